@@ -1,0 +1,92 @@
+/** Why an operation failed; the closed set that callers may switch on. */
+export const ERROR_CODES = [
+  "path_confinement",
+  "invalid_argument",
+  "invalid_path",
+  "not_regular_file",
+  "not_found",
+  "command_not_allowed",
+  "unsupported",
+  "unauthenticated",
+  "permission_denied",
+  "unavailable",
+  "backend_lost",
+  "aborted",
+  "limit_exceeded",
+  "no_space",
+  "conflict",
+  "missing_dependency",
+  "no_isolation",
+  "closed",
+  "tampered",
+  "internal",
+] as const;
+
+export type SandboxErrorCode = (typeof ERROR_CODES)[number];
+
+/** What a `SandboxError` says beside its message. */
+export interface SandboxErrorDetails {
+  backend?: string | undefined;
+  operation?: string | undefined;
+  /** Whether the same call may succeed later without a change by the caller. */
+  retryable?: boolean | undefined;
+  cause?: unknown;
+  /** One line that tells how to mend it. */
+  hint?: string | undefined;
+  /** What an aborted exec had produced so far. */
+  partial?: unknown;
+}
+
+/** The only error that Glovebox throws. A command's own failure is never one: that is an `ExecResult`. */
+export class SandboxError extends Error {
+  override readonly name = "SandboxError";
+  readonly code: SandboxErrorCode;
+  backend: string | undefined;
+  operation: string | undefined;
+  readonly retryable: boolean;
+  readonly hint: string | undefined;
+  readonly partial: unknown;
+
+  constructor(code: SandboxErrorCode, message: string, details: SandboxErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.backend = details.backend;
+    this.operation = details.operation;
+    this.retryable = details.retryable ?? (code === "unavailable" || code === "conflict");
+    this.hint = details.hint;
+    this.partial = details.partial;
+  }
+}
+
+/** Gives an unknown failure the shape of a `SandboxError`, keeping one that already is. */
+export function toSandboxError(error: unknown, details: SandboxErrorDetails = {}): SandboxError {
+  if (error instanceof SandboxError) {
+    error.backend ??= details.backend;
+    error.operation ??= details.operation;
+    return error;
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return new SandboxError(codeOfSystemError(error), message, { ...details, cause: error });
+}
+
+function codeOfSystemError(error: unknown): SandboxErrorCode {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  switch (code) {
+    case "ENOSPC":
+    case "EDQUOT":
+      return "no_space";
+    case "EACCES":
+    case "EPERM":
+    case "EROFS":
+      return "permission_denied";
+    case "ENOENT":
+      return "not_found";
+    case "EMFILE":
+    case "ENFILE":
+    case "EAGAIN":
+    case "ENOMEM":
+      return "unavailable";
+    default:
+      return "internal";
+  }
+}

@@ -1,0 +1,224 @@
+import type {
+  Capabilities,
+  Changes,
+  ExecOptions,
+  ExecResult,
+  FileStat,
+  Limits,
+  Mount,
+  NetworkPolicy,
+  ProcessInfo,
+  SandboxEvent,
+  SandboxProcess,
+  SpawnOptions,
+} from "../../contracts/types.js";
+
+/** Default per-operation timeout: 10 minutes. */
+export const DEFAULT_OPERATION_TIMEOUT = 600_000;
+/** Default per-run timeout: 60 minutes. */
+export const DEFAULT_RUN_TIMEOUT = 3_600_000;
+/** How long the output of a finished command is still read when a background child holds it open. */
+export const MAX_DRAIN = 2_000;
+
+/** Reserved for the Daytona backend. */
+export type DaytonaOptions = Readonly<Record<string, unknown>>;
+/** Reserved for the Docker backend. */
+export type DockerOptions = Readonly<Record<string, unknown>>;
+/** Reserved for the Vercel backend. */
+export type VercelOptions = Readonly<Record<string, unknown>>;
+/** Reserved for the Dagger backend. */
+export type DaggerOptions = Readonly<Record<string, unknown>>;
+
+/** How a sandbox is made. An option that the backend cannot keep is `unsupported`, before anything is created. */
+export interface SandboxOptions {
+  /** Source repository: a path, relative to the process's directory, or a URL. */
+  repo?: string;
+  /** Branch of the sandbox; created from HEAD when it does not exist. Needs `repo`. */
+  branch?: string;
+  /** A directory of the user's to work in. Never removed; a `.git` in it is read-only inside. Excludes `repo`. */
+  baseDir?: string;
+  /** How the files of `repo` get in. Default `worktree`. */
+  workspace?: "worktree" | "overlay" | "copy";
+  /** Container or machine image, where the backend has one. */
+  image?: string;
+  /** Reopen a kept sandbox. Excludes every option that creates one. */
+  id?: string;
+  /** Leave the files when the sandbox is torn down, to be reopened by `id`. Default false. */
+  keep?: boolean;
+  /** Default deadline of one operation. Default 600 000. */
+  operationTimeout?: number;
+  /** Deadline of a whole harness run. Default 3 600 000. */
+  runTimeout?: number;
+  /** Default of `ExecOptions.maxOutput`. */
+  maxOutput?: number;
+  /** Environment of every command. */
+  env?: Readonly<Record<string, string>>;
+  /** Exact program names that may be started; anything else is `command_not_allowed`. Absent: all. */
+  allow?: readonly string[];
+  /** Default `none` wherever the backend can keep it. */
+  network?: NetworkPolicy;
+  limits?: Limits;
+  /** Default `required`: no isolation, no sandbox (`no_isolation`). `none` must be asked for. */
+  isolation?: "required" | "none";
+  /** Host paths made visible inside. */
+  mounts?: readonly Mount[];
+  /** Aborts the creation. */
+  signal?: AbortSignal;
+  onEvent?(event: SandboxEvent): void;
+  githubToken?: string;
+  daytona?: DaytonaOptions;
+  docker?: DockerOptions;
+  vercel?: VercelOptions;
+  dagger?: DaggerOptions;
+}
+
+/** A file to be put into a sandbox. */
+export interface FileUpload {
+  path: string;
+  content: string | Uint8Array;
+  /** Permission bits. Default 0o644. */
+  mode?: number;
+}
+
+/**
+ * A place to run commands and keep files that is really confined.
+ *
+ * Paths are absolute inside `workDir` or relative to the current work directory. One that leads outside, by `..` or by a
+ * symbolic link, is `path_confinement`. After `teardown` every call but `teardown` is `closed`.
+ */
+export interface Sandbox extends AsyncDisposable {
+  readonly id: string;
+  readonly backend: string;
+  /** Absolute path of the work directory, as the inside sees it. */
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  /** Run a program to its end. */
+  exec(opts: ExecOptions): Promise<ExecResult>;
+  /** Run a script by a shell, `/bin/sh` by default. */
+  shell(script: string, opts?: Omit<ExecOptions, "argv"> & { shellPath?: string }): Promise<ExecResult>;
+  /** Start a program that goes on. */
+  spawn(opts: SpawnOptions): Promise<SandboxProcess>;
+  /** What `spawn` started and has not ended. */
+  processes(): Promise<ProcessInfo[]>;
+  /** Write several files, making directories as needed. */
+  uploadFiles(files: readonly FileUpload[]): Promise<void>;
+  /** Write one file, whole or not at all. */
+  writeFile(path: string, content: string | Uint8Array, opts?: { mode?: number }): Promise<void>;
+  writeFiles(files: Readonly<Record<string, string | Uint8Array>>): Promise<void>;
+  /** The file as UTF-8; null when it does not exist. A FIFO, socket, device or directory is `not_regular_file`. */
+  readFile(path: string): Promise<string | null>;
+  /** As `readFile`, exact bytes. */
+  readBytes(path: string): Promise<Uint8Array | null>;
+  /** Null when it does not exist. */
+  stat(path: string): Promise<FileStat | null>;
+  /** Sorted names. A missing directory is `not_found`. */
+  listDirectory(path?: string): Promise<string[]>;
+  /** Whether there was a file to delete. A directory is `not_regular_file`. */
+  deleteFile(path: string): Promise<boolean>;
+  /** With its parents; one that exists is no error. */
+  makeDirectory(path: string): Promise<void>;
+  /** The directory that relative paths and commands start from. */
+  setWorkdir(path: string): Promise<void>;
+  /** Copy a directory out, onto a host path that is absent or empty; returns the absolute host path. */
+  exportDirectory(sandboxPath: string, hostPath: string): Promise<string>;
+  /** Copy a host directory in, over what is there. */
+  refreshFromHost(hostPath: string, sandboxPath: string): Promise<void>;
+  /** Save the files; returns an id that outlives the sandbox. */
+  snapshot(): Promise<string>;
+  /** Bring the files back to a snapshot. */
+  restore(id: string): Promise<void>;
+  /** Independent sandboxes with the files as they are now. */
+  fork(): Promise<Sandbox>;
+  fork(opts: { count: number }): Promise<Sandbox[]>;
+  /** What differs from the start. */
+  changes(): Promise<Changes>;
+  pushBranch?(branch: string, token: string): Promise<{ pushed: boolean; error?: string }>;
+  defaultBranch?(): Promise<string>;
+  url?(port: number): Promise<string>;
+  /** Idempotent, never throws. What could not be removed stays in the ledger and is a `leak` event. */
+  teardown(): Promise<void>;
+}
+
+/** A checked command: `cwd` is absolute and lexically inside `workDir`, `env` is complete. */
+export interface StartSpec {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly stdin: "pipe" | "none";
+  readonly pty?: { cols: number; rows: number };
+  readonly user?: string;
+  /**
+   * When the driver must have killed the tree by itself, in case nobody tells it to any more. The portable part kills
+   * earlier; this is the second line. Absent: never.
+   */
+  readonly timeout?: number;
+}
+
+/** How a driver's process ended. `exitCode` is 128+n after signal n. */
+export interface DriverExit {
+  exitCode: number;
+  signal?: string;
+  oomKilled?: boolean;
+}
+
+/** A running process of a driver. */
+export interface DriverProcess {
+  /** Pulled: the command is slowed down while nobody asks. Ends with the process; throws when the backend is lost. */
+  readonly stdout: AsyncIterable<Uint8Array>;
+  readonly stderr: AsyncIterable<Uint8Array>;
+  /** Resolves once there is room for more. After the process stopped reading, bytes are dropped without an error. */
+  writeStdin(chunk: Uint8Array): Promise<void>;
+  closeStdin(): Promise<void>;
+  /** SIGKILL takes everything the process ever started. A process that has ended is no error. */
+  kill(signal: string): Promise<void>;
+  /** Resolves once the whole tree is gone; rejects with `backend_lost` or `tampered` when that cannot be known. */
+  wait(): Promise<DriverExit>;
+  resize?(cols: number, rows: number): Promise<void>;
+}
+
+/**
+ * All that a backend writes. Every path it receives is absolute, normalised, free of NUL and lexically inside `workDir`;
+ * the driver must keep symbolic links inside (`path_confinement`), also while the inside swaps them. No method is called
+ * after `destroy`. Errors are `SandboxError`s with the code that each method names.
+ */
+export interface Driver {
+  readonly backend: string;
+  readonly id: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  /** The environment that every command starts from: PATH, HOME, LANG and the like. */
+  readonly baseEnv: Readonly<Record<string, string>>;
+  /** A missing program is a process that ends with 127 and says so on stderr; a missing `cwd` is `not_found`. */
+  start(spec: StartSpec): Promise<DriverProcess>;
+  /** Null when absent. Anything but a regular file: `not_regular_file`. Over `MAX_FILE_BYTES`: `limit_exceeded`. */
+  read(path: string): Promise<Uint8Array | null>;
+  /** Each file whole or not at all, parents made. A directory in the way is `not_regular_file`. */
+  write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void>;
+  /** Describes the link itself. Null when absent. */
+  stat(path: string): Promise<FileStat | null>;
+  /** Names in any order. Absent: `not_found`. Not a directory: `invalid_path`. */
+  list(path: string): Promise<string[]>;
+  /** Whether something was there. Without `recursive` a directory is `not_regular_file`. */
+  remove(path: string, opts: { recursive: boolean }): Promise<boolean>;
+  rename(from: string, to: string): Promise<void>;
+  /** With parents; existing is fine. A file in the way is `conflict`. */
+  makeDirectory(path: string): Promise<void>;
+  /** Unpack a tar stream below `path`, which is made. Links and names that lead outside: `path_confinement`. */
+  importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void>;
+  /** The tree below `path` as a tar stream. Absent: `not_found`. The reader treats it as hostile. */
+  exportTree(path: string): AsyncIterable<Uint8Array>;
+  snapshot?(): Promise<string>;
+  restore?(id: string): Promise<void>;
+  fork?(count: number): Promise<Driver[]>;
+  changes?(): Promise<Changes>;
+  readonly git?: {
+    pushBranch(branch: string, token: string): Promise<{ pushed: boolean; error?: string }>;
+    defaultBranch(): Promise<string>;
+  };
+  url?(port: number): Promise<string>;
+  /** Give everything back, or leave the files when `keep`. Throws what could not be removed; callable again. */
+  destroy(): Promise<void>;
+}
+
+/** Largest file that `readFile` and `readBytes` return; larger ones go through `exportDirectory` or a stream. */
+export const MAX_FILE_BYTES: number = 256 * 1024 * 1024;
