@@ -124,6 +124,7 @@ describe("redact", () => {
   test("the longest of several wins, and overlapping ones leave nothing between", () => {
     expect(redact("abcdefghij", { secrets: ["abcdefgh", "abcdefghij"] })).toBe("[REDACTED]");
     expect(redact("<abcdefghijkl>", { secrets: ["abcdefgh", "efghijkl"] })).toBe("<[REDACTED]>");
+    expect(redact("<ababababab>", { secrets: ["abababab"] })).toBe("<[REDACTED]>");
     expect(redact("abcdefghabcdefgh", { secrets: ["abcdefgh"] })).toBe("[REDACTED][REDACTED]");
   });
 
@@ -132,7 +133,8 @@ describe("redact", () => {
     expect(redactor.write("a line\n")).toBe("a line\n");
     expect(redactor.write("ends in top")).toBe("ends in ");
     expect(redactor.write("most")).toBe("topmos");
-    expect(redactor.end()).toBe("t");
+    expect(redactor.write("opsecret")).toBe("[REDACTED]");
+    expect(redactor.end()).toBe("");
   });
 
   const word = fc.string({ unit: fc.constantFrom("a", "b", "c"), minLength: 8, maxLength: 14 });
