@@ -155,10 +155,10 @@ static void become_supervisor(const struct command *command, enum confinement ho
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
-  /* Only the agent itself is spared when memory runs out; raising is always allowed. */
+  /* When memory runs out, commands go before the agent. */
   int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (score >= 0) {
-    if (write(score, "0", 1) < 0) errno = 0;
+    if (write(score, "500", 3) < 0) errno = 0;
     close(score);
   }
   int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};

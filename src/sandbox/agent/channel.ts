@@ -1,4 +1,4 @@
-import type { Duplex } from "node:stream";
+import type { Socket } from "node:net";
 import { SandboxError } from "../errors.js";
 import { ANSWER, encodeFrame, type Frame, FrameParser, PROTOCOL_VERSION } from "./frames.js";
 
@@ -18,7 +18,7 @@ export interface Hello {
 
 /** The host's end of the byte channel to one agent. */
 export class AgentChannel {
-  readonly #stream: Duplex;
+  readonly #stream: Socket;
   readonly #parser = new FrameParser();
   readonly #calls = new Map<number, CallHandler>();
   #sequence = 0;
@@ -29,7 +29,7 @@ export class AgentChannel {
   /** Called once, with the reason, when the channel ends. */
   onClosed: ((error: SandboxError) => void) | undefined;
 
-  constructor(stream: Duplex) {
+  constructor(stream: Socket) {
     this.#stream = stream;
     this.hello = new Promise((resolve, reject) => {
       this.#hello = { resolve, reject };
@@ -45,12 +45,18 @@ export class AgentChannel {
   open(handler: CallHandler): number {
     if (this.#error) throw this.#error;
     const call = this.#nextCall++;
+    if (this.#calls.size === 0) this.#stream.ref();
     this.#calls.set(call, handler);
     return call;
   }
 
   release(call: number): void {
-    this.#calls.delete(call);
+    if (this.#calls.delete(call) && this.#calls.size === 0) this.unref();
+  }
+
+  /** Lets the process end although the channel is open; a call under way holds it. */
+  unref(): void {
+    if (this.#calls.size === 0) this.#stream.unref();
   }
 
   /** Sends one frame; false when the channel wants the sender to wait for `drained`. */
