@@ -23,7 +23,7 @@ const sources = join(root, "agent");
 const stamp = join(root, "node_modules", ".cache", "glovebox", "agent-build");
 
 const flags = [
-  ..."-std=gnu11 -O2 -Wall -Wextra -Werror -Wshadow -fstack-protector-strong".split(" "),
+  ..."-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Wshadow -fstack-protector-strong".split(" "),
   ..."-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -static -s -Wl,-z,noexecstack".split(" "),
 ];
 

@@ -23,7 +23,7 @@ const home = join(place, "home");
 const total = { passed: 0, failed: 0, skipped: [] };
 const as = isRoot ? { uid, gid: uid } : {};
 
-endAllOnInterrupt(clean);
+endAllOnInterrupt(clean, 1_000);
 try {
   layOut();
   const program = isRoot ? reachableNode() : process.execPath;

@@ -11,6 +11,8 @@ let stopping = false;
  */
 export function run(command, args, { cwd, env, quiet = false, uid, gid, onLine } = {}) {
   return new Promise((resolve, reject) => {
+    // After an interrupt nothing is started, and nothing that waits goes on.
+    if (stopping) return;
     const mode = quiet || onLine ? "pipe" : "inherit";
     const child = spawn(command, args, {
       cwd,
@@ -35,7 +37,7 @@ export function run(command, args, { cwd, env, quiet = false, uid, gid, onLine }
     child.once("error", reject);
     child.once("close", (code, signal) => {
       if (child.pid !== undefined) groups.delete(child.pid);
-      resolve({ code: code ?? 1, signal, output });
+      if (!stopping) resolve({ code: code ?? 1, signal, output });
     });
   });
 }
@@ -46,27 +48,27 @@ export function npm(args, options) {
   return cli?.endsWith(".js") ? run(process.execPath, [cli, ...args], options) : run("npm", args, options);
 }
 
-/** Makes an interrupt end everything that `run` started, then this process. `clean` runs in between. */
-export function endAllOnInterrupt(clean = () => {}) {
+/**
+ * Makes an interrupt end everything that `run` started, then this process. `clean` runs in between. What has not ended
+ * after `grace` milliseconds is killed; a script that runs such a script needs a longer grace than that one.
+ */
+export function endAllOnInterrupt(clean = () => {}, grace = 3_000) {
   const stop = (signal, code) => {
     if (stopping) return;
     stopping = true;
+    console.log(`\nstopped by ${signal}`);
     signalGroups("SIGTERM");
-    setTimeout(() => {
+    const began = performance.now();
+    setInterval(() => {
+      if (groups.size > 0 && performance.now() - began < grace) return;
       signalGroups("SIGKILL");
       clean();
       process.exit(code);
-    }, 500);
-    console.log(`\nstopped by ${signal}`);
+    }, 20);
   };
   process.on("SIGINT", () => stop("SIGINT", 130));
   process.on("SIGTERM", () => stop("SIGTERM", 143));
   process.on("SIGHUP", () => stop("SIGHUP", 129));
-}
-
-/** Whether an interrupt is being handled, so that what fails now is not worth a word. */
-export function isStopping() {
-  return stopping;
 }
 
 function signalGroups(signal) {

@@ -1,5 +1,3 @@
-import { isStopping } from "./processes.mjs";
-
 /** A step that did not work; its output is on the screen already. */
 export class StepFailed extends Error {}
 
@@ -11,7 +9,6 @@ export async function step(title, work) {
     const note = await work();
     line("ok", title, began, typeof note === "string" ? note : "");
   } catch (error) {
-    if (isStopping()) throw new StepFailed("stopped");
     line("FAILED", title, began, "");
     console.log(indent(error instanceof StepFailed ? error.message : (error?.stack ?? String(error))));
     throw new StepFailed(title);

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { installDependencies, prepare, root } from "./prepare.mjs";
-import { endAllOnInterrupt, isStopping, run } from "./processes.mjs";
+import { endAllOnInterrupt, run } from "./processes.mjs";
 import { expectSuccess, step } from "./step.mjs";
 
 /** Suites beside vitest. Each prints a line `summary: {"passed":n,"failed":n,"skipped":[{"name":"","reason":""}]}`. */
@@ -72,7 +72,7 @@ async function runSuite({ name, script }) {
 /** A suite that failed, or that had nothing to say, without a failed test to show for it counts as one. */
 function add(name, code, { passed, failed, skipped }) {
   const silent = failed === 0 && (code !== 0 || passed + skipped.length === 0);
-  if (silent && !isStopping()) console.log(`  FAILED ${name}: exit code ${code}, ${passed} tests passed, none failed`);
+  if (silent) console.log(`  FAILED ${name}: exit code ${code}, ${passed} tests passed, none failed`);
   total.passed += passed;
   total.failed += silent ? 1 : failed;
   total.skipped.push(...skipped);

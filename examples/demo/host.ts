@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,6 +23,7 @@ export interface HostBait extends AsyncDisposable {
 export async function layBait(): Promise<HostBait> {
   const secret = `bait-${process.pid}-${Date.now()}`;
   const directory = await mkdtemp(join(tmpdir(), "glovebox-demo-"));
+  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
   const file = join(directory, "secret.txt");
   await writeFile(file, secret, { mode: 0o644 });
   process.env["DEMO_API_KEY"] = secret;
@@ -43,7 +45,7 @@ export async function layBait(): Promise<HostBait> {
       delete process.env["DEMO_API_KEY"];
       sleeper.kill("SIGKILL");
       server.close();
-      await rm(directory, { recursive: true, force: true });
+      rmSync(directory, { recursive: true, force: true });
     },
   };
 }
