@@ -36,15 +36,19 @@ export function installLine(packages) {
   return `sudo apt-get update && sudo apt-get install -y ${packages.join(" ")}`;
 }
 
+/** What to tell a person about packages that this process cannot install; undefined when it can. */
+export function adviceFor(packages, exists = hasCommand, uid = process.getuid?.()) {
+  const missing = `missing: ${packages.join(", ")}.`;
+  if (!exists("apt-get")) return `${missing} Install them with this system's package manager.`;
+  return uid === 0 ? undefined : `${missing} Type:\n${installLine(packages)}`;
+}
+
 /** Installs what is missing when it may, else fails with the line to type. */
 export async function ensureSystemParts() {
   const packages = missingPackages();
   if (packages.length === 0) return process.platform === "linux" ? "all there" : "nothing needed on this system";
-  if (!hasCommand("apt-get")) {
-    throw new StepFailed(`missing: ${packages.join(", ")}. Install them with this system's package manager.`);
-  }
-  if (process.getuid?.() !== 0)
-    throw new StepFailed(`missing: ${packages.join(", ")}. Type:\n${installLine(packages)}`);
+  const advice = adviceFor(packages);
+  if (advice) throw new StepFailed(advice);
   const options = { quiet: true, env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } };
   const wait = ["-o", "DPkg::Lock::Timeout=120"];
   const update = await run("apt-get", ["-qq", ...wait, "update"], options);
