@@ -1,9 +1,9 @@
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "./build.mjs";
 import { npm } from "./processes.mjs";
-import { expectSuccess, step } from "./step.mjs";
+import { expectSuccess, StepFailed, step } from "./step.mjs";
 import { ensureSystemParts } from "./system-parts.mjs";
 
 /** The folder of the repository. */
@@ -21,6 +21,22 @@ export async function installDependencies(folder) {
   const lock = join(folder, "package-lock.json");
   const installed = join(folder, "node_modules", ".package-lock.json");
   if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return "all there";
-  expectSuccess(await npm(["ci", "--loglevel=error"], { cwd: folder, quiet: true }), "npm ci");
+  // `npm ci` refuses a lock file without the binaries of every other system, and not every package host has those.
+  expectSuccess(await npm(["install", "--no-save", "--loglevel=error"], { cwd: folder, quiet: true }), "npm install");
+  const strays = findStrays(readPackages(lock), readPackages(installed));
+  if (strays.length > 0) throw new StepFailed(`installed, but not what package-lock.json names: ${strays.join(", ")}`);
   return "installed";
+}
+
+function readPackages(file) {
+  return JSON.parse(readFileSync(file, "utf8")).packages;
+}
+
+/** What was installed in another version, or with other contents, than the lock file says. */
+function findStrays(locked, installed) {
+  return Object.entries(installed)
+    .filter(
+      ([name, { version, integrity }]) => locked[name]?.version !== version || locked[name].integrity !== integrity,
+    )
+    .map(([name, { version }]) => `${name}@${version}`);
 }
