@@ -15,8 +15,8 @@ function git(...args: string[]): string {
 
 beforeEach(async () => {
   testRepo = await mkdtemp(join(tmpdir(), "harness-test-"));
-  git("init");
-  git("commit", "--allow-empty", "-m", "init");
+  git("init", "--quiet", "--initial-branch=main");
+  git("commit", "--quiet", "--allow-empty", "-m", "init");
 });
 
 afterEach(async () => {
