@@ -171,6 +171,11 @@ describe("a hostile archive: links", () => {
     await expectRefused(through, "path_confinement");
   });
 
+  test("a hard link to a link becomes the same link", async () => {
+    await unpack([member("l", { type: "2", link: "f" }), member("h", { type: "1", link: "l" }), END]);
+    expect(await readlink(out("h"))).toBe("f");
+  });
+
   test("a hard link to a link is judged at its own place", async () => {
     const inside = member("d/l", { type: "2", link: "../before" });
     await expectRefused([inside, member("h", { type: "1", link: "d/l" }), END], "path_confinement");
