@@ -118,10 +118,13 @@ function unusedUid() {
       .split("\n")
       .map((line) => Number(line.split(":")[2])),
   );
-  for (let candidate = 61_000; candidate < 65_000; candidate++) {
+  // A random start keeps two runs at one time from taking the same one.
+  const start = Math.floor(Math.random() * 4_000);
+  for (let step = 0; step < 4_000; step++) {
+    const candidate = 61_000 + ((start + step) % 4_000);
     if (!taken.has(candidate) && processesOf(candidate).length === 0) return candidate;
   }
-  throw new Error("every user id from 61000 to 65000 is taken");
+  throw new Error("every user id from 61000 to 64999 is taken");
 }
 
 /** The running Node, or a copy of it when it lies in a folder that only root may enter. */

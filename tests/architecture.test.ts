@@ -112,7 +112,7 @@ describe("the checker stays green on", () => {
       "src/sandbox/open.ts": 'import { load } from "./registry.js";',
       "src/sandbox/registry.ts": 'await import("./docker.js"); await import(name);',
       "src/sandbox/docker.ts":
-        'import type D from "dockerode"; import "./docker/engine.js"; await import("dockerode");',
+        'import type D from "dockerode"; import "./docker/engine.js"; import "./open.js"; await import("dockerode");',
       "src/sandbox/docker/engine.ts": "",
       "src/index.ts": 'export { open } from "./sandbox.js";',
       "agent/main.c": "int x;\n".repeat(400),

@@ -41,7 +41,10 @@ export async function createContender(base: string): Promise<Contender> {
   }
   const tryOnce = async (): Promise<LockHolder | undefined> => {
     for (let round = 0; ; round++) {
-      if (await linkOnce(draft, lock)) return undefined;
+      if (await linkOnce(draft, lock)) {
+        await remove(draft);
+        return undefined;
+      }
       const holder = await readHolder(lock);
       if (holder === undefined && round < 64) continue;
       if (holder === undefined) return { token: "" };

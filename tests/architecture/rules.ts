@@ -76,10 +76,11 @@ function isRoomClosed({ from, to }: Edge, files: Files): boolean {
   return false;
 }
 
+/** Cycles of what is imported at load time or for its types; `import()` is how the registry cuts one on purpose. */
 function findCycles(edges: readonly Edge[]): string[][] {
   const next = new Map<string, Set<string>>();
-  for (const { from, to } of edges) {
-    if (to !== undefined) next.set(from, (next.get(from) ?? new Set()).add(to));
+  for (const { from, to, kind } of edges) {
+    if (to !== undefined && kind !== "dynamic") next.set(from, (next.get(from) ?? new Set()).add(to));
   }
   const cycles: string[][] = [];
   const done = new Set<string>();

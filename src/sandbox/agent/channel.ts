@@ -24,6 +24,7 @@ export class AgentChannel {
   #sequence = 0;
   #nextCall = 1;
   #error: SandboxError | undefined;
+  #draining: Promise<void> | undefined;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
   readonly hello: Promise<Hello>;
   /** Called once, with the reason, when the channel ends. */
@@ -67,10 +68,16 @@ export class AgentChannel {
 
   /** Resolves when the channel takes more. */
   drained(): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.#error || !this.#stream.writableNeedDrain) resolve();
-      else this.#stream.once("drain", resolve).once("close", resolve);
+    if (this.#error || !this.#stream.writableNeedDrain) return Promise.resolve();
+    this.#draining ??= new Promise<void>((resolve) => {
+      const done = (): void => {
+        this.#stream.off("drain", done).off("close", done);
+        this.#draining = undefined;
+        resolve();
+      };
+      this.#stream.on("drain", done).on("close", done);
     });
+    return this.#draining;
   }
 
   /** Ends the channel, and with it everything inside. */

@@ -117,11 +117,13 @@ function collect(
     child.stdin.on("error", () => undefined);
     child.stdin.end(opts.stdin ?? "");
     child.on("error", (error) => {
-      const aborted = opts.signal?.aborted === true;
-      reject(aborted ? new SandboxError("aborted", "Aborted while git ran", { cause: error }) : toSandboxError(error));
+      if (child.pid === undefined) reject(toSandboxError(error, { operation: "git" }));
     });
     child.on("close", (code, signal) => {
       if (size > limit) reject(new SandboxError("limit_exceeded", `git wrote more than ${limit} bytes`));
+      if (opts.signal?.aborted === true && code !== 0) {
+        reject(new SandboxError("aborted", "Aborted while git ran", { cause: opts.signal.reason }));
+      }
       const stderr = Buffer.concat(kept.stderr).toString();
       const stdout = Buffer.concat(kept.stdout).toString();
       resolve({ exitCode: code ?? 128, stdout, stderr: signal === null ? stderr : `${stderr}\nended by ${signal}` });

@@ -33,9 +33,10 @@ export async function startJailedAgent(spec: Omit<JailSpec, "program" | "privile
 }
 
 /** Starts an agent as an ordinary process: it confines paths and ends trees, nothing else. */
-export async function startPlainAgent(workDir: string, signal?: AbortSignal): Promise<RunningAgent> {
+export async function startPlainAgent(workDir: string, cgroups: readonly string[], signal?: AbortSignal): Promise<RunningAgent> {
   const agent = agentBinary();
-  return await start(agent, ["launch", "--", agent, "serve", workDir], "plain", signal);
+  const groups = cgroups.flatMap((path) => ["--cgroup", path]);
+  return await start(agent, ["launch", ...groups, "--", agent, "serve", workDir], "plain", signal);
 }
 
 async function start(file: string, args: readonly string[], kind: "jailed" | "plain", signal?: AbortSignal): Promise<RunningAgent> {

@@ -51,6 +51,7 @@ function isStandard(directory: string): boolean {
 /** The directory to show for one of PATH; undefined when it cannot be shown safely. */
 function rootOf(directory: string, home: string): string | undefined {
   const below = directory.startsWith(home + sep) ? directory.slice(home.length + 1).split(sep) : undefined;
+  if (basename(directory) === ".bin") return undefined; // programs of some project, whose files are not there
   if (directory === "/" || directory === home || directory.startsWith("/proc/")) return undefined;
   if (below === undefined) {
     const parent = dirname(directory);
