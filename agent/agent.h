@@ -44,6 +44,14 @@ void kill_supervised(const struct supervisor *supervisor, enum confinement confi
 void kill_children(bool (*spared)(pid_t pid));
 void kill_descendants(void);
 
+/* pipes.c: our ends of a call's streams; -1 where there is none. */
+struct ends {
+  int in, out, err;
+};
+int open_pipes(struct command *command, bool with_stdin, struct ends *ours);
+int open_terminal(struct command *command, uint16_t cols, uint16_t rows, struct ends *ours);
+void close_command_ends(const struct command *command);
+
 /* jail.c */
 int drop_privileges(void);
 int install_filter(void);

@@ -13,7 +13,7 @@
 #include "agent.h"
 
 #define WINDOW (256u << 10)   /* bytes that may be under way without being asked for again, per stream */
-#define IDLE_DRAIN 100        /* a finished command's output is read until it was silent this long, */
+#define IDLE_DRAIN 300        /* a finished command's output is read until it was silent this long, */
 #define MAX_DRAIN 2000        /* or this long in all, when a background child holds it open */
 
 struct call {
@@ -90,71 +90,31 @@ static void finish(struct call *call) {
   call_drop(call);
 }
 
-static int open_terminal(uint16_t cols, uint16_t rows, int *master) {
-  *master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (*master < 0) return -errno;
-  int unlock = 0;
-  struct winsize size = {.ws_col = cols, .ws_row = rows};
-  int slave = -1;
-  if (ioctl(*master, TIOCSPTLCK, &unlock) == 0 && ioctl(*master, TIOCSWINSZ, &size) == 0)
-    slave = ioctl(*master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (slave >= 0) return slave;
-  int error = errno;
-  close_fd(master);
-  return -error;
-}
-
-/* Makes the command's ends of the pipes and ours. */
-static int open_pipes(struct call *call, struct command *command, bool with_stdin) {
-  int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
-  command->in = -1;
-  if (with_stdin ? pipe2(in, O_CLOEXEC) != 0 : (in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) goto failed;
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) goto failed;
-  *command = (struct command){.argv = command->argv, .env = command->env, .cwd = command->cwd, .jailed = command->jailed,
-                              .builtin = command->builtin, .in = in[0], .out = out[1], .err = err[1]};
-  call->in = in[1];
-  call->out = out[0];
-  call->err = err[0];
-  return 0;
-failed:;
-  int error = errno;
-  int *all[] = {&in[0], &in[1], &out[0], &out[1], &err[0], &err[1]};
-  for (int i = 0; i < 6; i++) close_fd(all[i]);
-  return -error;
-}
-
-static void unblock(int fd) {
-  if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+static void take_ends(struct call *call, const struct ends *ours) {
+  call->in = ours->in;
+  call->out = ours->out;
+  call->err = ours->err;
 }
 
 int call_start(struct call *call, struct command *command, bool with_stdin, uint16_t cols, uint16_t rows, uint32_t deadline) {
-  if (cols > 0) {
-    int master, slave = open_terminal(cols, rows, &master);
-    if (slave < 0) return slave;
-    command->in = command->out = command->err = slave;
-    command->terminal = call->terminal = true;
-    call->out = master;
-    call->in = fcntl(master, F_DUPFD_CLOEXEC, 0);
-  } else {
-    int error = open_pipes(call, command, with_stdin);
-    if (error) return error;
-  }
-  int error = start_command(command, confinement, &call->supervisor);
-  close(command->in);
-  if (command->out != command->in) close(command->out);
-  if (command->err != command->out) close(command->err);
+  struct ends ours;
+  int error = cols > 0 ? open_terminal(command, cols, rows, &ours) : open_pipes(command, with_stdin, &ours);
   if (error) return error;
-  unblock(call->in);
-  unblock(call->out);
-  unblock(call->err);
+  take_ends(call, &ours);
+  call->terminal = command->terminal;
+  error = start_command(command, confinement, &call->supervisor);
+  close_command_ends(command);
+  if (error) return error;
   if (deadline) call->deadline = now_ms() + deadline;
   return 0;
 }
 
 int call_start_builtin(struct call *call, int (*builtin)(void)) {
   struct command pipes = {.cwd = -1};
-  int error = open_pipes(call, &pipes, true);
+  struct ends ours;
+  int error = open_pipes(&pipes, true, &ours);
   if (error) return error;
+  take_ends(call, &ours);
   pid_t pid = fork();
   if (pid == 0) {
     dup2(pipes.in, 0);
@@ -168,15 +128,10 @@ int call_start_builtin(struct call *call, int (*builtin)(void)) {
     _exit(builtin());
   }
   error = pid < 0 ? -errno : 0;
-  close(pipes.in);
-  close(pipes.out);
-  close(pipes.err);
+  close_command_ends(&pipes);
   if (error) return error;
   call->builtin = true;
   call->supervisor.pid = pid;
-  unblock(call->in);
-  unblock(call->out);
-  unblock(call->err);
   return 0;
 }
 

@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
-import { END, expectRefused, member, out, pax, unpack, useScratch } from "./support/hostile-tar.js";
+import { END, expectRefused, member, mendChecksums, out, pax, unpack, useScratch } from "./support/hostile-tar.js";
 
 useScratch();
 
@@ -30,16 +30,16 @@ describe("a hostile archive: names", () => {
   test("a ustar prefix is judged with the name", async () => {
     const block = member("x");
     block.write("../..", 345, "latin1");
-    block.write(" ".repeat(8), 148, "latin1");
-    block.write(
-      `${block
-        .reduce((total, byte) => total + byte, 0)
-        .toString(8)
-        .padStart(6, "0")}\0 `,
-      148,
-      "latin1",
-    );
+    mendChecksums(block);
     await expectRefused([block, END], "path_confinement");
+  });
+
+  test("a GNU header has no prefix: what stands there are times", async () => {
+    const block = member("x", { magic: "ustar  \0" });
+    block.write("14000000000", 345, "latin1");
+    mendChecksums(block);
+    await unpack([block, END]);
+    expect(await readdir(out())).toEqual(["x"]);
   });
 
   test("a NUL byte in a pax path is refused, and not read as its end", async () => {
@@ -124,6 +124,11 @@ describe("a hostile archive: links", () => {
     await expectRefused([member("l", { type: "2", link: "." }), entry, END], "path_confinement");
   });
 
+  test("also when the link is not at the top", async () => {
+    const link = member("a/b/l", { type: "2", link: "." });
+    await expectRefused([link, member("a/b/l/c/x", { data: "bad" }), END], "path_confinement");
+  });
+
   test("a file in the place of an earlier link is refused", async () => {
     await expectRefused(
       [member("l", { type: "2", link: "before" }), member("l", { data: "bad" }), END],
@@ -164,6 +169,11 @@ describe("a hostile archive: links", () => {
     await expectRefused([member("d/", { type: "5" }), member("h", { type: "1", link: "d" }), END], "tampered");
     const through = [member("l", { type: "2", link: "." }), member("h", { type: "1", link: "l/before" }), END];
     await expectRefused(through, "path_confinement");
+  });
+
+  test("a hard link to a link becomes the same link", async () => {
+    await unpack([member("l", { type: "2", link: "f" }), member("h", { type: "1", link: "l" }), END]);
+    expect(await readlink(out("h"))).toBe("f");
   });
 
   test("a hard link to a link is judged at its own place", async () => {

@@ -174,6 +174,15 @@ describe("tar", () => {
     expect((await lstat(at("out", "setuid"))).mode & 0o7777).toBe(0o755);
   });
 
+  test("what is packed has no special bits, and a name beyond ASCII in a pax record", async () => {
+    await writeFile(at("in", "é"), "s");
+    await chmod(at("in", "é"), 0o6755);
+    const archive = (await collect(packDirectory(at("in")))).toString("latin1");
+    expect(archive.slice(156, 157)).toBe("x");
+    expect(archive.slice(512, 1024)).toBe("11 path=\u00c3\u00a9\n".padEnd(512, "\0"));
+    expect(archive.slice(1024 + 100, 1024 + 108)).toBe("0000755\0");
+  });
+
   test("an empty directory packs to two blocks of zeros and unpacks to an empty directory", async () => {
     expect(await collect(packDirectory(at("in")))).toEqual(Buffer.alloc(1024));
     await unpackTar(packDirectory(at("in")), at("out"));

@@ -53,7 +53,11 @@ export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<San
     return opts.id === undefined ? await createNew(opts) : await reopen(opts.id, opts);
   } catch (error) {
     if (opts.signal?.aborted) {
-      throw new SandboxError("aborted", "The creation of the sandbox was aborted", { backend: "local", operation: "open", cause: error });
+      throw new SandboxError("aborted", "The creation of the sandbox was aborted", {
+        backend: "local",
+        operation: "open",
+        cause: error,
+      });
     }
     throw toSandboxError(error, { backend: "local", operation: "open" });
   }
@@ -110,7 +114,8 @@ function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): vo
   if (isolation === "required") findBwrap();
   assertCapabilities(opts, localCapabilities(isolation), "local");
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
-  if (opts.workspace !== undefined && opts.workspace !== "worktree") throw unsupported("workspace", opts.workspace, "only worktree is there yet");
+  if (opts.workspace !== undefined && opts.workspace !== "worktree")
+    throw unsupported("workspace", opts.workspace, "only worktree is there yet");
 }
 
 function unsupported(option: string, value: string, reason: string): SandboxError {
@@ -132,7 +137,9 @@ async function startDriver(
   const confined = isolation === "required";
   const trees = [{ source: workDir, target: workDir, writable: true, owned: true }, ...workspace.trees, ...mounts];
   const walls = confined ? buildWalls({ workDir, runtime, trees, network, cgroups }) : undefined;
-  const agent = walls ? await startJailedAgent(walls.spec, opts.signal) : await startPlainAgent(workDir, cgroups, opts.signal);
+  const agent = walls
+    ? await startJailedAgent(walls.spec, opts.signal)
+    : await startPlainAgent(workDir, cgroups, opts.signal);
   return new LocalDriver({
     id,
     workDir,
@@ -152,6 +159,11 @@ async function remove(id: string): Promise<void> {
 /** Leaves the files to whoever opens the sandbox next; its control groups are not needed until then. */
 async function letGo(id: string): Promise<void> {
   const resources = (await readRecord(id))?.resources ?? [];
-  for (const resource of resources) if (resource.kind === "cgroup") await removeCgroup(String((resource as { path: unknown }).path));
-  await updateRecord(id, { state: "kept", owner: undefined, resources: resources.filter(({ kind }) => kind !== "cgroup") });
+  for (const resource of resources)
+    if (resource.kind === "cgroup") await removeCgroup(String((resource as { path: unknown }).path));
+  await updateRecord(id, {
+    state: "kept",
+    owner: undefined,
+    resources: resources.filter(({ kind }) => kind !== "cgroup"),
+  });
 }

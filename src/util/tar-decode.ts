@@ -39,8 +39,7 @@ export function decodePax(body: Buffer): Map<string, string> {
     const space = body.indexOf(0x20, at);
     const digits = space === -1 ? "" : body.toString("latin1", at, space);
     const end = /^[1-9]\d{0,8}$/.test(digits) ? at + Number(digits) : 0;
-    if (end <= space + 1 || end > body.length || body[end - 1] !== 0x0a)
-      throw malformed("pax record has a wrong length");
+    if (end <= space + 1 || body[end - 1] !== 0x0a) throw malformed("pax record has a wrong length");
     const record = body.toString("latin1", space + 1, end - 1);
     const equals = record.indexOf("=");
     if (equals < 1) throw malformed("pax record has no key");

@@ -62,7 +62,6 @@ export class LinkPlan {
       if (next === undefined) continue;
       hops += 1;
       if (hops > MAX_HOPS) return;
-      if (next.startsWith("/")) throw escapes(path);
       at.pop();
       todo.push(...next.split("/").reverse());
     }

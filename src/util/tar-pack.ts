@@ -92,7 +92,7 @@ async function* exactly(handle: FileHandle, size: number): AsyncGenerator<Buffer
 }
 
 function toMember(type: TarMember["type"], path: Buffer, stats: Stats, size: number, link?: Buffer): TarMember {
-  const member = { type, path, size, mode: stats.mode & 0o777, mtime: stats.mtimeMs / 1000 };
+  const member = { type, path, size, mode: stats.mode, mtime: stats.mtimeMs / 1000 };
   return link === undefined ? member : { ...member, link };
 }
 

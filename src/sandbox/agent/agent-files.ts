@@ -108,7 +108,8 @@ export class AgentFiles {
     try {
       await this.#result(REQUEST.makeDirectory, path);
     } catch (error) {
-      const inTheWay = error instanceof AgentFailure && error.code === "invalid_path" && !error.message.includes("too long");
+      const inTheWay =
+        error instanceof AgentFailure && error.code === "invalid_path" && !error.message.includes("too long");
       if (inTheWay) throw new SandboxError("conflict", `${path} cannot be made: a file is in the way`);
       throw about(error, path);
     }

@@ -18,7 +18,12 @@ export class AgentCall implements CallHandler {
   readonly #call: number;
   readonly #ended: Promise<DriverExit>;
   readonly #started: Promise<void>;
-  #settle!: { end(exit: DriverExit): void; fail(error: SandboxError): void; start(): void; refuse(error: SandboxError): void };
+  #settle!: {
+    end(exit: DriverExit): void;
+    fail(error: SandboxError): void;
+    start(): void;
+    refuse(error: SandboxError): void;
+  };
   #over = false;
   readonly #taken = [0, 0, 0];
   #stdinRoom = WINDOW;
@@ -167,7 +172,10 @@ export async function startCommand(channel: AgentChannel, spec: StartSpec, cwd: 
   const env = Object.entries(spec.env).map(([key, value]) => `${key}=${value}`);
   for (const text of [...spec.argv, ...env]) {
     if (Buffer.byteLength(text) >= MAX_STRING) {
-      throw new SandboxError("limit_exceeded", `an argument or variable has ${Buffer.byteLength(text)} bytes; at most ${MAX_STRING - 1} can be passed`);
+      throw new SandboxError(
+        "limit_exceeded",
+        `an argument or variable has ${Buffer.byteLength(text)} bytes; at most ${MAX_STRING - 1} can be passed`,
+      );
     }
   }
   const flags = (spec.stdin === "pipe" ? WITH_STDIN : 0) | (spec.pty ? WITH_TERMINAL : 0);

@@ -14,7 +14,8 @@ export function agentBinary(): string {
 function findAgent(): string {
   const name = join("agent", "bin", `linux-${process.arch}`, "glovebox-agent");
   let directory = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(directory, "package.json")) && dirname(directory) !== directory) directory = dirname(directory);
+  while (!existsSync(join(directory, "package.json")) && dirname(directory) !== directory)
+    directory = dirname(directory);
   const path = join(directory, name);
   try {
     accessSync(path, constants.X_OK);

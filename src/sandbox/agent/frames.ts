@@ -110,7 +110,8 @@ export class FrameParser {
   /** Makes the first `wanted` bytes contiguous; all pieces are joined at once so that a large frame is copied once. */
   #join(wanted: number): Buffer {
     const first = this.#pieces[0] as Buffer;
-    this.#rest = first.length >= wanted && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces, this.#length);
+    this.#rest =
+      first.length >= wanted && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces, this.#length);
     this.#pieces = [this.#rest];
     return this.#rest;
   }

@@ -6,7 +6,21 @@ import { SandboxError } from "../errors.js";
 import { gloveboxHome } from "../home.js";
 import type { JailBind } from "./jail.js";
 
-const SYSTEM = ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/run"];
+const SYSTEM = [
+  "/bin",
+  "/boot",
+  "/dev",
+  "/etc",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/proc",
+  "/run",
+  "/sbin",
+  "/sys",
+  "/usr",
+  "/var/run",
+];
 
 function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
@@ -28,18 +42,30 @@ export function checkMounts(mounts: readonly Mount[], workDir: string): JailBind
     const real = realOf(source, option);
     const stat = statSync(real);
     if (!stat.isDirectory() && !stat.isFile()) throw refused(option, source, "neither a file nor a directory");
-    const reason = real === "/" || isWithin(real, gloveboxHome()) || isWithin(gloveboxHome(), real) ? holdsTooMuch(real) : undefined;
+    const reason =
+      real === "/" || isWithin(real, gloveboxHome()) || isWithin(gloveboxHome(), real) ? holdsTooMuch(real) : undefined;
     if (reason !== undefined) throw refused(option, source, reason);
-    return { source: real, target: checkTarget(target ?? resolve(source), `mounts[${index}].target`, workDir), writable, owned: writable };
+    return {
+      source: real,
+      target: checkTarget(target ?? resolve(source), `mounts[${index}].target`, workDir),
+      writable,
+      owned: writable,
+    };
   });
 }
 
 function checkTarget(target: string, option: string, workDir: string): string {
-  if (!isAbsolute(target) || resolve(target) !== target) throw refused(option, target, "not a normalised absolute path");
-  if (target === "/" || isWithin(workDir, target) || ["/proc", "/dev", "/sys", "/glovebox"].some((path) => isWithin(target, path))) {
+  if (!isAbsolute(target) || resolve(target) !== target)
+    throw refused(option, target, "not a normalised absolute path");
+  if (
+    target === "/" ||
+    isWithin(workDir, target) ||
+    ["/proc", "/dev", "/sys", "/glovebox"].some((path) => isWithin(target, path))
+  ) {
     throw refused(option, target, "it would hide a part of the sandbox itself");
   }
-  if (isWithin(target, workDir)) throw refused(option, target, "a mount point inside the work directory would be left there");
+  if (isWithin(target, workDir))
+    throw refused(option, target, "a mount point inside the work directory would be left there");
   return target;
 }
 

@@ -11,8 +11,13 @@ const PERIOD_US = 100_000;
 export function enforceableLimits(): ("memory" | "cpus" | "pids")[] {
   if (process.getuid?.() !== 0) return [];
   const limits: ("memory" | "cpus" | "pids")[] = [];
-  for (const [limit, controller] of [["memory", "memory"], ["cpus", "cpu"], ["pids", "pids"]] as const) {
-    if (isUnified() ? unifiedControllers().includes(controller) : existsSync(join(ROOT, controller, "cgroup.procs"))) limits.push(limit);
+  for (const [limit, controller] of [
+    ["memory", "memory"],
+    ["cpus", "cpu"],
+    ["pids", "pids"],
+  ] as const) {
+    if (isUnified() ? unifiedControllers().includes(controller) : existsSync(join(ROOT, controller, "cgroup.procs")))
+      limits.push(limit);
   }
   return limits;
 }
@@ -58,11 +63,20 @@ function settings({ memory, cpus, pids }: Limits): [string, string][] {
   const all: [string, string][] = [];
   if (memory !== undefined) {
     const bytes = String(memory);
-    all.push(["memory.limit_in_bytes", bytes], ["memory.memsw.limit_in_bytes", bytes], ["memory.max", bytes], ["memory.swap.max", "0"]);
+    all.push(
+      ["memory.limit_in_bytes", bytes],
+      ["memory.memsw.limit_in_bytes", bytes],
+      ["memory.max", bytes],
+      ["memory.swap.max", "0"],
+    );
   }
   if (cpus !== undefined) {
     const quota = Math.max(1000, Math.round(cpus * PERIOD_US));
-    all.push(["cpu.cfs_period_us", String(PERIOD_US)], ["cpu.cfs_quota_us", String(quota)], ["cpu.max", `${quota} ${PERIOD_US}`]);
+    all.push(
+      ["cpu.cfs_period_us", String(PERIOD_US)],
+      ["cpu.cfs_quota_us", String(quota)],
+      ["cpu.max", `${quota} ${PERIOD_US}`],
+    );
   }
   if (pids !== undefined) all.push(["pids.max", String(pids)]);
   return all;

@@ -25,6 +25,7 @@ export function chooseUser(): JailUser | undefined {
 
 function userAt(id: number): JailUser {
   const stage = ["/mnt", "/media", "/srv", "/run"].find((path) => existsSync(path));
-  if (stage === undefined) throw new SandboxError("no_isolation", "no directory to collect the mounts of a sandbox at: make /mnt");
+  if (stage === undefined)
+    throw new SandboxError("no_isolation", "no directory to collect the mounts of a sandbox at: make /mnt");
   return { uid: id, gid: id, stage };
 }

@@ -18,7 +18,10 @@ const STOP_TIMEOUT = 5_000;
 const MAX_COMPLAINT = 4096;
 
 /** Starts an agent as PID 1 of a jail; `no_isolation` when the jail cannot be had or does not hold. */
-export async function startJailedAgent(spec: Omit<JailSpec, "program" | "privileged" | "env">, signal?: AbortSignal): Promise<RunningAgent> {
+export async function startJailedAgent(
+  spec: Omit<JailSpec, "program" | "privileged" | "env">,
+  signal?: AbortSignal,
+): Promise<RunningAgent> {
   const arguments_ = ["serve", "--jailed", ...(spec.network === "none" ? ["--loopback-only"] : []), spec.cwd];
   const agent = "/glovebox/agent";
   const jail: JailSpec = {
@@ -33,16 +36,29 @@ export async function startJailedAgent(spec: Omit<JailSpec, "program" | "privile
 }
 
 /** Starts an agent as an ordinary process: it confines paths and ends trees, nothing else. */
-export async function startPlainAgent(workDir: string, cgroups: readonly string[], signal?: AbortSignal): Promise<RunningAgent> {
+export async function startPlainAgent(
+  workDir: string,
+  cgroups: readonly string[],
+  signal?: AbortSignal,
+): Promise<RunningAgent> {
   const agent = agentBinary();
   const groups = cgroups.flatMap((path) => ["--cgroup", path]);
   return await start(agent, ["launch", ...groups, "--", agent, "serve", workDir], "plain", signal);
 }
 
-async function start(file: string, args: readonly string[], kind: "jailed" | "plain", signal?: AbortSignal): Promise<RunningAgent> {
+async function start(
+  file: string,
+  args: readonly string[],
+  kind: "jailed" | "plain",
+  signal?: AbortSignal,
+): Promise<RunningAgent> {
   signal?.throwIfAborted();
   // A minimal environment: PID 1's is readable inside for whoever shares its namespace.
-  const child = spawn(file, args, { stdio: ["ignore", "ignore", "pipe", "pipe"], env: { PATH: "/usr/bin:/bin" }, cwd: "/" });
+  const child = spawn(file, args, {
+    stdio: ["ignore", "ignore", "pipe", "pipe"],
+    env: { PATH: "/usr/bin:/bin" },
+    cwd: "/",
+  });
   const gone = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());
     child.once("error", () => resolve());
@@ -57,7 +73,10 @@ async function start(file: string, args: readonly string[], kind: "jailed" | "pl
   };
   const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
   signal?.addEventListener("abort", onAbort, { once: true });
-  const late = setTimeout(() => channel.close(new SandboxError("unavailable", "the sandbox did not start in time")), START_TIMEOUT);
+  const late = setTimeout(
+    () => channel.close(new SandboxError("unavailable", "the sandbox did not start in time")),
+    START_TIMEOUT,
+  );
   try {
     const hello = await channel.hello;
     if (kind === "jailed" && hello.complaint !== "") {

@@ -34,7 +34,8 @@ export function systemBinds(network: "none" | "full"): Pick<JailSpec, "binds" | 
     else if (stat?.isDirectory()) binds.push({ source: path, target: path });
   }
   const etc = network === "full" ? [...ETC, "resolv.conf"] : ETC;
-  for (const path of etc.map((name) => `/etc/${name}`)) if (existsSync(path)) binds.push({ source: path, target: path });
+  for (const path of etc.map((name) => `/etc/${name}`))
+    if (existsSync(path)) binds.push({ source: path, target: path });
   return { binds, symlinks };
 }
 

@@ -56,11 +56,14 @@ function rootOf(directory: string, home: string): string | undefined {
   if (below === undefined) {
     const parent = dirname(directory);
     // A prefix such as /opt/tool is shown whole; /opt/bin or /srv/app/node_modules/.bin is not.
-    return basename(directory) === "bin" && parent.split(sep).length > 2 && existsSync(join(parent, "lib")) ? parent : directory;
+    return basename(directory) === "bin" && parent.split(sep).length > 2 && existsSync(join(parent, "lib"))
+      ? parent
+      : directory;
   }
   const [first = "", ...rest] = below;
   if (TOOL_HOMES[first] !== undefined) return join(home, first);
-  if (rest.at(-1) === "bin" && [".nvm", ".sdkman", ".fnm", ".local"].includes(first) && rest.length > 1) return dirname(directory);
+  if (rest.at(-1) === "bin" && [".nvm", ".sdkman", ".fnm", ".local"].includes(first) && rest.length > 1)
+    return dirname(directory);
   return directory;
 }
 

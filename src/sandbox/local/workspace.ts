@@ -48,7 +48,9 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
   }
   const repository = await findRepository(opts.repo);
   if ((await resolveCommit(repository.gitDir, "HEAD")) === undefined && opts.branch === undefined) {
-    throw new SandboxError("invalid_argument", `Invalid repo "${opts.repo}" — it has no commit yet`, { hint: "git commit" });
+    throw new SandboxError("invalid_argument", `Invalid repo "${opts.repo}" — it has no commit yet`, {
+      hint: "git commit",
+    });
   }
   const branch = opts.branch ?? `glovebox/${id}`;
   return { workDir, make: (owner, signal) => makeWorktree(owner, repository, branch, workDir, signal) };
