@@ -1,15 +1,6 @@
-import type { Sandbox, SandboxOptions } from "./sandbox/types.js";
-
-/** Opens a sandbox on this machine. The backend is loaded at the first call. */
-export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
-  const local = await import("./sandbox/local.js");
-  return local.createLocalSandbox(opts);
-}
-
 export type * from "../contracts/types.js";
 export { ERROR_CODES, SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "./sandbox/errors.js";
-export { DEFAULT_ALLOWED_COMMANDS } from "./sandbox/executor.js";
-export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
+export { createLocalSandbox } from "./sandbox/local.js";
 export {
   DEFAULT_OPERATION_TIMEOUT,
   DEFAULT_RUN_TIMEOUT,

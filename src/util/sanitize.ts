@@ -1,4 +1,4 @@
-export { createRedactor, type RedactOptions, type Redactor, redact, registerSecret } from "./redact.js";
+export { createRedactor, redact, registerSecret } from "./redact.js";
 
 /** Output kept per stream unless a call asks for another bound: 1 MiB. */
 export const MAX_OUTPUT_BYTES: number = 1024 * 1024;

@@ -1,0 +1,36 @@
+import { randomBytes } from "node:crypto";
+import { open, rename, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/** Replaces a file so that a reader, or a crash at any moment, finds the old content or the new, and nothing else. */
+export async function writeFileAtomic(path: string, content: string, mode = 0o600): Promise<void> {
+  const temporary = `${path}.${process.pid}-${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    const handle = await open(temporary, "wx", mode);
+    try {
+      await handle.writeFile(content);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+}
+
+/** Makes the names in a directory survive a power loss, where the system can do that. */
+export async function syncDirectory(path: string): Promise<void> {
+  if (process.platform === "win32") return;
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } catch (error) {
+    // Some file systems cannot sync a directory; there the rename itself has to do.
+    if ((error as NodeJS.ErrnoException).code !== "EINVAL") throw error;
+  } finally {
+    await handle.close();
+  }
+}

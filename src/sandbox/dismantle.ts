@@ -1,0 +1,59 @@
+import { SandboxError } from "./errors.js";
+import { readRecord, removeRecord, updateRecord } from "./ledger.js";
+import { withLock } from "./lock.js";
+import { currentOwner, isOwnerAlive } from "./owner.js";
+import type { Resource, SandboxRecord } from "./record.js";
+import { loadBackend } from "./registry.js";
+
+/** Runs something while no other process takes over or takes away this sandbox. */
+export async function withRecordLock<T>(id: string, work: () => Promise<T>): Promise<T> {
+  return await withLock(`record:${id}`, work);
+}
+
+/**
+ * Takes away everything a sandbox made, last first, then its record, provided that `mayRemove` says so of the record as
+ * it is under the lock. Tells whether it was removed.
+ *
+ * Each resource leaves the record once it is gone: a second run must not meet something new of the same name.
+ */
+export async function dismantle(id: string, mayRemove: (record: SandboxRecord) => boolean): Promise<boolean> {
+  return await withRecordLock(id, async () => {
+    const record = await readRecord(id);
+    if (record === undefined || !mayRemove(record)) return false;
+    // Without an owner, whoever gets the lock next may go on where this process stops.
+    await updateRecord(id, { state: "removing", owner: undefined });
+    const left = [...record.resources];
+    const removeResource = await removerOf(record.backend);
+    for (let resource = left.at(-1); resource !== undefined; resource = left.at(-1)) {
+      await removeResource(resource);
+      left.pop();
+      await updateRecord(id, { resources: left });
+    }
+    await removeRecord(id);
+    return true;
+  });
+}
+
+/** Makes this process the owner of a kept sandbox. In use elsewhere: `conflict`. Not there or not kept: `not_found`. */
+export async function claimRecord(id: string): Promise<SandboxRecord> {
+  return await withRecordLock(id, async () => {
+    const record = await readRecord(id);
+    if (record === undefined || record.state !== "kept") {
+      throw new SandboxError("not_found", `No kept sandbox with the id "${id}"`);
+    }
+    if (record.owner !== undefined && isOwnerAlive(record.owner) !== "dead") throw inUse(record);
+    return await updateRecord(id, { owner: currentOwner() });
+  });
+}
+
+/** The error for a sandbox that somebody has open. */
+export function inUse(record: SandboxRecord): SandboxError {
+  const pid = record.owner?.pid ?? "unknown";
+  return new SandboxError("conflict", `Sandbox "${record.id}" is open in process ${pid}`, { retryable: false });
+}
+
+async function removerOf(backend: string): Promise<(resource: Resource) => Promise<void>> {
+  const { removeResource } = await loadBackend(backend);
+  if (removeResource !== undefined) return removeResource;
+  throw new SandboxError("unsupported", `The backend "${backend}" cannot remove what it made`);
+}

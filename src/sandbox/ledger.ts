@@ -1,0 +1,154 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readdir, readFile, rename, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { syncDirectory, writeFileAtomic } from "./atomic-file.js";
+import { SandboxError, toSandboxError } from "./errors.js";
+import { runtimeDir, sandboxesDir } from "./home.js";
+import { currentOwner, isTagDead, type Owner, ownerTag } from "./owner.js";
+import { parseRecord, type RecordState, type Resource, type SandboxRecord } from "./record.js";
+import { removeTree } from "./remove-tree.js";
+import { assertSandboxId, isSandboxId } from "./sandbox-id.js";
+
+/** What a new record says. */
+export interface NewRecord {
+  id: string;
+  backend: string;
+  workDir: string;
+  reopen?: unknown;
+  expiresAt?: string;
+}
+
+/** What may change in a record; a field that is given as undefined is dropped. */
+export interface RecordPatch {
+  state?: RecordState;
+  owner?: Owner | undefined;
+  expiresAt?: string | undefined;
+  workDir?: string;
+  reopen?: unknown;
+  resources?: readonly Resource[];
+}
+
+/** One directory of the ledger: a record, or what is wrong with it. */
+export type LedgerEntry = { id: string; record: SandboxRecord } | { id: string; damaged: string };
+
+const UNFINISHED = ".new-";
+const DISCARDED = ".gone-";
+const ABANDONED_AFTER = 3_600_000;
+const turns = new Map<string, Promise<unknown>>();
+
+/** Enters a sandbox into the ledger, owned by this process, before anything of it exists. An id in use is `conflict`. */
+export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
+  const target = runtimeDir(fields.id);
+  const owner = currentOwner();
+  const createdAt = new Date().toISOString();
+  const record: SandboxRecord = { version: 1, ...fields, state: "creating", owner, createdAt, resources: [] };
+  const draft = join(sandboxesDir(), `${UNFINISHED}${fields.id}.${ownerTag()}.${randomBytes(6).toString("hex")}`);
+  try {
+    await mkdir(draft, { mode: 0o700 });
+    await writeFileAtomic(join(draft, "record.json"), serialize(record));
+    await rename(draft, target);
+    await syncDirectory(sandboxesDir());
+    return record;
+  } catch (error) {
+    await removeTree(draft).catch(() => undefined);
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== "ENOTEMPTY" && code !== "EEXIST") throw toSandboxError(error, { operation: "ledger" });
+    throw new SandboxError("conflict", `A sandbox with the id "${fields.id}" already exists`, { retryable: false });
+  }
+}
+
+/** Notes a resource. To be awaited before the resource is made, so that a crash can never leave one unknown. */
+export async function addResource(id: string, resource: Resource): Promise<void> {
+  await change(id, (record) => ({ ...record, resources: [...record.resources, resource] }));
+}
+
+/** Changes fields of a record. */
+export async function updateRecord(id: string, patch: RecordPatch): Promise<SandboxRecord> {
+  return await change(id, (record) => ({ ...record, ...patch }) as SandboxRecord);
+}
+
+/** The record of a sandbox; undefined when there is none, `tampered` when it cannot be read. */
+export async function readRecord(id: string): Promise<SandboxRecord | undefined> {
+  const entry = await readEntry(id);
+  if (entry === undefined || "record" in entry) return entry?.record;
+  throw new SandboxError("tampered", `The record of sandbox "${id}" is damaged: ${entry.damaged}`, {
+    operation: "ledger",
+    hint: `What it had made is unknown. Look into ${runtimeDir(id)} and remove it by hand.`,
+  });
+}
+
+/** Every sandbox that the ledger knows, also the ones whose record is damaged. */
+export async function listRecords(): Promise<LedgerEntry[]> {
+  const names = (await readdir(sandboxesDir())).filter(isSandboxId).sort();
+  const entries = await Promise.all(names.map(readEntry));
+  return entries.filter((entry) => entry !== undefined);
+}
+
+/** Strikes a sandbox out, with its runtime directory. One that is not there is no error. */
+export async function removeRecord(id: string): Promise<void> {
+  const discarded = join(sandboxesDir(), `${DISCARDED}${id}.${randomBytes(6).toString("hex")}`);
+  try {
+    await rename(runtimeDir(id), discarded);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+    throw toSandboxError(error, { operation: "ledger" });
+  }
+  await removeTree(discarded);
+}
+
+/** Removes what a crash left of a record that was being made or struck out. */
+export async function sweepLedger(): Promise<void> {
+  const parent = sandboxesDir();
+  for (const name of await readdir(parent)) {
+    const path = join(parent, name);
+    if (name.startsWith(DISCARDED) || (name.startsWith(UNFINISHED) && (await isAbandoned(path, name)))) {
+      await removeTree(path);
+    }
+  }
+}
+
+async function isAbandoned(path: string, name: string): Promise<boolean> {
+  if (isTagDead(name.split(".")[2] ?? "")) return true;
+  const made = await stat(path).catch(() => undefined);
+  return made !== undefined && Date.now() - made.mtimeMs > ABANDONED_AFTER;
+}
+
+async function readEntry(id: string): Promise<LedgerEntry | undefined> {
+  assertSandboxId(id);
+  try {
+    const parsed = parseRecord(await readFile(join(runtimeDir(id), "record.json"), "utf8"), id);
+    return typeof parsed === "string" ? { id, damaged: parsed } : { id, record: parsed };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") return { id, damaged: String(error) };
+    const present = await stat(runtimeDir(id)).catch(() => undefined);
+    return present === undefined ? undefined : { id, damaged: "record.json is missing" };
+  }
+}
+
+/** Changes of one record follow each other; its owner is the only process that makes them. */
+async function change(id: string, edit: (record: SandboxRecord) => SandboxRecord): Promise<SandboxRecord> {
+  const work = async (): Promise<SandboxRecord> => {
+    const record = await readRecord(id);
+    if (record === undefined) {
+      throw new SandboxError("not_found", `No sandbox with the id "${id}"`, { operation: "ledger" });
+    }
+    const edited = edit(record);
+    try {
+      await writeFileAtomic(join(runtimeDir(id), "record.json"), serialize(edited));
+    } catch (error) {
+      throw toSandboxError(error, { operation: "ledger" });
+    }
+    return edited;
+  };
+  const turn = (turns.get(id) ?? Promise.resolve()).then(work, work);
+  turns.set(id, turn);
+  try {
+    return await turn;
+  } finally {
+    if (turns.get(id) === turn) turns.delete(id);
+  }
+}
+
+function serialize(record: SandboxRecord): string {
+  return `${JSON.stringify(record, undefined, 2)}\n`;
+}

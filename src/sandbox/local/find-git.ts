@@ -1,0 +1,71 @@
+import { spawnSync } from "node:child_process";
+import { accessSync, constants, realpathSync } from "node:fs";
+import { delimiter, isAbsolute, join, sep } from "node:path";
+import { SandboxError } from "../errors.js";
+
+const SYSTEM_DIRECTORIES = ["/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin"];
+
+/** The git to run on the host, and the PATH that it and its own children may use. */
+export interface GitProgram {
+  readonly program: string;
+  readonly path: string;
+  /** What to start it with. */
+  readonly launcher: readonly string[];
+}
+
+let found: (GitProgram & { readonly from: string }) | undefined;
+
+/**
+ * Finds git once by PATH, passing over every directory that somebody else may have put there: relative ones, ones below
+ * the current directory, and `node_modules/.bin`.
+ */
+export function findGit(): GitProgram {
+  const from = process.env["PATH"] ?? "";
+  if (found?.from === from) return found;
+  const directories = from.split(delimiter).filter(isTrusted);
+  for (const directory of directories) {
+    const program = join(directory, process.platform === "win32" ? "git.exe" : "git");
+    if (!isProgram(program)) continue;
+    found = { program, path: directories.join(delimiter), launcher: findLauncher(), from };
+    return found;
+  }
+  throw new SandboxError("missing_dependency", "git was not found in PATH", { hint: "apt-get install git" });
+}
+
+/** Refuses a git that lies inside the repository it is to be run on. */
+export function assertOutside(program: string, repository: string): void {
+  if (!isBelow(realpathSync(program), repository)) return;
+  throw new SandboxError("permission_denied", `git was found inside the repository: ${program}`, {
+    hint: "Take that directory out of PATH.",
+  });
+}
+
+/**
+ * Makes git end when this process is killed, by a signal on which git takes its lock files away. Left alone it would go on
+ * writing into a worktree that the next process is already removing.
+ */
+function findLauncher(): string[] {
+  const launcher = ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--"];
+  if (process.platform !== "linux" || !isProgram("/usr/bin/setpriv")) return [];
+  const trial = spawnSync("/usr/bin/setpriv", [...launcher.slice(1), "/bin/true"], { stdio: "ignore", env: {} });
+  return trial.status === 0 ? launcher : [];
+}
+
+function isTrusted(directory: string): boolean {
+  if (!isAbsolute(directory)) return false;
+  if (SYSTEM_DIRECTORIES.includes(directory)) return true;
+  return !isBelow(directory, process.cwd()) && !directory.includes(join("node_modules", ".bin"));
+}
+
+function isBelow(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,132 @@
+import { spawn } from "node:child_process";
+import { SandboxError, type SandboxErrorCode, toSandboxError } from "../errors.js";
+import { assertOutside, findGit } from "./find-git.js";
+
+/** Where and how git runs on the host. */
+export interface HostGitOptions {
+  /** Directory that git is run in (`-C`). Must be one that no sandbox can write. */
+  cwd: string;
+  /** Named outright, so that nothing is searched for. */
+  gitDir?: string;
+  workTree?: string;
+  /** Settings beside the ones that are always made. */
+  config?: Readonly<Record<string, string>>;
+  env?: Readonly<Record<string, string>>;
+  stdin?: string;
+  /** Bytes of output beyond which the call is `limit_exceeded`. Default 64 MiB. */
+  maxOutput?: number;
+  signal?: AbortSignal | undefined;
+}
+
+/** What git answered. */
+export interface HostGitResult {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}
+
+const PASSED_ON = ["HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "TMPDIR", "SSH_AUTH_SOCK"];
+const PASSED_ON_WINDOWS = ["SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP"];
+const MAX_OUTPUT = 64 * 1024 * 1024;
+const ALWAYS: Readonly<Record<string, string>> = {
+  "core.hooksPath": "/dev/null",
+  "core.fsmonitor": "false",
+  "gc.auto": "0",
+  "maintenance.auto": "false",
+  "submodule.recurse": "false",
+  "advice.detachedHead": "false",
+};
+
+/**
+ * Runs git on the user's own repository and gives whatever came out.
+ *
+ * The user's configuration counts, hooks and background work do not. Never to be run on a git directory, or in a tree,
+ * that the inside of a sandbox can write: there git executes what the files say.
+ */
+export async function runHostGit(args: readonly string[], opts: HostGitOptions): Promise<HostGitResult> {
+  const { program, path, launcher } = findGit();
+  assertOutside(program, opts.workTree ?? opts.cwd);
+  const settings = Object.entries({ ...ALWAYS, ...opts.config }).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
+  const place = [
+    ...(opts.gitDir === undefined ? [] : [`--git-dir=${opts.gitDir}`]),
+    ...(opts.workTree === undefined ? [] : [`--work-tree=${opts.workTree}`]),
+  ];
+  const env = {
+    ...passedOn(),
+    PATH: path,
+    LC_ALL: "C",
+    GIT_TERMINAL_PROMPT: "0",
+    GIT_OPTIONAL_LOCKS: "0",
+    ...opts.env,
+  };
+  const command = [...launcher, program, "-C", opts.cwd, ...settings, ...place, ...args];
+  return await collect(command, env, opts);
+}
+
+/** As `runHostGit`, gives the output, and a typed error when git fails. */
+export async function hostGit(args: readonly string[], opts: HostGitOptions): Promise<string> {
+  const result = await runHostGit(args, opts);
+  if (result.exitCode === 0) return result.stdout;
+  throw gitError(args, result);
+}
+
+/** Turns git's complaint into a typed error. */
+export function gitError(args: readonly string[], { exitCode, stderr }: HostGitResult): SandboxError {
+  const told = stderr.split("\n").filter((line) => /^(fatal|error):/.test(line));
+  const reason = (told.at(-1) ?? stderr.trim().split("\n").at(-1) ?? "").slice(0, 1000) || `exit code ${exitCode}`;
+  const dubious = /dubious ownership/.test(stderr);
+  return new SandboxError(codeOf(stderr), `git ${args[0] ?? ""} failed: ${reason}`, {
+    operation: "git",
+    hint: dubious ? "Trust it yourself with: git config --global --add safe.directory <repository>" : undefined,
+    cause: new Error(stderr.slice(0, 4000)),
+  });
+}
+
+function codeOf(stderr: string): SandboxErrorCode {
+  if (/No space left on device|Disk quota exceeded/.test(stderr)) return "no_space";
+  if (/dubious ownership|Permission denied|Read-only file system/.test(stderr)) return "permission_denied";
+  if (/not a git repository/.test(stderr)) return "invalid_argument";
+  if (/already (checked out|used by worktree)|cannot lock ref|File exists/.test(stderr)) return "conflict";
+  return "internal";
+}
+
+function passedOn(): Record<string, string> {
+  const names = process.platform === "win32" ? [...PASSED_ON, ...PASSED_ON_WINDOWS] : PASSED_ON;
+  const present = names.map((name) => [name, process.env[name]] as const);
+  return Object.fromEntries(present.filter((pair): pair is [string, string] => pair[1] !== undefined));
+}
+
+function collect(
+  [program = "", ...args]: string[],
+  env: NodeJS.ProcessEnv,
+  opts: HostGitOptions,
+): Promise<HostGitResult> {
+  const limit = opts.maxOutput ?? MAX_OUTPUT;
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { env, stdio: "pipe", ...(opts.signal && { signal: opts.signal }) });
+    const kept: Record<"stdout" | "stderr", Buffer[]> = { stdout: [], stderr: [] };
+    let size = 0;
+    for (const name of ["stdout", "stderr"] as const) {
+      child[name].on("data", (chunk: Buffer) => {
+        size += chunk.length;
+        if (size <= limit) kept[name].push(chunk);
+        else child.kill("SIGKILL");
+      });
+    }
+    // git may end without reading all of its input; that shows in its exit code.
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(opts.stdin ?? "");
+    child.on("error", (error) => {
+      if (child.pid === undefined) reject(toSandboxError(error, { operation: "git" }));
+    });
+    child.on("close", (code, signal) => {
+      if (size > limit) reject(new SandboxError("limit_exceeded", `git wrote more than ${limit} bytes`));
+      if (opts.signal?.aborted === true && code !== 0) {
+        reject(new SandboxError("aborted", "Aborted while git ran", { cause: opts.signal.reason }));
+      }
+      const stderr = Buffer.concat(kept.stderr).toString();
+      const stdout = Buffer.concat(kept.stdout).toString();
+      resolve({ exitCode: code ?? 128, stdout, stderr: signal === null ? stderr : `${stderr}\nended by ${signal}` });
+    });
+  });
+}

@@ -1,0 +1,119 @@
+import { lstat, realpath } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { SandboxError } from "../errors.js";
+import { addResource } from "../ledger.js";
+import { withLock } from "../lock.js";
+import { assertBranchName } from "./branch-name.js";
+import { gitError, hostGit, runHostGit } from "./host-git.js";
+import { inRepository, type Repository, resolveCommit } from "./repository.js";
+import { freeEntryName } from "./worktree-entry.js";
+
+/** A registered worktree of the user's repository. */
+export interface Worktree {
+  readonly path: string;
+  /** Its own git directory, below the repository's. */
+  readonly gitDir: string;
+  readonly branch: string;
+  /** The commit that it started from. */
+  readonly baseSha: string;
+}
+
+/** What `addWorktree` needs. */
+export interface AddWorktree {
+  repository: Repository;
+  /** Created from HEAD when it does not exist. Checked out elsewhere: `conflict`. */
+  branch: string;
+  /** Must not exist; its parent must. */
+  path: string;
+  /** Id of the ledger record that answers for the worktree, and for the branch when it is created. */
+  record: string;
+  signal?: AbortSignal | undefined;
+}
+
+/** The lock that everything holds which adds to or takes from a repository. */
+export function repositoryLock(gitDir: string): string {
+  return `repo:${gitDir}`;
+}
+
+/**
+ * Makes a registered worktree with its files.
+ *
+ * Registering is done by one process at a time, because git's own `worktree add` fails when several run at once. The
+ * files, which take most of the time, are written outside of the lock.
+ */
+export async function addWorktree({ repository, branch, path, record, signal }: AddWorktree): Promise<Worktree> {
+  assertBranchName(branch);
+  const target = await freePath(path);
+  const { gitDir: shared } = repository;
+  const register = async (): Promise<Worktree> => {
+    const baseSha = (await useBranch(shared, branch)) ?? (await createBranch(shared, branch, record));
+    const name = await freeEntryName(shared, basename(target));
+    await addResource(record, { kind: "worktree", repo: shared, path: target, name });
+    const add = ["worktree", "add", "--quiet", "--no-checkout", "--", target, branch];
+    // Relative links between the worktree and the repository would not survive being mounted elsewhere.
+    const config = { "worktree.useRelativePaths": "false" };
+    await hostGit(add, { ...inRepository(shared), config, signal });
+    const gitDir = await hostGit(["rev-parse", "--absolute-git-dir"], { cwd: target, signal });
+    return { path: target, gitDir: gitDir.trimEnd(), branch, baseSha };
+  };
+  const worktree = await withLock(repositoryLock(shared), register, { signal });
+  await populate(worktree, signal);
+  return worktree;
+}
+
+/** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
+async function populate({ path, gitDir }: Worktree, signal: AbortSignal | undefined): Promise<void> {
+  const config = { "core.sparseCheckout": "false", "index.sparse": "false", "core.splitIndex": "false" };
+  await hostGit(["reset", "--hard", "--quiet"], { cwd: path, gitDir, workTree: path, config, signal });
+}
+
+/** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */
+async function useBranch(shared: string, branch: string): Promise<string | undefined> {
+  const sha = await resolveCommit(shared, `refs/heads/${branch}`);
+  if (sha === undefined) return undefined;
+  const place = await checkedOutAt(shared, branch);
+  if (place === undefined) return sha;
+  throw new SandboxError("conflict", `Branch "${branch}" is already checked out at ${place}`, {
+    retryable: false,
+    hint: "Name another branch. If that directory is gone: git worktree prune",
+  });
+}
+
+async function createBranch(shared: string, branch: string, record: string): Promise<string> {
+  const sha = await resolveCommit(shared, "HEAD");
+  if (sha === undefined) {
+    throw new SandboxError("invalid_argument", `Invalid repo "${shared}" — it has no commit to start from`, {
+      hint: "Make a first commit: git commit --allow-empty -m start",
+    });
+  }
+  const mark = `glovebox: created for ${record}`;
+  await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark });
+  const create = ["update-ref", "--create-reflog", "-m", mark, `refs/heads/${branch}`, sha, ""];
+  // Without a name git would refuse to write the reflog, in a repository whose user never configured one.
+  const env = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };
+  const answer = await runHostGit(create, { ...inRepository(shared), env });
+  if (answer.exitCode === 0) return sha;
+  const { code } = gitError(create, answer);
+  if (code !== "conflict") throw gitError(create, answer);
+  throw new SandboxError("conflict", `Branch "${branch}" cannot be created: ${answer.stderr.trim()}`, {
+    retryable: false,
+    hint: "A branch cannot lie below another one, as x/y below x. Name another branch.",
+  });
+}
+
+/** Where a branch is checked out, in any worktree of a repository. */
+export async function checkedOutAt(shared: string, branch: string): Promise<string | undefined> {
+  const list = await hostGit(["worktree", "list", "--porcelain"], inRepository(shared));
+  for (const block of list.split("\n\n")) {
+    const lines = block.split("\n");
+    if (lines.includes(`branch refs/heads/${branch}`)) return lines[0]?.replace(/^worktree /, "");
+  }
+  return undefined;
+}
+
+async function freePath(path: string): Promise<string> {
+  const target = join(await realpath(dirname(path)), basename(path));
+  const present = await lstat(target).catch(() => undefined);
+  if (present === undefined) return target;
+  throw new SandboxError("conflict", `${target} already exists`, { retryable: false });
+}

@@ -1,0 +1,83 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { lstat, rm } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { isAbsolute, normalize, sep } from "node:path";
+import { promisify } from "node:util";
+import { SandboxError } from "./errors.js";
+import { gloveboxHome } from "./home.js";
+
+const run = promisify(execFile);
+const env = { PATH: "/usr/bin:/bin", LC_ALL: "C" };
+
+/**
+ * Deletes a directory and all below it; one that is not there is no error.
+ *
+ * The system's `rm` is used because it walks by directory handles: a symbolic link swapped in during the walk cannot lead
+ * it outside, which Node's own recursive `rm` cannot promise.
+ */
+export async function removeTree(path: string): Promise<void> {
+  assertRemovable(path);
+  if (!(await isThere(path))) return;
+  if (process.platform === "win32") return await rm(path, { recursive: true, force: true, maxRetries: 3 });
+  const first = await removeOnce(path);
+  if (first === undefined) return;
+  await openDirectories(path);
+  const second = await removeOnce(path);
+  if (second === undefined) return;
+  throw new SandboxError(codeOf(second), `Cannot remove ${path}: ${second.trim().split("\n")[0] ?? ""}`, {
+    operation: "remove",
+  });
+}
+
+/** Tells what went wrong, or nothing when the tree is gone. */
+async function removeOnce(path: string): Promise<string | undefined> {
+  const remove = (flags: string[]): Promise<unknown> =>
+    run(systemProgram("rm"), [...flags, "--", path], { env, maxBuffer: 1 << 24 });
+  try {
+    if (process.platform === "linux") {
+      // A small system's rm may not know the long option.
+      await remove(["-rf", "--one-file-system"]).catch((error) =>
+        /unrecognized option/.test(String(error)) ? remove(["-rf"]) : Promise.reject(error),
+      );
+    } else {
+      await remove(["-rf"]);
+    }
+  } catch (error) {
+    if (await isThere(path)) return String((error as { stderr?: unknown }).stderr || error);
+  }
+  return undefined;
+}
+
+/** An ordinary user cannot empty a directory without write permission, not even an own one. */
+async function openDirectories(path: string): Promise<void> {
+  const test = ["-xdev", "-type", "d", "!", "-perm", "-0700", "-execdir", "chmod", "u+rwx", "--", "{}", ";"];
+  await run(systemProgram("find"), [path, ...test], { env, maxBuffer: 1 << 24 }).catch(() => undefined);
+}
+
+function systemProgram(name: string): string {
+  return existsSync(`/usr/bin/${name}`) ? `/usr/bin/${name}` : `/bin/${name}`;
+}
+
+/** A record is a file that a person may have edited: what no sandbox can ever own is not removed, whatever it says. */
+function assertRemovable(path: string): void {
+  const refused = !isAbsolute(path) || normalize(path) !== path || path.includes("\0");
+  const contains = (inner: string): boolean => inner === path || inner.startsWith(path + sep);
+  if (refused || path.split(sep).length < 3 || [homedir(), tmpdir(), gloveboxHome()].some(contains)) {
+    throw new SandboxError("invalid_path", `Refusing to remove ${JSON.stringify(path)}`, { operation: "remove" });
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
+  }
+}
+
+function codeOf(message: string): "permission_denied" | "internal" {
+  return /permission denied|not permitted|read-only/i.test(message) ? "permission_denied" : "internal";
+}

@@ -1,0 +1,66 @@
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** The sources as plain JavaScript, for programs that run in processes of their own. */
+export function compileSources(): { directory: string; remove(): void } {
+  const directory = mkdtempSync(join(tmpdir(), "glovebox-compiled-"));
+  writeFileSync(join(directory, "package.json"), '{"type":"module"}');
+  const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
+  const args = [compiler, "-p", join(root, "tsconfig.build.json"), "--outDir", directory, "--noCheck"];
+  execFileSync(process.execPath, args, { cwd: root });
+  return { directory, remove: () => rmSync(directory, { recursive: true }) };
+}
+
+/** A program of `tests/children` in its own process. */
+export interface Child {
+  readonly pid: number;
+  /** Resolves with the next line that it prints; rejects when it ends first. */
+  line(): Promise<string>;
+  /** Resolves once it has ended, with all it printed. */
+  ended: Promise<{ code: number | null; signal: string | null; output: string }>;
+  kill(): void;
+}
+
+/** Starts a program of `tests/children` on the compiled sources. */
+export function startChild(directory: string, name: string, args: string[], env: Record<string, string> = {}): Child {
+  const program = join(root, "tests", "children", name);
+  const child = spawn(process.execPath, [program, directory, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let output = "";
+  let read = 0;
+  let wake = (): void => undefined;
+  child.stdout.on("data", (chunk: Buffer) => {
+    output += chunk;
+    wake();
+  });
+  let over = false;
+  const ended = new Promise<{ code: number | null; signal: string | null; output: string }>((resolve) => {
+    child.on("close", (code, signal) => {
+      over = true;
+      resolve({ code, signal, output });
+      wake();
+    });
+  });
+  const line = async (): Promise<string> => {
+    for (;;) {
+      const end = output.indexOf("\n", read);
+      if (end >= 0) {
+        const found = output.slice(read, end);
+        read = end + 1;
+        return found;
+      }
+      if (over) throw new Error(`${name} ended without another line`);
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  };
+  return { pid: child.pid ?? 0, line, ended, kill: () => child.kill("SIGKILL") };
+}

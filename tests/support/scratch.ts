@@ -1,0 +1,54 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A directory for one test, with an own Glovebox home; both are gone after `remove`. */
+export interface Scratch {
+  readonly path: string;
+  readonly home: string;
+  remove(): void;
+}
+
+/** Makes a scratch directory and points `GLOVEBOX_HOME` into it. */
+export function createScratch(): Scratch {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-test-")));
+  const before = process.env["GLOVEBOX_HOME"];
+  const home = join(path, "home");
+  process.env["GLOVEBOX_HOME"] = home;
+  return {
+    path,
+    home,
+    remove() {
+      if (before === undefined) delete process.env["GLOVEBOX_HOME"];
+      else process.env["GLOVEBOX_HOME"] = before;
+      rmSync(path, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs git as a user would and gives its output without the last line end. */
+export function git(cwd: string, ...args: string[]): string {
+  const env = { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", LC_ALL: "C", GIT_CONFIG_NOSYSTEM: "1" };
+  const name = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.invalid"];
+  return execFileSync("git", [...name, ...args], { cwd, env, stdio: ["ignore", "pipe", "pipe"] })
+    .toString()
+    .trimEnd();
+}
+
+/** A repository with two commits on `main`, a branch and a tag. */
+export function createRepository(path: string, ...initOptions: string[]): string {
+  mkdirSync(path, { recursive: true });
+  git(path, "init", "--quiet", "--initial-branch=main", ...initOptions);
+  writeFileSync(join(path, "a.txt"), "one\n");
+  mkdirSync(join(path, "sub"));
+  writeFileSync(join(path, "sub", "b.txt"), "two\n");
+  writeFileSync(join(path, ".gitignore"), "ignored/\n");
+  git(path, "add", "-A");
+  git(path, "commit", "--quiet", "-m", "first");
+  git(path, "branch", "other");
+  git(path, "tag", "-a", "v1", "-m", "version 1");
+  writeFileSync(join(path, "a.txt"), "one more\n");
+  git(path, "commit", "--quiet", "-am", "second");
+  return path;
+}
