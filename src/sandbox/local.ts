@@ -42,7 +42,7 @@ export function localCapabilities(isolation: "required" | "none" = "required"): 
     pty: true,
     user: false,
     ports: false,
-    git: true,
+    git: false,
   };
 }
 
@@ -151,7 +151,7 @@ async function startDriver(
     baseEnv: walls?.baseEnv ?? plainEnv(runtime),
     agent,
     cgroups,
-    snapshot: () => takeSnapshot(id, workspace),
+    snapshot: (warn) => takeSnapshot(id, workspace, warn),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
 }

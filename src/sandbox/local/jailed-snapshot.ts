@@ -7,7 +7,11 @@ import { createSnapshot } from "./snapshot.js";
 import type { Workspace } from "./workspace.js";
 
 /** Saves a sandbox's files as a commit of the user's repository, or of one of ours when there is none; gives its ref. */
-export async function takeSnapshot(id: string, { workDir, base }: Workspace, warn: (message: string) => void): Promise<string> {
+export async function takeSnapshot(
+  id: string,
+  { workDir, base }: Workspace,
+  warn: (message: string) => void,
+): Promise<string> {
   const store = join(runtimeDir(id), "store");
   const objects = base && [
     { source: base.repository.objects, target: INSIDE_OBJECTS },
