@@ -3,7 +3,7 @@ import { readRecord, removeRecord, updateRecord } from "./ledger.js";
 import { withLock } from "./lock.js";
 import { currentOwner, isOwnerAlive } from "./owner.js";
 import type { Resource, SandboxRecord } from "./record.js";
-import { REMOVERS } from "./removers.js";
+import { loadBackend } from "./registry.js";
 
 /** Runs something while no other process takes over or takes away this sandbox. */
 export async function withRecordLock<T>(id: string, work: () => Promise<T>): Promise<T> {
@@ -23,6 +23,7 @@ export async function dismantle(id: string, mayRemove: (record: SandboxRecord) =
     // Without an owner, whoever gets the lock next may go on where this process stops.
     await updateRecord(id, { state: "removing", owner: undefined });
     const left = [...record.resources];
+    const removeResource = await removerOf(record.backend);
     for (let resource = left.at(-1); resource !== undefined; resource = left.at(-1)) {
       await removeResource(resource);
       left.pop();
@@ -51,11 +52,8 @@ export function inUse(record: SandboxRecord): SandboxError {
   return new SandboxError("conflict", `Sandbox "${record.id}" is open in process ${pid}`, { retryable: false });
 }
 
-async function removeResource(resource: Resource): Promise<void> {
-  const load = Object.hasOwn(REMOVERS, resource.kind) ? REMOVERS[resource.kind] : undefined;
-  if (load === undefined) {
-    throw new SandboxError("unsupported", `Nothing here can remove a resource of kind "${resource.kind}"`);
-  }
-  const remove = await load();
-  await remove(resource);
+async function removerOf(backend: string): Promise<(resource: Resource) => Promise<void>> {
+  const { removeResource } = await loadBackend(backend);
+  if (removeResource !== undefined) return removeResource;
+  throw new SandboxError("unsupported", `The backend "${backend}" cannot remove what it made`);
 }

@@ -19,6 +19,8 @@ import { createSandbox } from "./portable.js";
 import { reapOnce } from "./reap-once.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
+export { removeResource } from "./local/cleanup.js";
+
 /** What a kept sandbox remembers of how it was made. Never a secret, so never `env`. */
 interface Reopen {
   workspace: Workspace;
@@ -63,8 +65,10 @@ export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<San
   }
 }
 
-/** The same, under the name by which the registry calls it. */
-export const open: (opts: SandboxOptions) => Promise<Sandbox> = createLocalSandbox;
+/** What the registry calls. */
+export function open(opts: SandboxOptions): Promise<Sandbox> {
+  return createLocalSandbox(opts);
+}
 
 async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   const { isolation = "required" } = opts;

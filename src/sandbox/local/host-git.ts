@@ -44,7 +44,7 @@ const ALWAYS: Readonly<Record<string, string>> = {
  * that the inside of a sandbox can write: there git executes what the files say.
  */
 export async function runHostGit(args: readonly string[], opts: HostGitOptions): Promise<HostGitResult> {
-  const { program, path } = findGit();
+  const { program, path, launcher } = findGit();
   assertOutside(program, opts.workTree ?? opts.cwd);
   const settings = Object.entries({ ...ALWAYS, ...opts.config }).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
   const place = [
@@ -59,7 +59,8 @@ export async function runHostGit(args: readonly string[], opts: HostGitOptions):
     GIT_OPTIONAL_LOCKS: "0",
     ...opts.env,
   };
-  return await collect(program, ["-C", opts.cwd, ...settings, ...place, ...args], env, opts);
+  const command = [...launcher, program, "-C", opts.cwd, ...settings, ...place, ...args];
+  return await collect(command, env, opts);
 }
 
 /** As `runHostGit`, gives the output, and a typed error when git fails. */
@@ -96,8 +97,7 @@ function passedOn(): Record<string, string> {
 }
 
 function collect(
-  program: string,
-  args: string[],
+  [program = "", ...args]: string[],
   env: NodeJS.ProcessEnv,
   opts: HostGitOptions,
 ): Promise<HostGitResult> {
