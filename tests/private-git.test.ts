@@ -21,8 +21,8 @@ interface Inside {
   sh(script: string): Promise<string>;
 }
 
-async function open(repo: string): Promise<Inside> {
-  const path = join(scratch.path, "harness-one");
+async function open(repo: string, name = "harness-one"): Promise<Inside> {
+  const path = join(scratch.path, name);
   await createRecord({ id: "one", backend: "local", workDir: path });
   const repository = await findRepository(repo);
   const worktree = await addWorktree({ repository, branch: "work/one", path, record: "one" });
@@ -124,7 +124,8 @@ test("an object store that cannot be shown inside is refused", async () => {
 
 test("a path with quotes and blanks is written so that git reads it", async () => {
   const repo = createRepository(join(scratch.path, 'it\'s "a" \\ repo; #x'));
-  const { sh } = await open(repo);
-  expect(await sh("git config core.worktree")).toBe(join(scratch.path, "harness-one"));
+  const name = 'harness "one" \\ #;';
+  const { sh } = await open(repo, name);
+  expect(await sh("git config core.worktree")).toBe(join(scratch.path, name));
   expect(await sh("git status --porcelain")).toBe("");
 });
