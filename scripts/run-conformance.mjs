@@ -14,7 +14,7 @@ const harness = {
   host: { directoryOf: ({ workDir }) => workDir, sharesNetwork: true },
 };
 
-const report = await runConformance(harness);
+const report = await runConformance(harness, { concurrency: 4 });
 console.log(formatReport(report));
 if (file) writeFileSync(file, JSON.stringify(report));
 process.exit(report.failed > 0 ? 1 : 0);
