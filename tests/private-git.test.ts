@@ -2,7 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createRecord } from "../src/sandbox/ledger.js";
-import { createPrivateGit, type GitBind } from "../src/sandbox/local/private-git.js";
+import type { JailBind } from "../src/sandbox/local/jail.js";
+import { createPrivateGit } from "../src/sandbox/local/private-git.js";
 import { findRepository } from "../src/sandbox/local/repository.js";
 import { addWorktree, type Worktree } from "../src/sandbox/local/worktree.js";
 import { runInJail } from "./support/jail.js";
@@ -16,12 +17,12 @@ afterEach(() => scratch.remove());
 
 interface Inside {
   worktree: Worktree;
-  binds: GitBind[];
+  binds: JailBind[];
   sh(script: string): Promise<string>;
 }
 
-async function open(repo: string): Promise<Inside> {
-  const path = join(scratch.path, "harness-one");
+async function open(repo: string, name = "harness-one"): Promise<Inside> {
+  const path = join(scratch.path, name);
   await createRecord({ id: "one", backend: "local", workDir: path });
   const repository = await findRepository(repo);
   const worktree = await addWorktree({ repository, branch: "work/one", path, record: "one" });
@@ -123,7 +124,8 @@ test("an object store that cannot be shown inside is refused", async () => {
 
 test("a path with quotes and blanks is written so that git reads it", async () => {
   const repo = createRepository(join(scratch.path, 'it\'s "a" \\ repo; #x'));
-  const { sh } = await open(repo);
-  expect(await sh("git config core.worktree")).toBe(join(scratch.path, "harness-one"));
+  const name = 'harness "one" \\ #;';
+  const { sh } = await open(repo, name);
+  expect(await sh("git config core.worktree")).toBe(join(scratch.path, name));
   expect(await sh("git status --porcelain")).toBe("");
 });

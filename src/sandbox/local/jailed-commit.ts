@@ -19,26 +19,27 @@ export type RunJailedGit = (
   opts?: { stdin?: Uint8Array; env?: Readonly<Record<string, string>> },
 ) => Promise<JailedGitResult>;
 
-/** Where the commit lies afterwards, relative to the store. */
-export const JAILED_BUNDLE = "snapshot.bundle";
-/** The only ref in that bundle. */
-export const JAILED_REF = "refs/heads/snapshot";
-
 const CONFIG = ["safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.bare=false"];
 const NO_COMMIT = /^error: '(.*?)\/?' does not have a commit checked out$/;
 const GITLINK = "160000";
 
 type Jailed = (args: string[], stdin?: string) => Promise<JailedGitResult & { text: string }>;
 
-/**
- * Commits the jail's tree on top of a base and leaves it as a bundle. Gives the commit, and the directories that are
- * repositories of their own: git would only note which commit they are at, so they stay as they were in the base.
- */
+/** A commit that a jail made. Nothing of it is to be believed before it was checked. */
+export interface JailedCommit {
+  readonly commit: string;
+  /** Name of the file in the store that holds its objects, less those of the base. */
+  readonly pack: string;
+  /** Directories that are repositories of their own; they stay as they are in the base, see `restoreLinks`. */
+  readonly nested: readonly string[];
+}
+
+/** Commits the jail's tree on top of a base, and packs it. */
 export async function commitInJail(
   runJailedGit: RunJailedGit,
   sandboxId: string,
   base: string | undefined,
-): Promise<{ commit: string; nested: string[] }> {
+): Promise<JailedCommit> {
   const jailed = jail(runJailedGit, base !== undefined);
   await must(jailed, ["read-tree", base ?? "--empty"]);
   const unborn = await addAll(jailed);
@@ -47,10 +48,9 @@ export async function commitInJail(
   const parent = base === undefined ? [] : ["-p", base];
   const message = `Snapshot of sandbox ${sandboxId}`;
   const commit = hash(await must(jailed, ["commit-tree", ...parent, "-m", message, tree]));
-  await must(jailed, ["update-ref", JAILED_REF, commit]);
-  const range = base === undefined ? [JAILED_REF] : [JAILED_REF, `^${base}`];
-  await must(jailed, ["bundle", "create", "--quiet", `/gd/${JAILED_BUNDLE}`, ...range]);
-  return { commit, nested: [...unborn, ...linked] };
+  const range = base === undefined ? `${commit}\n` : `${commit}\n^${base}\n`;
+  const name = hash(await must(jailed, ["pack-objects", "--revs", "--quiet", "/gd/snapshot"], range));
+  return { commit, pack: `snapshot-${name}.pack`, nested: [...unborn, ...linked] };
 }
 
 function jail(runJailedGit: RunJailedGit, hasSource: boolean): Jailed {
@@ -89,7 +89,10 @@ async function addAll(jailed: Jailed): Promise<string[]> {
   throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: other || result.stderr });
 }
 
-/** Puts links to other repositories back as they are in the base. Gives the paths of those that differed. */
+/**
+ * Puts links to other repositories back as they are in the base, because the commits they link to would not come along.
+ * Gives the paths of those that differed.
+ */
 async function restoreLinks(jailed: Jailed, base: string | undefined): Promise<string[]> {
   const now = parseLinks(await must(jailed, ["ls-files", "--stage", "-z"]), 1);
   if (now.size === 0) return [];

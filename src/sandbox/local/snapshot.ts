@@ -8,8 +8,8 @@ import { withLock } from "../lock.js";
 import { removeTree } from "../remove-tree.js";
 import { assertSandboxId } from "../sandbox-id.js";
 import { readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
-import { gitError, type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
-import { commitInJail, JAILED_BUNDLE, JAILED_REF, type RunJailedGit } from "./jailed-commit.js";
+import { gitError, hostGit, runHostGit } from "./host-git.js";
+import { commitInJail, type RunJailedGit } from "./jailed-commit.js";
 import { inRepository, type Repository } from "./repository.js";
 import { checkSnapshot } from "./snapshot-policy.js";
 import { repositoryLock } from "./worktree.js";
@@ -38,26 +38,30 @@ export interface Snapshot {
 }
 
 const MAX_BYTES = 4 * 1024 ** 3;
+/** As many objects as `git fetch` would store one by one. */
+const UNPACK_LIMIT = 100;
 
 /**
  * Saves the files of a sandbox as a commit.
  *
  * Everything that walks the sandbox's tree runs in the jail, since a nested repository there can make git execute
- * programs. So the store counts as hostile too once git has run: the host takes one bundle out of it, never looks at it
- * with git, and lets git check every object on the way in.
+ * programs. So the store counts as hostile too once git has run: the host takes one pack out of it, never looks at it with
+ * git, and lets git check every object on the way in.
  */
 export async function createSnapshot(opts: SnapshotOptions): Promise<Snapshot> {
   const { sandboxId, store, source } = opts;
   assertSandboxId(sandboxId);
-  const bundle = `${store}.bundle`;
+  const pack = `${store}.pack`;
   try {
     await prepareStore(store, source?.repository);
-    const { commit, nested } = await commitInJail(opts.runJailedGit, sandboxId, source?.baseSha);
-    await takeOut(join(store, JAILED_BUNDLE), bundle, opts.maxBytes ?? MAX_BYTES);
+    const made = await commitInJail(opts.runJailedGit, sandboxId, source?.baseSha);
+    await takeOut(join(store, made.pack), pack, opts.maxBytes ?? MAX_BYTES);
     const gitDir = source?.repository.gitDir ?? join(privateSubdirectory("snapshots"), `${sandboxId}.git`);
+    const { commit, nested } = made;
     return await withLock(repositoryLock(gitDir), async () => {
       if (source === undefined) await prepareOwnRepository(gitDir);
-      await importBundle(gitDir, bundle, commit, source?.baseSha);
+      await importPack(gitDir, pack);
+      await checkStory(gitDir, commit, source?.baseSha);
       const warnings = await checkSnapshot(gitDir, commit, source?.baseSha);
       const id = await createRef(gitDir, sandboxId, commit);
       const lost = nested.map(
@@ -66,7 +70,7 @@ export async function createSnapshot(opts: SnapshotOptions): Promise<Snapshot> {
       return { id, commit, gitDir, warnings: [...lost, ...warnings] };
     });
   } finally {
-    await rm(bundle, { force: true });
+    await rm(pack, { force: true });
     await removeTree(store);
   }
 }
@@ -75,17 +79,17 @@ async function prepareStore(store: string, repository: Repository | undefined): 
   await removeTree(store);
   const settings = repository === undefined ? {} : await readCheckoutSettings(repository);
   const config = { core: { bare: "false", ...settings }, gc: { auto: "0" }, maintenance: { auto: "false" } };
-  await writeGitDirectory(store, { head: JAILED_REF, config, repository });
+  await writeGitDirectory(store, { head: "refs/heads/snapshot", config, repository });
 }
 
-/** Copies the bundle to where the jail cannot write. Whatever lies in the store may have been put there from inside. */
+/** Copies the pack to where the jail cannot write. Whatever lies in the store may have been put there from inside. */
 async function takeOut(from: string, to: string, maxBytes: number): Promise<void> {
   const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch((error) => {
-    throw new SandboxError("tampered", "The jail left no bundle", { cause: error });
+    throw new SandboxError("tampered", "The jail left no pack", { cause: error });
   });
   try {
     const { size } = await source.stat().then((found) => (found.isFile() ? found : { size: 0 }));
-    if (size === 0) throw new SandboxError("tampered", "The bundle of the jail is empty or not a regular file");
+    if (size === 0) throw new SandboxError("tampered", "The pack of the jail is empty or not a regular file");
     if (size > maxBytes) throw new SandboxError("limit_exceeded", `The snapshot has ${size} bytes, over ${maxBytes}`);
     await rm(to, { force: true });
     const target = await open(to, "wx", 0o600);
@@ -95,40 +99,34 @@ async function takeOut(from: string, to: string, maxBytes: number): Promise<void
   }
 }
 
-async function importBundle(gitDir: string, bundle: string, commit: string, base: string | undefined): Promise<void> {
-  const opts: HostGitOptions = {
-    ...inRepository(gitDir),
-    config: {
-      "transfer.fsckObjects": "true",
-      "fetch.fsckObjects": "true",
-      "fetch.writeCommitGraph": "false",
-      "protocol.file.allow": "always",
-    },
-  };
-  const flags = [
-    "--quiet",
-    "--no-tags",
-    "--no-write-fetch-head",
-    "--no-recurse-submodules",
-    "--no-auto-gc",
-    "--no-prune",
-  ];
-  const fetch = ["fetch", ...flags, "--", bundle, JAILED_REF];
-  let fetched = await runHostGit(fetch, opts);
-  if (base !== undefined && /prerequisite/.test(fetched.stderr)) {
-    // The user has moved the branch away since: git takes nothing that stands on a commit no ref leads to.
-    const hold = ["update-ref", "refs/glovebox/held", base];
-    await hostGit(hold, inRepository(gitDir));
-    fetched = await runHostGit(fetch, opts);
-    await hostGit(["update-ref", "-d", "refs/glovebox/held"], inRepository(gitDir));
+/**
+ * Stores the objects of a pack, each one checked. Not by `git fetch` from a bundle: before 2.46 that ignores
+ * `transfer.fsckObjects`.
+ */
+async function importPack(gitDir: string, pack: string): Promise<void> {
+  const isSmall = (await countObjects(pack)) < UNPACK_LIMIT;
+  const args = isSmall ? ["unpack-objects", "-q", "--strict"] : ["index-pack", "--stdin", "--strict"];
+  const result = await runHostGit(args, { ...inRepository(gitDir), input: pack });
+  if (result.exitCode === 0) return;
+  const error = gitError(args, result);
+  throw error.code === "internal" ? new SandboxError("tampered", error.message, { cause: error }) : error;
+}
+
+/** What the head of a pack says; git itself finds out whether that is true. */
+async function countObjects(pack: string): Promise<number> {
+  const handle = await open(pack);
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(12), 0, 12, 0);
+    return bytesRead === 12 ? buffer.readUInt32BE(8) : 0;
+  } finally {
+    await handle.close();
   }
-  if (fetched.exitCode !== 0) {
-    const error = gitError(fetch, fetched);
-    throw error.code === "internal" ? new SandboxError("tampered", error.message, { cause: error }) : error;
-  }
-  const story = await hostGit(["rev-list", "--parents", "--max-count=1", commit, "--"], inRepository(gitDir));
-  if (story.trim() === [commit, ...(base === undefined ? [] : [base])].join(" ")) return;
-  throw new SandboxError("tampered", "The snapshot does not stand on the commit that the sandbox started from");
+}
+
+async function checkStory(gitDir: string, commit: string, base: string | undefined): Promise<void> {
+  const { stdout } = await runHostGit(["rev-list", "--parents", "--max-count=1", commit, "--"], inRepository(gitDir));
+  if (stdout.trim() === [commit, ...(base === undefined ? [] : [base])].join(" ")) return;
+  throw new SandboxError("tampered", "The snapshot is not the commit that it should be, on the base of the sandbox");
 }
 
 /** The first free number gets the commit; a number is never used twice. */

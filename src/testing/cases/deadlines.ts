@@ -31,7 +31,7 @@ const HOSTILE: Readonly<Record<string, { title: string; start: string; complete?
   },
   respawner: {
     title: "children that replace themselves all the time",
-    start: 'printf %s "$3" > respawn; for n in 1 2; do setsid sh respawn "$2" 0 & done',
+    start: 'printf %s "$3" > respawn; for n in 1 2; do setsid sh respawn "$2" 0 & done;',
     complete: true,
     needs: "setsid",
   },

@@ -128,11 +128,11 @@ export const directoryCases: readonly ConformanceCase[] = [
     title: "no power comes out",
     requirement: "Setuid, setgid and sticky bits are stripped on the way out, and FIFOs do not come along or hang.",
     async run({ sandbox, hostDirectory }) {
-      await script(
-        sandbox,
-        "mkdir tree && echo x > tree/tool && chmod 755 tree/tool && chmod u+s,g+s tree/tool && mkfifo tree/fifo",
-      );
-      await script(sandbox, "mkdir tree/sticky && chmod 1777 tree/sticky");
+      // Where the bits cannot even be set inside, there is nothing to strip.
+      const text =
+        "mkdir -p tree/sticky && echo x > tree/tool && mkfifo tree/fifo && chmod 755 tree/tool && " +
+        "{ chmod u+s,g+s tree/tool; chmod 1777 tree/sticky; :; }";
+      await script(sandbox, text);
       const target = join(await hostDirectory(), "out");
       await within(30_000, "export", sandbox.exportDirectory("tree", target));
       equal((await readdir(target)).sort(), ["sticky", "tool"], "names");
