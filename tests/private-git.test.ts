@@ -2,7 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createRecord } from "../src/sandbox/ledger.js";
-import { createPrivateGit, type GitBind } from "../src/sandbox/local/private-git.js";
+import type { JailBind } from "../src/sandbox/local/jail.js";
+import { createPrivateGit } from "../src/sandbox/local/private-git.js";
 import { findRepository } from "../src/sandbox/local/repository.js";
 import { addWorktree, type Worktree } from "../src/sandbox/local/worktree.js";
 import { runInJail } from "./support/jail.js";
@@ -16,7 +17,7 @@ afterEach(() => scratch.remove());
 
 interface Inside {
   worktree: Worktree;
-  binds: GitBind[];
+  binds: JailBind[];
   sh(script: string): Promise<string>;
 }
 

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 export interface Bind {
   source: string;
   target: string;
-  writable: boolean;
+  writable?: boolean;
 }
 
 /** What a jailed program did. */

@@ -3,20 +3,12 @@ import { dirname, join } from "node:path";
 import { findAlternates } from "./alternates.js";
 import { copyIfThere, INSIDE_OBJECTS, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
 import { hostGit } from "./host-git.js";
+import type { JailBind } from "./jail.js";
 import { inRepository, type Repository } from "./repository.js";
 import type { Worktree } from "./worktree.js";
 
 /** Where the inside finds its git directory. */
 export const INSIDE_GIT = "/glovebox/git";
-
-/** A host path that is to appear inside. */
-export interface GitBind {
-  readonly source: string;
-  readonly target: string;
-  readonly writable: boolean;
-  /** Whether it must look as if it belonged to the user inside: git refuses directories of strangers. */
-  readonly owned: boolean;
-}
 
 /** What `createPrivateGit` needs. */
 export interface PrivateGit {
@@ -34,7 +26,7 @@ export interface PrivateGit {
  *
  * Once a sandbox has run, the directory is hostile: no git of the host's may ever look at it.
  */
-export async function createPrivateGit({ repository, worktree, workDir, dir }: PrivateGit): Promise<GitBind[]> {
+export async function createPrivateGit({ repository, worktree, workDir, dir }: PrivateGit): Promise<JailBind[]> {
   const git = join(dir, "git");
   const alternates = await findAlternates(repository.objects);
   const head = `refs/heads/${worktree.branch}`;
@@ -52,7 +44,7 @@ export async function createPrivateGit({ repository, worktree, workDir, dir }: P
   await copyIfThere(join(worktree.gitDir, "index"), join(git, "index"));
   const gitFile = join(dir, "gitfile");
   await writeFile(gitFile, `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
-  const shown = (source: string, target: string): GitBind => ({ source, target, writable: false, owned: true });
+  const shown = (source: string, target: string): JailBind => ({ source, target, writable: false, owned: true });
   return [
     { source: git, target: INSIDE_GIT, writable: true, owned: true },
     shown(repository.objects, INSIDE_OBJECTS),

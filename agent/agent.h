@@ -1,0 +1,132 @@
+/* What the parts of the agent know of each other. */
+#ifndef GLOVEBOX_AGENT_H
+#define GLOVEBOX_AGENT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <poll.h>
+#include <sys/types.h>
+
+#include "frame.h"
+
+/* Each call has its own PID namespace, or, where that cannot be had, a subreaper of its own. */
+enum confinement { CONFINE_NAMESPACE = 1, CONFINE_SUBREAPER = 2 };
+
+/* One command as it was asked for; pointers lead into the request frame. */
+struct command {
+  char **argv, **env;
+  int cwd;            /* directory, open */
+  int in, out, err;   /* the command's ends; all the same with a terminal */
+  bool terminal;
+  bool jailed;        /* no capabilities, no new privileges, the system call filter */
+  int (*builtin)(void); /* run instead of argv when set */
+};
+
+/* A started command: its supervisor, and the two pipes to it. */
+struct supervisor {
+  pid_t pid;
+  int control; /* one byte a signal number; 0xff kills everything */
+  int status;  /* one `struct ending` when the command itself has ended */
+};
+
+struct ending {
+  int32_t signaled;
+  int32_t code;
+};
+
+#define CONTROL_KILL_ALL 0xffu
+
+/* spawn.c: 0 or a negative errno. */
+int start_command(const struct command *command, enum confinement confinement, struct supervisor *out);
+void kill_supervised(const struct supervisor *supervisor, enum confinement confinement);
+/* One round of SIGKILL to the direct children; then again and again until there are none: the children of the dead become
+ * direct ones, as we are their reaper. */
+void kill_children(bool (*spared)(pid_t pid));
+void kill_descendants(void);
+
+/* pipes.c: our ends of a call's streams; -1 where there is none. */
+struct ends {
+  int in, out, err;
+};
+int open_pipes(struct command *command, bool with_stdin, struct ends *ours);
+int open_terminal(struct command *command, uint16_t cols, uint16_t rows, struct ends *ours);
+void close_command_ends(const struct command *command);
+
+/* jail.c */
+int drop_privileges(void);
+int install_filter(void);
+void close_from(unsigned first);
+
+/* selftest.c: runs as a command; exit code 0 when everything holds, else a line on stdout says what does not. */
+int self_test(void);
+void self_test_expects(bool only_loopback);
+
+/* files.c: each answers by result or by a negative errno. */
+#define ESCAPES 10001     /* the path leads outside the root */
+#define NOT_REGULAR 10002 /* neither a regular file nor absent */
+void files_open_root(const char *path);
+void files_use_root(int directory);
+int files_open_directory(const char *path);
+int files_open_read(const char *path, uint64_t *size);
+int files_write(const char *path, uint32_t mode, const uint8_t *bytes, size_t length);
+int files_stat(const char *path, uint8_t out[21]);
+int files_list(const char *path, struct queue *out);
+int files_remove(const char *path);
+int files_rename(const char *from, const char *to);
+int files_make_directory(const char *path);
+
+/* A file that is being written; it appears under its name by files_commit only. */
+struct pending_file {
+  int fd, parent;
+  uint32_t mode;
+  char temporary[40], name[256];
+};
+int files_begin(const char *path, uint32_t mode, struct pending_file *out);
+int files_append(struct pending_file *file, const uint8_t *bytes, size_t length);
+int files_commit(struct pending_file *file);
+void files_abandon(struct pending_file *file);
+/* The parent directory of `path`, opened (and made when `make`), and the last name in it. */
+int files_open_parent(const char *path, bool make, char name[256]);
+
+/* Long file work, each in a process of its own; they return an errno as exit code. */
+int remove_tree(int parent, const char *name);
+int remove_contents(int directory);
+int tar_out(int directory);
+int tar_in(int root, uint64_t max_bytes);
+
+/* calls.c: what is under way. A call ends with ANS_EXIT, ANS_RESULT or ANS_FAIL, once. */
+struct call;
+struct call *call_find(uint32_t id);
+struct call *call_new(uint32_t id);
+int call_start(struct call *call, struct command *command, bool with_stdin, uint16_t cols, uint16_t rows, uint32_t deadline);
+int call_start_builtin(struct call *call, int (*builtin)(void));
+void call_read_file(struct call *call, int fd);
+void call_write_file(struct call *call, const struct pending_file *file);
+void call_drop(struct call *call);
+void call_stdin(struct call *call, const uint8_t *bytes, size_t length);
+void call_stdin_end(struct call *call);
+void call_signal(struct call *call, int number);
+void call_credit(struct call *call, int stream, uint32_t bytes);
+void call_resize(struct call *call, uint16_t cols, uint16_t rows);
+size_t calls_poll(struct pollfd *fds, size_t room, int *timeout);
+void calls_ready(const struct pollfd *fds, size_t count);
+void calls_child_ended(pid_t pid, int status);
+#define MAX_CALLS 512
+#define POLLS_PER_CALL 4
+
+/* requests.c: false when the peer broke the protocol. */
+bool handle_request(const struct frame *frame);
+
+/* serve.c */
+void answer(uint8_t type, uint32_t call, const void *body, size_t length);
+void answer_fail(uint32_t call, int error, const char *message);
+bool channel_is_full(void);
+extern enum confinement confinement;
+extern bool jailed;
+int64_t now_ms(void);
+int serve(int in, int out, const char *root, bool tested, bool only_loopback);
+
+/* launch.c, run-once.c */
+int launch(int argc, char **argv);
+int run_once(int argc, char **argv);
+#endif

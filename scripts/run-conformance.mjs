@@ -1,0 +1,16 @@
+import { writeFileSync } from "node:fs";
+import { createLocalSandbox } from "../dist/src/sandbox/local.js";
+import { formatReport, runConformance } from "../dist/src/testing.js";
+
+/** Runs the conformance kit on the built local backend: `run-conformance.mjs required|none [report.json]`. */
+const [isolation = "required", file] = process.argv.slice(2);
+const user = process.getuid?.() === 0 ? "root" : "user";
+const harness = {
+  backend: `local-${isolation}-${user}`,
+  open: (options = {}) => createLocalSandbox({ isolation, ...options }),
+};
+
+const report = await runConformance(harness);
+console.log(formatReport(report));
+if (file) writeFileSync(file, JSON.stringify(report));
+process.exit(report.failed > 0 ? 1 : 0);

@@ -1,0 +1,17 @@
+export type * from "../contracts/types.js";
+export { ERROR_CODES, SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "./sandbox/errors.js";
+export { createLocalSandbox } from "./sandbox/local.js";
+export {
+  DEFAULT_OPERATION_TIMEOUT,
+  DEFAULT_RUN_TIMEOUT,
+  type Driver,
+  type DriverExit,
+  type DriverProcess,
+  type FileUpload,
+  type Sandbox,
+  type SandboxOptions,
+  type StartSpec,
+} from "./sandbox/types.js";
+export * from "./sandbox.js";
+export { type GitHubRepo, parseGitHubRepo } from "./util/github.js";
+export { shellQuote } from "./util/shell.js";

@@ -1,0 +1,193 @@
+import { constants } from "node:os";
+import { SandboxError } from "../errors.js";
+import type { DriverExit, DriverProcess, StartSpec } from "../types.js";
+import { ByteQueue } from "./byte-queue.js";
+import type { AgentChannel, CallHandler } from "./channel.js";
+import { failure } from "./failure.js";
+import { ANSWER, BodyWriter, DATA_BYTES, type Frame, REQUEST } from "./frames.js";
+
+const WINDOW = 256 << 10;
+/** Credit is given back in parts of this size, so that a fast stream is not one message per chunk. */
+const CREDIT_STEP = WINDOW / 4;
+
+/** One call of the agent that has streams: a command, a large file, an archive. */
+export class AgentCall implements CallHandler {
+  readonly stdout: ByteQueue;
+  readonly stderr: ByteQueue;
+  readonly #channel: AgentChannel;
+  readonly #call: number;
+  readonly #ended: Promise<DriverExit>;
+  readonly #started: Promise<void>;
+  #settle!: {
+    end(exit: DriverExit): void;
+    fail(error: SandboxError): void;
+    start(): void;
+    refuse(error: SandboxError): void;
+  };
+  #over = false;
+  readonly #taken = [0, 0, 0];
+  #stdinRoom = WINDOW;
+  #stdinWaiting: (() => void) | undefined;
+  /** Body of an ANS_RESULT, for calls that end with one. */
+  result: Buffer | undefined;
+
+  constructor(channel: AgentChannel, type: number, body: readonly Uint8Array[]) {
+    this.#channel = channel;
+    this.stdout = new ByteQueue((bytes) => this.#credit(1, bytes));
+    this.stderr = new ByteQueue((bytes) => this.#credit(2, bytes));
+    let start!: () => void;
+    let refuse!: (error: SandboxError) => void;
+    let end!: (exit: DriverExit) => void;
+    let fail!: (error: SandboxError) => void;
+    this.#started = new Promise((resolve, reject) => {
+      start = resolve;
+      refuse = reject;
+    });
+    this.#ended = new Promise((resolve, reject) => {
+      end = resolve;
+      fail = reject;
+    });
+    // Whoever waits gets it; nobody has to.
+    this.#started.catch(() => undefined);
+    this.#ended.catch(() => undefined);
+    this.#settle = { start, refuse, end, fail };
+    this.#call = channel.open(this);
+    channel.send(type, this.#call, body);
+  }
+
+  /** Resolves once the agent has taken the call on; rejects with why it did not. */
+  started(): Promise<void> {
+    return this.#started;
+  }
+
+  wait(): Promise<DriverExit> {
+    return this.#ended;
+  }
+
+  async writeStdin(chunk: Uint8Array): Promise<void> {
+    for (let at = 0; at < chunk.length && !this.#over; ) {
+      if (this.#stdinRoom === 0) {
+        await new Promise<void>((resolve) => {
+          this.#stdinWaiting = resolve;
+        });
+        continue;
+      }
+      const part = chunk.subarray(at, at + Math.min(this.#stdinRoom, DATA_BYTES));
+      this.#stdinRoom -= part.length;
+      at += part.length;
+      if (!this.#channel.send(REQUEST.stdin, this.#call, [part])) await this.#channel.drained();
+    }
+  }
+
+  async closeStdin(): Promise<void> {
+    if (!this.#over) this.#channel.send(REQUEST.stdinEnd, this.#call);
+  }
+
+  async kill(signal: string): Promise<void> {
+    const number = (constants.signals as Readonly<Record<string, number>>)[signal];
+    if (number === undefined) throw new SandboxError("invalid_argument", `unknown signal "${signal}"`);
+    if (!this.#over) this.#channel.send(REQUEST.signal, this.#call, [Uint8Array.of(number)]);
+  }
+
+  async resize(cols: number, rows: number): Promise<void> {
+    if (!this.#over) this.#channel.send(REQUEST.resize, this.#call, new BodyWriter().u16(cols).u16(rows).pieces);
+  }
+
+  frame({ type, body }: Frame): void {
+    switch (type) {
+      case ANSWER.started:
+        this.#settle.start();
+        return;
+      case ANSWER.stdout:
+        this.stdout.push(body);
+        return;
+      case ANSWER.stderr:
+        this.stderr.push(body);
+        return;
+      case ANSWER.stdinCredit:
+        this.#stdinRoom += body.readUInt32LE(0);
+        this.#resumeStdin();
+        return;
+      case ANSWER.exit:
+        this.#finish(exitOf(body));
+        return;
+      case ANSWER.result:
+        this.result = body;
+        this.#finish({ exitCode: 0 });
+        return;
+      default:
+        this.closed(failure(body));
+    }
+  }
+
+  closed(error: SandboxError): void {
+    this.#end(error);
+    this.#settle.refuse(error);
+    this.#settle.fail(error);
+  }
+
+  #finish(exit: DriverExit): void {
+    this.#end();
+    this.#settle.start();
+    this.#settle.end(exit);
+  }
+
+  #end(error?: SandboxError): void {
+    this.#over = true;
+    this.#channel.release(this.#call);
+    this.stdout.end(error);
+    this.stderr.end(error);
+    this.#resumeStdin();
+  }
+
+  #resumeStdin(): void {
+    const waiting = this.#stdinWaiting;
+    this.#stdinWaiting = undefined;
+    waiting?.();
+  }
+
+  #credit(stream: 1 | 2, bytes: number): void {
+    const taken = (this.#taken[stream] ?? 0) + bytes;
+    this.#taken[stream] = taken < CREDIT_STEP ? taken : 0;
+    if (taken < CREDIT_STEP || this.#over) return;
+    this.#channel.send(REQUEST.credit, this.#call, new BodyWriter().u8(stream).u32(taken).pieces);
+  }
+}
+
+function exitOf(body: Buffer): DriverExit {
+  if (body.length !== 6) throw new SandboxError("tampered", "the agent reported an end that cannot be read");
+  const code = body.readInt32LE(1);
+  if (body[0] === 0) return { exitCode: code & 0xff };
+  const name = Object.entries(constants.signals).find(([, number]) => number === code)?.[0];
+  return { exitCode: 128 + code, signal: name ?? `SIG${code}` };
+}
+
+const WITH_STDIN = 1;
+const WITH_TERMINAL = 2;
+/** The kernel's bound on one argument or variable, its closing zero included. */
+const MAX_STRING = 128 << 10;
+
+/** Starts a command; `cwd` is relative to the agent's root. */
+export async function startCommand(channel: AgentChannel, spec: StartSpec, cwd: string): Promise<DriverProcess> {
+  const env = Object.entries(spec.env).map(([key, value]) => `${key}=${value}`);
+  for (const text of [...spec.argv, ...env]) {
+    if (Buffer.byteLength(text) >= MAX_STRING) {
+      throw new SandboxError(
+        "limit_exceeded",
+        `an argument or variable has ${Buffer.byteLength(text)} bytes; at most ${MAX_STRING - 1} can be passed`,
+      );
+    }
+  }
+  const flags = (spec.stdin === "pipe" ? WITH_STDIN : 0) | (spec.pty ? WITH_TERMINAL : 0);
+  const body = new BodyWriter()
+    .u8(flags)
+    .u16(spec.pty?.cols ?? 0)
+    .u16(spec.pty?.rows ?? 0)
+    .u32(Math.min(Math.ceil(spec.timeout ?? 0), 0x7fffffff))
+    .string(cwd)
+    .strings(spec.argv)
+    .strings(env);
+  const call = new AgentCall(channel, REQUEST.start, body.pieces);
+  await call.started();
+  return call;
+}

@@ -1,0 +1,118 @@
+import type { Socket } from "node:net";
+import { SandboxError } from "../errors.js";
+import { ANSWER, encodeFrame, type Frame, FrameParser, PROTOCOL_VERSION } from "./frames.js";
+
+/** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
+export interface CallHandler {
+  frame(frame: Frame): void;
+  closed(error: SandboxError): void;
+}
+
+/** What the agent said of itself at its start. */
+export interface Hello {
+  /** Whether each call has its own PID namespace. */
+  namespaced: boolean;
+  /** What does not hold of the isolation; empty when everything does. */
+  complaint: string;
+}
+
+/** The host's end of the byte channel to one agent. */
+export class AgentChannel {
+  readonly #stream: Socket;
+  readonly #parser = new FrameParser();
+  readonly #calls = new Map<number, CallHandler>();
+  #sequence = 0;
+  #nextCall = 1;
+  #error: SandboxError | undefined;
+  #draining: Promise<void> | undefined;
+  #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
+  readonly hello: Promise<Hello>;
+  /** Called once, with the reason, when the channel ends. */
+  onClosed: ((error: SandboxError) => void) | undefined;
+
+  constructor(stream: Socket) {
+    this.#stream = stream;
+    this.hello = new Promise((resolve, reject) => {
+      this.#hello = { resolve, reject };
+    });
+    this.hello.catch(() => undefined); // the opener may have given up by then
+    stream.on("data", (chunk: Buffer) => this.#receive(chunk));
+    stream.on("error", (error: Error) => this.close(lost(error)));
+    stream.on("close", () => this.close(lost()));
+    stream.on("end", () => this.close(lost()));
+  }
+
+  /** Opens a call; every frame about it goes to `handler` until `release`. */
+  open(handler: CallHandler): number {
+    if (this.#error) throw this.#error;
+    const call = this.#nextCall++;
+    if (this.#calls.size === 0) this.#stream.ref();
+    this.#calls.set(call, handler);
+    return call;
+  }
+
+  release(call: number): void {
+    if (this.#calls.delete(call) && this.#calls.size === 0) this.unref();
+  }
+
+  /** Lets the process end although the channel is open; a call under way holds it. */
+  unref(): void {
+    if (this.#calls.size === 0) this.#stream.unref();
+  }
+
+  /** Sends one frame; false when the channel wants the sender to wait for `drained`. */
+  send(type: number, call: number, body: readonly Uint8Array[] = []): boolean {
+    if (this.#error) throw this.#error;
+    return this.#stream.write(encodeFrame(this.#sequence++, type, call, body));
+  }
+
+  /** Resolves when the channel takes more. */
+  drained(): Promise<void> {
+    if (this.#error || !this.#stream.writableNeedDrain) return Promise.resolve();
+    this.#draining ??= new Promise<void>((resolve) => {
+      const done = (): void => {
+        this.#stream.off("drain", done).off("close", done);
+        this.#draining = undefined;
+        resolve();
+      };
+      this.#stream.on("drain", done).on("close", done);
+    });
+    return this.#draining;
+  }
+
+  /** Ends the channel, and with it everything inside. */
+  close(error: SandboxError = new SandboxError("closed", "the sandbox is closed")): void {
+    if (this.#error) return;
+    this.#error = error;
+    this.#stream.destroy();
+    this.#hello?.reject(error);
+    for (const handler of this.#calls.values()) handler.closed(error);
+    this.#calls.clear();
+    this.onClosed?.(error);
+  }
+
+  #receive(chunk: Buffer): void {
+    if (this.#error) return;
+    try {
+      for (const frame of this.#parser.push(chunk)) {
+        if (frame.type === ANSWER.hello) this.#greet(frame);
+        else this.#calls.get(frame.call)?.frame(frame);
+      }
+    } catch (error) {
+      this.close(error instanceof SandboxError ? error : lost(error));
+    }
+  }
+
+  #greet({ body }: Frame): void {
+    const hello = this.#hello;
+    this.#hello = undefined;
+    if (!hello || body.length < 6 || body.readUInt32LE(0) !== PROTOCOL_VERSION) {
+      throw new SandboxError("tampered", "the agent greeted in a way that it must not");
+    }
+    hello.resolve({ namespaced: body[4] === 1, complaint: body[5] === 1 ? "" : body.toString("utf8", 6) || "unknown" });
+  }
+}
+
+function lost(cause?: unknown): SandboxError {
+  return new SandboxError("backend_lost", "the sandbox's agent is gone", { cause });
+}

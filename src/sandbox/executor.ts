@@ -1,0 +1,158 @@
+import { mkdir, rm } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { ExecOptions } from "../../contracts/types.js";
+import {
+  checkBoolean,
+  checkEnv,
+  checkOptions,
+  checkPath,
+  checkTimeout,
+  invalidArgument,
+  type Shape,
+} from "./checks.js";
+import { SandboxError } from "./errors.js";
+import { type OpenOptions, openSandbox } from "./open.js";
+import { chooseBackend } from "./registry.js";
+import type { Sandbox } from "./types.js";
+
+/** What a command of the executor did. Exit code 124: it was ended at its deadline. */
+export interface CommandResult {
+  stdout: string;
+  stderr: string;
+  exitCode: number;
+}
+
+/** How one command of the executor is run. */
+export interface ExecuteOptions {
+  cwd?: string;
+  env?: Record<string, string>;
+  /** Milliseconds. Default 10 000. */
+  timeout?: number;
+  /** Run as root. `unsupported` on the local backend. */
+  sudo?: boolean;
+}
+
+/** The small face of a sandbox for tools: commands and text files, opened at the first use. */
+export interface SandboxExecutor {
+  /** Run a program with arguments; no shell sees them. */
+  execute(command: string, args?: readonly string[], options?: ExecuteOptions): Promise<CommandResult>;
+  writeFile(path: string, content: string | Uint8Array): Promise<void>;
+  /** Null when there is no such file. */
+  readFile(path: string): Promise<string | null>;
+  /** Sorted names; none when the directory is empty or missing. */
+  listFiles(path?: string): Promise<string[]>;
+  /** Throw everything away. The executor can be used again. */
+  cleanup(): Promise<void>;
+}
+
+/** Options of `getSandboxExecutor`. */
+export interface ExecutorOptions extends Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env"> {
+  /** Default deadline of a command. Default 10 000. */
+  timeout?: number;
+}
+
+/** Where the local executor keeps its files, below the directory of the process. */
+const DIRECTORY = ".sandbox";
+const DEFAULT_TIMEOUT = 10_000;
+const TIMED_OUT = 124;
+
+/** What the local executor may start unless told otherwise: common tools, and no shell. */
+export const DEFAULT_ALLOWED_COMMANDS: readonly string[] = [
+  ..."awk basename cat cmp comm cp cut date diff dirname du echo expr false file find git grep gunzip gzip head jq ln ls".split(
+    " ",
+  ),
+  ..."md5sum mkdir mktemp mv node nl npm npx paste pip pip3 printf pwd python python3 realpath rm rmdir sed seq sha256sum".split(
+    " ",
+  ),
+  ..."sleep sort stat tail tar tee test touch tr true uniq unzip wc which zip".split(" "),
+];
+
+/** Gives the executor for where this runs: Vercel on Vercel, else local in `.sandbox/` with an allowlist. */
+export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor {
+  const { timeout = DEFAULT_TIMEOUT, ...rest } = opts;
+  checkTimeout(timeout, "timeout");
+  const backend = rest.backend ?? chooseBackend(process.env);
+  if (backend !== "local") return createExecutor({ timeout, open: () => openSandbox({ ...rest, backend }) });
+  const baseDir = resolve(DIRECTORY);
+  return createExecutor({
+    timeout,
+    open: async () => {
+      await mkdir(baseDir, { recursive: true });
+      return openSandbox({ allow: DEFAULT_ALLOWED_COMMANDS, ...rest, backend, baseDir });
+    },
+    empty: async () => {
+      await rm(baseDir, { recursive: true, force: true });
+      await mkdir(baseDir, { recursive: true });
+    },
+  });
+}
+
+/** How an executor gets its sandbox, and what is to be emptied behind it. */
+export interface ExecutorSource {
+  timeout: number;
+  open(): Promise<Sandbox>;
+  /** Called by `cleanup` when nothing runs any more. */
+  empty?(): Promise<void>;
+}
+
+const executeShape: Shape = new Map([
+  ["cwd", checkPath],
+  ["env", checkEnv],
+  ["timeout", checkTimeout],
+  ["sudo", checkBoolean],
+] as const);
+
+/** Makes an executor over sandboxes that are opened when they are needed. */
+export function createExecutor(source: ExecutorSource): SandboxExecutor {
+  let opened: Promise<Sandbox> | undefined;
+
+  const sandbox = (): Promise<Sandbox> => {
+    if (opened === undefined) {
+      const opening = source.open();
+      opened = opening;
+      opening.catch(() => {
+        if (opened === opening) opened = undefined;
+      });
+    }
+    return opened;
+  };
+
+  return {
+    async execute(command, args = [], options = {}) {
+      checkOptions(options, executeShape, "options");
+      if (!Array.isArray(args)) throw invalidArgument("args", "an array of strings", args);
+      const { cwd, env, timeout = source.timeout, sudo } = options;
+      const box = await sandbox();
+      if (sudo === true && box.backend === "local") {
+        throw new SandboxError("unsupported", "The local backend cannot keep sudo: nothing in it runs as root", {
+          backend: box.backend,
+          operation: "execute",
+        });
+      }
+      const call: ExecOptions = { argv: [command, ...args], timeout };
+      if (cwd !== undefined) call.cwd = cwd;
+      if (env !== undefined) call.env = env;
+      if (sudo === true) call.user = "root";
+      const { stdout, stderr, exitCode, timedOut } = await box.exec(call);
+      if (!timedOut) return { stdout, stderr, exitCode };
+      const line = `${stderr === "" || stderr.endsWith("\n") ? "" : "\n"}command timed out after ${timeout} ms\n`;
+      return { stdout, stderr: stderr + line, exitCode: TIMED_OUT };
+    },
+    writeFile: async (path, content) => (await sandbox()).writeFile(path, content),
+    readFile: async (path) => (await sandbox()).readFile(path),
+    async listFiles(path = ".") {
+      try {
+        return await (await sandbox()).listDirectory(path);
+      } catch (error) {
+        if (error instanceof SandboxError && error.code === "not_found") return [];
+        throw error;
+      }
+    },
+    async cleanup() {
+      const used = opened;
+      opened = undefined;
+      await (await used?.catch(() => undefined))?.teardown();
+      await source.empty?.();
+    },
+  };
+}

@@ -1,0 +1,185 @@
+import type { Capabilities, Limits } from "../../contracts/types.js";
+import { assertCapabilities } from "./capabilities.js";
+import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
+import { SandboxError, toSandboxError } from "./errors.js";
+import { runtimeDir } from "./home.js";
+import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
+import { checkMounts } from "./local/base-dir.js";
+import { removeResource } from "./local/cleanup.js";
+import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
+import { LocalDriver } from "./local/driver.js";
+import { findBwrap } from "./local/find-bwrap.js";
+import { takeSnapshot } from "./local/jailed-snapshot.js";
+import { plainEnv } from "./local/plain-env.js";
+import { removeCgroup } from "./local/remove-cgroup.js";
+import { startJailedAgent, startPlainAgent } from "./local/start-agent.js";
+import { buildWalls } from "./local/walls.js";
+import { newSandboxId, planWorkspace, type Workspace } from "./local/workspace.js";
+import { validateSandboxOptions } from "./options.js";
+import { createSandbox } from "./portable.js";
+import { reapRecords } from "./reap-records.js";
+import type { Sandbox, SandboxOptions } from "./types.js";
+
+export { removeResource };
+
+const ownRemover: RemoverOf = async () => removeResource;
+
+/** What a kept sandbox remembers of how it was made. Never a secret, so never `env`. */
+interface Reopen {
+  workspace: Workspace;
+  isolation: "required" | "none";
+  network: "none" | "full";
+  limits: Limits;
+}
+
+/** What the local backend keeps on this machine with this kind of isolation. */
+export function localCapabilities(isolation: "required" | "none" = "required"): Capabilities {
+  const confined = isolation === "required";
+  return {
+    isolation: confined ? "namespaces" : "none",
+    killTree: confined ? "complete" : "best-effort",
+    network: confined ? ["none", "full"] : ["full"],
+    limits: enforceableLimits(),
+    snapshot: "crash-consistent",
+    fork: "none",
+    pty: true,
+    user: false,
+    ports: false,
+    git: false,
+  };
+}
+
+/** Opens a sandbox on this machine: a git worktree, a directory of the user's, or an empty one. */
+export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
+  validateSandboxOptions(opts);
+  try {
+    opts.signal?.throwIfAborted();
+    await reapOnce();
+    return opts.id === undefined ? await createNew(opts) : await reopen(opts.id, opts);
+  } catch (error) {
+    if (opts.signal?.aborted) {
+      throw new SandboxError("aborted", "The creation of the sandbox was aborted", {
+        backend: "local",
+        operation: "open",
+        cause: error,
+      });
+    }
+    throw toSandboxError(error, { backend: "local", operation: "open" });
+  }
+}
+
+/** What the registry calls. */
+export function open(opts: SandboxOptions): Promise<Sandbox> {
+  return createLocalSandbox(opts);
+}
+
+async function createNew(opts: SandboxOptions): Promise<Sandbox> {
+  const { isolation = "required" } = opts;
+  const network = opts.network ?? (isolation === "required" ? "none" : "full");
+  checkPossible({ ...opts, network }, isolation);
+  const id = newSandboxId();
+  const planned = await planWorkspace(id, opts);
+  const mounts = checkMounts(opts.mounts ?? [], planned.workDir);
+  if (mounts.length > 0 && isolation === "none") {
+    throw new SandboxError("unsupported", "Without isolation nothing is mounted: the host's paths are all there");
+  }
+  await createRecord({ id, backend: "local", workDir: planned.workDir });
+  try {
+    const workspace = await planned.make(id, opts.signal);
+    const plan: Reopen = { workspace, isolation, network: network as "none" | "full", limits: opts.limits ?? {} };
+    const driver = await startDriver(id, plan, mounts, opts);
+    await updateRecord(id, { state: opts.keep === true ? "kept" : "ready", reopen: plan });
+    return createSandbox(driver, opts);
+  } catch (error) {
+    // What cannot be taken away now stays in the ledger for `reap`.
+    await dismantle(id, () => true, ownRemover).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
+  const record = await claimRecord(id);
+  const plan = record.reopen as Reopen;
+  try {
+    checkPossible({ network: plan.network, limits: plan.limits }, plan.isolation);
+    const mounts = checkMounts(opts.mounts ?? [], plan.workspace.workDir);
+    const driver = await startDriver(id, plan, mounts, { ...opts, keep: opts.keep ?? true });
+    return createSandbox(driver, opts);
+  } catch (error) {
+    await updateRecord(id, { owner: undefined });
+    throw error;
+  }
+}
+
+/** Enforce or refuse: everything that cannot be kept is an error here, before anything is created. */
+function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): void {
+  if (process.platform !== "linux") {
+    throw new SandboxError("no_isolation", `The local backend needs Linux; this is ${process.platform}`, {
+      hint: 'use the docker backend: openSandbox({ backend: "docker" })',
+    });
+  }
+  if (isolation === "required") findBwrap();
+  assertCapabilities(opts, localCapabilities(isolation), "local");
+  if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
+  if (opts.workspace !== undefined && opts.workspace !== "worktree")
+    throw unsupported("workspace", opts.workspace, "only worktree is there yet");
+}
+
+function unsupported(option: string, value: string, reason: string): SandboxError {
+  return new SandboxError("unsupported", `The local backend cannot keep ${option} "${value}": ${reason}`);
+}
+
+async function startDriver(
+  id: string,
+  plan: Reopen,
+  mounts: ReturnType<typeof checkMounts>,
+  opts: SandboxOptions,
+): Promise<LocalDriver> {
+  const { workspace, isolation, network, limits } = plan;
+  const { workDir } = workspace;
+  const cgroups = Object.keys(limits).length > 0 ? controlGroupPaths(id, limits) : [];
+  for (const path of cgroups) await addResource(id, { kind: "cgroup", path });
+  makeControlGroups(cgroups, limits);
+  const runtime = runtimeDir(id);
+  const confined = isolation === "required";
+  const trees = [{ source: workDir, target: workDir, writable: true, owned: true }, ...workspace.trees, ...mounts];
+  const walls = confined ? buildWalls({ workDir, runtime, trees, network, cgroups }) : undefined;
+  const agent = walls
+    ? await startJailedAgent(walls.spec, opts.signal)
+    : await startPlainAgent(workDir, cgroups, opts.signal);
+  return new LocalDriver({
+    id,
+    workDir,
+    capabilities: localCapabilities(isolation),
+    baseEnv: walls?.baseEnv ?? plainEnv(runtime),
+    agent,
+    cgroups,
+    snapshot: (warn) => takeSnapshot(id, workspace, warn),
+    release: () => (opts.keep === true ? letGo(id) : remove(id)),
+  });
+}
+
+async function remove(id: string): Promise<void> {
+  await dismantle(id, () => true, ownRemover);
+}
+
+/** Leaves the files to whoever opens the sandbox next; its control groups are not needed until then. */
+async function letGo(id: string): Promise<void> {
+  const resources = (await readRecord(id))?.resources ?? [];
+  for (const resource of resources)
+    if (resource.kind === "cgroup") await removeCgroup(String((resource as { path: unknown }).path));
+  await updateRecord(id, {
+    state: "kept",
+    owner: undefined,
+    resources: resources.filter(({ kind }) => kind !== "cgroup"),
+  });
+}
+
+let reaped: Promise<unknown> | undefined;
+
+/** Removes what dead processes left, the first time this process opens a sandbox. */
+async function reapOnce(): Promise<void> {
+  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
+  reaped ??= reapRecords(ownRemover, { backend: "local" }).catch(() => undefined);
+  await reaped;
+}

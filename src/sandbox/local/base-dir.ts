@@ -1,0 +1,99 @@
+import { realpathSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve, sep } from "node:path";
+import type { Mount } from "../../../contracts/types.js";
+import { SandboxError } from "../errors.js";
+import { gloveboxHome } from "../home.js";
+import type { JailBind } from "./jail.js";
+
+const SYSTEM = [
+  "/bin",
+  "/boot",
+  "/dev",
+  "/etc",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/proc",
+  "/run",
+  "/sbin",
+  "/sys",
+  "/usr",
+  "/var/run",
+];
+
+function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+}
+
+/** The real path of the user's directory, refused when the sandbox could then reach more than it. */
+export function checkBaseDir(baseDir: string): string {
+  const real = realOf(baseDir, "baseDir");
+  if (!statSync(real).isDirectory()) throw refused("baseDir", baseDir, "not a directory");
+  const reason = holdsTooMuch(real);
+  if (reason !== undefined) throw refused("baseDir", baseDir, reason);
+  return real;
+}
+
+/** Turns the `mounts` option into binds; each is checked before anything is created. */
+export function checkMounts(mounts: readonly Mount[], workDir: string): JailBind[] {
+  return mounts.map(({ source, target, writable = false }, index) => {
+    const option = `mounts[${index}].source`;
+    const real = realOf(source, option);
+    const stat = statSync(real);
+    if (!stat.isDirectory() && !stat.isFile()) throw refused(option, source, "neither a file nor a directory");
+    const reason =
+      real === "/" || isWithin(real, gloveboxHome()) || isWithin(gloveboxHome(), real) ? holdsTooMuch(real) : undefined;
+    if (reason !== undefined) throw refused(option, source, reason);
+    return {
+      source: real,
+      target: checkTarget(target ?? resolve(source), `mounts[${index}].target`, workDir),
+      writable,
+      owned: true,
+    };
+  });
+}
+
+function checkTarget(target: string, option: string, workDir: string): string {
+  if (!isAbsolute(target) || resolve(target) !== target)
+    throw refused(option, target, "not a normalised absolute path");
+  if (
+    target === "/" ||
+    isWithin(workDir, target) ||
+    ["/proc", "/dev", "/sys", "/glovebox"].some((path) => isWithin(target, path))
+  ) {
+    throw refused(option, target, "it would hide a part of the sandbox itself");
+  }
+  if (isWithin(target, workDir))
+    throw refused(option, target, "a mount point inside the work directory would be left there");
+  return target;
+}
+
+function holdsTooMuch(real: string): string | undefined {
+  if (real === "/") return "it is the whole file system";
+  const home = homedir();
+  if (isWithin(home, real)) return real === home ? "it is the home directory" : "it holds the home directory";
+  const state = gloveboxHome();
+  if (isWithin(state, real) || isWithin(real, state)) return "it holds Glovebox's own records";
+  const system = SYSTEM.find((path) => isWithin(real, path));
+  return system === undefined ? undefined : `it is a part of the system (${system})`;
+}
+
+function realOf(path: string, option: string): string {
+  try {
+    return realpathSync(resolve(path));
+  } catch (cause) {
+    throw new SandboxError("not_found", `Invalid ${option} "${path}" — no such file or directory`, { cause });
+  }
+}
+
+function refused(option: string, value: string, reason: string): SandboxError {
+  return new SandboxError("invalid_argument", `Invalid ${option} "${value}" — ${reason}`);
+}
+
+/** What keeps a git directory in the user's own directory from being changed inside. */
+export function protectGit(workDir: string): JailBind[] {
+  const path = join(workDir, ".git");
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? [] : [{ source: path, target: path, owned: true }];
+}

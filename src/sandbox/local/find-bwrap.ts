@@ -1,0 +1,28 @@
+import { accessSync, constants } from "node:fs";
+import { SandboxError } from "../errors.js";
+
+let found: string | undefined;
+
+/** Path of bubblewrap. Only the system's places are looked at: one found by PATH could be the sandbox's own. */
+export function findBwrap(): string {
+  found ??= ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"].find(
+    isExecutable,
+  );
+  if (found !== undefined) return found;
+  throw new SandboxError(
+    "no_isolation",
+    "bubblewrap is not installed, and without it a local sandbox is not confined",
+    {
+      hint: "apt-get install bubblewrap (or dnf, pacman, apk add bubblewrap), or use the docker backend",
+    },
+  );
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

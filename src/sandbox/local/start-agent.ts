@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Socket } from "node:net";
+import { agentBinary } from "../agent/binary.js";
+import { AgentChannel } from "../agent/channel.js";
+import { SandboxError } from "../errors.js";
+import { findBwrap } from "./find-bwrap.js";
+import { type JailSpec, jailCommand } from "./jail.js";
+
+/** A running agent and the process that holds it. */
+export interface RunningAgent {
+  channel: AgentChannel;
+  /** Closes the channel and waits until the agent, and everything it started, is gone. */
+  stop(): Promise<void>;
+}
+
+const START_TIMEOUT = 20_000;
+const STOP_TIMEOUT = 5_000;
+const MAX_COMPLAINT = 4096;
+
+/** Starts an agent as PID 1 of a jail; `no_isolation` when the jail cannot be had or does not hold. */
+export async function startJailedAgent(
+  spec: Omit<JailSpec, "program" | "privileged" | "env">,
+  signal?: AbortSignal,
+): Promise<RunningAgent> {
+  const arguments_ = ["serve", "--jailed", ...(spec.network === "none" ? ["--loopback-only"] : []), spec.cwd];
+  const agent = "/glovebox/agent";
+  const jail: JailSpec = {
+    ...spec,
+    binds: [...spec.binds, { source: agentBinary(), target: agent }],
+    program: [agent, ...arguments_],
+    privileged: true,
+    env: {},
+  };
+  const { file, args } = jailCommand(jail, findBwrap());
+  return await start(file, args, "jailed", signal);
+}
+
+/** Starts an agent as an ordinary process: it confines paths and ends trees, nothing else. */
+export async function startPlainAgent(
+  workDir: string,
+  cgroups: readonly string[],
+  signal?: AbortSignal,
+): Promise<RunningAgent> {
+  const agent = agentBinary();
+  const groups = cgroups.flatMap((path) => ["--cgroup", path]);
+  return await start(agent, ["launch", ...groups, "--", agent, "serve", workDir], "plain", signal);
+}
+
+async function start(
+  file: string,
+  args: readonly string[],
+  kind: "jailed" | "plain",
+  signal?: AbortSignal,
+): Promise<RunningAgent> {
+  signal?.throwIfAborted();
+  // A minimal environment: PID 1's is readable inside for whoever shares its namespace.
+  const child = spawn(file, args, {
+    stdio: ["ignore", "ignore", "pipe", "pipe"],
+    env: { PATH: "/usr/bin:/bin" },
+    cwd: "/",
+  });
+  const gone = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+    child.once("error", () => resolve());
+  });
+  const complaint = collect(child);
+  const channel = new AgentChannel(child.stdio[3] as Socket);
+  const stop = async (): Promise<void> => {
+    channel.close();
+    const late = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT);
+    await gone;
+    clearTimeout(late);
+  };
+  const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const late = setTimeout(
+    () => channel.close(new SandboxError("unavailable", "the sandbox did not start in time")),
+    START_TIMEOUT,
+  );
+  try {
+    const hello = await channel.hello;
+    if (kind === "jailed" && hello.complaint !== "") {
+      throw new SandboxError("no_isolation", `the self-test of the sandbox failed: ${hello.complaint}`);
+    }
+  } catch (error) {
+    await stop();
+    throw kind === "jailed" ? explain(error, complaint()) : error;
+  } finally {
+    clearTimeout(late);
+    signal?.removeEventListener("abort", onAbort);
+  }
+  child.unref();
+  channel.unref();
+  return { channel, stop };
+}
+
+function collect(child: ChildProcess): () => string {
+  let text = "";
+  child.on("error", (error) => {
+    text += error.message;
+  });
+  const stderr = child.stderr as Socket;
+  stderr.on("data", (chunk: Buffer) => {
+    if (text.length < MAX_COMPLAINT) text += chunk.toString("utf8");
+  });
+  stderr.unref();
+  return () => text.trim();
+}
+
+/** An agent that never said hello: what bubblewrap or the launcher complained about is the reason. */
+function explain(error: unknown, complaint: string): unknown {
+  if (!(error instanceof SandboxError) || error.code !== "backend_lost") return error;
+  const restricted = /uid map|RTM_NEWADDR|namespace|Operation not permitted/i.test(complaint);
+  return new SandboxError("no_isolation", `the sandbox could not be confined: ${complaint || "it ended at once"}`, {
+    cause: error,
+    hint: restricted
+      ? "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or use the docker backend"
+      : undefined,
+  });
+}

@@ -1,0 +1,51 @@
+import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import type { JailBind, JailSpec } from "./jail.js";
+
+/** What of `/etc` is needed to run programs and says nothing about the host's users or secrets. */
+const ETC = [
+  "alternatives",
+  "ca-certificates",
+  "fonts",
+  "java",
+  "java-17-openjdk",
+  "java-21-openjdk",
+  "ld.so.cache",
+  "ld.so.conf",
+  "ld.so.conf.d",
+  "localtime",
+  "mime.types",
+  "perl",
+  "pki/tls/certs",
+  "protocols",
+  "python3",
+  "services",
+  "ssl/certs",
+  "ssl/openssl.cnf",
+  "timezone",
+];
+
+/** The read-only system: `/usr`, what belongs to it at the root, and a few files of `/etc`. */
+export function systemBinds(network: "none" | "full"): Pick<JailSpec, "binds" | "symlinks"> {
+  const binds: JailBind[] = [{ source: "/usr", target: "/usr" }];
+  const symlinks: { path: string; target: string }[] = [{ path: "/var/run", target: "/run" }];
+  for (const path of ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]) {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat?.isSymbolicLink()) symlinks.push({ path, target: readlinkSync(path) });
+    else if (stat?.isDirectory()) binds.push({ source: path, target: path });
+  }
+  const etc = network === "full" ? [...ETC, "resolv.conf"] : ETC;
+  for (const path of etc.map((name) => `/etc/${name}`))
+    if (existsSync(path)) binds.push({ source: path, target: path });
+  return { binds, symlinks };
+}
+
+/** Files of `/etc` that are made for the inside, by name. */
+export function syntheticEtc(home: string): Record<string, string> {
+  return {
+    passwd: `root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:${home}:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n`,
+    group: "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
+    hosts: "127.0.0.1 localhost glovebox\n::1 localhost glovebox\n",
+    hostname: "glovebox\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+  };
+}

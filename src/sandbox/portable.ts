@@ -1,0 +1,284 @@
+import type {
+  Capabilities,
+  Changes,
+  ExecOptions,
+  ExecResult,
+  FileStat,
+  ProcessInfo,
+  SandboxProcess,
+  SpawnOptions,
+} from "../../contracts/types.js";
+import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
+import { assertCapabilities } from "./capabilities.js";
+import { checkOptions, checkText, invalidArgument, type Shape, whole } from "./checks.js";
+import { SandboxError, toSandboxError } from "./errors.js";
+import { createEmit, redactError, type Secrets } from "./events.js";
+import { runToEnd } from "./exec.js";
+import * as files from "./files.js";
+import type { SandboxState } from "./sandbox-state.js";
+import { startProcess } from "./spawned-process.js";
+import { exportDirectory, refreshFromHost } from "./transfer.js";
+import { DEFAULT_OPERATION_TIMEOUT, type Driver, type FileUpload, type Sandbox, type SandboxOptions } from "./types.js";
+import { checkExecOptions, checkShellCall, checkSpawnOptions, type ShellOptions } from "./validate.js";
+
+/** What the portable part itself needs of a sandbox's options. */
+export type PortableOptions = Pick<
+  SandboxOptions,
+  "operationTimeout" | "maxOutput" | "env" | "allow" | "onEvent" | "githubToken"
+>;
+
+const forkShape: Shape = new Map([["count", whole(1, 64)]]);
+
+/** Makes the sandbox that callers use out of a backend's driver. */
+export function createSandbox(driver: Driver, opts: PortableOptions = {}): Sandbox {
+  return new PortableSandbox(driver, opts);
+}
+
+class PortableSandbox implements Sandbox {
+  readonly id: string;
+  readonly backend: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  declare readonly pushBranch?: (branch: string, token: string) => Promise<{ pushed: boolean; error?: string }>;
+  declare readonly defaultBranch?: () => Promise<string>;
+  declare readonly url?: (port: number) => Promise<string>;
+  readonly #driver: Driver;
+  readonly #opts: PortableOptions;
+  readonly #state: SandboxState;
+  readonly #hidden: Secrets;
+  #teardown: Promise<void> | undefined;
+
+  constructor(driver: Driver, opts: PortableOptions) {
+    this.id = driver.id;
+    this.backend = driver.backend;
+    this.workDir = driver.workDir;
+    this.capabilities = driver.capabilities;
+    this.#driver = driver;
+    this.#opts = opts;
+    const env = { ...driver.baseEnv, ...opts.env };
+    this.#hidden = { env, secrets: opts.githubToken === undefined ? [] : [opts.githubToken] };
+    this.#state = {
+      driver,
+      operationTimeout: opts.operationTimeout ?? DEFAULT_OPERATION_TIMEOUT,
+      maxOutput: opts.maxOutput ?? MAX_OUTPUT_BYTES,
+      env,
+      allow: opts.allow === undefined ? undefined : new Set(opts.allow),
+      emit: opts.onEvent && createEmit(driver, this.#hidden, opts.onEvent),
+      running: new Set(),
+      processes: new Map(),
+      cwd: driver.workDir,
+      closed: false,
+    };
+    driver.onWarning = (message) => this.#state.emit?.("warning", message);
+    const { git } = driver;
+    if (git !== undefined) {
+      this.pushBranch = (branch, token) => this.#push(git, branch, token);
+      this.defaultBranch = () => this.#call("defaultBranch", () => git.defaultBranch());
+    }
+    if (driver.url !== undefined) this.url = (port) => this.#url(port);
+    this.#state.emit?.("created", `sandbox ${driver.id} is ready in ${driver.workDir}`);
+  }
+
+  async exec(opts: ExecOptions): Promise<ExecResult> {
+    try {
+      this.#assertOpen();
+      checkExecOptions(opts);
+      return await runToEnd(this.#state, opts, "exec");
+    } catch (error) {
+      throw this.#failure(error, "exec");
+    }
+  }
+
+  async shell(script: string, opts: ShellOptions = {}): Promise<ExecResult> {
+    try {
+      this.#assertOpen();
+      checkShellCall(script, opts);
+      const { shellPath = "/bin/sh", ...rest } = opts;
+      // A script that begins like an option would be read as one.
+      const argv = /^[-+]/.test(script) ? [shellPath, "-c", "--", script] : [shellPath, "-c", script];
+      return await runToEnd(this.#state, { ...rest, argv }, "shell");
+    } catch (error) {
+      throw this.#failure(error, "shell");
+    }
+  }
+
+  async spawn(opts: SpawnOptions): Promise<SandboxProcess> {
+    try {
+      this.#assertOpen();
+      checkSpawnOptions(opts);
+      return await startProcess(this.#state, opts);
+    } catch (error) {
+      throw this.#failure(error, "spawn");
+    }
+  }
+
+  processes(): Promise<ProcessInfo[]> {
+    const copy = (): ProcessInfo[] => [...this.#state.processes.values()].map((p) => ({ ...p, argv: [...p.argv] }));
+    return this.#call("processes", async () => copy());
+  }
+
+  uploadFiles(uploads: readonly FileUpload[]): Promise<void> {
+    return this.#call("uploadFiles", () => files.uploadFiles(this.#state, uploads));
+  }
+
+  writeFile(path: string, content: string | Uint8Array, opts: { mode?: number } = {}): Promise<void> {
+    return this.#call("writeFile", () => files.writeFile(this.#state, path, content, opts));
+  }
+
+  writeFiles(contents: Readonly<Record<string, string | Uint8Array>>): Promise<void> {
+    return this.#call("writeFiles", () => files.writeFiles(this.#state, contents));
+  }
+
+  readFile(path: string): Promise<string | null> {
+    return this.#call("readFile", () => files.readFile(this.#state, path));
+  }
+
+  readBytes(path: string): Promise<Uint8Array | null> {
+    return this.#call("readBytes", () => files.readBytes(this.#state, path));
+  }
+
+  stat(path: string): Promise<FileStat | null> {
+    return this.#call("stat", () => files.stat(this.#state, path));
+  }
+
+  listDirectory(path = "."): Promise<string[]> {
+    return this.#call("listDirectory", () => files.listDirectory(this.#state, path));
+  }
+
+  deleteFile(path: string): Promise<boolean> {
+    return this.#call("deleteFile", () => files.deleteFile(this.#state, path));
+  }
+
+  makeDirectory(path: string): Promise<void> {
+    return this.#call("makeDirectory", () => files.makeDirectory(this.#state, path));
+  }
+
+  setWorkdir(path: string): Promise<void> {
+    return this.#call("setWorkdir", () => files.setWorkdir(this.#state, path));
+  }
+
+  exportDirectory(sandboxPath: string, hostPath: string): Promise<string> {
+    return this.#call("exportDirectory", (signal) => exportDirectory(this.#state, sandboxPath, hostPath, signal));
+  }
+
+  refreshFromHost(hostPath: string, sandboxPath: string): Promise<void> {
+    return this.#call("refreshFromHost", (signal) => refreshFromHost(this.#state, hostPath, sandboxPath, signal));
+  }
+
+  snapshot(): Promise<string> {
+    return this.#call("snapshot", async () => {
+      if (this.#driver.snapshot === undefined) throw this.#unsupported("snapshot");
+      const id = await this.#driver.snapshot();
+      this.#state.emit?.("snapshot", `snapshot ${id}`);
+      return id;
+    });
+  }
+
+  restore(id: string): Promise<void> {
+    return this.#call("restore", async () => {
+      checkText(id, "id");
+      if (this.#driver.restore === undefined) throw this.#unsupported("restore");
+      await this.#driver.restore(id);
+    });
+  }
+
+  fork(): Promise<Sandbox>;
+  fork(opts: { count: number }): Promise<Sandbox[]>;
+  fork(opts: { count?: number } = {}): Promise<Sandbox | Sandbox[]> {
+    return this.#call("fork", async () => {
+      checkOptions(opts, forkShape, "options");
+      if (this.#driver.fork === undefined) throw this.#unsupported("fork");
+      const sandboxes = (await this.#driver.fork(opts.count ?? 1)).map((driver) => createSandbox(driver, this.#opts));
+      if (opts.count !== undefined) return sandboxes;
+      const [only] = sandboxes;
+      if (only === undefined) throw new SandboxError("internal", "The driver forked nothing");
+      return only;
+    });
+  }
+
+  changes(): Promise<Changes> {
+    return this.#call("changes", async () => {
+      if (this.#driver.changes === undefined) throw this.#unsupported("changes");
+      return this.#driver.changes();
+    });
+  }
+
+  teardown(): Promise<void> {
+    this.#teardown ??= this.#destroy();
+    return this.#teardown;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.teardown();
+  }
+
+  async #destroy(): Promise<void> {
+    this.#state.closed = true;
+    const reason = { code: "closed", message: "The sandbox was torn down while the command ran" } as const;
+    await Promise.all([...this.#state.running].map((process) => process.stop(reason)));
+    try {
+      await within(this.#state.operationTimeout, "teardown", () => this.#driver.destroy());
+      this.#state.emit?.("teardown", `sandbox ${this.id} is gone`);
+    } catch (error) {
+      // The next call tries again: a driver's destroy may be called until it succeeds.
+      this.#teardown = undefined;
+      this.#state.emit?.("leak", `sandbox ${this.id} could not be removed: ${toSandboxError(error).message}`);
+    }
+  }
+
+  #push(git: NonNullable<Driver["git"]>, branch: string, token: string): Promise<{ pushed: boolean; error?: string }> {
+    return this.#call("pushBranch", async () => {
+      checkText(branch, "branch");
+      if (typeof token !== "string" || token === "") throw invalidArgument("token", "a non-empty string", typeof token);
+      return git.pushBranch(branch, token);
+    });
+  }
+
+  #url(port: number): Promise<string> {
+    return this.#call("url", async () => {
+      whole(1, 65_535)(port, "port");
+      assertCapabilities({ ports: port }, this.capabilities, this.backend);
+      if (this.#driver.url === undefined) throw this.#unsupported("url");
+      return this.#driver.url(port);
+    });
+  }
+
+  async #call<T>(operation: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    try {
+      this.#assertOpen();
+      return await within(this.#state.operationTimeout, operation, work);
+    } catch (error) {
+      throw this.#failure(error, operation);
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#state.closed) throw new SandboxError("closed", `The sandbox ${this.id} was torn down`);
+  }
+
+  #failure(error: unknown, operation: string): SandboxError {
+    return redactError(toSandboxError(error, { backend: this.backend, operation }), this.#hidden);
+  }
+
+  #unsupported(operation: string): SandboxError {
+    return new SandboxError("unsupported", `The ${this.backend} backend has no ${operation}`);
+  }
+}
+
+/** Holds an operation to its deadline; the signal tells the work that nobody waits for it any more. */
+async function within<T>(ms: number, operation: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const expired = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const error = new SandboxError("unavailable", `${operation} was not done within ${ms} ms`);
+      controller.abort(error);
+      reject(error);
+    }, ms);
+  });
+  try {
+    return await Promise.race([work(controller.signal), expired]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

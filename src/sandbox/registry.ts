@@ -1,0 +1,117 @@
+import { createRequire, isBuiltin } from "node:module";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { invalidArgument } from "./checks.js";
+import { SandboxError } from "./errors.js";
+import { nearestName } from "./nearest.js";
+import type { Resource } from "./record.js";
+import type { Sandbox, SandboxOptions } from "./types.js";
+
+/** What the module of a backend exports. */
+export interface BackendModule {
+  /** Checks the options, creates what is needed and returns a sandbox that is ready. */
+  open(opts: SandboxOptions): Promise<Sandbox>;
+  /** Takes away one resource that a record of the ledger names, idempotently; throws when it is still there. */
+  removeResource?(resource: Resource): Promise<void>;
+}
+
+/** Loads the module of a backend, when it is first used. */
+export type BackendLoader = () => Promise<BackendModule>;
+
+const notYet = (name: string): BackendLoader => {
+  return async () => {
+    throw new SandboxError("unsupported", `The backend "${name}" is not yet available`, {
+      backend: name,
+      hint: 'use the backend "local"',
+    });
+  };
+};
+
+const backends = new Map<string, BackendLoader>([
+  ["local", () => import("./local.js")],
+  ["daytona", () => import("./daytona.js")],
+  ["docker", notYet("docker")],
+  ["vercel", notYet("vercel")],
+  ["dagger", notYet("dagger")],
+]);
+
+const NAME = /^[a-z][a-z0-9-]{0,63}$/;
+
+/** Adds a backend under a name, for `openSandbox({ backend: name })`. A name can be given only once. */
+export function registerBackend(name: string, load: BackendLoader): void {
+  if (typeof name !== "string" || !NAME.test(name)) {
+    throw invalidArgument("name", `a name that matches ${NAME.source}`, name);
+  }
+  if (typeof load !== "function") throw invalidArgument("load", "a function", load);
+  if (backends.has(name)) {
+    throw new SandboxError("conflict", `There is already a backend "${name}"`, {
+      retryable: false,
+      hint: "choose another name",
+    });
+  }
+  backends.set(name, load);
+}
+
+/** The names that `openSandbox` knows. */
+export function backendNames(): string[] {
+  return [...backends.keys()];
+}
+
+/** Picks the backend when the caller names none: the environment's choice, else Vercel on Vercel, else local. */
+export function chooseBackend(env: Readonly<Record<string, string | undefined>>): string {
+  const { GLOVEBOX_BACKEND, VERCEL, VERCEL_OIDC_TOKEN, VERCEL_TOKEN, VERCEL_TEAM_ID, VERCEL_PROJECT_ID } = env;
+  if (GLOVEBOX_BACKEND) return GLOVEBOX_BACKEND;
+  if (VERCEL === "1" || VERCEL_OIDC_TOKEN) return "vercel";
+  if (VERCEL_TOKEN && VERCEL_TEAM_ID && VERCEL_PROJECT_ID) return "vercel";
+  return "local";
+}
+
+/** Loads a backend by its registered name, by the path of a module, or by the name of a package. */
+export async function loadBackend(name: string): Promise<BackendModule> {
+  const load = backends.get(name);
+  const module: Partial<BackendModule> = load === undefined ? await importBackend(name) : await load();
+  if (typeof module?.open !== "function") {
+    throw new SandboxError("invalid_argument", `The backend "${name}" exports no function "open"`);
+  }
+  return module as BackendModule;
+}
+
+async function importBackend(name: string): Promise<Partial<BackendModule>> {
+  if (name === "" || name.includes("\0") || isBuiltin(name)) throw unknownBackend(name);
+  const isPath = /^(\.{0,2}\/|file:)/.test(name);
+  const specifier = name.startsWith("file:") ? name : isPath ? pathToFileURL(resolve(name)).href : name;
+  try {
+    return (await import(specifier)) as Partial<BackendModule>;
+  } catch (cause) {
+    if (!isMissing(cause, specifier)) throw cause;
+    const nearby = isPath ? undefined : resolveFromProject(name);
+    if (nearby === undefined) throw unknownBackend(name, cause);
+    return (await import(nearby)) as Partial<BackendModule>;
+  }
+}
+
+/** Glovebox may be installed elsewhere than the project that names the package. */
+function resolveFromProject(name: string): string | undefined {
+  try {
+    return pathToFileURL(createRequire(resolve("package.json")).resolve(name)).href;
+  } catch {
+    return undefined;
+  }
+}
+
+function isMissing(error: unknown, specifier: string): boolean {
+  const { code, message = "" } = error as { code?: string; message?: string };
+  if (code !== "ERR_MODULE_NOT_FOUND" && code !== "ERR_INVALID_MODULE_SPECIFIER") return false;
+  const path = specifier.startsWith("file:") ? new URL(specifier).pathname : specifier;
+  return message.includes(`'${path}'`) || message.includes(`'${decodeURI(path)}'`) || message.includes(`"${path}"`);
+}
+
+function unknownBackend(name: string, cause?: unknown): SandboxError {
+  const known = backendNames();
+  const nearest = nearestName(name, known);
+  return new SandboxError(
+    "invalid_argument",
+    `Unknown backend "${name}"; known are ${known.join(", ")}, the path of a module or the name of a package`,
+    { cause, hint: nearest === undefined ? undefined : `did you mean "${nearest}"?` },
+  );
+}

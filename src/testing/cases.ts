@@ -1,0 +1,49 @@
+import { backgroundAndAbortCases } from "./cases/background-and-abort.js";
+import { deadlineCases } from "./cases/deadlines.js";
+import { directoryCases } from "./cases/directories.js";
+import { errorCases } from "./cases/errors.js";
+import { execArgvCases } from "./cases/exec-argv.js";
+import { execCwdCases } from "./cases/exec-cwd.js";
+import { execEnvCases } from "./cases/exec-env.js";
+import { execExitCases } from "./cases/exec-exit.js";
+import { execOutputCases } from "./cases/exec-output.js";
+import { execStdinCases } from "./cases/exec-stdin.js";
+import { fileKindCases } from "./cases/file-kinds.js";
+import { fileCases } from "./cases/files.js";
+import { keepCases } from "./cases/keep.js";
+import { lifecycleCases } from "./cases/lifecycle.js";
+import { limitCases } from "./cases/limits.js";
+import { linkCases } from "./cases/links.js";
+import { networkCases } from "./cases/network.js";
+import { pathCases } from "./cases/paths.js";
+import { ptyCases } from "./cases/pty.js";
+import { restrictionCases } from "./cases/restrictions.js";
+import { snapshotCases } from "./cases/snapshots.js";
+import { spawnCases } from "./cases/spawn.js";
+import type { ConformanceCase } from "./types.js";
+
+/** Every promise of the contract that the kit can show, in the order in which they are run. */
+export const conformanceCases: readonly ConformanceCase[] = [
+  ...execArgvCases,
+  ...execEnvCases,
+  ...execCwdCases,
+  ...execStdinCases,
+  ...execExitCases,
+  ...execOutputCases,
+  ...deadlineCases,
+  ...backgroundAndAbortCases,
+  ...spawnCases,
+  ...ptyCases,
+  ...fileCases,
+  ...fileKindCases,
+  ...pathCases,
+  ...linkCases,
+  ...directoryCases,
+  ...lifecycleCases,
+  ...keepCases,
+  ...errorCases,
+  ...limitCases,
+  ...networkCases,
+  ...restrictionCases,
+  ...snapshotCases,
+];

@@ -1,0 +1,245 @@
+import { check, equal, equalBytes, refuses } from "../assert.js";
+import { noise } from "../bytes.js";
+import { finishes, script, scriptArgv } from "../script.js";
+import type { ConformanceCase } from "../types.js";
+
+/** Names that trip up whatever puts them on a command line or in a list. */
+export const AWKWARD_NAMES: readonly string[] = [
+  " leading space",
+  "$(touch canary)",
+  "-rf",
+  "--output=x",
+  "new\nline",
+  "quote'and\"quote",
+  "semi;colon",
+  "star*",
+  "tab\tname",
+  "trailing space ",
+  "ünïcödé-€-日本",
+  "x".repeat(255),
+];
+
+export const fileCases: readonly ConformanceCase[] = [
+  {
+    id: "files.text",
+    title: "text there and back",
+    requirement: "A text that is written is read as it was, also by a command.",
+    async run({ sandbox }) {
+      const text = "one\ntwo € 日本\r\n\ttab and no line break at the end";
+      await sandbox.writeFile("text", text);
+      equal(await sandbox.readFile("text"), text, "readFile");
+      equal((await sandbox.exec({ argv: ["cat", "text"] })).stdout, text, "cat");
+    },
+  },
+  {
+    id: "files.binary",
+    title: "bytes there and back",
+    requirement: "Bytes that are written are read as they were, also by a command.",
+    async run({ sandbox }) {
+      const bytes = noise(70_000, 31);
+      await sandbox.writeFile("bytes", bytes);
+      equalBytes(await sandbox.readBytes("bytes"), bytes, "readBytes");
+      equalBytes((await sandbox.exec({ argv: ["cat", "bytes"], raw: true })).raw?.stdout, bytes, "cat");
+      equal(await sandbox.readFile("bytes"), new TextDecoder().decode(bytes), "as text");
+    },
+  },
+  {
+    id: "files.empty",
+    title: "nothing at all",
+    requirement: "An empty file is an empty file, not a missing one.",
+    async run({ sandbox }) {
+      await sandbox.writeFile("empty", "");
+      equal(await sandbox.readFile("empty"), "", "readFile");
+      equalBytes(await sandbox.readBytes("empty"), new Uint8Array(0), "readBytes");
+      equal((await sandbox.stat("empty"))?.size, 0, "size");
+    },
+  },
+  {
+    id: "files.large",
+    title: "8 MiB there and back",
+    requirement: "A file of 8 MiB is written and read exactly.",
+    async run({ sandbox }) {
+      const bytes = noise(8 * 1024 * 1024, 32);
+      await sandbox.writeFile("large", bytes);
+      equal((await script(sandbox, "wc -c < large")).trim(), `${bytes.length}`, "size inside");
+      equalBytes(await sandbox.readBytes("large"), bytes, "readBytes");
+    },
+  },
+  {
+    id: "files.from-inside",
+    title: "what a command wrote",
+    requirement: "A file that a command wrote is read, whatever its owner inside, until its removal.",
+    async run({ sandbox }) {
+      await script(sandbox, "mkdir -p made/by && printf 'a command' > made/by/one && chmod 600 made/by/one");
+      equal(await sandbox.readFile("made/by/one"), "a command", "readFile");
+      await script(sandbox, "rm made/by/one");
+      equal(await sandbox.readFile("made/by/one"), null, "after its removal");
+    },
+  },
+  {
+    id: "files.usable-inside",
+    title: "what a command may do with it",
+    requirement: "A command can change, move and remove files and directories that were written from outside.",
+    async run({ sandbox }) {
+      await sandbox.writeFile("dir/file", "one");
+      await script(sandbox, "echo two >> dir/file && mv dir/file dir/moved && chmod 700 dir/moved && mv dir other");
+      equal(await sandbox.readFile("other/moved"), "onetwo\n", "after the command");
+      await script(sandbox, "rm -r other");
+      equal(await sandbox.stat("other"), null, "after the removal");
+    },
+  },
+  {
+    id: "files.missing",
+    title: "what is not there",
+    requirement: "A missing file is null, also below a missing directory or below a file.",
+    async run({ sandbox }) {
+      await sandbox.writeFile("file", "x");
+      for (const path of ["missing", "missing/deep", `${sandbox.workDir}/missing`]) {
+        equal(await sandbox.readFile(path), null, `readFile of ${path}`);
+        equal(await sandbox.readBytes(path), null, `readBytes of ${path}`);
+        equal(await sandbox.stat(path), null, `stat of ${path}`);
+      }
+      equal(await sandbox.readFile("file"), "x", "the file that is there");
+    },
+  },
+  {
+    id: "files.modes",
+    title: "permission bits",
+    requirement: "A file gets the bits that are asked for, 0644 by default, whatever the umask.",
+    async run({ sandbox }) {
+      await sandbox.writeFile("default", "x");
+      await sandbox.writeFile("program", "#!/bin/sh\necho ran\n", { mode: 0o755 });
+      await sandbox.uploadFiles([{ path: "private", content: "x", mode: 0o600 }]);
+      await sandbox.writeFile("shared", "x", { mode: 0o666 });
+      const modes = await Promise.all(["default", "program", "private", "shared"].map((path) => sandbox.stat(path)));
+      equal(
+        modes.map((stat) => stat?.mode.toString(8)),
+        ["644", "755", "600", "666"],
+        "modes",
+      );
+      const seen = await script(sandbox, "ls -l default program private shared | cut -c1-10");
+      equal(seen.split("\n").sort().join(" ").trim(), "-rw------- -rw-r--r-- -rw-rw-rw- -rwxr-xr-x", "seen by ls");
+      equal((await sandbox.exec({ argv: ["./program"] })).stdout, "ran\n", "the program");
+    },
+  },
+  {
+    id: "files.modes-refused",
+    title: "bits that give power",
+    requirement: "A mode with setuid, setgid or sticky bits, or none at all, is `invalid_argument`.",
+    async run({ sandbox }) {
+      for (const mode of [0o4755, 0o2755, -1, 0o100644, 1.5, Number.NaN]) {
+        await refuses("invalid_argument", `mode ${mode}`, () => sandbox.writeFile("file", "x", { mode }));
+      }
+      equal(await sandbox.stat("file"), null, "nothing was written");
+    },
+  },
+  {
+    id: "files.overwrite",
+    title: "writing again",
+    requirement: "A file that is written again has the new content only.",
+    async run({ sandbox }) {
+      await sandbox.writeFile("file", "a long first content");
+      await sandbox.writeFile("file", "short");
+      equal(await sandbox.readFile("file"), "short", "readFile");
+      equal(await sandbox.listDirectory(), ["file"], "nothing else is left in the directory");
+    },
+  },
+  {
+    id: "files.atomic",
+    title: "whole or not at all",
+    requirement: "A reader inside sees the old content or the new one, never a part and never nothing.",
+    async run({ sandbox }) {
+      const contents = [noise(300_000, 33), noise(500_000, 34)];
+      for (const [i, content] of contents.entries()) await sandbox.writeFile(`known-${i}`, content);
+      await sandbox.writeFile("file", contents[0] ?? "");
+      const text =
+        "a=$(cksum < known-0); b=$(cksum < known-1); n=0; until [ -e stop ]; do c=$(cksum < file) || exit 3; " +
+        '[ "$c" = "$a" ] || [ "$c" = "$b" ] || exit 4; n=$((n+1)); echo $n > rounds; done; echo $n';
+      const reader = finishes(sandbox, { argv: scriptArgv(text) });
+      try {
+        for (let i = 0; i < 400; i++) {
+          await sandbox.writeFile("file", contents[i % 2] ?? "");
+          if (i >= 40 && Number(await sandbox.readFile("rounds")) >= 20) break;
+        }
+      } finally {
+        await sandbox.writeFile("stop", "");
+      }
+      const result = await reader;
+      equal(result.exitCode, 0, "exit code of the reader; 3 says that the file was gone, 4 that it was torn");
+      check(Number(result.stdout) >= 5, `the reader came to look only ${result.stdout.trim()} times`);
+    },
+  },
+  {
+    id: "files.parents",
+    title: "directories on the way",
+    requirement: "Writing makes the directories that are missing.",
+    async run({ sandbox }) {
+      await sandbox.writeFile("a/b/c/file", "deep");
+      equal(await sandbox.readFile(`${sandbox.workDir}/a/b/c/file`), "deep", "readFile");
+      equal((await sandbox.stat("a/b"))?.type, "directory", "a/b");
+    },
+  },
+  {
+    id: "files.parent-is-a-file",
+    title: "a file on the way",
+    requirement: "Writing below a file, or onto a directory, is an error that changes nothing.",
+    async run({ sandbox }) {
+      await sandbox.writeFile("file", "x");
+      await sandbox.writeFile("dir/inner", "y");
+      const codes = ["conflict", "not_regular_file", "invalid_path"] as const;
+      await refuses(codes, "write below a file", () => sandbox.writeFile("file/below", "z"));
+      await refuses("not_regular_file", "write onto a directory", () => sandbox.writeFile("dir", "z"));
+      equal([await sandbox.readFile("file"), await sandbox.readFile("dir/inner")], ["x", "y"], "what was there");
+    },
+  },
+  {
+    id: "files.upload",
+    title: "several at once",
+    requirement: "`uploadFiles` and `writeFiles` write every file relative to the work directory. [S1-AC-6]",
+    async run({ sandbox }) {
+      await sandbox.uploadFiles([
+        { path: "one.txt", content: "one" },
+        { path: "sub/two.bin", content: Uint8Array.of(0, 255) },
+        { path: `${sandbox.workDir}/three`, content: "three", mode: 0o700 },
+      ]);
+      await sandbox.writeFiles({ "sub/four": "four", five: Uint8Array.of(5) });
+      equal(await script(sandbox, "cat one.txt three sub/four"), "onethreefour", "the texts");
+      equalBytes(await sandbox.readBytes("sub/two.bin"), Uint8Array.of(0, 255), "sub/two.bin");
+      equalBytes(await sandbox.readBytes("five"), Uint8Array.of(5), "five");
+      await sandbox.uploadFiles([]);
+      equal(await sandbox.listDirectory(), ["five", "one.txt", "sub", "three"], "the directory");
+    },
+  },
+  {
+    id: "files.names",
+    title: "awkward names",
+    requirement:
+      "A file may have any name that the system takes: it is written, listed, read, run on and deleted under it.",
+    async run({ sandbox }) {
+      await sandbox.makeDirectory("d");
+      for (const name of AWKWARD_NAMES) await sandbox.writeFile(`d/${name}`, `content of ${name}`);
+      equal(await sandbox.listDirectory("d"), [...AWKWARD_NAMES].sort(), "listDirectory");
+      for (const name of AWKWARD_NAMES) {
+        equal(await sandbox.readFile(`d/${name}`), `content of ${name}`, `readFile of ${name}`);
+        equal(await script(sandbox, 'cat "$1"', `d/${name}`), `content of ${name}`, `cat of ${name}`);
+        equal(await sandbox.deleteFile(`d/${name}`), true, `deleteFile of ${name}`);
+      }
+      equal(await sandbox.listDirectory("d"), [], "after the deletions");
+      equal(await sandbox.listDirectory(), ["d"], "nothing else was made");
+    },
+  },
+  {
+    id: "files.invalid-content",
+    title: "what is no content",
+    requirement: "Content that is neither text nor bytes is `invalid_argument`, and no file of that call is written.",
+    async run({ sandbox }) {
+      const bad = (content: unknown) => content as string;
+      await refuses("invalid_argument", "null", () => sandbox.writeFile("file", bad(null)));
+      await refuses("invalid_argument", "a number", () => sandbox.writeFiles({ good: "x", file: bad(4) }));
+      await refuses("invalid_argument", "nothing", () =>
+        sandbox.uploadFiles([{ path: "file", content: bad(undefined) }]),
+      );
+      equal(await sandbox.listDirectory(), [], "the directory");
+    },
+  },
+];

@@ -1,0 +1,92 @@
+import type { Sandbox } from "../../sandbox/types.js";
+import { equal, equalBytes, refuses, within } from "../assert.js";
+import { noise } from "../bytes.js";
+import { assertBeating, assertStill, HEARTBEAT } from "../heartbeat.js";
+import { script, scriptArgv } from "../script.js";
+import type { ConformanceCase, ConformanceContext } from "../types.js";
+
+/** Opens a kept sandbox that is removed for good at the end of the case. */
+async function openKept({ open, defer, harness }: ConformanceContext): Promise<Sandbox> {
+  const sandbox = await open({ keep: true });
+  const { id } = sandbox;
+  defer(async () => {
+    await sandbox.teardown();
+    if (harness.remove) return harness.remove(id);
+    const again = await harness.open({ id, keep: false });
+    return again.teardown();
+  });
+  return sandbox;
+}
+
+export const keepCases: readonly ConformanceCase[] = [
+  {
+    id: "keep.reopen",
+    title: "kept and opened again",
+    requirement: "A sandbox opened with `keep` is reopened by its id after teardown, with its files as they were.",
+    async run(context) {
+      const { open } = context;
+      const first = await openKept(context);
+      const bytes = noise(100_000, 61);
+      await first.writeFile("dir/bytes", bytes);
+      await first.writeFile("tool", "#!/bin/sh\necho kept\n", { mode: 0o755 });
+      await script(first, "ln -s tool link && echo inside > made");
+      await first.teardown();
+      await refuses("closed", "the first one after teardown", () => first.readFile("made"));
+
+      const second = await open({ id: first.id });
+      equal([second.id, second.backend, second.workDir], [first.id, first.backend, first.workDir], "who it is");
+      equal(await second.listDirectory(), ["dir", "link", "made", "tool"], "names");
+      equalBytes(await second.readBytes("dir/bytes"), bytes, "bytes");
+      equal((await second.exec({ argv: ["./link"] })).stdout, "kept\n", "the program");
+      await script(second, "echo more >> made");
+      equal(await second.readFile("made"), "inside\nmore\n", "a file written by the first one, changed in the second");
+    },
+  },
+  {
+    id: "keep.processes-gone",
+    title: "files stay, processes do not",
+    requirement: "Teardown ends the processes of a kept sandbox too; none is there when it is reopened.",
+    async run(context) {
+      const first = await openKept(context);
+      await first.spawn({ argv: scriptArgv(HEARTBEAT, "beat") });
+      await assertBeating(first, "beat", "before teardown");
+      await within(60_000, "teardown", first.teardown());
+      const second = await context.open({ id: first.id });
+      equal(await second.processes(), [], "processes");
+      await assertStill(second, ["beat"], "after teardown");
+    },
+  },
+  {
+    id: "keep.unknown-id",
+    title: "an id that nobody has",
+    requirement: "To reopen an unknown id, or one whose sandbox was not kept, is `not_found`.",
+    async run({ open }) {
+      await refuses("not_found", "an unknown id", () => open({ id: "glovebox-no-such-sandbox" }));
+      const gone = await open();
+      await gone.teardown();
+      await refuses("not_found", "an id that was not kept", () => open({ id: gone.id }));
+    },
+  },
+  {
+    id: "keep.invalid-id",
+    title: "what is no id",
+    requirement: "An id that is a path or empty is an error and reads nothing.",
+    async run({ open }) {
+      for (const id of ["", "../x", "/etc", "a/b", "a\0b"]) {
+        await refuses(["invalid_argument", "not_found"], `the id ${JSON.stringify(id)}`, () => open({ id }));
+      }
+    },
+  },
+  {
+    id: "keep.exclusive",
+    title: "reopening creates nothing",
+    requirement: "`id` together with an option that creates a sandbox is `invalid_argument`.",
+    async run(context) {
+      const first = await openKept(context);
+      await first.teardown();
+      const baseDir = await context.hostDirectory();
+      await refuses("invalid_argument", "id with baseDir", () => context.open({ id: first.id, baseDir }));
+      await refuses("invalid_argument", "id with repo", () => context.open({ id: first.id, repo: baseDir }));
+    },
+  },
+];

@@ -1,0 +1,183 @@
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { check, equal, equalBytes, refuses } from "../assert.js";
+import { utf8 } from "../bytes.js";
+import { makeOutside } from "../outside.js";
+import { finishes, script, scriptArgv } from "../script.js";
+import type { ConformanceCase } from "../types.js";
+
+/** Swaps a file and a link until `stop` exists, and counts the rounds. `$1` is the directory outside. */
+const SWAP_FILE =
+  'printf good > good; n=0; until [ -e stop ]; do ln -s "$1/canary" l && mv -f l x; cp good g && mv -f g x; n=$((n+1)); echo $n > n.t && mv n.t rounds; done';
+/** Swaps a directory and a link in the same way. */
+const SWAP_DIRECTORY =
+  'n=0; until [ -e stop ]; do rm -rf d; ln -s "$1" d; rm -rf d; mkdir -p d; printf good > d/canary; n=$((n+1)); echo $n > n.t && mv n.t rounds; done';
+
+export const linkCases: readonly ConformanceCase[] = [
+  {
+    id: "links.inside",
+    title: "links that stay inside",
+    requirement: "A link that stays inside is followed by reading, listing and writing below it.",
+    async run({ sandbox }) {
+      await sandbox.writeFile("real/file", "x");
+      await script(sandbox, "ln -s real/file to-file && ln -s real to-dir && mkdir sub && ln -s ../real sub/up");
+      equal(await sandbox.readFile("to-file"), "x", "a link to a file");
+      equal(await sandbox.readFile("to-dir/file"), "x", "behind a link to a directory");
+      equal(await sandbox.listDirectory("sub/up"), ["file"], "a link that goes up and stays inside");
+      await sandbox.writeFile("to-dir/new", "y");
+      equal(await sandbox.readFile("real/new"), "y", "written behind a link");
+    },
+  },
+  {
+    id: "links.read-out",
+    title: "reading through a link to the outside",
+    requirement: "Reading or listing through a link to the outside is `path_confinement`, absolute or relative.",
+    async run(context) {
+      const { sandbox } = context;
+      const outside = await makeOutside(context);
+      const text =
+        'ln -s "$1/canary" file && ln -s "$1" dir && ln -s file chain && ln -s ../../../../../../../../etc/passwd up';
+      await script(sandbox, text, outside.path);
+      for (const path of ["file", "dir/canary", "chain", "up"]) {
+        await refuses("path_confinement", `readFile of ${path}`, () => sandbox.readFile(path));
+        await refuses("path_confinement", `readBytes of ${path}`, () => sandbox.readBytes(path));
+      }
+      await refuses("path_confinement", "listDirectory", () => sandbox.listDirectory("dir"));
+      await refuses("path_confinement", "stat behind a link", () => sandbox.stat("dir/canary"));
+      equal((await sandbox.stat("file"))?.type, "symlink", "stat of the link itself");
+    },
+  },
+  {
+    id: "links.write-out",
+    title: "writing through a link to the outside",
+    requirement: "Writing, deleting or making directories through a link to the outside changes nothing there.",
+    async run(context) {
+      const { sandbox } = context;
+      const outside = await makeOutside(context);
+      await script(
+        sandbox,
+        'ln -s "$1/canary" file && ln -s "$1" dir && ln -s ../../../../../../../../tmp up',
+        outside.path,
+      );
+      await refuses("path_confinement", "writeFile to a link", () => sandbox.writeFile("file", "bad"));
+      const below = outside.path.replace("/tmp", "up");
+      for (const path of ["dir/new", "dir/deep/new", "dir/canary", `${below}/new`]) {
+        await refuses("path_confinement", `writeFile ${path}`, () => sandbox.writeFile(path, "bad"));
+        await refuses("path_confinement", `uploadFiles ${path}`, () => sandbox.uploadFiles([{ path, content: "bad" }]));
+      }
+      await refuses("path_confinement", "makeDirectory", () => sandbox.makeDirectory("dir/made"));
+      await refuses("path_confinement", "deleteFile", () => sandbox.deleteFile("dir/canary"));
+      await refuses("path_confinement", "setWorkdir", () => sandbox.setWorkdir("dir"));
+      await outside.assertUntouched();
+    },
+  },
+  {
+    id: "links.dangling",
+    title: "a link to what is not there",
+    requirement: "A link to a missing place outside is `path_confinement`, and writing to it makes nothing there.",
+    async run(context) {
+      const { sandbox } = context;
+      const outside = await makeOutside(context);
+      await script(sandbox, 'ln -s "$1/made" out && ln -s missing in', outside.path);
+      await refuses("path_confinement", "writeFile", () => sandbox.writeFile("out", "bad"));
+      await refuses("path_confinement", "readFile", () => sandbox.readFile("out"));
+      equal(await sandbox.readFile("in"), null, "a link to a missing file inside");
+      await outside.assertUntouched();
+    },
+  },
+  {
+    id: "links.host",
+    title: "a link to a file of the host",
+    requirement: "No link reaches a file of the machine that runs the kit, for reading or for writing.",
+    async run({ sandbox, hostDirectory }) {
+      const host = await hostDirectory();
+      await writeFile(`${host}/victim`, "host content");
+      await script(sandbox, 'ln -s "$1/victim" file && ln -s "$1" dir', host);
+      for (const path of ["file", "dir/victim"]) {
+        await refuses("path_confinement", `readFile ${path}`, () => sandbox.readFile(path));
+        await refuses("path_confinement", `writeFile ${path}`, () => sandbox.writeFile(path, "bad"));
+      }
+      await refuses("path_confinement", "writeFile dir/new", () => sandbox.writeFile("dir/new", "bad"));
+      equal(await readFile(`${host}/victim`, "utf8"), "host content", "the file of the host");
+      equal(await readdir(host), ["victim"], "the directory of the host");
+    },
+  },
+  {
+    id: "links.loop",
+    title: "links that go round",
+    requirement: "Links that point at each other are an error, never a hang.",
+    async run({ sandbox }) {
+      await script(sandbox, "ln -s b a && ln -s a b && ln -s self self");
+      for (const path of ["a", "self", "a/file"]) {
+        await refuses(["invalid_path", "path_confinement", "not_found"], `readFile ${path}`, () =>
+          sandbox.readFile(path),
+        );
+      }
+    },
+  },
+  {
+    id: "links.race-file",
+    title: "a file that turns into a link",
+    requirement: "While a command swaps a file and a link to the outside, no call reads or writes what is outside.",
+    async run(context) {
+      const { sandbox } = context;
+      const outside = await makeOutside(context);
+      const swapper = finishes(sandbox, { argv: scriptArgv(SWAP_FILE, outside.path) });
+      const seen = new Set<string | null>();
+      try {
+        for (let i = 0; i < 4_000 && (i < 300 || Number(await sandbox.readFile("rounds")) < 50); i++) {
+          seen.add(await sandbox.readFile("x").catch(codeOf));
+          if (i % 4 === 0) seen.add(await sandbox.writeFile("x", "good").then(() => "good", codeOf));
+        }
+      } finally {
+        await sandbox.writeFile("stop", "");
+        await swapper.catch(() => undefined);
+      }
+      check(Number(await sandbox.readFile("rounds")) >= 10, "the swapping never got going, so nothing was shown");
+      check(!seen.has(outside.secret), "the content of the file outside was read");
+      const strange = [...seen].filter((answer) => !["good", "path_confinement", null].includes(answer));
+      equal(strange, [], "answers other than the content and path_confinement");
+      await outside.assertUntouched();
+    },
+  },
+  {
+    id: "links.race-directory",
+    title: "a directory that turns into a link",
+    requirement: "While a command swaps a directory and a link to the outside, no call reads, writes or deletes there.",
+    async run(context) {
+      const { sandbox } = context;
+      const outside = await makeOutside(context);
+      const swapper = finishes(sandbox, { argv: scriptArgv(SWAP_DIRECTORY, outside.path) });
+      const seen = new Set<string | null>();
+      try {
+        for (let i = 0; i < 4_000 && (i < 300 || Number(await sandbox.readFile("rounds")) < 50); i++) {
+          seen.add(await sandbox.readFile("d/canary").catch(codeOf));
+          if (i % 4 === 0) await sandbox.exec({ argv: ["true"], cwd: "d" }).catch(codeOf);
+          if (i % 4 === 1) await sandbox.writeFile("d/new", "bad").catch(codeOf);
+          if (i % 4 === 2) await sandbox.deleteFile("d/canary").catch(codeOf);
+        }
+      } finally {
+        await sandbox.writeFile("stop", "");
+        await swapper.catch(() => undefined);
+      }
+      check(Number(await sandbox.readFile("rounds")) >= 10, "the swapping never got going, so nothing was shown");
+      check(!seen.has(outside.secret), "the content of the file outside was read");
+      await outside.assertUntouched();
+    },
+  },
+  {
+    id: "links.hard",
+    title: "a hard link",
+    requirement: "Writing to a file with a second name inside leaves the second name as it was: files are replaced.",
+    async run({ sandbox }) {
+      await sandbox.writeFile("one", "first");
+      await script(sandbox, "ln one two");
+      await sandbox.writeFile("one", "second");
+      equalBytes(await sandbox.readBytes("two"), utf8("first"), "the second name");
+      equal(await sandbox.readFile("one"), "second", "the first name");
+    },
+  },
+];
+
+function codeOf(error: unknown): string {
+  return (error as { code?: string }).code ?? String(error);
+}

@@ -1,0 +1,117 @@
+import { createServer, type Server } from "node:net";
+import { networkInterfaces } from "node:os";
+import { check, equal, includes, refuses } from "../assert.js";
+import { script } from "../script.js";
+import { findSocketTool } from "../sockets.js";
+import type { ConformanceCase, ConformanceContext } from "../types.js";
+
+interface Listener {
+  readonly port: number;
+  readonly addresses: readonly string[];
+  connections(): number;
+}
+
+/** Listens on every address of the host, and counts who comes. */
+async function listenOnHost({ defer }: ConformanceContext): Promise<Listener> {
+  let count = 0;
+  const server: Server = createServer((socket) => {
+    count++;
+    socket.on("error", () => undefined);
+    socket.end("hello from the host");
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.on("error", reject);
+    server.listen(0, "0.0.0.0", resolve);
+  });
+  defer(async () => server.close());
+  const address = server.address();
+  check(address !== null && typeof address === "object", "the listener has no port");
+  const others = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  const own = others.filter(({ family, internal }) => family === "IPv4" && !internal).map((each) => each.address);
+  return { port: address.port, addresses: ["127.0.0.1", ...own], connections: () => count };
+}
+
+/** Shows that the sandbox's loopback works and that the host cannot be reached. */
+async function isCutOff(context: ConformanceContext): Promise<void> {
+  const { sandbox, skip } = context;
+  const tool = (await findSocketTool(sandbox)) ?? skip("no program inside can open a socket");
+  const server = await tool.serve("hello from inside");
+  equal(await tool.connect("127.0.0.1", server.port), "hello from inside", "over the sandbox's own loopback");
+  const host = await listenOnHost(context);
+  for (const address of host.addresses) {
+    equal(await tool.connect(address, host.port), undefined, `what the host's listener on ${address} said`);
+  }
+  equal(host.connections(), 0, "connections that reached the host");
+}
+
+const keeps =
+  (kind: "none" | "full" | "allow"): NonNullable<ConformanceCase["needs"]> =>
+  ({ network }) =>
+    network.includes(kind) ? undefined : `capabilities.network does not have ${kind}`;
+
+const refusesNetwork =
+  (network: "none" | "full" | { allow: string[] }): NonNullable<ConformanceCase["refused"]> =>
+  async ({ open }) => {
+    const error = await refuses("unsupported", `open with network ${JSON.stringify(network)}`, () => open({ network }));
+    includes(error.message, "network", "the message names the option");
+  };
+
+export const networkCases: readonly ConformanceCase[] = [
+  {
+    id: "network.none",
+    title: "no network",
+    requirement: 'With `network: "none"` there is loopback and no way to any address of the host.',
+    options: { network: "none" },
+    needs: keeps("none"),
+    refused: refusesNetwork("none"),
+    run: isCutOff,
+  },
+  {
+    id: "network.default",
+    title: "no network unless asked for",
+    requirement: 'Without `network` it is "none" wherever that can be kept.',
+    needs: keeps("none"),
+    run: isCutOff,
+  },
+  {
+    id: "network.none-interfaces",
+    title: "no interface but loopback",
+    requirement: 'With `network: "none"` the kernel inside has no interface that leads out.',
+    options: { network: "none" },
+    needs: keeps("none"),
+    async run({ sandbox, skip }) {
+      const text = "cat /proc/net/dev 2>/dev/null || echo none";
+      const seen = await script(sandbox, text);
+      if (seen === "none\n") skip("there is no /proc/net/dev inside");
+      const names = [...seen.matchAll(/^\s*([^\s:]+):/gm)].map(([, name]) => name);
+      equal(names, ["lo"], "interfaces");
+    },
+  },
+  {
+    id: "network.full",
+    title: "the host's network",
+    requirement: 'With `network: "full"` a command reaches what the host reaches.',
+    options: { network: "full" },
+    needs: keeps("full"),
+    refused: refusesNetwork("full"),
+    async run(context) {
+      const { sandbox, harness, skip } = context;
+      const tool = (await findSocketTool(sandbox)) ?? skip("no program inside can open a socket");
+      const server = await tool.serve("hello from inside");
+      equal(await tool.connect("127.0.0.1", server.port), "hello from inside", "over loopback");
+      if (harness.host?.sharesNetwork !== true) return;
+      const host = await listenOnHost(context);
+      equal(await tool.connect("127.0.0.1", host.port), "hello from the host", "what the host's listener said");
+      equal(host.connections(), 1, "connections that reached the host");
+    },
+  },
+  {
+    id: "network.allow",
+    title: "only the names that are allowed",
+    requirement: "With `network: { allow }` an address that is not on the list is not reached.",
+    options: { network: { allow: ["allowed.invalid"] } },
+    needs: keeps("allow"),
+    refused: refusesNetwork({ allow: ["allowed.invalid"] }),
+    run: isCutOff,
+  },
+];

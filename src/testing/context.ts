@@ -1,0 +1,64 @@
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Sandbox, SandboxOptions } from "../sandbox/types.js";
+import { ConformanceSkip, check, equal, within } from "./assert.js";
+import type { ConformanceContext, ConformanceHarness } from "./types.js";
+
+const TEARDOWN_BOUND = 60_000;
+
+/** A context together with its end: `close` gives everything back and rejects with the first failure. */
+export interface OwnedContext extends ConformanceContext {
+  close(): Promise<void>;
+}
+
+/** Opens the sandbox of a case and keeps track of all that the case makes. */
+export async function openContext(harness: ConformanceHarness, opts?: SandboxOptions): Promise<OwnedContext> {
+  const cleanUps: (() => Promise<unknown>)[] = [];
+
+  async function open(more?: SandboxOptions): Promise<Sandbox> {
+    const sandbox = await harness.open(more);
+    check(typeof sandbox?.teardown === "function", "open() gave something that is no sandbox: it has no teardown");
+    cleanUps.push(() => within(TEARDOWN_BOUND, "teardown", sandbox.teardown()));
+    return sandbox;
+  }
+
+  async function close(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const cleanUp of cleanUps.splice(0).reverse()) {
+      try {
+        await cleanUp();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  return {
+    harness,
+    sandbox: await open(opts),
+    open,
+    close,
+    async hostDirectory() {
+      const directory = await mkdtemp(join(tmpdir(), "glovebox-conformance-"));
+      cleanUps.push(() => rm(directory, { recursive: true, force: true }));
+      return directory;
+    },
+    defer(cleanUp) {
+      cleanUps.push(cleanUp);
+    },
+    skip(reason) {
+      throw new ConformanceSkip(reason);
+    },
+  };
+}
+
+/** Fails unless the sandbox runs a command and gives its output back: a case of refusals must not pass on a dead one. */
+export async function answers(sandbox: Sandbox): Promise<void> {
+  const word = randomUUID();
+  const what = "a plain echo after the case";
+  const result = await within(30_000, what, sandbox.exec({ argv: ["echo", word] }));
+  equal([result.exitCode, result.stdout], [0, `${word}\n`], what);
+}

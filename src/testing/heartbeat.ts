@@ -1,0 +1,56 @@
+import type { ExecResult } from "../../contracts/types.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { check } from "./assert.js";
+import { pause } from "./script.js";
+
+/**
+ * A script that adds a byte to the file `$1` ten times a second and ends by itself after about half a minute, so that even
+ * a backend that lets it escape is clean again soon. A file that grows is a process that lives.
+ */
+export const HEARTBEAT =
+  'i=0; while [ $i -lt 300 ]; do printf x >> "$1"; i=$((i+1)); sleep 0.1 2>/dev/null || sleep 1; done';
+
+/** Waits in a script until the file `$2` has its first beat. */
+export const AWAIT_BEAT = 'until [ -s "$2" ]; do sleep 0.05 2>/dev/null || sleep 1; done';
+
+/** Fails unless the files had beats and have stopped growing. */
+export async function assertStill(sandbox: Sandbox, files: readonly string[], what: string): Promise<void> {
+  const before = await sizes(sandbox, files);
+  for (const [file, size] of before) check(size > 0, `${what}: ${file} never had a beat, so nothing was shown`);
+  await pause(1_000);
+  const after = await sizes(sandbox, files);
+  for (const [file, size] of before) {
+    check(after.get(file) === size, `${what}: the process that writes ${file} is still alive`);
+  }
+}
+
+/** Waits until the file grows: its process is alive. */
+export async function assertBeating(sandbox: Sandbox, file: string, what: string): Promise<void> {
+  const first = (await sizes(sandbox, [file])).get(file) ?? 0;
+  for (let i = 0; i < 200; i++) {
+    await pause(100);
+    if (((await sizes(sandbox, [file])).get(file) ?? 0) > first) return;
+  }
+  check(false, `${what}: the process that writes ${file} is not alive`);
+}
+
+/**
+ * Runs a command under longer and longer deadlines until it had the time to get going, so that a busy machine is not taken
+ * for a broken backend.
+ */
+export async function withDeadline(
+  run: (timeout: number) => Promise<ExecResult>,
+  isUnderWay: (result: ExecResult) => boolean,
+): Promise<ExecResult> {
+  let result = await run(800);
+  for (const timeout of [3_000, 12_000]) {
+    if (isUnderWay(result)) return result;
+    result = await run(timeout);
+  }
+  return result;
+}
+
+async function sizes(sandbox: Sandbox, files: readonly string[]): Promise<Map<string, number>> {
+  const stats = await Promise.all(files.map((file) => sandbox.stat(file)));
+  return new Map(files.map((file, i) => [file, stats[i]?.size ?? 0]));
+}

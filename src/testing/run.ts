@@ -1,0 +1,126 @@
+import type { Capabilities } from "../../contracts/types.js";
+import { ConformanceSkip, check, refuses, within } from "./assert.js";
+import { conformanceCases } from "./cases.js";
+import { answers, openContext } from "./context.js";
+import type {
+  ConformanceCase,
+  ConformanceHarness,
+  ConformanceOptions,
+  ConformanceReport,
+  ConformanceResult,
+} from "./types.js";
+
+const CASE_TIMEOUT = 120_000;
+const capabilitiesOf = new WeakMap<ConformanceHarness, Promise<Capabilities>>();
+
+/** Runs the cases against one backend and says what became of each. Never throws for a case that failed. */
+export async function runConformance(
+  harness: ConformanceHarness,
+  opts: ConformanceOptions = {},
+): Promise<ConformanceReport> {
+  const results = new Map<string, ConformanceResult>();
+  const selected = conformanceCases.filter(({ id }) => isSelected(id, opts.only));
+  const note = (result: ConformanceResult): void => {
+    results.set(result.id, result);
+    opts.onResult?.(result);
+  };
+  for (const wrong of wrongNames(harness, opts)) note(wrong);
+
+  const waiting = selected.filter(({ exclusive }) => exclusive !== true);
+  const worker = async (): Promise<void> => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) note(await runConformanceCase(next, harness, opts));
+  };
+  await Promise.all(Array.from({ length: Math.max(1, opts.concurrency ?? 1) }, worker));
+  for (const alone of selected.filter(({ exclusive }) => exclusive === true)) {
+    note(await runConformanceCase(alone, harness, opts));
+  }
+  return toReport(harness.backend, [...results.values()]);
+}
+
+/** Runs one case: what a loop of tests in any framework calls. */
+export async function runConformanceCase(
+  conformanceCase: ConformanceCase,
+  harness: ConformanceHarness,
+  opts: Pick<ConformanceOptions, "caseTimeout"> = {},
+): Promise<ConformanceResult> {
+  const { id } = conformanceCase;
+  const start = performance.now();
+  const result = (status: ConformanceResult["status"], reason?: string): ConformanceResult => ({
+    id,
+    status,
+    ...(reason === undefined ? {} : { reason }),
+    durationMs: Math.round(performance.now() - start),
+  });
+  const limit = opts.caseTimeout ?? CASE_TIMEOUT;
+  const skip = harness.skips?.[id];
+  let unmet: string | undefined;
+  try {
+    unmet = conformanceCase.needs?.(await probe(harness), harness);
+    await steps(conformanceCase, harness, unmet !== undefined, limit);
+  } catch (error) {
+    if (error instanceof ConformanceSkip) return result("skipped", error.message);
+    if (skip !== undefined && unmet === undefined) return result("skipped", skip);
+    const message = error instanceof Error ? error.message : String(error);
+    return result("failed", unmet === undefined ? message : `${unmet}, but: ${message}`);
+  }
+  if (skip !== undefined) {
+    const why = unmet === undefined ? "the case passes" : `${unmet}, which skips it already`;
+    return result("failed", `the skip no longer applies: ${why} (skipped for: ${skip})`);
+  }
+  return unmet === undefined ? result("passed") : result("skipped", unmet);
+}
+
+/** Counts results into a report. */
+export function toReport(backend: string, results: readonly ConformanceResult[]): ConformanceReport {
+  const count = (status: ConformanceResult["status"]): number => results.filter((r) => r.status === status).length;
+  return { backend, passed: count("passed"), failed: count("failed"), skipped: count("skipped"), results };
+}
+
+async function steps(
+  { options, closes, run, refused }: ConformanceCase,
+  harness: ConformanceHarness,
+  isUnmet: boolean,
+  limit: number,
+): Promise<void> {
+  if (isUnmet && refused === undefined) return;
+  const context = await openContext(harness, isUnmet ? undefined : options);
+  try {
+    await within(limit, "the case", isUnmet && refused ? refused(context) : run(context));
+    if (isUnmet || closes !== true) await answers(context.sandbox);
+    else
+      await refuses("closed", "exec after the case closed its sandbox", () => context.sandbox.exec({ argv: ["true"] }));
+  } catch (error) {
+    await context.close().catch(() => undefined);
+    throw error;
+  }
+  await context.close();
+}
+
+/** The capabilities of a default sandbox, asked for once per harness. */
+function probe(harness: ConformanceHarness): Promise<Capabilities> {
+  let found = capabilitiesOf.get(harness);
+  if (!found) {
+    found = openContext(harness).then(async (context) => {
+      const { capabilities } = context.sandbox;
+      await context.close();
+      check(typeof capabilities === "object" && capabilities !== null, "the sandbox names no capabilities");
+      return capabilities;
+    });
+    capabilitiesOf.set(harness, found);
+  }
+  return found;
+}
+
+function isSelected(id: string, only: readonly string[] | undefined): boolean {
+  return only === undefined || only.some((name) => id === name || id.startsWith(`${name}.`));
+}
+
+/** A name in `skips` or `only` that fits no case is a mistake that would hide one. */
+function wrongNames(harness: ConformanceHarness, opts: ConformanceOptions): ConformanceResult[] {
+  const ids = conformanceCases.map(({ id }) => id);
+  const skips = Object.keys(harness.skips ?? {}).filter((name) => !ids.includes(name));
+  const only = (opts.only ?? []).filter((name) => !ids.some((id) => isSelected(id, [name])));
+  return [...skips.map((id) => [id, "skips"] as const), ...only.map((id) => [id, "only"] as const)].map(
+    ([id, where]) => ({ id, status: "failed", reason: `${where} names a case that does not exist`, durationMs: 0 }),
+  );
+}

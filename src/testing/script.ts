@@ -1,0 +1,44 @@
+import type { ExecOptions, ExecResult } from "../../contracts/types.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { check, within } from "./assert.js";
+
+/** The arguments that run a script by the one shell every image has. `args` are `$1` and on. */
+export function scriptArgv(script: string, ...args: string[]): string[] {
+  return ["/bin/sh", "-c", script, "sh", ...args];
+}
+
+/** Runs a script that must succeed and gives its standard output. */
+export async function script(sandbox: Sandbox, text: string, ...args: string[]): Promise<string> {
+  const result = await sandbox.exec({ argv: scriptArgv(text, ...args) });
+  check(result.exitCode === 0, `the script ${JSON.stringify(text)} ended with ${result.exitCode}: ${result.stderr}`);
+  return result.stdout;
+}
+
+/** Runs a command that must come back by itself within half a minute. */
+export function finishes(sandbox: Sandbox, opts: ExecOptions): Promise<ExecResult> {
+  return aside(within(30_000, opts.argv.join(" ").slice(0, 80), sandbox.exec(opts)));
+}
+
+/** A promise that is awaited later: when the case fails before that, its own failure must not end the process. */
+export function aside<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
+}
+
+/** Asks again and again, for at most half a minute, until the answer is not undefined. */
+export async function until<T>(what: string, ask: () => Promise<T | undefined>): Promise<T> {
+  const end = performance.now() + 30_000;
+  while (performance.now() < end) {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    await pause(50);
+  }
+  check(false, `${what}: it did not happen in 30 s`);
+}
+
+/** Lets real time pass. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}

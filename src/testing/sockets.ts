@@ -1,0 +1,86 @@
+import type { SandboxProcess } from "../../contracts/types.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { check, equal } from "./assert.js";
+import { TextReader } from "./output.js";
+import { finishes } from "./script.js";
+
+/** A way to use TCP inside a sandbox. */
+export interface SocketTool {
+  /** Starts a server on 127.0.0.1 that greets each connection with the word. */
+  serve(word: string): Promise<{ port: number; process: SandboxProcess }>;
+  /** What a server says first; undefined when there is no connection in three seconds. */
+  connect(host: string, port: number): Promise<string | undefined>;
+  /** Makes a unix socket at this path, relative to the work directory. */
+  bind(path: string): Promise<void>;
+}
+
+interface Language {
+  readonly run: readonly string[];
+  readonly probe: string;
+  readonly serve: string;
+  readonly connect: string;
+  readonly bind: string;
+}
+
+const LANGUAGES: readonly Language[] = [
+  {
+    run: ["python3", "-c"],
+    probe: "import socket",
+    serve:
+      "import socket,sys\ns=socket.socket()\ns.bind(('127.0.0.1',0))\ns.listen(9)\nprint(s.getsockname()[1],flush=True)\n" +
+      "while 1:\n c=s.accept()[0]\n c.sendall(sys.argv[1].encode())\n c.close()",
+    connect:
+      "import socket,sys\ntry:\n c=socket.create_connection((sys.argv[1],int(sys.argv[2])),3)\n" +
+      " print(c.recv(99).decode(),end='')\nexcept OSError as e:\n print(e,file=sys.stderr)\n sys.exit(9)",
+    bind: "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])",
+  },
+  {
+    run: ["node", "-e"],
+    probe: "require('net')",
+    serve:
+      "const s=require('net').createServer(c=>{c.on('error',()=>{});c.end(process.argv[1])});" +
+      "s.listen(0,'127.0.0.1',()=>console.log(s.address().port))",
+    connect:
+      "const c=require('net').connect(+process.argv[2],process.argv[1]);c.setTimeout(3000,()=>process.exit(9));" +
+      "c.on('error',()=>process.exit(9));c.pipe(process.stdout)",
+    bind: "require('net').createServer().listen(process.argv[1],()=>process.kill(process.pid,'SIGKILL'))",
+  },
+  {
+    run: ["perl", "-MIO::Socket", "-e"],
+    probe: "1",
+    serve:
+      "$|=1;$s=IO::Socket::INET->new(Listen=>9,LocalAddr=>'127.0.0.1');print $s->sockport,\"\\n\";" +
+      "while($c=$s->accept){print $c $ARGV[0];close $c}",
+    connect: "$c=IO::Socket::INET->new(PeerAddr=>$ARGV[0],PeerPort=>$ARGV[1],Timeout=>3) or exit 9;print <$c>",
+    bind: "use IO::Socket::UNIX;IO::Socket::UNIX->new(Listen=>1,Local=>$ARGV[0]) or exit 9",
+  },
+];
+
+/** The first language inside that can open a socket; undefined when none can. */
+export async function findSocketTool(sandbox: Sandbox): Promise<SocketTool | undefined> {
+  for (const language of LANGUAGES) {
+    const { exitCode } = await finishes(sandbox, { argv: [...language.run, language.probe] });
+    check(typeof exitCode === "number", "exec gave no result");
+    if (exitCode === 0) return toTool(sandbox, language);
+  }
+  return undefined;
+}
+
+function toTool(sandbox: Sandbox, { run, serve, connect, bind }: Language): SocketTool {
+  return {
+    async serve(word) {
+      const process = await sandbox.spawn({ argv: [...run, serve, word] });
+      const [, port] = await new TextReader(process.stdout).until(/^(\d+)\n/);
+      return { port: Number(port), process };
+    },
+    async connect(host, port) {
+      const result = await finishes(sandbox, { argv: [...run, connect, host, `${port}`] });
+      check([0, 9].includes(result.exitCode), `the client ended with ${result.exitCode}: ${result.stderr}`);
+      return result.exitCode === 0 ? result.stdout : undefined;
+    },
+    async bind(path) {
+      await finishes(sandbox, { argv: [...run, bind, path] });
+      equal((await sandbox.exec({ argv: ["test", "-S", path] })).exitCode, 0, `${path} is a socket`);
+    },
+  };
+}

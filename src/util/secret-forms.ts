@@ -1,0 +1,46 @@
+const SECRET_PARTS: ReadonlySet<string> = new Set(["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"]);
+const MIN_BASE64_LENGTH = 6;
+
+/** Whether a variable's name says that its value is secret: `API_KEY_PROD` and `apiKey` do, `KEYBOARD` does not. */
+export function isSecretName(name: string): boolean {
+  return name
+    .replace(/([a-z])([A-Z])/g, "$1 $2")
+    .replace(/([A-Z])([A-Z][a-z])/g, "$1 $2")
+    .split(/[^A-Za-z]+/)
+    .some((part) => SECRET_PARTS.has(part.toUpperCase().replace(/S$/, "")));
+}
+
+/** Every spelling under which a secret may turn up in a text: as it is, in JSON, URL-encoded and in base64. */
+export function secretForms(value: string): string[] {
+  const json = JSON.stringify(value).slice(1, -1);
+  return [...new Set([value, json, ...urlForms(value), ...base64Forms(value)])];
+}
+
+function urlForms(value: string): string[] {
+  // A lone surrogate has no URL form; as UTF-8 it is U+FFFD.
+  const wellFormed = Buffer.from(value).toString();
+  const component = encodeURIComponent(wellFormed);
+  const strict = component.replace(/[!'()*~]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  const forms = [
+    encodeURI(wellFormed),
+    component,
+    strict,
+    strict.replaceAll("%20", "+"),
+    component.replaceAll("%20", "+"),
+  ];
+  return forms.flatMap((form) => [form, form.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase())]);
+}
+
+/** The secret alone, and its unvarying middle at each of the three places it can take inside a longer encoded text. */
+function base64Forms(value: string): string[] {
+  const bytes = Buffer.from(value);
+  const padded = bytes.toString("base64");
+  const forms = [padded, padded.replace(/=+$/, "")];
+  for (const shift of [0, 1, 2]) {
+    const encoded = Buffer.concat([Buffer.alloc(shift), bytes]).toString("base64");
+    forms.push(encoded.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6)));
+  }
+  return forms
+    .flatMap((form) => [form, form.replaceAll("+", "-").replaceAll("/", "_")])
+    .filter((form) => form.length >= MIN_BASE64_LENGTH);
+}

@@ -1,0 +1,75 @@
+import { codedError } from "./coded-error.js";
+import { assertPathBytes, escapes } from "./tar-names.js";
+
+const MAX_LINK_BYTES = 64 * 1024 * 1024;
+// Characters compared while links are resolved: ample for a million honest links, seconds for a malicious tangle.
+const MAX_WORK = 1024 ** 3;
+// The kernel gives up after 40 links, so a longer chain leads nowhere.
+const MAX_HOPS = 40;
+
+/** The symbolic links of an archive, held back until all else is written, so that nothing is written through one. */
+export class LinkPlan {
+  readonly #links = new Map<string, { path: string; target: string }>();
+  #bytes = 0;
+  #work = 0;
+
+  add(path: string, target: string): void {
+    assertPathBytes(target);
+    this.#bytes += path.length + target.length;
+    if (this.#bytes > MAX_LINK_BYTES) throw codedError("limit_exceeded", "tar archive has too many symbolic links");
+    this.#links.set(fold(path), { path, target });
+  }
+
+  /** Where the link of this name points to. */
+  get(path: string): string | undefined {
+    return this.#links.get(fold(path))?.target;
+  }
+
+  /** Refuses a name that is a link of the archive or goes through one. */
+  assertNotThrough(path: string): void {
+    if (this.#links.size === 0) return;
+    for (let end = path.indexOf("/"); ; end = path.indexOf("/", end + 1)) {
+      const prefix = end === -1 ? path : path.slice(0, end);
+      if (this.#links.has(fold(prefix))) throw escapes(path);
+      if (end === -1) return;
+    }
+  }
+
+  /** All links, each proven to stay inside the root, also by way of the others. */
+  confined(): { path: string; target: string }[] {
+    const links = [...this.#links.values()];
+    for (const link of links) this.#assertConfined(link.path, link.target);
+    return links;
+  }
+
+  #assertConfined(path: string, target: string): void {
+    if (target.startsWith("/") || (process.platform === "win32" && /[\\:]/.test(target))) throw escapes(path);
+    const at = path.split("/").slice(0, -1);
+    const todo = target.split("/").reverse();
+    let hops = 0;
+    while (todo.length > 0) {
+      const part = todo.pop();
+      if (part === undefined || part === "" || part === ".") continue;
+      if (part === "..") {
+        if (at.pop() === undefined) throw escapes(path);
+        continue;
+      }
+      at.push(part);
+      const here = at.join("/");
+      this.#work += here.length;
+      if (this.#work > MAX_WORK) throw codedError("limit_exceeded", "tar archive has links too tangled to check");
+      const next = this.get(here);
+      if (next === undefined) continue;
+      hops += 1;
+      if (hops > MAX_HOPS) return;
+      at.pop();
+      todo.push(...next.split("/").reverse());
+    }
+  }
+}
+
+/** Two names are one where the file system thinks so; elsewhere than on Linux it usually ignores case and composition. */
+function fold(path: string): string {
+  if (process.platform === "linux") return path;
+  return Buffer.from(path, "latin1").toString().normalize("NFKC").toLowerCase();
+}

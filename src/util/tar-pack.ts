@@ -1,0 +1,122 @@
+import { constants, type Stats } from "node:fs";
+import { type FileHandle, lstat, open, readdir, readlink } from "node:fs/promises";
+import { encodeTarMember, TAR_BLOCK, type TarMember, tarPadding } from "./tar-encode.js";
+
+const CHUNK = 64 * 1024;
+const SLASH = Buffer.from("/");
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
+
+/** A directory being walked. `base` reaches its entries even when a parent is swapped for a link meanwhile. */
+interface Level {
+  readonly handle: FileHandle;
+  readonly base: Buffer;
+  readonly prefix: Buffer;
+  readonly names: Buffer[];
+}
+
+/**
+ * The tree below a host directory as a tar stream: directories, regular files and symbolic links, in byte order.
+ * Sockets, FIFOs, devices and what vanishes meanwhile are left out; links are never followed.
+ */
+export function packDirectory(hostDir: string): AsyncIterable<Uint8Array> {
+  return coalesce(pieces(Buffer.from(hostDir)));
+}
+
+async function* pieces(root: Buffer): AsyncGenerator<Buffer> {
+  const stack: Level[] = [await openLevel(root, Buffer.alloc(0), 0)];
+  try {
+    for (let level = stack.at(-1); level !== undefined; level = stack.at(-1)) {
+      const name = level.names.pop();
+      if (name === undefined) {
+        stack.pop();
+        await level.handle.close();
+        continue;
+      }
+      const source = Buffer.concat([level.base, SLASH, name]);
+      const path = level.prefix.length === 0 ? name : Buffer.concat([level.prefix, SLASH, name]);
+      const stats = await unlessGone(lstat(source));
+      if (stats?.isSymbolicLink()) {
+        const link = await unlessGone(readlink(source, { encoding: "buffer" }));
+        if (link !== undefined) yield encodeTarMember(toMember("symlink", path, stats, 0, link));
+      } else if (stats?.isFile()) {
+        yield* packFile(source, path);
+      } else if (stats?.isDirectory()) {
+        const next = await unlessGone(openLevel(source, path, O_NOFOLLOW));
+        if (next === undefined) continue;
+        stack.push(next);
+        yield encodeTarMember(toMember("directory", path, stats, 0));
+      }
+    }
+    yield Buffer.alloc(2 * TAR_BLOCK);
+  } finally {
+    for (const level of stack) await level.handle.close();
+  }
+}
+
+async function openLevel(path: Buffer, prefix: Buffer, flags: number): Promise<Level> {
+  const handle = await open(path, O_RDONLY | O_DIRECTORY | flags);
+  try {
+    const base = process.platform === "linux" ? Buffer.from(`/proc/self/fd/${handle.fd}`) : path;
+    const names = await readdir(base, { encoding: "buffer" });
+    return { handle, base, prefix, names: names.sort((a, b) => Buffer.compare(b, a)) };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function* packFile(source: Buffer, path: Buffer): AsyncGenerator<Buffer> {
+  // Without O_NONBLOCK a FIFO put in the file's place would hold us for ever.
+  const handle = await unlessGone(open(source, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  if (handle === undefined) return;
+  try {
+    const stats = await handle.stat();
+    if (!stats.isFile()) return;
+    yield encodeTarMember(toMember("file", path, stats, stats.size));
+    yield* exactly(handle, stats.size);
+    yield tarPadding(stats.size);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Just `size` bytes: the header has promised them, so a file that grew is cut and one that shrank is filled up. */
+async function* exactly(handle: FileHandle, size: number): AsyncGenerator<Buffer> {
+  for (let left = size; left > 0; ) {
+    const buffer = Buffer.allocUnsafe(Math.min(left, CHUNK));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
+    const piece = bytesRead === 0 ? buffer.fill(0) : buffer.subarray(0, bytesRead);
+    left -= piece.length;
+    yield piece;
+  }
+}
+
+function toMember(type: TarMember["type"], path: Buffer, stats: Stats, size: number, link?: Buffer): TarMember {
+  const member = { type, path, size, mode: stats.mode, mtime: stats.mtimeMs / 1000 };
+  return link === undefined ? member : { ...member, link };
+}
+
+async function unlessGone<T>(pending: Promise<T>): Promise<T | undefined> {
+  try {
+    return await pending;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "";
+    if (["ENOENT", "ENOTDIR", "ELOOP", "EINVAL", "ENXIO"].includes(code)) return undefined;
+    throw error;
+  }
+}
+
+/** Joins small pieces, so that a tree of tiny files does not become a flood of tiny messages. */
+async function* coalesce(source: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array> {
+  let held: Buffer[] = [];
+  let size = 0;
+  for await (const piece of source) {
+    held.push(piece);
+    size += piece.length;
+    if (size < CHUNK) continue;
+    yield Buffer.concat(held, size);
+    held = [];
+    size = 0;
+  }
+  if (size > 0) yield Buffer.concat(held, size);
+}

@@ -1,0 +1,50 @@
+/** What may import what: a file may import its own module, and modules of a lower rank. */
+const RANKS: Readonly<Record<string, number>> = {
+  contracts: 0,
+  util: 1,
+  sandbox: 2,
+  tasks: 3,
+  testing: 3,
+  harness: 4,
+  surfaces: 5,
+  root: 6,
+};
+
+const SURFACES = ["cli", "mcp", "viewer", "adapters"];
+
+/** The contract's two files that live with the sandbox: vocabulary, which every layer speaks. */
+const CONTRACT_FILES = ["src/sandbox/types.ts", "src/sandbox/errors.ts"];
+
+/** The backends that exist or are planned: `src/sandbox/<name>.ts` and the room behind it. */
+const BACKENDS = ["local", "docker", "daytona", "vercel", "dagger"];
+
+/** The one file that names the backends, through `import()`. */
+export const REGISTRY = "src/sandbox/registry.ts";
+
+/** Files that a neighbour may import though they lie in a room: they are entry points of the package. */
+export const PUBLIC_ROOM_FILES: readonly string[] = [
+  ...CONTRACT_FILES,
+  ...BACKENDS.map((name) => `src/sandbox/${name}.ts`),
+];
+
+/** The module that a file belongs to, or undefined when no layer has a place for it. */
+export function moduleOf(file: string): string | undefined {
+  if (file.startsWith("contracts/") || CONTRACT_FILES.includes(file)) return "contracts";
+  if (file === "src/index.ts") return "root";
+  const name = /^src\/([^/.]+)(?:\.ts$|\/)/.exec(file)?.[1];
+  if (name === undefined) return undefined;
+  if (SURFACES.includes(name)) return "surfaces";
+  return name in RANKS && name !== "root" && name !== "surfaces" ? name : undefined;
+}
+
+/** Whether the arrow between two modules points down. */
+export function isArrowAllowed(from: string, to: string): boolean {
+  if (from === to) return true;
+  return (RANKS[to] ?? Number.POSITIVE_INFINITY) < (RANKS[from] ?? -1);
+}
+
+/** The backend that a file is part of. */
+export function backendOf(file: string): string | undefined {
+  const name = /^src\/sandbox\/([^/.]+)(?:\.ts$|\/)/.exec(file)?.[1];
+  return name !== undefined && BACKENDS.includes(name) ? name : undefined;
+}

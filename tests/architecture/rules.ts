@@ -1,0 +1,116 @@
+import { posix } from "node:path";
+import { findImports, type Import, withoutComments } from "./imports.js";
+import { backendOf, isArrowAllowed, moduleOf, PUBLIC_ROOM_FILES, REGISTRY } from "./layers.js";
+
+/** Source files by their path from the root of the repository. */
+export type Files = Readonly<Record<string, string>>;
+
+const MAX_LINES = 400;
+const VAGUE_NAMES = ["utils", "helpers", "common", "index"];
+
+interface Edge extends Import {
+  from: string;
+  /** Path of the imported file, when it is one of ours. */
+  to: string | undefined;
+}
+
+/** Says what is wrong with the shape of the code, one sentence a fault. */
+export function findFaults(files: Files): string[] {
+  const edges = Object.keys(files).flatMap((file) => edgesOf(file, files));
+  return [
+    ...Object.keys(files).flatMap((file) => faultsOfFile(file, files[file] ?? "")),
+    ...edges.flatMap(faultsOfEdge),
+    ...edges.flatMap((edge) => (isRoomClosed(edge, files) ? [`${edge.from} imports the room ${edge.to}`] : [])),
+    ...findCycles(edges).map((cycle) => `cycle: ${cycle.join(" -> ")}`),
+    ...packagesReachableFrom("src/index.ts", edges).map((chain) => `the root entry reaches ${chain.join(" -> ")}`),
+  ];
+}
+
+function edgesOf(file: string, files: Files): Edge[] {
+  if (!isSource(file)) return [];
+  return findImports(files[file] ?? "").map((found) => {
+    const { specifier } = found;
+    if (!specifier?.startsWith(".")) return { ...found, from: file, to: undefined };
+    const path = posix.join(posix.dirname(file), specifier);
+    return { ...found, from: file, to: path.replace(/\.js$/, ".ts") };
+  });
+}
+
+function faultsOfFile(file: string, text: string): string[] {
+  const faults: string[] = [];
+  const lines = text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
+  if (lines > MAX_LINES) faults.push(`${file} has ${lines} lines, more than ${MAX_LINES}`);
+  if (!isSource(file)) return faults;
+  if (moduleOf(file) === undefined) faults.push(`${file} belongs to no layer`);
+  const name = posix.basename(file, ".ts");
+  if (VAGUE_NAMES.includes(name) && file !== "src/index.ts") faults.push(`${file} is named after no job`);
+  if (/\bexport\s+default\b/.test(withoutComments(text))) faults.push(`${file} has a default export`);
+  return faults;
+}
+
+function faultsOfEdge({ from, to, kind, specifier }: Edge): string[] {
+  if (to === undefined) {
+    if (kind === "dynamic" && specifier === undefined && from !== REGISTRY) return [`${from} imports an expression`];
+    return [];
+  }
+  const faults: string[] = [];
+  const [importer, imported] = [moduleOf(from), moduleOf(to)];
+  if (importer && imported && !isArrowAllowed(importer, imported)) {
+    faults.push(`wrong arrow: ${from} (${importer}) imports ${to} (${imported})`);
+  }
+  const [own, other] = [backendOf(from), backendOf(to)];
+  if (own && other && own !== other) faults.push(`backend ${own} imports backend ${other}: ${from} imports ${to}`);
+  if (kind === "dynamic" && other && own !== other && from !== REGISTRY) {
+    faults.push(`${from} loads backend ${other}; only ${REGISTRY} may`);
+  }
+  return faults;
+}
+
+/** `src/x/…` may be imported by `src/x.ts` and from within `src/x/`, where that door exists. */
+function isRoomClosed({ from, to }: Edge, files: Files): boolean {
+  if (to === undefined || PUBLIC_ROOM_FILES.includes(to)) return false;
+  for (let room = posix.dirname(to); room.startsWith("src/"); room = posix.dirname(room)) {
+    const door = `${room}.ts`;
+    if (door in files && from !== door && !from.startsWith(`${room}/`)) return true;
+  }
+  return false;
+}
+
+/** Cycles of what is imported at load time or for its types; `import()` is how the registry cuts one on purpose. */
+function findCycles(edges: readonly Edge[]): string[][] {
+  const next = new Map<string, Set<string>>();
+  for (const { from, to, kind } of edges) {
+    if (to !== undefined && kind !== "dynamic") next.set(from, (next.get(from) ?? new Set()).add(to));
+  }
+  const cycles: string[][] = [];
+  const done = new Set<string>();
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file]);
+    if (path.includes(file) || done.has(file)) return;
+    for (const target of next.get(file) ?? []) visit(target, [...path, file]);
+    done.add(file);
+  };
+  for (const file of next.keys()) visit(file, []);
+  return cycles;
+}
+
+/** Chains of imports, all there at load time, from a file to something that is neither ours nor Node's. */
+function packagesReachableFrom(entry: string, edges: readonly Edge[]): string[][] {
+  const chains: string[][] = [];
+  const seen = new Set<string>();
+  const visit = (file: string, path: readonly string[]): void => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    for (const { to, specifier, kind } of edges.filter((edge) => edge.from === file)) {
+      if (kind !== "static") continue;
+      if (to !== undefined) visit(to, [...path, file]);
+      else if (specifier !== undefined && !specifier.startsWith("node:")) chains.push([...path, file, specifier]);
+    }
+  };
+  visit(entry, []);
+  return chains;
+}
+
+function isSource(file: string): boolean {
+  return file.endsWith(".ts");
+}

@@ -1,0 +1,104 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const run = promisify(execFile);
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const node24 = join(root, "tests", "node-24", "node_modules", `node-linux-${process.arch}`, "bin", "node");
+const rootExports = [
+  ...["openSandbox", "createLocalSandbox", "registerBackend", "listSandboxes", "reap"],
+  ...["SandboxError", "getSandboxExecutor", "shellQuote", "parseGitHubRepo"],
+];
+
+interface Manifest {
+  exports: Record<string, string | { types: string; default: string }>;
+  dependencies?: Record<string, string>;
+}
+
+let place: string;
+let packed: string[];
+let manifest: Manifest;
+
+beforeAll(async () => {
+  if (!existsSync(join(root, "dist", "src", "index.js")))
+    throw new Error("there is no dist/: type npm run build first");
+  place = await mkdtemp(join(tmpdir(), "glovebox-package-"));
+  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", place], { cwd: root });
+  const [pack] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
+  packed = pack.files.map(({ path }) => path);
+  const installed = join(place, "node_modules", "glovebox");
+  await mkdir(installed, { recursive: true });
+  await run("tar", ["-xzf", join(place, pack.filename), "-C", installed, "--strip-components=1"]);
+  await writeFile(join(place, "package.json"), '{ "type": "module", "private": true }');
+  manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8")) as Manifest;
+});
+
+afterAll(async () => {
+  await rm(place, { recursive: true, force: true });
+});
+
+describe("the package", () => {
+  it("holds every entry point, the licence, the readme and the agent with its sources", () => {
+    const targets = Object.values(manifest.exports).flatMap((target) =>
+      typeof target === "string" ? [target] : [target.types, target.default],
+    );
+    for (const target of targets) expect(packed).toContain(target.replace(/^\.\//, ""));
+    expect(packed).toEqual(
+      expect.arrayContaining(["LICENSE", "README.md", expect.stringMatching(/^agent\/[\w-]+\.c$/)]),
+    );
+    if (process.platform === "linux") expect(packed).toContain(`agent/bin/linux-${process.arch}/glovebox-agent`);
+  });
+
+  it("holds nothing else", () => {
+    const expected =
+      /^(?:dist\/(?:src|contracts)\/|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|(?:package\.json|LICENSE|README\.md)$)/;
+    expect(packed.filter((path) => !expected.test(path))).toEqual([]);
+  });
+
+  it("has no runtime dependencies", () => {
+    expect(manifest.dependencies ?? {}).toEqual({});
+  });
+});
+
+describe.each([
+  ["the running Node", process.execPath, /^v/],
+  ["Node 24", node24, /^v24\./],
+])("installed, on %s", (_, node, version) => {
+  const script = async (source: string): Promise<string> => {
+    const { stdout } = await run(node, ["--input-type=module", "-e", source], { cwd: place });
+    return stdout.trim();
+  };
+
+  it("imports every entry point and exports what it documents", async ({ skip }) => {
+    if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
+    const names = Object.keys(manifest.exports).filter((name) => name !== "./package.json");
+    const specifiers = names.map((name) => name.replace(/^\./, "glovebox"));
+    const source = `
+      const loaded = {};
+      for (const name of ${JSON.stringify(specifiers)}) loaded[name] = Object.keys(await import(name));
+      console.log(JSON.stringify({ version: process.version, loaded }));
+    `;
+    const answer = JSON.parse(await script(source)) as { version: string; loaded: Record<string, string[]> };
+    expect(answer.version).toMatch(version);
+    expect(answer.loaded["glovebox"]).toEqual(expect.arrayContaining(rootExports));
+    expect(answer.loaded["glovebox/testing"]).toEqual(expect.arrayContaining(["runConformance", "formatReport"]));
+    for (const specifier of specifiers) expect(answer.loaded[specifier]).not.toEqual([]);
+  });
+
+  it("runs a command in a sandbox", async ({ skip }) => {
+    if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
+    if (process.platform !== "linux") skip("the local backend is confined on Linux only");
+    const source = `
+      import { openSandbox } from "glovebox";
+      const sandbox = await openSandbox({ backend: "local" });
+      try { console.log((await sandbox.exec({ argv: ["echo", "from the package"] })).stdout); }
+      finally { await sandbox.teardown(); }
+    `;
+    expect(await script(source)).toBe("from the package");
+  });
+});

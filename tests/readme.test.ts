@@ -1,0 +1,64 @@
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+
+const run = promisify(execFile);
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const readme = readFileSync(join(root, "README.md"), "utf8");
+
+describe("the readme", () => {
+  it("shows examples/hello.ts, in at most ten lines", () => {
+    const program = block("ts");
+    expect(program).toBe(readFileSync(join(root, "examples", "hello.ts"), "utf8"));
+    expect(program.trimEnd().split("\n").length).toBeLessThanOrEqual(10);
+  });
+
+  it("shows a program that runs, one command allowed and one refused", async () => {
+    const { stdout } = await run(process.execPath, [built("hello.js")], { cwd: root });
+    const [allowed, refused] = stdout.trim().split("\n");
+    expect(allowed).toMatch(/^0 hello from \//);
+    expect(refused).toMatch(/^1 cat: \/etc\/shadow: /);
+  });
+
+  it("shows lines that the demo prints", async () => {
+    const demo = run(process.execPath, [built("demo.js")], { cwd: root });
+    const { stdout } = await demo.catch((error: { stdout?: string; stderr?: string }) => {
+      throw new Error(`the demo failed:\n${error.stdout}${error.stderr}`);
+    });
+    const shown = block("console").trim().split("\n");
+    expect(shown[0]).toBe("$ npm run demo");
+    const printed = stdout.split("\n").map(withoutTimes);
+    for (const line of shown.slice(1).map(withoutTimes)) expect(printed).toContain(line);
+  });
+
+  it("names only commands and files that exist", () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: object };
+    const commands = [...readme.matchAll(/\bnpm (?:run )?(test|[a-z:]+(?=`|\s*$))/gm)].map((match) => match[1]);
+    expect(commands).toEqual(expect.arrayContaining(["demo", "test"]));
+    for (const command of commands) expect(Object.keys(scripts)).toContain(command);
+    const links = [...readme.matchAll(/\]\((?!https?:|#)([^)]+)\)/g)].map((match) => match[1] ?? "");
+    expect(links.filter((link) => !existsSync(join(root, link)))).toEqual([]);
+  });
+});
+
+function block(language: string): string {
+  const found = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, "m").exec(readme)?.[1];
+  if (found === undefined) throw new Error(`README.md has no block of ${language}`);
+  return found;
+}
+
+function built(name: string): string {
+  const path = join(root, "dist", "examples", name);
+  if (!existsSync(path)) throw new Error("there is no dist/: type npm run build first");
+  return path;
+}
+
+function withoutTimes(line: string): string {
+  return line
+    .replace(/[\d.]+ ms\b/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
+}
