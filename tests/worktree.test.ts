@@ -259,6 +259,7 @@ describe("removal", () => {
     damage(tree);
     await removeAll("one");
     expect(state()).toBe(before);
+    expect(existsSync(join(repo, ".git", "worktrees"))).toBe(false);
     expect(existsSync(tree.path)).toBe(false);
   });
 
