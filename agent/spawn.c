@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -63,8 +62,9 @@ static void become_command(const struct command *command) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  for (int number = 1; number < 32; number++) signal(number, SIG_DFL);
+  for (int number = 1; number <= 64; number++) signal(number, SIG_DFL);
   umask(022);
+  restore_descriptor_limit();
   close_from(CONTROL);
   if (command->jailed && install_filter() != 0) {
     dprintf(ERR, "glovebox: the system call filter could not be installed\n");
@@ -72,34 +72,6 @@ static void become_command(const struct command *command) {
   }
   if (command->builtin) _exit(command->builtin());
   execute(command->argv, command->env);
-}
-
-void kill_children(bool (*spared)(pid_t pid)) {
-  char path[64], list[16384];
-  snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)syscall(SYS_gettid));
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? -1 : read(fd, list, sizeof list - 1);
-  if (fd >= 0) close(fd);
-  if (length <= 0) return;
-  list[length] = 0;
-  for (char *at = list, *next; *at; at = next) {
-    pid_t pid = (pid_t)strtol(at, &next, 10);
-    /* A number without its blank was cut off at the end of the buffer and may be the start of another one. */
-    if (next == at || *next != ' ') return;
-    next++;
-    if (pid > 1 && !(spared && spared(pid))) kill(pid, SIGKILL);
-  }
-}
-
-void kill_descendants(void) {
-  for (int round = 0; round < 4000; round++) {
-    kill_children(NULL);
-    pid_t reaped;
-    while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0) continue;
-    if (reaped < 0 && errno == ECHILD) return;
-    struct timespec pause = {.tv_nsec = 500000};
-    nanosleep(&pause, NULL);
-  }
 }
 
 /* Reaps until the command has ended; true when nothing else is left either. */
@@ -123,14 +95,15 @@ static void supervise(pid_t command, enum confinement how) {
   struct pollfd fds[] = {{.fd = CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
   bool reported = false;
   while (!reap(command, &reported)) {
-    if (poll(fds, 2, -1) < 0 && errno != EINTR) break;
+    if (poll(fds, 2, signals < 0 ? 50 : -1) < 0 && errno != EINTR) break;
     struct signalfd_siginfo info;
     while (read(signals, &info, sizeof info) > 0) continue;
     if (!fds[0].revents) continue;
     uint8_t number;
     ssize_t got = read(CONTROL, &number, 1);
     if (got == 1 && number != CONTROL_KILL_ALL) {
-      if (kill(-command, number) != 0) kill(command, number);
+      /* Once it is reaped its number may be another's. */
+      if (kill(-command, number) != 0 && !reported) kill(command, number);
       continue;
     }
     if (got < 0 && errno == EINTR) continue;
@@ -141,14 +114,6 @@ static void supervise(pid_t command, enum confinement how) {
     reap(command, &reported);
   }
   _exit(0); /* as PID 1 of its namespace this takes everything along */
-}
-
-/* Puts `fds` at 0.. in order, whatever numbers they have now, and closes all others. */
-static void arrange(const int *fds, int count) {
-  int high[KEPT];
-  for (int i = 0; i < count; i++) high[i] = fcntl(fds[i], F_DUPFD, 100);
-  for (int i = 0; i < count; i++) dup2(high[i], i);
-  close_from((unsigned)count);
 }
 
 static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
@@ -162,7 +127,7 @@ static void become_supervisor(const struct command *command, enum confinement ho
     close(score);
   }
   int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
-  arrange(fds, KEPT);
+  if (!arrange_descriptors(fds, KEPT)) _exit(125);
   if (how == CONFINE_NAMESPACE && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
     dprintf(ERR, "glovebox: a fresh /proc could not be mounted: %s\n", strerror(errno));
     _exit(125);
