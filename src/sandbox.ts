@@ -8,5 +8,5 @@ export {
 } from "./sandbox/executor.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
-export { listSandboxes, type ReapReport, reap, type SandboxInfo } from "./sandbox/reap.js";
+export { listSandboxes, type ReapReport, reap, removeSandbox, type SandboxInfo } from "./sandbox/reap.js";
 export { type BackendLoader, type BackendModule, registerBackend } from "./sandbox/registry.js";

@@ -1,10 +1,11 @@
 import type { Capabilities, Limits } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
-import { claimRecord, dismantle } from "./dismantle.js";
+import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
 import { checkMounts } from "./local/base-dir.js";
+import { removeResource } from "./local/cleanup.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { findBwrap } from "./local/find-bwrap.js";
@@ -16,8 +17,12 @@ import { buildWalls } from "./local/walls.js";
 import { newSandboxId, planWorkspace, type Workspace } from "./local/workspace.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
-import { reapOnce } from "./reap-once.js";
+import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
+
+export { removeResource };
+
+const ownRemover: RemoverOf = async () => removeResource;
 
 /** What a kept sandbox remembers of how it was made. Never a secret, so never `env`. */
 interface Reopen {
@@ -40,7 +45,7 @@ export function localCapabilities(isolation: "required" | "none" = "required"): 
     pty: true,
     user: false,
     ports: false,
-    git: true,
+    git: false,
   };
 }
 
@@ -63,8 +68,10 @@ export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<San
   }
 }
 
-/** The same, under the name by which the registry calls it. */
-export const open: (opts: SandboxOptions) => Promise<Sandbox> = createLocalSandbox;
+/** What the registry calls. */
+export function open(opts: SandboxOptions): Promise<Sandbox> {
+  return createLocalSandbox(opts);
+}
 
 async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   const { isolation = "required" } = opts;
@@ -85,7 +92,7 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
     return createSandbox(driver, opts);
   } catch (error) {
     // What cannot be taken away now stays in the ledger for `reap`.
-    await dismantle(id, () => true).catch(() => undefined);
+    await dismantle(id, () => true, ownRemover).catch(() => undefined);
     throw error;
   }
 }
@@ -147,13 +154,13 @@ async function startDriver(
     baseEnv: walls?.baseEnv ?? plainEnv(runtime),
     agent,
     cgroups,
-    snapshot: () => takeSnapshot(id, workspace),
+    snapshot: (warn) => takeSnapshot(id, workspace, warn),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
 }
 
 async function remove(id: string): Promise<void> {
-  await dismantle(id, () => true);
+  await dismantle(id, () => true, ownRemover);
 }
 
 /** Leaves the files to whoever opens the sandbox next; its control groups are not needed until then. */
@@ -166,4 +173,13 @@ async function letGo(id: string): Promise<void> {
     owner: undefined,
     resources: resources.filter(({ kind }) => kind !== "cgroup"),
   });
+}
+
+let reaped: Promise<unknown> | undefined;
+
+/** Removes what dead processes left, the first time this process opens a sandbox. */
+async function reapOnce(): Promise<void> {
+  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
+  reaped ??= reapRecords(ownRemover, { backend: "local" }).catch(() => undefined);
+  await reaped;
 }

@@ -4,17 +4,15 @@ import { pathToFileURL } from "node:url";
 import { invalidArgument } from "./checks.js";
 import { SandboxError } from "./errors.js";
 import { nearestName } from "./nearest.js";
-import type { SandboxInfo } from "./reap.js";
+import type { Resource } from "./record.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
 /** What the module of a backend exports. */
 export interface BackendModule {
   /** Checks the options, creates what is needed and returns a sandbox that is ready. */
   open(opts: SandboxOptions): Promise<Sandbox>;
-  /** What of this backend exists, beyond the ledger of this machine. */
-  list?(): Promise<SandboxInfo[]>;
-  /** Removes what a record of the ledger stands for. Already gone is no error. */
-  cleanup?(record: unknown): Promise<void>;
+  /** Takes away one resource that a record of the ledger names, idempotently; throws when it is still there. */
+  removeResource?(resource: Resource): Promise<void>;
 }
 
 /** Loads the module of a backend, when it is first used. */

@@ -49,7 +49,7 @@ export function checkMounts(mounts: readonly Mount[], workDir: string): JailBind
       source: real,
       target: checkTarget(target ?? resolve(source), `mounts[${index}].target`, workDir),
       writable,
-      owned: writable,
+      owned: true,
     };
   });
 }

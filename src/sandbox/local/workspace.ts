@@ -19,7 +19,7 @@ export interface Workspace {
   /** What is bound beside the work directory itself. */
   trees: JailBind[];
   /** The commit that the files started from, in the user's repository. */
-  base?: { gitDir: string; sha: string; branch: string };
+  base?: { repository: Repository; sha: string; branch: string };
 }
 
 /** A workspace that is decided but not made: everything that can be refused has been. */
@@ -70,10 +70,6 @@ async function makeWorktree(
   signal: AbortSignal | undefined,
 ): Promise<Workspace> {
   const worktree = await addWorktree({ repository, branch, path: workDir, record: id, signal });
-  const trees = await createPrivateGit({
-    repository,
-    worktree,
-    dir: join(runtimeDir(id), "git"),
-  });
-  return { kind: "worktree", workDir, trees, base: { gitDir: repository.gitDir, sha: worktree.baseSha, branch } };
+  const trees = await createPrivateGit({ repository, worktree, workDir, dir: join(runtimeDir(id), "git") });
+  return { kind: "worktree", workDir, trees, base: { repository, sha: worktree.baseSha, branch } };
 }
