@@ -54,6 +54,7 @@ void close_command_ends(const struct command *command);
 
 /* jail.c */
 int drop_privileges(void);
+void keep_to_own_sockets(void);
 int install_filter(void);
 void close_from(unsigned first);
 

@@ -123,6 +123,7 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
   fcntl(in, F_SETFD, FD_CLOEXEC);
   fcntl(out, F_SETFD, FD_CLOEXEC);
   files_open_root(root);
+  if (jailed) keep_to_own_sockets();
   self_test_expects(only_loopback);
   hello(tested);
 
