@@ -21,19 +21,10 @@ const TOOL_HOMES: Readonly<Record<string, string>> = {
   ".asdf": "ASDF_DIR",
   ".rustup": "RUSTUP_HOME",
 };
-/** What tells somebody's home or project from a directory that programs were installed to. */
-const PRIVATE_SIGNS = [
-  ".ssh",
-  ".config",
-  ".cache",
-  ".profile",
-  ".bashrc",
-  ".zshrc",
-  ".git",
-  ".env",
-  ".npmrc",
-  ".netrc",
-];
+/** What tells somebody's home, by whatever path it was reached. */
+const HOME_SIGNS = [".ssh", ".config", ".aws", ".profile", ".bashrc", ".zshrc", ".netrc", ".npmrc"];
+/** What a directory that programs were installed to does not have either. */
+const PROJECT_SIGNS = [...HOME_SIGNS, ".cache", ".git", ".env"];
 
 /** Finds the toolchains outside `/usr`. Of a home directory only what is known to hold no credentials is taken. */
 export function findToolchains(env: NodeJS.ProcessEnv, execPath: string = process.execPath): Toolchains {
@@ -76,7 +67,7 @@ function rootOf(directory: string, homes: readonly string[]): string | undefined
   const real = realpathSync(directory);
   if (basename(directory) === ".bin") return undefined; // programs of some project, whose files are not there
   if (!statSync(real).isDirectory() || real.split(sep).length < 3 || isWithin(real, "/proc")) return undefined;
-  if (homes.some((home) => isWithin(home, real))) return undefined;
+  if (homes.some((home) => isWithin(home, real)) || hasAny(real, HOME_SIGNS)) return undefined;
   const home = homes.find((path) => isWithin(directory, path));
   if (home === undefined) return isPrefix(dirname(directory), directory) ? dirname(directory) : directory;
   const [first = "", ...rest] = directory.slice(home.length + 1).split(sep);
@@ -89,7 +80,11 @@ function rootOf(directory: string, homes: readonly string[]): string | undefined
 /** Whether a directory, such as /opt/tool, is the one that a program was installed to; then it is shown whole. */
 function isPrefix(parent: string, directory: string): boolean {
   if (basename(directory) !== "bin" || parent.split(sep).length < 3 || !existsSync(join(parent, "lib"))) return false;
-  return !basename(parent).startsWith(".") && !PRIVATE_SIGNS.some((name) => existsSync(join(parent, name)));
+  return !basename(parent).startsWith(".") && !hasAny(parent, PROJECT_SIGNS);
+}
+
+function hasAny(directory: string, names: readonly string[]): boolean {
+  return names.some((name) => existsSync(join(directory, name)));
 }
 
 /** The programs in `.cargo/bin` are fronts for what is in `.rustup`; the rest of `.cargo` holds credentials. */
