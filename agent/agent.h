@@ -65,6 +65,7 @@ void close_command_ends(const struct command *command);
 
 /* jail.c */
 int drop_privileges(void);
+void keep_to_own_sockets(void);
 int install_filter(void);
 
 /* selftest.c: runs as a command; exit code 0 when everything holds, else a line on stdout says what does not. */

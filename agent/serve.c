@@ -125,6 +125,7 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
   fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
   fcntl(in, F_SETFD, FD_CLOEXEC);
   fcntl(out, F_SETFD, FD_CLOEXEC);
+  if (jailed) keep_to_own_sockets();
   self_test_expects(only_loopback);
   hello(tested);
 

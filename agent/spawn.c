@@ -116,6 +116,13 @@ static void supervise(pid_t command, enum confinement how) {
   _exit(0); /* as PID 1 of its namespace this takes everything along */
 }
 
+/* A /proc that shows this call's processes only. What of /proc/sys belongs to the sandbox's own namespaces could be written. */
+static bool mount_proc(void) {
+  const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  return mount("proc", "/proc", "proc", plain, NULL) == 0 && mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == 0 &&
+         mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | plain, NULL) == 0;
+}
+
 static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
   sigset_t all;
   sigfillset(&all);
@@ -128,7 +135,7 @@ static void become_supervisor(const struct command *command, enum confinement ho
   }
   int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
   if (!arrange_descriptors(fds, KEPT)) _exit(125);
-  if (how == CONFINE_NAMESPACE && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
+  if (how == CONFINE_NAMESPACE && !mount_proc()) {
     dprintf(ERR, "glovebox: a fresh /proc could not be mounted: %s\n", strerror(errno));
     _exit(125);
   }
