@@ -38,7 +38,20 @@ struct ending {
 
 /* spawn.c: 0 or a negative errno. */
 int start_command(const struct command *command, enum confinement confinement, struct supervisor *out);
+/* A supervisor without a command yet, for a jailed one; gives the socket that it takes its order from. */
+int start_waiting_supervisor(enum confinement confinement, struct supervisor *out);
 void kill_supervised(const struct supervisor *supervisor, enum confinement confinement);
+
+/* order.c: a command on its way to a supervisor in waiting, with stdin, stdout, stderr and the work directory. */
+#define ORDER_DESCRIPTORS 4
+bool is_small_order(const struct command *command);
+bool give_order(int socket, const struct command *command);
+bool take_order(int socket, struct command *command, int streams[ORDER_DESCRIPTORS]);
+
+/* spare.c: making namespaces takes as long as the rest of a start, so one supervisor is always made in advance. */
+void spare_prepare(void);
+bool spare_start(const struct command *command, struct supervisor *out);
+bool spare_ended(pid_t pid);
 
 /* descendants.c: one round of SIGKILL to the direct children, and how many there were; then again and again until there are
  * none: the children of the dead become direct ones, as we are their reaper. */

@@ -78,7 +78,7 @@ int call_start(struct call *call, struct command *command, bool with_stdin, uint
   if (error) return error;
   take_ends(call, &ours);
   call->terminal = command->terminal;
-  error = start_command(command, confinement, &call->supervisor);
+  error = spare_start(command, &call->supervisor) ? 0 : start_command(command, confinement, &call->supervisor);
   close_command_ends(command);
   if (error) return error;
   if (deadline) call->deadline = now_ms() + deadline;

@@ -148,7 +148,8 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
       struct signalfd_siginfo info;
       while (read(signals, &info, sizeof info) > 0) continue;
       int status;
-      for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) calls_child_ended(pid, status);
+      for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        if (!spare_ended(pid)) calls_child_ended(pid, status);
     }
     calls_ready(fds + 3, count);
     if (fds[0].revents && !take_requests(in)) break;
