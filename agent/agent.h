@@ -32,6 +32,7 @@ struct supervisor {
 struct ending {
   int32_t signaled;
   int32_t code;
+  int32_t alone; /* nothing else that the command started is left */
 };
 
 #define CONTROL_KILL_ALL 0xffu

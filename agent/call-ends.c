@@ -59,7 +59,10 @@ static void read_status(struct call *call) {
   ssize_t got = read(call->supervisor.status, &ending, sizeof ending);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   close_fd(&call->supervisor.status);
-  if (got == sizeof ending) command_ended(call, ending);
+  if (got != sizeof ending) return;
+  command_ended(call, ending);
+  /* It was the last process in its namespace: the call need not wait until the kernel has taken that down. */
+  if (ending.alone && confinement == CONFINE_NAMESPACE) call->supervisor.pid = 0;
 }
 
 /* Processes that lost their supervisor are looked for until this many looks in a row found none. */

@@ -75,17 +75,15 @@ static void become_command(const struct command *command) {
   execute(command->argv, command->env);
 }
 
-/* Reaps until the command has ended; true when nothing else is left either. */
+/* Reaps what has ended, and reports the end of the command itself; true when nothing is left. */
 static bool reap(pid_t command, bool *reported) {
-  for (;;) {
-    int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
-    if (pid == 0) return false;
-    if (pid < 0) return errno == ECHILD;
-    if (pid != command || *reported) continue;
-    struct ending ending = {.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
-    *reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
-  }
+  struct ending ending = {.code = -1};
+  pid_t pid;
+  for (int status; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (pid == command) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
+  ending.alone = pid < 0 && errno == ECHILD;
+  if (ending.code >= 0 && !*reported) *reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
+  return ending.alone;
 }
 
 static void supervise(pid_t command, enum confinement how) {
