@@ -185,6 +185,7 @@ int tar_in(int root, uint64_t max_bytes) {
   files_use_root(root);
   left_in_all = max_bytes;
   static struct entry entry;
+  memset(&entry, 0, sizeof entry);
   for (int count = 0; count < MAX_ENTRIES; count++) {
     struct tar_header header;
     if (read_fully(&header, sizeof header)) return TAR_BROKEN;
