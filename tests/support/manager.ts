@@ -25,6 +25,7 @@ export interface Job {
 
 /** What came of a job. */
 export interface Answer {
+  id: string;
   workDir: string;
   results: { exitCode: number; stdout: string; stderr: string }[];
 }
