@@ -15,17 +15,9 @@
 
 #include "agent.h"
 
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 #ifndef SYS_openat2
 #define SYS_openat2 437
 #endif
-
-void close_from(unsigned first) {
-  if (syscall(SYS_close_range, first, ~0u, 0) == 0) return;
-  for (unsigned fd = first; fd < 65536; fd++) close((int)fd);
-}
 
 int drop_privileges(void) {
   for (int capability = 0; capability <= 63; capability++)

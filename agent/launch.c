@@ -43,6 +43,7 @@ static int open_mapping(const struct stat *owner, unsigned uid, unsigned gid) {
   pid_t child = fork();
   if (child == 0) {
     if (unshare(CLONE_NEWUSER) != 0) _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* after unshare, which clears it */
     if (write(ready[1], "r", 1) != 1) _exit(1);
     for (;;) pause();
   }

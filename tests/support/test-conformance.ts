@@ -1,8 +1,9 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { type ConformanceHarness, conformanceCases, runConformanceCase } from "../../src/testing.js";
 
-/** One test for each case of the kit; skipped ones are listed with their reasons at the end. */
-export function testConformance(harness: ConformanceHarness): void {
+/** One test for each case of the kit, or of these groups; skipped ones are listed with their reasons at the end. */
+export function testConformance(harness: ConformanceHarness, groups?: readonly string[]): void {
+  const cases = conformanceCases.filter(({ id }) => groups?.includes(id.split(".")[0] ?? "") ?? true);
   describe(`conformance of ${harness.backend}`, () => {
     const skipped: string[] = [];
     afterAll(() => {
@@ -14,7 +15,7 @@ export function testConformance(harness: ConformanceHarness): void {
       expect(Object.keys(harness.skips ?? {}).filter((id) => !ids.includes(id))).toEqual([]);
     });
 
-    for (const conformanceCase of conformanceCases) {
+    for (const conformanceCase of cases) {
       test(`${conformanceCase.id}: ${conformanceCase.title}`, { timeout: 180_000 }, async ({ skip }) => {
         const { id, status, reason = "" } = await runConformanceCase(conformanceCase, harness);
         if (status === "skipped") {

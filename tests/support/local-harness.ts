@@ -1,0 +1,78 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { runtimeDir } from "../../src/sandbox/home.js";
+import { createLocalSandbox } from "../../src/sandbox/local.js";
+import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
+import { removeSandbox } from "../../src/sandbox.js";
+import type { ConformanceHarness } from "../../src/testing.js";
+
+const skips = JSON.parse(readFileSync(new URL("../../scripts/local-skips.json", import.meta.url), "utf8")) as Record<
+  string,
+  string
+>;
+
+/** The local backend as the conformance kit sees it, with all that this machine can tell about it. */
+export function createLocalHarness(name: string, defaults: () => SandboxOptions): ConformanceHarness {
+  const opened: Sandbox[] = [];
+  return {
+    backend: name,
+    skips,
+    async open(opts = {}) {
+      const sandbox = await createLocalSandbox(opts.id === undefined ? { ...defaults(), ...opts } : opts);
+      opened.push(sandbox);
+      return sandbox;
+    },
+    async remove(id) {
+      await removeSandbox(id);
+    },
+    async census() {
+      const places = opened.flatMap(({ id, workDir }) => [workDir, runtimeDir(id), ...controlGroups(id)]);
+      return [...places.filter((path) => existsSync(path)), ...descendants(process.pid).map(commandLine)];
+    },
+    host: {
+      directoryOf: ({ workDir }) => workDir,
+      sharesNetwork: true,
+      async sever({ workDir }) {
+        const agent = descendants(process.pid).find(
+          (pid) => /agent\0serve\0/.test(commandLine(pid)) && commandLine(pid).includes(workDir),
+        );
+        if (agent === undefined) throw new Error(`no agent serves ${workDir}`);
+        process.kill(agent, "SIGKILL");
+      },
+    },
+  };
+}
+
+function controlGroups(id: string): string[] {
+  const root = "/sys/fs/cgroup";
+  if (!existsSync(root)) return [];
+  return ["", ...readdirSync(root)].map((controller) => join(root, controller, "glovebox", id));
+}
+
+/** Every process below another one. A process that has ended but was never waited for is one. */
+function descendants(of: number): number[] {
+  const children = processes().filter(({ parent }) => parent === of);
+  return children.flatMap(({ pid }) => [pid, ...descendants(pid)]);
+}
+
+function processes(): { pid: number; parent: number }[] {
+  const found: { pid: number; parent: number }[] = [];
+  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+      const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      found.push({ pid: Number(name), parent: Number(parent) });
+    } catch {
+      // It ended while the list was read.
+    }
+  }
+  return found;
+}
+
+function commandLine(pid: number): string {
+  try {
+    return `process ${pid} ${readFileSync(`/proc/${pid}/cmdline`, "utf8")}`;
+  } catch {
+    return `process ${pid}`;
+  }
+}
