@@ -89,6 +89,29 @@ test("a manager that is killed takes its processes along; the rest goes with the
   expect(git(repo, "worktree", "list").split("\n")).toHaveLength(1);
 });
 
+test("a manager that is killed at any moment of opening leaves nothing that the next reap does not find", async () => {
+  const before = usersPart();
+  for (let delay = 90; delay <= 330; delay += 40) {
+    const options = JSON.stringify({ repo, ...(isRoot && { limits: { pids: 100 } }) });
+    const child = startChild(compiled.directory, "hold-sandbox.mjs", [options, markerOf("early")], {
+      TMPDIR: scratch.path,
+    });
+    await new Promise((resolve) => setTimeout(resolve, delay));
+    child.kill();
+    await child.ended;
+    await expect
+      .poll(() => [...processesWith(markerOf("early")), ...processesWith(`${scratch.path}/harness-`)])
+      .toEqual([]);
+    const reaper = startChild(compiled.directory, "reap.mjs", []);
+    expect(JSON.parse(await reaper.line())).toMatchObject({ kept: [], failed: [] });
+    await reaper.ended;
+    expect(readdirSync(scratch.path).sort()).toEqual(["home", "repo"]);
+    expect(readdirSync(join(scratch.home, "sandboxes"))).toEqual([]);
+    expect(usersPart()).toEqual(before);
+    expect(git(repo, "worktree", "list").split("\n")).toHaveLength(1);
+  }
+});
+
 describe("a sandbox whose inside is ended from outside", () => {
   /** Bubblewrap on the host's side, or its child, the agent. */
   const processOf = (sandbox: Sandbox, which: "bwrap" | "agent"): number => {

@@ -1,6 +1,16 @@
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createLocalSandbox } from "../src/sandbox/local.js";
 import {
   type Answer,
   compileProbe,
@@ -135,6 +145,26 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     expect(seen.flatMap(({ targets }) => targets).filter((target) => target.includes(canary))).toEqual([]);
     expect(seen.filter(({ of }) => of.uids.includes(0))).toEqual([]);
   });
+});
+
+test("a terminal cannot be typed into from inside", async () => {
+  await using sandbox = await createLocalSandbox();
+  await sandbox.writeFile("probe", readFileSync(compileProbe("refused-calls", managers.directory)), { mode: 0o755 });
+  const probe = await sandbox.spawn({ argv: ["./probe"], pty: { cols: 80, rows: 24 } });
+  let told = "";
+  for await (const chunk of probe.stdout) told += Buffer.from(chunk).toString();
+  expect(told).toContain("TIOCSTI EPERM\r\n");
+  expect((await probe.wait()).exitCode).toBe(0);
+});
+
+test("one call cannot end another", async () => {
+  await using sandbox = await createLocalSandbox();
+  const daemon = await sandbox.spawn({ argv: ["sh", "-c", "read line; echo got $line"], stdin: "pipe" });
+  await sandbox.shell("kill -KILL -1; kill -KILL 1 2 3 4 5 6 7 8 9");
+  const writer = daemon.stdin?.getWriter();
+  await writer?.write(Buffer.from("this\n"));
+  const { value } = await daemon.stdout.getReader().read();
+  expect(Buffer.from(value ?? []).toString()).toBe("got this\n");
 });
 
 function descriptorsOf(pid: number): string[] {
