@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -42,6 +43,7 @@ static int open_mapping(const struct stat *owner, unsigned uid, unsigned gid) {
   pid_t child = fork();
   if (child == 0) {
     if (unshare(CLONE_NEWUSER) != 0) _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* after unshare, which clears it */
     if (write(ready[1], "r", 1) != 1) _exit(1);
     for (;;) pause();
   }
@@ -127,6 +129,9 @@ int launch(int argc, char **argv) {
     stage_trees(sources, count, stage, uid, gid);
     if (setgroups(0, NULL) != 0 || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0) die("cannot become", "the sandbox's user");
   }
+  /* No memory image of a crash, neither in the tree nor piped to a program of the host: 1 is the limit that stops both. */
+  struct rlimit no_core = {1, 1};
+  if (setrlimit(RLIMIT_CORE, &no_core) != 0) die("cannot limit", "memory images");
   execv(argv[i + 1], argv + i + 1);
   die("cannot run", argv[i + 1]);
   return 125;

@@ -6,6 +6,7 @@ import type { SandboxEvent } from "../contracts/types.js";
 import { claimRecord, dismantle } from "../src/sandbox/dismantle.js";
 import { runtimeDir } from "../src/sandbox/home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "../src/sandbox/ledger.js";
+import { removeResource } from "../src/sandbox/local/cleanup.js";
 import { currentOwner } from "../src/sandbox/owner.js";
 import { listSandboxes, reap, removeSandbox } from "../src/sandbox/reap.js";
 import { compileSources, startChild } from "./support/compiled.js";
@@ -245,8 +246,20 @@ describe("reap", () => {
 
   test("an owner takes its own down, twice without harm", async () => {
     const path = await makeDirectory("one");
-    expect(await dismantle("one", () => true)).toBe(true);
-    expect(await dismantle("one", () => true)).toBe(false);
+    expect(
+      await dismantle(
+        "one",
+        () => true,
+        async () => removeResource,
+      ),
+    ).toBe(true);
+    expect(
+      await dismantle(
+        "one",
+        () => true,
+        async () => removeResource,
+      ),
+    ).toBe(false);
     expect([existsSync(path), await readRecord("one")]).toEqual([false, undefined]);
   });
 });

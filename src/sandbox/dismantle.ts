@@ -3,7 +3,12 @@ import { readRecord, removeRecord, updateRecord } from "./ledger.js";
 import { withLock } from "./lock.js";
 import { currentOwner, isOwnerAlive } from "./owner.js";
 import type { Resource, SandboxRecord } from "./record.js";
-import { loadBackend } from "./registry.js";
+
+/** Takes away one resource, idempotently; throws when it is still there. */
+export type Remover = (resource: Resource) => Promise<void>;
+
+/** Finds what removes the resources of a backend. */
+export type RemoverOf = (backend: string) => Promise<Remover>;
 
 /** Runs something while no other process takes over or takes away this sandbox. */
 export async function withRecordLock<T>(id: string, work: () => Promise<T>): Promise<T> {
@@ -16,7 +21,11 @@ export async function withRecordLock<T>(id: string, work: () => Promise<T>): Pro
  *
  * Each resource leaves the record once it is gone: a second run must not meet something new of the same name.
  */
-export async function dismantle(id: string, mayRemove: (record: SandboxRecord) => boolean): Promise<boolean> {
+export async function dismantle(
+  id: string,
+  mayRemove: (record: SandboxRecord) => boolean,
+  removerOf: RemoverOf,
+): Promise<boolean> {
   return await withRecordLock(id, async () => {
     const record = await readRecord(id);
     if (record === undefined || !mayRemove(record)) return false;
@@ -50,10 +59,4 @@ export async function claimRecord(id: string): Promise<SandboxRecord> {
 export function inUse(record: SandboxRecord): SandboxError {
   const pid = record.owner?.pid ?? "unknown";
   return new SandboxError("conflict", `Sandbox "${record.id}" is open in process ${pid}`, { retryable: false });
-}
-
-async function removerOf(backend: string): Promise<(resource: Resource) => Promise<void>> {
-  const { removeResource } = await loadBackend(backend);
-  if (removeResource !== undefined) return removeResource;
-  throw new SandboxError("unsupported", `The backend "${backend}" cannot remove what it made`);
 }

@@ -1,10 +1,11 @@
 import type { Capabilities, Limits } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
-import { claimRecord, dismantle } from "./dismantle.js";
+import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
-import { checkMounts } from "./local/base-dir.js";
+import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
+import { removeResource } from "./local/cleanup.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { findBwrap } from "./local/find-bwrap.js";
@@ -16,10 +17,12 @@ import { buildWalls } from "./local/walls.js";
 import { newSandboxId, planWorkspace, type Workspace } from "./local/workspace.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
-import { reapOnce } from "./reap-once.js";
+import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { removeResource } from "./local/cleanup.js";
+export { removeResource };
+
+const ownRemover: RemoverOf = async () => removeResource;
 
 /** What a kept sandbox remembers of how it was made. Never a secret, so never `env`. */
 interface Reopen {
@@ -89,7 +92,7 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
     return createSandbox(driver, opts);
   } catch (error) {
     // What cannot be taken away now stays in the ledger for `reap`.
-    await dismantle(id, () => true).catch(() => undefined);
+    await dismantle(id, () => true, ownRemover).catch(() => undefined);
     throw error;
   }
 }
@@ -99,7 +102,10 @@ async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
   const plan = record.reopen as Reopen;
   try {
     checkPossible({ network: plan.network, limits: plan.limits }, plan.isolation);
-    const mounts = checkMounts(opts.mounts ?? [], plan.workspace.workDir);
+    const { kind, workDir } = plan.workspace;
+    // The user may have made a git directory there since.
+    if (kind === "base-dir") plan.workspace.trees = protectGit(checkBaseDir(workDir));
+    const mounts = checkMounts(opts.mounts ?? [], workDir);
     const driver = await startDriver(id, plan, mounts, { ...opts, keep: opts.keep ?? true });
     return createSandbox(driver, opts);
   } catch (error) {
@@ -157,7 +163,7 @@ async function startDriver(
 }
 
 async function remove(id: string): Promise<void> {
-  await dismantle(id, () => true);
+  await dismantle(id, () => true, ownRemover);
 }
 
 /** Leaves the files to whoever opens the sandbox next; its control groups are not needed until then. */
@@ -170,4 +176,13 @@ async function letGo(id: string): Promise<void> {
     owner: undefined,
     resources: resources.filter(({ kind }) => kind !== "cgroup"),
   });
+}
+
+let reaped: Promise<unknown> | undefined;
+
+/** Removes what dead processes left, the first time this process opens a sandbox. */
+async function reapOnce(): Promise<void> {
+  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
+  reaped ??= reapRecords(ownRemover, { backend: "local" }).catch(() => undefined);
+  await reaped;
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -78,13 +79,16 @@ export async function loadBackend(name: string): Promise<BackendModule> {
 
 async function importBackend(name: string): Promise<Partial<BackendModule>> {
   if (name === "" || name.includes("\0") || isBuiltin(name)) throw unknownBackend(name);
-  const isPath = /^(\.{0,2}\/|file:)/.test(name);
-  const specifier = name.startsWith("file:") ? name : isPath ? pathToFileURL(resolve(name)).href : name;
+  if (/^(\.{0,2}\/|file:)/.test(name)) {
+    const url = name.startsWith("file:") ? new URL(name) : pathToFileURL(resolve(name));
+    if (!existsSync(url)) throw unknownBackend(name);
+    return (await import(url.href)) as Partial<BackendModule>;
+  }
   try {
-    return (await import(specifier)) as Partial<BackendModule>;
+    return (await import(name)) as Partial<BackendModule>;
   } catch (cause) {
-    if (!isMissing(cause, specifier)) throw cause;
-    const nearby = isPath ? undefined : resolveFromProject(name);
+    if (!isMissing(cause, name)) throw cause;
+    const nearby = resolveFromProject(name);
     if (nearby === undefined) throw unknownBackend(name, cause);
     return (await import(nearby)) as Partial<BackendModule>;
   }
@@ -99,11 +103,15 @@ function resolveFromProject(name: string): string | undefined {
   }
 }
 
-function isMissing(error: unknown, specifier: string): boolean {
+/** A package that is there but lacks one of its own is broken, not missing. */
+function isMissing(error: unknown, name: string): boolean {
   const { code, message = "" } = error as { code?: string; message?: string };
-  if (code !== "ERR_MODULE_NOT_FOUND" && code !== "ERR_INVALID_MODULE_SPECIFIER") return false;
-  const path = specifier.startsWith("file:") ? new URL(specifier).pathname : specifier;
-  return message.includes(`'${path}'`) || message.includes(`'${decodeURI(path)}'`) || message.includes(`"${path}"`);
+  if (code === "ERR_INVALID_MODULE_SPECIFIER") return true;
+  return code === "ERR_MODULE_NOT_FOUND" && message.includes(`'${packageOf(name)}'`);
+}
+
+function packageOf(name: string): string {
+  return name.split("/", name.startsWith("@") ? 2 : 1).join("/");
 }
 
 function unknownBackend(name: string, cause?: unknown): SandboxError {
