@@ -25,7 +25,7 @@ struct command {
 /* A started command: its supervisor, and the two pipes to it. */
 struct supervisor {
   pid_t pid;
-  int control; /* one byte a signal number; 0xff kills everything */
+  int control; /* one byte a signal number, or one of CONTROL_* */
   int status;  /* one `struct ending` when the command itself has ended */
 };
 
@@ -35,7 +35,9 @@ struct ending {
   int32_t alone; /* nothing else that the command started is left */
 };
 
-#define CONTROL_KILL_ALL 0xffu
+enum { CONTROL_KILL_ALL = 0xff, CONTROL_FREEZE = 0xfe, CONTROL_THAW = 0xfd };
+/* Not the end of the command: it and all it started stand still, or, with a code, could not be made to. */
+#define ENDING_FROZEN (-1)
 
 /* spawn.c: 0 or a negative errno. */
 int start_command(const struct command *command, enum confinement confinement, struct supervisor *out);
@@ -140,6 +142,19 @@ void calls_ready(const struct pollfd *fds, size_t count);
 void calls_child_ended(pid_t pid, int status);
 #define MAX_CALLS 512
 #define POLLS_PER_CALL 4
+
+/* listen.c */
+extern int listener;
+int listen_on(uint16_t port);
+void accept_connections(void);
+
+/* freeze.c: in the supervisor, then in the agent. */
+bool freeze_namespace(void);
+void thaw_namespace(void);
+int freeze_all(uint32_t request);
+int thaw_all(void);
+void call_stands_still(struct call *call, bool still);
+void settle_freeze(void);
 
 /* requests.c: false when the peer broke the protocol. */
 bool handle_request(const struct frame *frame);

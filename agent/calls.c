@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -149,7 +150,9 @@ void flush_input(struct call *call) {
     give_credit(call, queue_length(&call->input));
     queue_take(&call->input, queue_length(&call->input));
   }
-  if (call->input_ended && !call->terminal) close_fd(&call->in);
+  if (!call->input_ended || call->terminal || call->in < 0) return;
+  if (call->connection) shutdown(call->in, SHUT_WR);
+  close_fd(&call->in);
 }
 
 static void end_file(struct call *call, int error) {
@@ -195,7 +198,7 @@ void kill_call(struct call *call) {
 }
 
 void call_signal(struct call *call, int number) {
-  if (call->reading || call->file) {
+  if (call->reading || call->file || call->connection) {
     call->ending = (struct ending){.signaled = 1, .code = number};
     finish(call);
   } else if (number == SIGKILL || call->builtin) {

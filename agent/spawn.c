@@ -100,7 +100,14 @@ static void supervise(pid_t command, enum confinement how) {
     if (!fds[0].revents) continue;
     uint8_t number;
     ssize_t got = read(CONTROL, &number, 1);
-    if (got == 1 && number != CONTROL_KILL_ALL) {
+    if (got == 1 && how == CONFINE_NAMESPACE && (number == CONTROL_FREEZE || number == CONTROL_THAW)) {
+      struct ending still = {.signaled = ENDING_FROZEN};
+      if (number == CONTROL_THAW) thaw_namespace();
+      else still.code = freeze_namespace() ? 0 : 1;
+      if (number == CONTROL_FREEZE && write(STATUS, &still, sizeof still) != sizeof still) break;
+      continue;
+    }
+    if (got == 1 && number < CONTROL_THAW) {
       /* Once it is reaped its number may be another's. */
       if (kill(-command, number) != 0 && !reported) kill(command, number);
       continue;

@@ -80,7 +80,7 @@ static int read_records(uint64_t size, struct entry *entry) {
   int error = 0;
   for (char *at = records, *end = records + size; at < end && !error;) {
     char *blank;
-    unsigned long length = *at >= '1' && *at <= '9' ? strtoul(at, &blank, 10) : 0;
+    unsigned long length = strtoul(at, &blank, 10);
     /* The length may be shorter than its own digits. */
     bool fits = length > 0 && length <= (size_t)(end - at) && length > (size_t)(blank - at) && *blank == ' ';
     char *equals = fits ? memchr(blank, '=', length - (size_t)(blank - at)) : NULL;

@@ -67,7 +67,7 @@ static void append_records(struct queue *to) {
     length += length + 2 > 99 ? length + 3 > 999 ? 4 : 3 : 2;
     if (one_in(10)) length = random_below(20);
     /* More digits than the length counts. */
-    int wrote = one_in(10) ? snprintf(record, sizeof record, "%c%012zu", '1', length)
+    int wrote = one_in(10) ? snprintf(record, sizeof record, "%012u ", 1 + random_below(11))
                            : snprintf(record, sizeof record, "%0*zu %s=%s\n", one_in(10) ? 12 : 1, length, key, value);
     queue_append(&records, record, (size_t)wrote);
   }

@@ -67,7 +67,7 @@ static void append_command(struct queue *to) {
 
 static void append_bytes(struct queue *to, uint32_t most) {
   uint32_t length = random_below(most);
-  memset(queue_room(to, length), 'd', length);
+  if (length > 0) memset(queue_room(to, length), 'd', length);
   to->end += length;
 }
 

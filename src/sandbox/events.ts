@@ -38,11 +38,17 @@ export function createEmit(driver: Driver, hidden: Secrets, listener: (event: Sa
 export function redactError(error: SandboxError, hidden: Secrets): SandboxError {
   let at: unknown = error;
   for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth++) {
-    const { message, stack } = at;
-    at.message = redact(message, hidden);
-    // The stack has its own copy of the message.
-    if (at.message !== message && stack !== undefined) at.stack = redact(stack, hidden);
+    redactField(at, "message", hidden);
+    // It has its own copy of the message.
+    redactField(at, "stack", hidden);
     at = at.cause;
   }
   return error;
+}
+
+/** Defined anew rather than assigned: some errors of the platform have only getters. */
+function redactField(error: Error, field: "message" | "stack", hidden: Secrets): void {
+  const shown = error[field];
+  const safe = shown === undefined ? undefined : redact(shown, hidden);
+  if (safe !== shown) Object.defineProperty(error, field, { value: safe, configurable: true, writable: true });
 }
