@@ -84,6 +84,13 @@ test("a chunk that is larger than the cap is cut like many small ones", () => {
   expect([...whole.raw]).toEqual([...all.subarray(0, 5), ...all.subarray(995)]);
 });
 
+test("a megabyte in pieces grows without a loss", () => {
+  const all = Buffer.from(Uint32Array.from({ length: 250_000 }, (_, index) => index).buffer);
+  expect(Buffer.from(collect(pieces(all, 1000), 2_000_000).result(true).raw).equals(all)).toBe(true);
+  const { raw } = collect(pieces(all, 1000), 500_000).result(true);
+  expect(Buffer.from(raw).equals(Buffer.concat([all.subarray(0, 250_000), all.subarray(750_000)]))).toBe(true);
+});
+
 test("nothing written is nothing, and a cap of zero keeps only the count", () => {
   expect(new OutputCollector(10).result(true)).toEqual({
     text: "",

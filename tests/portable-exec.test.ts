@@ -421,7 +421,12 @@ describe("events and errors", () => {
     const error = await errorOf(box.readFile("a"));
     expect(error).toMatchObject({ code: "no_space", backend: "plain", operation: "readFile" });
     expect(error.cause).toBe(cause);
-    expect(`${error.message}${error.stack}`).not.toContain("sandbox-secret-1");
+    expect(error.message).not.toContain("sandbox-secret-1");
+    const own = new SandboxError("conflict", "sandbox-secret-1 is taken");
+    expect(own.stack).toContain("sandbox-secret-1");
+    driver.read = () => Promise.reject(own);
+    expect(await errorOf(box.readFile("a"))).toBe(own);
+    expect(`${own.message}${own.stack}`).not.toContain("sandbox-secret-1");
   });
 
   test("a stream that breaks rejects with the driver's error", async () => {

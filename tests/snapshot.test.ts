@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createRecord } from "../src/sandbox/ledger.js";
@@ -282,8 +282,8 @@ describe("a jail that was taken over", () => {
       "a link in its place",
       () => {
         const path = packFile();
-        rmSync(path);
-        symlinkSync("/etc/passwd", path);
+        renameSync(path, join(scratch.path, "elsewhere"));
+        symlinkSync(join(scratch.path, "elsewhere"), path);
       },
     ],
     [
