@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { nearestName } from "../util/nearest.js";
 import { invalidArgument } from "./checks.js";
 import { SandboxError } from "./errors.js";
-import { nearestName } from "./nearest.js";
 import type { Resource } from "./record.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
