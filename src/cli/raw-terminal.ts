@@ -1,4 +1,5 @@
-import { writeSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, writeSync } from "node:fs";
 import type { ReadStream, WriteStream } from "node:tty";
 
 /**
@@ -75,8 +76,18 @@ export class RawTerminal {
     this.#isRaw = isRaw;
     try {
       this.#input.setRawMode(isRaw);
+      if (isRaw) passOutputOn();
     } catch {
       // The terminal is gone.
     }
   }
+}
+
+/**
+ * Node's raw mode still turns each line feed into a line end, which the terminal inside has done already: programs that
+ * move the cursor by line feeds would be torn apart. Leaving raw mode takes this back with the rest.
+ */
+function passOutputOn(): void {
+  const stty = ["/usr/bin/stty", "/bin/stty"].find((path) => existsSync(path));
+  if (stty !== undefined) spawnSync(stty, ["-opost"], { stdio: ["inherit", "ignore", "ignore"], env: {} });
 }

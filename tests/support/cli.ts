@@ -49,7 +49,7 @@ export function createBench(): Bench {
     PATH: process.env["PATH"] ?? "",
     HOME: scratch.path,
     TMPDIR: temporary,
-    GLOVEBOX_HOME: scratch.home,
+    GLOVEBOX_HOME: join(scratch.path, "state"),
     LANG: "C.UTF-8",
   };
   const start = (args: readonly string[], more: Record<string, string> = {}): Running => {

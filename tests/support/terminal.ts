@@ -21,9 +21,9 @@ export interface Terminals extends AsyncDisposable {
   ): Promise<TerminalRun>;
 }
 
-/** Opens a source of terminals whose programs work in `baseDir`. */
-export async function openTerminals(baseDir: string): Promise<Terminals> {
-  const sandbox: Sandbox = await createLocalSandbox({ baseDir, isolation: "none" });
+/** Opens a source of terminals. */
+export async function openTerminals(): Promise<Terminals> {
+  const sandbox: Sandbox = await createLocalSandbox({ isolation: "none" });
   return {
     async run(argv, env, size = { cols: 80, rows: 24 }) {
       return watch(await sandbox.spawn({ argv, env, pty: size }));
@@ -44,6 +44,7 @@ function watch(process: SandboxProcess): TerminalRun {
     }
   };
   const ended = Promise.all([process.wait(), read()]).then(([exit]) => ({ ...exit, output }));
+  ended.catch(() => undefined);
   const shows = (text: string, from = 0): Promise<number> =>
     new Promise((resolve, reject) => {
       const look = (): void => {
@@ -54,7 +55,8 @@ function watch(process: SandboxProcess): TerminalRun {
       };
       waiting.add(look);
       look();
-      void ended.then(() => reject(new Error(`it ended without ${JSON.stringify(text)}: ${JSON.stringify(output)}`)));
+      const over = (): void => reject(new Error(`it ended without ${JSON.stringify(text)}: ${JSON.stringify(output)}`));
+      ended.then(over, over);
     });
   return { process, shows, ended, type: async (keys) => void (await writer?.write(Buffer.from(keys))) };
 }
