@@ -5,16 +5,20 @@ import type { Sink } from "./sink.js";
 /** How long a command may take to end by itself once this program was told to. */
 const GRACE = 2_000;
 
-/** Moves the streams of a process until it has ended; when the program is to end, so is the child. */
+/**
+ * Moves the streams of a process until it has ended. When this program is to end, the process is too: by the signal that
+ * this program got, or by `farewell`, and by SIGKILL a little later.
+ */
 export async function runProcess(
   child: SandboxProcess,
   streams: { stdout: Sink; stderr: Sink; stdin?: AsyncIterable<Uint8Array> },
   interruption: Interruption,
+  farewell?: string,
 ): Promise<ProcessExit> {
   let killer: NodeJS.Timeout | undefined;
   const forget = interruption.onEnd((ending) => {
-    // A reader that went away is news to the command as well: it would have got the same signal without us.
-    void child.kill(ending);
+    // Without us the command would have got the same signal, also when its reader went away.
+    void child.kill(farewell ?? ending);
     killer = setTimeout(() => void child.kill("SIGKILL"), GRACE);
   });
   const feed = streams.stdin === undefined ? undefined : feedStdin(child, streams.stdin);

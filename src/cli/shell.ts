@@ -26,7 +26,8 @@ export async function run(invocation: Invocation): Promise<number> {
     try {
       terminal.enter((cols, rows) => void child.resize?.(cols, rows).catch(() => undefined));
       const stdout = createSink(screen, screen.stdout, true);
-      exit = await runProcess(child, { stdout, stderr: stdout, stdin: process.stdin }, interruption);
+      // An interactive shell ignores every other polite signal.
+      exit = await runProcess(child, { stdout, stderr: stdout, stdin: process.stdin }, interruption, "SIGHUP");
     } finally {
       terminal.leave();
     }
