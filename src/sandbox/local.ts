@@ -2,15 +2,18 @@ import type { Capabilities, Limits } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
+import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
+import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { findBwrap } from "./local/find-bwrap.js";
 import { takeSnapshot } from "./local/jailed-snapshot.js";
 import { plainEnv } from "./local/plain-env.js";
+import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
 import { startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
@@ -20,7 +23,7 @@ import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { removeResource };
+export { conformance, removeResource };
 
 const ownRemover: RemoverOf = async () => removeResource;
 
@@ -71,6 +74,11 @@ export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<San
 /** What the registry calls. */
 export function open(opts: SandboxOptions): Promise<Sandbox> {
   return createLocalSandbox(opts);
+}
+
+/** Looks at what the local backend needs on this machine. */
+export function probe(): Promise<Finding[]> {
+  return probeLocal(createLocalSandbox, enforceableLimits());
 }
 
 async function createNew(opts: SandboxOptions): Promise<Sandbox> {
