@@ -11,16 +11,16 @@ import { fileURLToPath } from "node:url";
 const isCheck = process.argv.includes("--check");
 const here = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = resolve(process.argv.slice(2).find((word) => !word.startsWith("-")) ?? here);
-const BLOCK = /(?:<!-- snippet: (\S+) -->\n+)?^```(?:ts|typescript)\n([\s\S]*?)^```$/gm;
+const BLOCK = /((?:<!-- snippet: (\S+) -->\n+)?^```(?:ts|typescript)\n)[\s\S]*?^```$/gm;
 
 const faults = [];
 let count = 0;
 for (const file of documents()) {
   const text = readFileSync(file, "utf8");
-  const fresh = text.replace(BLOCK, (block, source, shown) => {
+  const fresh = text.replace(BLOCK, (block, start, source) => {
     count += 1;
     const program = cut(source, relative(root, file));
-    return program === undefined ? block : block.replace(`\n${shown}\`\`\``, () => `\n${program}\`\`\``);
+    return program === undefined ? block : `${start}${program}\`\`\``;
   });
   if (fresh === text) continue;
   if (isCheck) faults.push(`${relative(root, file)} shows an old snippet: type npm run docs`);
