@@ -9,9 +9,10 @@ import { removeResource } from "./local/cleanup.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { findBwrap } from "./local/find-bwrap.js";
-import { takeSnapshot } from "./local/jailed-snapshot.js";
+import { createOperations } from "./local/operations.js";
 import { plainEnv } from "./local/plain-env.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
+import { removeSnapshot } from "./local/remove-snapshot.js";
 import { startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
 import { newSandboxId, planWorkspace, type Workspace } from "./local/workspace.js";
@@ -20,7 +21,7 @@ import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { removeResource };
+export { removeResource, removeSnapshot };
 
 const ownRemover: RemoverOf = async () => removeResource;
 
@@ -154,7 +155,16 @@ async function startDriver(
     baseEnv: walls?.baseEnv ?? plainEnv(runtime),
     agent,
     cgroups,
-    snapshot: (warn) => takeSnapshot(id, workspace, warn),
+    operations: (driver, signal) =>
+      createOperations({
+        id,
+        workspace,
+        isConfined: confined,
+        driver,
+        warn: (message) => driver.onWarning?.(message),
+        frozen: (work) => work(),
+        signal,
+      }),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
 }

@@ -6,6 +6,7 @@ import { invalidArgument } from "./checks.js";
 import { SandboxError } from "./errors.js";
 import { nearestName } from "./nearest.js";
 import type { Resource } from "./record.js";
+import type { SnapshotRecord } from "./snapshot-record.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
 /** What the module of a backend exports. */
@@ -14,6 +15,8 @@ export interface BackendModule {
   open(opts: SandboxOptions): Promise<Sandbox>;
   /** Takes away one resource that a record of the ledger names, idempotently; throws when it is still there. */
   removeResource?(resource: Resource): Promise<void>;
+  /** Takes away what a snapshot's record names, idempotently. The record itself is not its business. */
+  removeSnapshot?(record: SnapshotRecord): Promise<void>;
 }
 
 /** Loads the module of a backend, when it is first used. */

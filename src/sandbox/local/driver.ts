@@ -1,10 +1,13 @@
-import type { Capabilities, FileStat } from "../../../contracts/types.js";
+import type { Capabilities, Changes, FileStat } from "../../../contracts/types.js";
 import { AgentFiles } from "../agent/agent-files.js";
 import { startCommand } from "../agent/agent-process.js";
 import { AgentFailure, errorFor } from "../agent/failure.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import { oomKills } from "./control-group.js";
 import type { RunningAgent } from "./start-agent.js";
+
+/** The operations of a driver that not every sandbox has. */
+export type LocalOperations = Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git">;
 
 /** What a local driver is made of. */
 export interface LocalParts {
@@ -14,7 +17,8 @@ export interface LocalParts {
   baseEnv: Readonly<Record<string, string>>;
   agent: RunningAgent;
   cgroups: readonly string[];
-  snapshot(warn: (message: string) => void): Promise<string>;
+  /** What can be done with the files as a whole. */
+  operations(driver: LocalDriver, signal: AbortSignal): LocalOperations;
   /** Takes away what belongs to the sandbox, once its processes are gone. */
   release(): Promise<void>;
 }
@@ -28,7 +32,13 @@ export class LocalDriver implements Driver {
   readonly baseEnv: Readonly<Record<string, string>>;
   readonly #parts: LocalParts;
   readonly #files: AgentFiles;
+  readonly #ending = new AbortController();
   onWarning?: (message: string) => void;
+  declare readonly snapshot?: () => Promise<string>;
+  declare readonly restore?: (id: string) => Promise<void>;
+  declare readonly fork?: (count: number) => Promise<Driver[]>;
+  declare readonly changes?: () => Promise<Changes>;
+  declare readonly git?: NonNullable<Driver["git"]>;
 
   constructor(parts: LocalParts) {
     this.id = parts.id;
@@ -37,6 +47,7 @@ export class LocalDriver implements Driver {
     this.baseEnv = parts.baseEnv;
     this.#parts = parts;
     this.#files = new AgentFiles(parts.agent.channel, (path) => this.#relative(path));
+    Object.assign(this, parts.operations(this, this.#ending.signal));
   }
 
   async start(spec: StartSpec): Promise<DriverProcess> {
@@ -87,11 +98,8 @@ export class LocalDriver implements Driver {
     return this.#files.exportTree(path);
   }
 
-  snapshot(): Promise<string> {
-    return this.#parts.snapshot((message) => this.onWarning?.(message));
-  }
-
   async destroy(): Promise<void> {
+    this.#ending.abort();
     await this.#parts.agent.stop();
     await this.#parts.release();
   }
