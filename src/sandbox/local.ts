@@ -33,8 +33,8 @@ interface Reopen {
   limits: Limits;
 }
 
-/** What the local backend keeps on this machine with this kind of isolation. */
-export function localCapabilities(isolation: "required" | "none" = "required"): Capabilities {
+/** What the local backend keeps on this machine with this kind of isolation, and with or without a repository. */
+export function localCapabilities(isolation: "required" | "none" = "required", git = true): Capabilities {
   const confined = isolation === "required";
   return {
     isolation: confined ? "namespaces" : "none",
@@ -46,7 +46,7 @@ export function localCapabilities(isolation: "required" | "none" = "required"): 
     pty: true,
     user: false,
     ports: false,
-    git: false,
+    git,
   };
 }
 
@@ -151,7 +151,7 @@ async function startDriver(
   return new LocalDriver({
     id,
     workDir,
-    capabilities: localCapabilities(isolation),
+    capabilities: localCapabilities(isolation, workspace.base !== undefined),
     baseEnv: walls?.baseEnv ?? plainEnv(runtime),
     agent,
     cgroups,

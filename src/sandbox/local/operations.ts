@@ -1,4 +1,5 @@
 import type { LocalOperations } from "./driver.js";
+import { listChanges } from "./list-changes.js";
 import type { LiveTree } from "./live-tree.js";
 import { restoreSnapshot } from "./restore-snapshot.js";
 import { saveSnapshot } from "./save-snapshot.js";
@@ -8,5 +9,6 @@ export function createOperations(tree: LiveTree): LocalOperations {
   return {
     snapshot: () => saveSnapshot(tree),
     restore: (id) => restoreSnapshot(tree, id),
+    ...(tree.workspace.base && { changes: () => listChanges(tree) }),
   };
 }
