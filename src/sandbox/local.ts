@@ -9,13 +9,15 @@ import { removeResource } from "./local/cleanup.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { findBwrap } from "./local/find-bwrap.js";
+import { fillFork, withForkSource } from "./local/fork-files.js";
+import type { LiveTree } from "./local/live-tree.js";
 import { createOperations } from "./local/operations.js";
 import { plainEnv } from "./local/plain-env.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
 import { removeSnapshot } from "./local/remove-snapshot.js";
 import { startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
-import { newSandboxId, planWorkspace, type Workspace } from "./local/workspace.js";
+import { newSandboxId, type PlannedWorkspace, planFork, planWorkspace, type Workspace } from "./local/workspace.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
@@ -42,7 +44,7 @@ export function localCapabilities(isolation: "required" | "none" = "required", g
     network: confined ? ["none", "full"] : ["full"],
     limits: enforceableLimits(),
     snapshot: "crash-consistent",
-    fork: "none",
+    fork: "copy",
     pty: true,
     user: false,
     ports: false,
@@ -84,18 +86,75 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   if (mounts.length > 0 && isolation === "none") {
     throw new SandboxError("unsupported", "Without isolation nothing is mounted: the host's paths are all there");
   }
+  const rules = { isolation, network: network as "none" | "full", limits: opts.limits ?? {} };
+  return createSandbox(await makeDriver(id, planned, rules, mounts, opts), opts);
+}
+
+/** Makes a workspace and starts a sandbox on it; all of it or nothing. */
+async function makeDriver(
+  id: string,
+  planned: PlannedWorkspace,
+  rules: Omit<Reopen, "workspace">,
+  mounts: ReturnType<typeof checkMounts>,
+  opts: SandboxOptions,
+  fill?: (tree: LiveTree) => Promise<void>,
+): Promise<LocalDriver> {
   await createRecord({ id, backend: "local", workDir: planned.workDir });
+  let driver: LocalDriver | undefined;
   try {
     const workspace = await planned.make(id, opts.signal);
-    const plan: Reopen = { workspace, isolation, network: network as "none" | "full", limits: opts.limits ?? {} };
-    const driver = await startDriver(id, plan, mounts, opts);
+    const plan: Reopen = { workspace, ...rules };
+    driver = await startDriver(id, plan, mounts, opts);
+    await fill?.(liveTree(id, plan, driver, opts.signal ?? new AbortController().signal));
     await updateRecord(id, { state: opts.keep === true ? "kept" : "ready", reopen: plan });
-    return createSandbox(driver, opts);
+    return driver;
   } catch (error) {
+    await driver?.stop();
     // What cannot be taken away now stays in the ledger for `reap`.
-    await dismantle(id, () => true, ownRemover).catch(() => undefined);
+    await remove(id).catch(() => undefined);
     throw error;
   }
+}
+
+/** Makes copies of a sandbox as it is now; all of them or none. */
+async function forkDrivers(
+  tree: LiveTree,
+  count: number,
+  plan: Reopen,
+  mounts: ReturnType<typeof checkMounts>,
+  { signal: _, ...opts }: SandboxOptions,
+): Promise<LocalDriver[]> {
+  const { workspace, ...rules } = plan;
+  return await withForkSource(tree, async (source) => {
+    const made: LocalDriver[] = [];
+    try {
+      while (made.length < count) {
+        tree.signal.throwIfAborted();
+        const id = newSandboxId();
+        const planned = await planFork(id, workspace, tree.isConfined);
+        made.push(await makeDriver(id, planned, rules, mounts, opts, (fork) => fillFork(fork, source)));
+      }
+      return made;
+    } catch (error) {
+      for (const driver of made) {
+        await driver.stop();
+        await remove(driver.id).catch(() => undefined);
+      }
+      throw error;
+    }
+  });
+}
+
+function liveTree(id: string, { workspace, isolation }: Reopen, driver: LocalDriver, signal: AbortSignal): LiveTree {
+  return {
+    id,
+    workspace,
+    isConfined: isolation === "required",
+    driver,
+    warn: (message) => driver.onWarning?.(message),
+    frozen: (work) => work(),
+    signal,
+  };
 }
 
 async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
@@ -156,15 +215,9 @@ async function startDriver(
     agent,
     cgroups,
     operations: (driver, signal) =>
-      createOperations({
-        id,
-        workspace,
-        isConfined: confined,
-        driver,
-        warn: (message) => driver.onWarning?.(message),
-        frozen: (work) => work(),
-        signal,
-      }),
+      createOperations(liveTree(id, plan, driver, signal), (tree, count) =>
+        forkDrivers(tree, count, plan, mounts, opts),
+      ),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
 }

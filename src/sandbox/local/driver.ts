@@ -7,7 +7,10 @@ import { oomKills } from "./control-group.js";
 import type { RunningAgent } from "./start-agent.js";
 
 /** The operations of a driver that not every sandbox has. */
-export type LocalOperations = Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git">;
+export interface LocalOperations extends Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git"> {
+  /** Resolves once none of them is running. */
+  settled(): Promise<void>;
+}
 
 /** What a local driver is made of. */
 export interface LocalParts {
@@ -33,6 +36,7 @@ export class LocalDriver implements Driver {
   readonly #parts: LocalParts;
   readonly #files: AgentFiles;
   readonly #ending = new AbortController();
+  readonly #settled: () => Promise<void>;
   onWarning?: (message: string) => void;
   declare readonly snapshot?: () => Promise<string>;
   declare readonly restore?: (id: string) => Promise<void>;
@@ -47,7 +51,9 @@ export class LocalDriver implements Driver {
     this.baseEnv = parts.baseEnv;
     this.#parts = parts;
     this.#files = new AgentFiles(parts.agent.channel, (path) => this.#relative(path));
-    Object.assign(this, parts.operations(this, this.#ending.signal));
+    const { settled, ...operations } = parts.operations(this, this.#ending.signal);
+    this.#settled = settled;
+    Object.assign(this, operations);
   }
 
   async start(spec: StartSpec): Promise<DriverProcess> {
@@ -98,9 +104,15 @@ export class LocalDriver implements Driver {
     return this.#files.exportTree(path);
   }
 
-  async destroy(): Promise<void> {
+  /** Ends everything that runs; the files stay. */
+  async stop(): Promise<void> {
     this.#ending.abort();
     await this.#parts.agent.stop();
+    await this.#settled();
+  }
+
+  async destroy(): Promise<void> {
+    await this.stop();
     await this.#parts.release();
   }
 

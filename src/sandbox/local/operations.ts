@@ -1,3 +1,5 @@
+import { SandboxError } from "../errors.js";
+import type { Driver } from "../types.js";
 import type { LocalOperations } from "./driver.js";
 import { listChanges } from "./list-changes.js";
 import type { LiveTree } from "./live-tree.js";
@@ -5,10 +7,28 @@ import { restoreSnapshot } from "./restore-snapshot.js";
 import { saveSnapshot } from "./save-snapshot.js";
 
 /** What can be done with the files of a sandbox as a whole. */
-export function createOperations(tree: LiveTree): LocalOperations {
+export function createOperations(
+  tree: LiveTree,
+  fork: (tree: LiveTree, count: number) => Promise<Driver[]>,
+): LocalOperations {
+  const running = new Set<Promise<unknown>>();
+  const track = async <T>(work: () => Promise<T>): Promise<T> => {
+    const operation = work();
+    running.add(operation);
+    try {
+      return await operation;
+    } catch (error) {
+      if (!tree.signal.aborted) throw error;
+      throw new SandboxError("closed", "The sandbox was torn down meanwhile", { cause: error });
+    } finally {
+      running.delete(operation);
+    }
+  };
   return {
-    snapshot: () => saveSnapshot(tree),
-    restore: (id) => restoreSnapshot(tree, id),
-    ...(tree.workspace.base && { changes: () => listChanges(tree) }),
+    settled: async () => void (await Promise.allSettled(running)),
+    snapshot: () => track(() => saveSnapshot(tree)),
+    restore: (id) => track(() => restoreSnapshot(tree, id)),
+    fork: (count) => track(() => fork(tree, count)),
+    ...(tree.workspace.base && { changes: () => track(() => listChanges(tree)) }),
   };
 }

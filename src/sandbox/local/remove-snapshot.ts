@@ -62,6 +62,7 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
   if (repo === undefined && left === 0) await removeTree(gitDir);
 }
 
-async function deleteRef(gitDir: string, ref: string, sha: string): Promise<void> {
+/** Deletes a ref that still is what it was. */
+export async function deleteRef(gitDir: string, ref: string, sha: string): Promise<void> {
   await hostGit(["update-ref", "--no-deref", "-d", ref, sha], inRepository(gitDir));
 }

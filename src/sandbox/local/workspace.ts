@@ -19,7 +19,13 @@ export interface Workspace {
   /** What is bound beside the work directory itself. */
   trees: JailBind[];
   /** The commit that the files started from, in the user's repository. */
-  base?: { repository: Repository; sha: string; branch: string };
+  base?: {
+    repository: Repository;
+    sha: string;
+    branch: string;
+    /** The worktree's own git directory, below the repository's. */
+    worktree?: string;
+  };
 }
 
 /** A workspace that is decided but not made: everything that can be refused has been. */
@@ -39,7 +45,7 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
     const workDir = checkBaseDir(opts.baseDir);
     return { workDir, make: async () => ({ kind: "base-dir", workDir, trees: protectGit(workDir) }) };
   }
-  const workDir = join(await realpath(tmpdir()), `harness-${id}`);
+  const workDir = await newWorkDir(id);
   if (opts.repo === undefined) return { workDir, make: () => makeEmpty(id, workDir) };
   if (/^[a-z][a-z0-9+.-]*::?\/\/|^[^/]+@[^/]+:|^[a-z]+::/i.test(opts.repo)) {
     throw new SandboxError("unsupported", `The local backend takes no URL as repo yet: "${opts.repo}"`, {
@@ -53,7 +59,28 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
     });
   }
   const branch = opts.branch ?? `glovebox/${id}`;
-  return { workDir, make: (owner, signal) => makeWorktree(owner, repository, branch, workDir, signal) };
+  return { workDir, make: (owner, signal) => makeWorktree(owner, { repository, branch }, workDir, signal) };
+}
+
+/** Checks where a copy of another sandbox shall be. One of a directory of the user's is a directory of its own. */
+export async function planFork(id: string, origin: Workspace, isConfined: boolean): Promise<PlannedWorkspace> {
+  const workDir = await newWorkDir(id);
+  const { base } = origin;
+  if (base === undefined) return { workDir, make: () => makeEmpty(id, workDir) };
+  const { repository, branch, sha } = base;
+  return {
+    workDir,
+    async make(owner, signal) {
+      // Without isolation, what was committed inside is on the branch itself.
+      const tip = isConfined ? undefined : await resolveCommit(repository.gitDir, `refs/heads/${branch}`);
+      const made = await makeWorktree(owner, { repository, branch, forkAt: tip ?? sha }, workDir, signal);
+      return made.base === undefined ? made : { ...made, base: { ...made.base, sha } };
+    },
+  };
+}
+
+async function newWorkDir(id: string): Promise<string> {
+  return join(await realpath(tmpdir()), `harness-${id}`);
 }
 
 async function makeEmpty(id: string, workDir: string): Promise<Workspace> {
@@ -64,12 +91,13 @@ async function makeEmpty(id: string, workDir: string): Promise<Workspace> {
 
 async function makeWorktree(
   id: string,
-  repository: Repository,
-  branch: string,
+  from: { repository: Repository; branch: string; forkAt?: string },
   workDir: string,
   signal: AbortSignal | undefined,
 ): Promise<Workspace> {
-  const worktree = await addWorktree({ repository, branch, path: workDir, record: id, signal });
+  const { repository } = from;
+  const worktree = await addWorktree({ ...from, path: workDir, record: id, signal });
   const trees = await createPrivateGit({ repository, worktree, workDir, dir: join(runtimeDir(id), "git") });
-  return { kind: "worktree", workDir, trees, base: { repository, sha: worktree.baseSha, branch } };
+  const { baseSha: sha, branch, gitDir } = worktree;
+  return { kind: "worktree", workDir, trees, base: { repository, sha, branch, worktree: gitDir } };
 }
