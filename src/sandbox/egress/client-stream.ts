@@ -22,9 +22,10 @@ export class ClientStream {
       const returned = this.#returned;
       this.#returned = undefined;
       if (returned !== undefined && returned.length > 0) return returned;
-      this.#pending ??= this.#source.next();
-      const { done, value } = await this.#life.during(this.#pending);
-      this.#pending = undefined;
+      const pending = this.#pending ?? this.#source.next();
+      this.#pending = pending;
+      const { done, value } = await this.#life.during(pending);
+      if (this.#pending === pending) this.#pending = undefined;
       if (done) return undefined;
       this.#life.touch();
       if (value.length > 0) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);

@@ -5,7 +5,7 @@ import { finish } from "./finish.js";
 import { forward } from "./forward.js";
 import { hostInUrl } from "./host-name.js";
 import { Lifetime } from "./lifetime.js";
-import type { EgressPolicy } from "./policy.js";
+import { type EgressPolicy, parseAllow } from "./policy.js";
 import { type BlockedHost, blockedHost, Refusal, reportOnce, toAnswer } from "./refusal.js";
 import { readHead } from "./request-head.js";
 import { type RequestTarget, targetOf } from "./request-target.js";
@@ -34,6 +34,7 @@ export class EgressProxy {
   readonly #route: Route;
   readonly #limits: ProxyLimits;
   readonly #open = new Map<Lifetime, Promise<void>>();
+  #turnedAway = 0;
   #isClosed = false;
 
   /** `internals` are for tests, which have no public address to connect to; no option of a sandbox leads there. */
@@ -55,8 +56,8 @@ export class EgressProxy {
   /** Takes over a connection. Never throws: whatever goes wrong ends that connection and nothing else. */
   accept(connection: EgressConnection): void {
     if (this.#isClosed) cut(connection);
-    else if (this.#open.size >= this.#limits.connections) turnAway(connection, this.#limits.linger);
-    else this.#take(connection);
+    else if (this.#open.size < this.#limits.connections) this.#take(connection);
+    else this.#turnAway(connection);
   }
 
   /** Ends every connection and takes no more; resolves when all are over. */
@@ -77,6 +78,23 @@ export class EgressProxy {
         this.#open.delete(life);
       });
     this.#open.set(life, served);
+  }
+
+  /** Says that there are too many connections, to no more than could be open, and waits for nothing else. */
+  #turnAway(connection: EgressConnection): void {
+    if (this.#turnedAway >= this.#limits.connections) {
+      cut(connection);
+      return;
+    }
+    this.#turnedAway++;
+    setTimeout(() => {
+      this.#turnedAway--;
+      cut(connection);
+    }, this.#limits.linger).unref();
+    Promise.resolve()
+      .then(() => connection.write(toAnswer(new Refusal(503, "too many connections are open"))))
+      .then(() => connection.end())
+      .catch(() => undefined);
   }
 
   async #serve(connection: EgressConnection, life: Lifetime): Promise<void> {
@@ -104,9 +122,18 @@ export class EgressProxy {
   /** Before anything is resolved: a name that is not allowed is not even asked for. */
   #check({ host, port }: RequestTarget): void {
     if (this.#policy.isAllowed(host, port)) return;
-    const entry = port === 80 || port === 443 ? hostInUrl(host) : `${hostInUrl(host)}:${port}`;
-    const message = `the network rule of this sandbox does not allow ${hostInUrl(host)}:${port}\nto allow it: network: { allow: ["${entry}"] }`;
-    throw new Refusal(403, message, blockedHost(host, port, "not_allowed"));
+    const message = `the network rule of this sandbox does not allow ${hostInUrl(host)}:${port}`;
+    throw new Refusal(403, message + howToAllow(host, port), blockedHost(host, port, "not_allowed"));
+  }
+}
+
+function howToAllow(host: string, port: number): string {
+  const entry = port === 80 || port === 443 ? hostInUrl(host) : `${hostInUrl(host)}:${port}`;
+  try {
+    parseAllow([entry]);
+    return `\nto allow it: network: { allow: ["${entry}"] }`;
+  } catch {
+    return ", and it cannot be allowed";
   }
 }
 
@@ -116,17 +143,4 @@ function cut(connection: EgressConnection): void {
   } catch {
     // It is of no use any more, whatever it says.
   }
-}
-
-/** Says that there are too many connections, without waiting for anything. */
-function turnAway(connection: EgressConnection, linger: number): void {
-  const timer = setTimeout(() => cut(connection), linger).unref();
-  const done = (): void => {
-    clearTimeout(timer);
-    cut(connection);
-  };
-  Promise.resolve()
-    .then(() => connection.write(toAnswer(new Refusal(503, "too many connections are open"))))
-    .then(() => connection.end())
-    .then(done, done);
 }
