@@ -37,7 +37,8 @@ async function sendUp({ client, life, report }: Exchange, target: RequestTarget,
 }
 
 async function sendDown({ client, life }: Exchange, socket: Socket): Promise<void> {
-  for await (const chunk of socket) {
+  // A plain loop over a socket destroys it at the end of what it reads, and with it the half that still sends.
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
     life.touch();
     await client.write(chunk as Buffer);
   }
