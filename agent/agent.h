@@ -25,24 +25,51 @@ struct command {
 /* A started command: its supervisor, and the two pipes to it. */
 struct supervisor {
   pid_t pid;
-  int control; /* one byte a signal number; 0xff kills everything */
+  int control; /* one byte a signal number, or one of CONTROL_* */
   int status;  /* one `struct ending` when the command itself has ended */
 };
 
 struct ending {
   int32_t signaled;
   int32_t code;
+  int32_t alone; /* nothing else that the command started is left */
 };
 
-#define CONTROL_KILL_ALL 0xffu
+enum { CONTROL_KILL_ALL = 0xff, CONTROL_FREEZE = 0xfe, CONTROL_THAW = 0xfd };
+/* Not the end of the command: it and all it started stand still, or, with a code, could not be made to. */
+#define ENDING_FROZEN (-1)
 
 /* spawn.c: 0 or a negative errno. */
 int start_command(const struct command *command, enum confinement confinement, struct supervisor *out);
+/* A supervisor without a command yet, for a jailed one; gives the socket that it takes its order from. */
+int start_waiting_supervisor(enum confinement confinement, struct supervisor *out);
 void kill_supervised(const struct supervisor *supervisor, enum confinement confinement);
-/* One round of SIGKILL to the direct children; then again and again until there are none: the children of the dead become
- * direct ones, as we are their reaper. */
-void kill_children(bool (*spared)(pid_t pid));
+
+/* order.c: a command on its way to a supervisor in waiting, with stdin, stdout, stderr and the work directory. */
+#define ORDER_DESCRIPTORS 4
+bool is_small_order(const struct command *command);
+bool give_order(int socket, const struct command *command);
+bool take_order(int socket, struct command *command, int streams[ORDER_DESCRIPTORS]);
+
+/* spare.c: making namespaces takes as long as the rest of a start, so one supervisor is always made in advance. */
+void spare_prepare(void);
+bool spare_start(const struct command *command, struct supervisor *out);
+bool spare_ended(pid_t pid);
+
+/* descendants.c: one round of SIGKILL to the direct children, and how many there were; then again and again until there are
+ * none: the children of the dead become direct ones, as we are their reaper. */
+int kill_children(bool (*spared)(pid_t pid));
 void kill_descendants(void);
+
+/* descriptors.c */
+void close_from(unsigned first);
+/* Puts `fds` at 0.. in order, whatever numbers they have now, and closes all others; false when that cannot be done. */
+bool arrange_descriptors(const int *fds, int count);
+/* So that no pipe or channel ever gets one of the three numbers that commands take for their streams. */
+void hold_standard_descriptors(void);
+/* The agent needs more descriptors than the default limit gives; commands get the limit as it was. */
+void raise_descriptor_limit(void);
+void restore_descriptor_limit(void);
 
 /* pipes.c: our ends of a call's streams; -1 where there is none. */
 struct ends {
@@ -54,8 +81,8 @@ void close_command_ends(const struct command *command);
 
 /* jail.c */
 int drop_privileges(void);
+void keep_to_own_sockets(void);
 int install_filter(void);
-void close_from(unsigned first);
 
 /* selftest.c: runs as a command; exit code 0 when everything holds, else a line on stdout says what does not. */
 int self_test(void);
@@ -64,7 +91,7 @@ void self_test_expects(bool only_loopback);
 /* files.c: each answers by result or by a negative errno. */
 #define ESCAPES 10001     /* the path leads outside the root */
 #define NOT_REGULAR 10002 /* neither a regular file nor absent */
-void files_open_root(const char *path);
+int files_open_root(const char *path);
 void files_use_root(int directory);
 int files_open_directory(const char *path);
 int files_open_read(const char *path, uint64_t *size);
@@ -94,16 +121,18 @@ int remove_contents(int directory);
 int tar_out(int directory);
 int tar_in(int root, uint64_t max_bytes);
 
-/* calls.c: what is under way. A call ends with ANS_EXIT, ANS_RESULT or ANS_FAIL, once. */
+/* calls.c, call-ends.c: what is under way. A call ends with ANS_EXIT, ANS_RESULT or ANS_FAIL, once. */
 struct call;
 struct call *call_find(uint32_t id);
 struct call *call_new(uint32_t id);
 int call_start(struct call *call, struct command *command, bool with_stdin, uint16_t cols, uint16_t rows, uint32_t deadline);
-int call_start_builtin(struct call *call, int (*builtin)(void));
+/* Long file work in a process of its own; what `work` returns is its exit code. */
+int call_start_work(struct call *call, int (*work)(int directory), int directory);
 void call_read_file(struct call *call, int fd);
 void call_write_file(struct call *call, const struct pending_file *file);
 void call_drop(struct call *call);
-void call_stdin(struct call *call, const uint8_t *bytes, size_t length);
+/* False when more was sent than there was room for. */
+bool call_stdin(struct call *call, const uint8_t *bytes, size_t length);
 void call_stdin_end(struct call *call);
 void call_signal(struct call *call, int number);
 void call_credit(struct call *call, int stream, uint32_t bytes);
@@ -113,6 +142,19 @@ void calls_ready(const struct pollfd *fds, size_t count);
 void calls_child_ended(pid_t pid, int status);
 #define MAX_CALLS 512
 #define POLLS_PER_CALL 4
+
+/* listen.c */
+extern int listener;
+int listen_on(uint16_t port);
+void accept_connections(void);
+
+/* freeze.c: in the supervisor, then in the agent. */
+bool freeze_namespace(void);
+void thaw_namespace(void);
+int freeze_all(uint32_t request);
+int thaw_all(void);
+void call_stands_still(struct call *call, bool still);
+void settle_freeze(void);
 
 /* requests.c: false when the peer broke the protocol. */
 bool handle_request(const struct frame *frame);

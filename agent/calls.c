@@ -1,45 +1,22 @@
-/* The calls under way: their pipes, their flow control, their deadlines, their end. */
+/* The calls under way: how they start, what they are told. call-ends.c has their output and their end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "agent.h"
+#include "call.h"
 
-#define WINDOW (256u << 10)   /* bytes that may be under way without being asked for again, per stream */
-#define IDLE_DRAIN 300        /* a finished command's output is read until it was silent this long, */
-#define MAX_DRAIN 2000        /* or this long in all, when a background child holds it open */
+#define KILL_PATIENCE 500 /* a supervisor that was told to end everything has this long */
 
-struct call {
-  uint32_t id;
-  struct supervisor supervisor; /* pid 0 when there is none or it is gone */
-  bool builtin, ended, timed_out, input_ended, terminal, reading;
-  struct ending ending;
-  int in, out, err;
-  uint32_t credit[3];
-  struct queue input;
-  int64_t deadline, quiet_since, ended_at;
-  struct pending_file *file;
-  struct call *next;
-};
-
-enum role { ROLE_OUT, ROLE_ERR, ROLE_IN, ROLE_STATUS };
-struct watch {
-  struct call *call;
-  enum role role;
-};
-
-static struct call *calls;
+struct call *calls;
 static unsigned call_count;
-static struct watch watches[MAX_CALLS * POLLS_PER_CALL];
 
-static void close_fd(int *fd) {
+void close_fd(int *fd) {
   if (*fd >= 0) close(*fd);
   *fd = -1;
 }
@@ -82,7 +59,7 @@ void call_drop(struct call *call) {
   free(call);
 }
 
-static void finish(struct call *call) {
+void finish(struct call *call) {
   uint8_t body[6] = {(uint8_t)(call->ending.signaled != 0)};
   write_u32(body + 1, (uint32_t)call->ending.code);
   body[5] = call->timed_out;
@@ -102,31 +79,35 @@ int call_start(struct call *call, struct command *command, bool with_stdin, uint
   if (error) return error;
   take_ends(call, &ours);
   call->terminal = command->terminal;
-  error = start_command(command, confinement, &call->supervisor);
+  error = spare_start(command, &call->supervisor) ? 0 : start_command(command, confinement, &call->supervisor);
   close_command_ends(command);
   if (error) return error;
   if (deadline) call->deadline = now_ms() + deadline;
   return 0;
 }
 
-int call_start_builtin(struct call *call, int (*builtin)(void)) {
+/* Such a process has its three streams and the directory, and nothing else of ours: an end of another call's pipe kept open by
+ * it would keep that call waiting. */
+static void become_work(const struct command *pipes, int (*work)(int directory), int directory) {
+  const int fds[] = {pipes->in, pipes->out, pipes->err, directory};
+  if (!arrange_descriptors(fds, 4)) _exit(EMFILE);
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  if (jailed && drop_privileges() != 0) _exit(EPERM);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  _exit(work(3));
+}
+
+int call_start_work(struct call *call, int (*work)(int directory), int directory) {
   struct command pipes = {.cwd = -1};
   struct ends ours;
   int error = open_pipes(&pipes, true, &ours);
   if (error) return error;
   take_ends(call, &ours);
   pid_t pid = fork();
-  if (pid == 0) {
-    dup2(pipes.in, 0);
-    dup2(pipes.out, 1);
-    dup2(pipes.err, 2);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (jailed && drop_privileges() != 0) _exit(EPERM);
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    _exit(builtin());
-  }
+  if (pid == 0) become_work(&pipes, work, directory);
   error = pid < 0 ? -errno : 0;
   close_command_ends(&pipes);
   if (error) return error;
@@ -153,7 +134,7 @@ static void give_credit(struct call *call, size_t bytes) {
 }
 
 /* Writes what the pipe takes. Who stopped reading gets no more, and the sender is not held up. */
-static void flush_input(struct call *call) {
+void flush_input(struct call *call) {
   while (call->in >= 0 && queue_length(&call->input) > 0) {
     ssize_t wrote = write(call->in, call->input.data + call->input.start, queue_length(&call->input));
     if (wrote > 0) {
@@ -169,7 +150,9 @@ static void flush_input(struct call *call) {
     give_credit(call, queue_length(&call->input));
     queue_take(&call->input, queue_length(&call->input));
   }
-  if (call->input_ended && !call->terminal) close_fd(&call->in);
+  if (!call->input_ended || call->terminal || call->in < 0) return;
+  if (call->connection) shutdown(call->in, SHUT_WR);
+  close_fd(&call->in);
 }
 
 static void end_file(struct call *call, int error) {
@@ -178,15 +161,17 @@ static void end_file(struct call *call, int error) {
   call_drop(call);
 }
 
-void call_stdin(struct call *call, const uint8_t *bytes, size_t length) {
+bool call_stdin(struct call *call, const uint8_t *bytes, size_t length) {
   if (call->file) {
     int error = files_append(call->file, bytes, length);
     if (error) end_file(call, error);
     else give_credit(call, length);
-    return;
+    return true;
   }
+  if (queue_length(&call->input) + length > WINDOW) return false;
   queue_append(&call->input, bytes, length);
   flush_input(call);
+  return true;
 }
 
 void call_stdin_end(struct call *call) {
@@ -200,14 +185,20 @@ void call_stdin_end(struct call *call) {
   flush_input(call);
 }
 
-static void kill_call(struct call *call) {
+void kill_call(struct call *call) {
   if (call->supervisor.pid == 0) return;
-  if (call->builtin) kill(call->supervisor.pid, SIGKILL);
-  else kill_supervised(&call->supervisor, confinement);
+  if (call->builtin) {
+    kill(call->supervisor.pid, SIGKILL);
+    return;
+  }
+  kill_supervised(&call->supervisor, confinement);
+  /* Without a namespace the command can stop its supervisor, which then does nothing of what it is told. */
+  if (!call->killed) call->kill_at = now_ms() + KILL_PATIENCE;
+  call->killed = true;
 }
 
 void call_signal(struct call *call, int number) {
-  if (call->reading || call->file) {
+  if (call->reading || call->file || call->connection) {
     call->ending = (struct ending){.signaled = 1, .code = number};
     finish(call);
   } else if (number == SIGKILL || call->builtin) {
@@ -227,137 +218,3 @@ void call_resize(struct call *call, uint16_t cols, uint16_t rows) {
   if (call->terminal && call->out >= 0) ioctl(call->out, TIOCSWINSZ, &size);
 }
 
-/* Moves what one stream has to the channel, as far as credit goes; false when the stream has ended. */
-static bool pump(struct call *call, int fd, int stream) {
-  static uint8_t bytes[DATA_BYTES];
-  for (int rounds = 0; rounds < 8 && call->credit[stream] > 0 && !channel_is_full(); rounds++) {
-    size_t room = call->credit[stream] < sizeof bytes ? call->credit[stream] : sizeof bytes;
-    ssize_t got = read(fd, bytes, room);
-    if (got < 0) return errno == EAGAIN || errno == EINTR;
-    if (got == 0) return false;
-    call->credit[stream] -= (uint32_t)got;
-    call->quiet_since = now_ms();
-    answer(stream == 1 ? ANS_STDOUT : ANS_STDERR, call->id, bytes, (size_t)got);
-    if ((size_t)got < room && !call->reading) return true;
-  }
-  return true;
-}
-
-static void command_ended(struct call *call, struct ending ending) {
-  if (call->ended) return;
-  call->ended = true;
-  call->ending = ending;
-  call->ended_at = call->quiet_since = now_ms();
-}
-
-static void read_status(struct call *call) {
-  struct ending ending;
-  ssize_t got = read(call->supervisor.status, &ending, sizeof ending);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  close_fd(&call->supervisor.status);
-  if (got == sizeof ending) command_ended(call, ending);
-}
-
-/* Ends the call when all of it has ended; otherwise says how long, in ms, until it must be looked at again, or -1. */
-static int settle(struct call *call, int64_t now) {
-  if (call->reading) {
-    if (call->out >= 0) return call->credit[1] > 0 && !channel_is_full() ? 0 : -1;
-    finish(call);
-    return -1;
-  }
-  if (call->file) return -1;
-  if (call->supervisor.pid == 0) {
-    if (call->out < 0 && call->err < 0) finish(call);
-    return -1;
-  }
-  if (!call->ended) {
-    if (call->deadline < 0) return -1;
-    if (now < call->deadline) return (int)(call->deadline - now);
-    call->timed_out = true;
-    call->deadline = -1;
-    kill_call(call);
-    return -1;
-  }
-  if (call->builtin) return -1;
-  int64_t until = call->out < 0 && call->err < 0 ? now : call->quiet_since + IDLE_DRAIN;
-  if (until > call->ended_at + MAX_DRAIN) until = call->ended_at + MAX_DRAIN;
-  if (now < until) return (int)(until - now);
-  if (call->ended_at != INT64_MIN) kill_call(call);
-  call->ended_at = INT64_MIN; /* once is enough */
-  return -1;
-}
-
-static bool is_supervisor(pid_t pid) {
-  for (struct call *call = calls; call; call = call->next)
-    if (call->supervisor.pid == pid) return true;
-  return false;
-}
-
-void calls_child_ended(pid_t pid, int status) {
-  for (struct call *call = calls; call; call = call->next) {
-    if (call->supervisor.pid != pid) continue;
-    call->supervisor.pid = 0;
-    struct ending killed = {.signaled = 1, .code = SIGKILL};
-    struct ending own = {.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
-    if (call->supervisor.status >= 0) read_status(call);
-    /* A supervisor that failed before it had a command says so by 125; otherwise its command died with it. */
-    command_ended(call, call->builtin || (WIFEXITED(status) && own.code != 0) ? own : killed);
-    close_fd(&call->in);
-    break;
-  }
-  /* Who kills a supervisor from inside hands its children to us: they end here, generation by generation. */
-  if (confinement == CONFINE_SUBREAPER) kill_children(is_supervisor);
-}
-
-size_t calls_poll(struct pollfd *fds, size_t room, int *timeout) {
-  size_t count = 0;
-  int64_t now = now_ms();
-  bool full = channel_is_full();
-  struct call *next;
-  for (struct call *call = calls; call; call = next) {
-    next = call->next;
-    if (call->reading && call->out >= 0 && !pump(call, call->out, 1)) close_fd(&call->out);
-    int wait = settle(call, now);
-    if (wait >= 0 && (*timeout < 0 || wait < *timeout)) *timeout = wait;
-  }
-  for (struct call *call = calls; call; call = call->next) {
-    const struct {
-      int fd;
-      bool wanted;
-      short events;
-      enum role role;
-    } polls[POLLS_PER_CALL] = {
-        {call->out, !call->reading && call->credit[1] > 0 && !full, POLLIN, ROLE_OUT},
-        {call->err, call->credit[2] > 0 && !full, POLLIN, ROLE_ERR},
-        {call->in, queue_length(&call->input) > 0, POLLOUT, ROLE_IN},
-        {call->supervisor.status, true, POLLIN, ROLE_STATUS},
-    };
-    for (int i = 0; i < POLLS_PER_CALL && count < room; i++) {
-      if (polls[i].fd < 0 || !polls[i].wanted) continue;
-      fds[count] = (struct pollfd){.fd = polls[i].fd, .events = polls[i].events};
-      watches[count++] = (struct watch){.call = call, .role = polls[i].role};
-    }
-  }
-  return count;
-}
-
-void calls_ready(const struct pollfd *fds, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (!fds[i].revents) continue;
-    struct call *call = watches[i].call;
-    switch (watches[i].role) {
-      case ROLE_OUT:
-        if (call->out >= 0 && !pump(call, call->out, 1)) close_fd(&call->out);
-        break;
-      case ROLE_ERR:
-        if (call->err >= 0 && !pump(call, call->err, 2)) close_fd(&call->err);
-        break;
-      case ROLE_IN:
-        flush_input(call);
-        break;
-      case ROLE_STATUS:
-        read_status(call);
-        break;
-    }
-  }
-}

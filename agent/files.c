@@ -15,7 +15,11 @@
 
 static int root = -1;
 
-void files_open_root(const char *path) { root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC); }
+int files_open_root(const char *path) {
+  root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  return root < 0 ? -errno : 0;
+}
+
 void files_use_root(int directory) { root = directory; }
 
 /* The kernel gives EXDEV when a path leads outside, and EAGAIN when somebody moved things while it looked. */
@@ -56,17 +60,46 @@ static int split(const char *path, char parent[4096], char name[256]) {
   return 0;
 }
 
-static int make_beneath(const char *path) {
-  int fd = files_open_directory(path);
-  if (fd != -ENOENT) return fd;
-  char parent[4096], name[256];
-  int error = split(path, parent, name);
-  if (error) return error;
-  int above = make_beneath(parent);
-  if (above < 0) return above;
-  error = mkdirat(above, name, 0755) == 0 || errno == EEXIST ? 0 : -errno;
+/* The last slash before `end`, or the start. */
+static size_t parent_length(const char *path, size_t end) {
+  while (end > 0 && path[end - 1] != '/') end--;
+  return end > 0 ? end - 1 : 0;
+}
+
+/* Makes `name` in `above`, which is closed, and opens it: by itself, or by the whole path when something else than a directory
+ * has the name, which may be a link to one. */
+static int make_in(int above, const char *name, const char *path) {
+  int error = mkdirat(above, name, 0755) == 0 || errno == EEXIST ? 0 : -errno;
+  int fd = error ? error : openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (!error && fd < 0) fd = files_open_directory(path);
   close(above);
-  return error ? error : files_open_directory(path);
+  return fd;
+}
+
+/* Opens a directory and makes what is missing of it. No recursion: a path can have two thousand parts. */
+static int make_beneath(const char *path) {
+  char part[4096];
+  size_t whole = strlen(path), length = whole;
+  if (whole >= sizeof part) return -ENAMETOOLONG;
+  memcpy(part, path, whole + 1);
+  int fd = files_open_directory(part);
+  while (fd == -ENOENT && length > 0) {
+    length = parent_length(part, length);
+    part[length] = 0;
+    fd = files_open_directory(part);
+  }
+  while (fd >= 0 && length < whole) {
+    const char *name = part + (length > 0 ? length + 1 : 0);
+    memcpy(part, path, whole + 1);
+    length = (size_t)(name - part) + strcspn(name, "/");
+    part[length] = 0;
+    if (length == (size_t)(name - part) || strlen(name) > 255 || strcmp(name, "..") == 0) {
+      close(fd);
+      return strlen(name) > 255 ? -ENAMETOOLONG : -EISDIR;
+    }
+    fd = make_in(fd, name, part);
+  }
+  return fd;
 }
 
 int files_make_directory(const char *path) {
@@ -94,6 +127,11 @@ static int follow(const char *path, char target[4096]) {
   if (!link) return 0;
   fd = open_beneath(path, O_PATH);
   if (fd < 0) return fd;
+  /* A file that lost its name meanwhile has none to be replaced under. */
+  if (fstat(fd, &stat) != 0 || stat.st_nlink == 0 || S_ISDIR(stat.st_mode)) {
+    close(fd);
+    return S_ISDIR(stat.st_mode) ? -NOT_REGULAR : -ENOENT;
+  }
   char of_fd[64], base[4096], full[4096];
   snprintf(of_fd, sizeof of_fd, "/proc/self/fd/%d", fd);
   ssize_t length = readlink(of_fd, full, sizeof full - 1);
@@ -195,7 +233,13 @@ int files_list(const char *path, struct queue *out) {
     return -ENOMEM;
   }
   int error = 0;
-  for (struct dirent *entry; (entry = readdir(directory));) {
+  for (;;) {
+    errno = 0;
+    struct dirent *entry = readdir(directory);
+    if (!entry) {
+      error = -errno;
+      break;
+    }
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
     uint8_t length[4];
     write_u32(length, (uint32_t)strlen(entry->d_name));

@@ -15,17 +15,9 @@
 
 #include "agent.h"
 
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 #ifndef SYS_openat2
 #define SYS_openat2 437
 #endif
-
-void close_from(unsigned first) {
-  if (syscall(SYS_close_range, first, ~0u, 0) == 0) return;
-  for (unsigned fd = first; fd < 65536; fd++) close((int)fd);
-}
 
 int drop_privileges(void) {
   for (int capability = 0; capability <= 63; capability++)
@@ -36,6 +28,19 @@ int drop_privileges(void) {
   if (syscall(SYS_capset, &header, none) != 0) return -errno;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -errno;
   return 0;
+}
+
+/* Sockets without a path belong to the network, which may be the host's. This keeps all processes that follow to sockets
+ * of their own; a kernel before 6.12 cannot. */
+void keep_to_own_sockets(void) {
+  enum { CREATE_RULESET = 444, RESTRICT_SELF = 446, ABSTRACT_UNIX_SOCKETS = 1 };
+  struct {
+    uint64_t files, network, scoped;
+  } rules = {.scoped = ABSTRACT_UNIX_SOCKETS};
+  int ruleset = (int)syscall(CREATE_RULESET, &rules, sizeof rules, 0);
+  if (ruleset < 0) return;
+  syscall(RESTRICT_SELF, ruleset, 0);
+  close(ruleset);
 }
 
 #if defined(__x86_64__)

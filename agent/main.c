@@ -23,6 +23,7 @@ static int serve_with(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+  hold_standard_descriptors();
   const char *verb = argc > 1 ? argv[1] : "";
   if (strcmp(verb, "serve") == 0) return serve_with(argc - 2, argv + 2);
   if (strcmp(verb, "launch") == 0) return launch(argc - 2, argv + 2);

@@ -12,13 +12,11 @@
 enum { WITH_STDIN = 1, WITH_TERMINAL = 2 };
 
 /* The long file work in progress, for the process that is forked for it. */
-static int work_directory;
 static char work_name[256];
 static uint64_t work_limit;
 
-static int run_remove(void) { return work_name[0] ? remove_tree(work_directory, work_name) : remove_contents(work_directory); }
-static int run_tar_out(void) { return tar_out(work_directory); }
-static int run_tar_in(void) { return tar_in(work_directory, work_limit); }
+static int run_remove(int directory) { return work_name[0] ? remove_tree(directory, work_name) : remove_contents(directory); }
+static int run_tar_in(int directory) { return tar_in(directory, work_limit); }
 
 static void fail(struct call *call, uint32_t id, int error, const char *what) {
   answer_fail(id, -error, what);
@@ -57,8 +55,17 @@ static void read_file(uint32_t id, const char *path) {
   if (size <= SMALL_FILE) {
     static uint8_t bytes[SMALL_FILE + 1];
     size_t length = 0;
-    ssize_t got;
-    while (length < sizeof bytes && (got = read(fd, bytes + length, sizeof bytes - length)) > 0) length += (size_t)got;
+    ssize_t got = 1;
+    while (length < sizeof bytes && got != 0) {
+      got = read(fd, bytes + length, sizeof bytes - length);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) {
+        int error = errno;
+        close(fd);
+        return fail(NULL, id, -error, path);
+      }
+      length += (size_t)got;
+    }
     if (length <= SMALL_FILE) {
       close(fd);
       answer(ANS_RESULT, id, bytes, length);
@@ -92,11 +99,10 @@ static void list(uint32_t id, const char *path) {
   free(names.data);
 }
 
-static void work(uint32_t id, int directory, int (*builtin)(void), const char *path) {
+static void work(uint32_t id, int directory, int (*how)(int directory), const char *path) {
   if (directory < 0) return fail(NULL, id, directory, path);
   struct call *call = call_new(id);
-  work_directory = directory;
-  int error = call ? call_start_builtin(call, builtin) : -EAGAIN;
+  int error = call ? call_start_work(call, how, directory) : -EAGAIN;
   close(directory);
   if (error) return fail(call, id, error, path);
   answer(ANS_STARTED, id, NULL, 0);
@@ -128,8 +134,7 @@ static bool about_call(const struct frame *frame, struct reader *r) {
   switch (frame->type) {
     case REQ_STDIN:
       if (frame->length > DATA_BYTES) return false;
-      if (call) call_stdin(call, frame->body, frame->length);
-      return true;
+      return !call || call_stdin(call, frame->body, frame->length);
     case REQ_STDIN_END:
       if (call) call_stdin_end(call);
       return frame->length == 0;
@@ -156,7 +161,7 @@ static bool about_files(const struct frame *frame, struct reader *r) {
   uint32_t id = frame->call;
   const char *path = read_string(r), *other;
   uint32_t mode;
-  uint8_t described[21];
+  uint8_t described[21], flag;
   if (r->bad) return false;
   switch (frame->type) {
     case REQ_READ:
@@ -180,7 +185,8 @@ static bool about_files(const struct frame *frame, struct reader *r) {
       list(id, path);
       return true;
     case REQ_REMOVE:
-      remove_path(id, path, read_u8(r) != 0);
+      flag = read_u8(r);
+      if (!r->bad) remove_path(id, path, flag != 0);
       return !r->bad;
     case REQ_RENAME:
       other = read_string(r);
@@ -190,18 +196,32 @@ static bool about_files(const struct frame *frame, struct reader *r) {
       done(id, files_make_directory(path), path);
       return true;
     case REQ_TAR_OUT:
-      work(id, files_open_directory(path), run_tar_out, path);
+      work(id, files_open_directory(path), tar_out, path);
       return true;
     case REQ_TAR_IN: {
       uint32_t megabytes = read_u32(r);
+      if (r->bad) return false;
       work_limit = (uint64_t)megabytes << 20;
-      int error = r->bad ? -EINVAL : files_make_directory(path);
+      int error = files_make_directory(path);
       work(id, error ? error : files_open_directory(path), run_tar_in, path);
-      return !r->bad;
+      return true;
     }
     default:
       return false;
   }
+}
+
+/* What concerns the sandbox as a whole. */
+static bool about_sandbox(const struct frame *frame, struct reader *r) {
+  if (frame->type == REQ_FREEZE) {
+    int error = freeze_all(frame->call);
+    if (error) answer_fail(frame->call, -error, "freeze");
+    return true;
+  }
+  uint16_t port = frame->type == REQ_LISTEN ? read_u16(r) : 0;
+  if (r->bad) return false;
+  done(frame->call, frame->type == REQ_LISTEN ? listen_on(port) : thaw_all(), "the sandbox");
+  return true;
 }
 
 bool handle_request(const struct frame *frame) {
@@ -210,5 +230,6 @@ bool handle_request(const struct frame *frame) {
   if (opens && call_find(frame->call)) return false;
   if (frame->type == REQ_START) return start(frame->call, &r);
   if (frame->type >= REQ_STDIN && frame->type <= REQ_RESIZE) return about_call(frame, &r);
+  if (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN) return about_sandbox(frame, &r);
   return about_files(frame, &r);
 }

@@ -1,13 +1,13 @@
 /* The one-shot form, for backends without a channel: run one command, end its whole tree at the deadline, pass its exit code on. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -20,6 +20,17 @@ static void report(const char *path, struct ending ending, bool timed_out) {
   if (fd < 0) return;
   dprintf(fd, "{\"%s\":%d,\"timedOut\":%s}\n", ending.signaled ? "signal" : "exitCode", ending.code, timed_out ? "true" : "false");
   close(fd);
+}
+
+/* True when the time was over first; 0 is no end of it. */
+static bool wait_for(int fd, int64_t time) {
+  struct pollfd ready = {.fd = fd, .events = POLLIN};
+  for (int64_t end = now_ms() + time, left = time;; left = end - now_ms()) {
+    if (time > 0 && left <= 0) return true;
+    int found = poll(&ready, 1, time <= 0 ? -1 : left > INT_MAX ? INT_MAX : (int)left);
+    if (found > 0) return false;
+    if (found < 0 && errno != EINTR) return false;
+  }
 }
 
 /* run [--timeout-ms N] [--grace-ms N] [--cwd DIR] [--status FILE] -- PROGRAM ARGUMENTS... */
@@ -45,16 +56,14 @@ int run_once(int argc, char **argv) {
   }
   struct supervisor supervisor;
   if (start_command(&command, CONFINE_SUBREAPER, &supervisor) != 0) return 125;
-  struct pollfd ended = {.fd = supervisor.status, .events = POLLIN};
   struct ending ending = {.signaled = 1, .code = SIGKILL};
-  bool timed_out = poll(&ended, 1, timeout > 0 ? (int)timeout : -1) == 0;
+  bool timed_out = wait_for(supervisor.status, timeout);
   if (timed_out && grace > 0) {
     uint8_t number = SIGTERM;
-    if (write(supervisor.control, &number, 1) == 1) poll(&ended, 1, (int)grace);
+    if (write(supervisor.control, &number, 1) == 1) wait_for(supervisor.status, grace);
   }
   if (read(supervisor.status, &ending, sizeof ending) != sizeof ending) ending = (struct ending){.signaled = 1, .code = SIGKILL};
-  kill_supervised(&supervisor, CONFINE_SUBREAPER);
-  waitpid(supervisor.pid, NULL, 0);
+  /* The supervisor is the first to go: the command may have stopped it. */
   kill_descendants();
   report(status_file, ending, timed_out);
   return ending.signaled ? 128 + ending.code : ending.code;

@@ -11,10 +11,10 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -63,8 +63,9 @@ static void become_command(const struct command *command) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  for (int number = 1; number < 32; number++) signal(number, SIG_DFL);
+  for (int number = 1; number <= 64; number++) signal(number, SIG_DFL);
   umask(022);
+  restore_descriptor_limit();
   close_from(CONTROL);
   if (command->jailed && install_filter() != 0) {
     dprintf(ERR, "glovebox: the system call filter could not be installed\n");
@@ -74,45 +75,15 @@ static void become_command(const struct command *command) {
   execute(command->argv, command->env);
 }
 
-void kill_children(bool (*spared)(pid_t pid)) {
-  char path[64], list[16384];
-  snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)syscall(SYS_gettid));
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? -1 : read(fd, list, sizeof list - 1);
-  if (fd >= 0) close(fd);
-  if (length <= 0) return;
-  list[length] = 0;
-  for (char *at = list, *next; *at; at = next) {
-    pid_t pid = (pid_t)strtol(at, &next, 10);
-    /* A number without its blank was cut off at the end of the buffer and may be the start of another one. */
-    if (next == at || *next != ' ') return;
-    next++;
-    if (pid > 1 && !(spared && spared(pid))) kill(pid, SIGKILL);
-  }
-}
-
-void kill_descendants(void) {
-  for (int round = 0; round < 4000; round++) {
-    kill_children(NULL);
-    pid_t reaped;
-    while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0) continue;
-    if (reaped < 0 && errno == ECHILD) return;
-    struct timespec pause = {.tv_nsec = 500000};
-    nanosleep(&pause, NULL);
-  }
-}
-
-/* Reaps until the command has ended; true when nothing else is left either. */
+/* Reaps what has ended, and reports the end of the command itself; true when nothing is left. */
 static bool reap(pid_t command, bool *reported) {
-  for (;;) {
-    int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
-    if (pid == 0) return false;
-    if (pid < 0) return errno == ECHILD;
-    if (pid != command || *reported) continue;
-    struct ending ending = {.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
-    *reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
-  }
+  struct ending ending = {.code = -1};
+  pid_t pid;
+  for (int status; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (pid == command) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
+  ending.alone = pid < 0 && errno == ECHILD;
+  if (ending.code >= 0 && !*reported) *reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
+  return ending.alone;
 }
 
 static void supervise(pid_t command, enum confinement how) {
@@ -123,14 +94,22 @@ static void supervise(pid_t command, enum confinement how) {
   struct pollfd fds[] = {{.fd = CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
   bool reported = false;
   while (!reap(command, &reported)) {
-    if (poll(fds, 2, -1) < 0 && errno != EINTR) break;
+    if (poll(fds, 2, signals < 0 ? 50 : -1) < 0 && errno != EINTR) break;
     struct signalfd_siginfo info;
     while (read(signals, &info, sizeof info) > 0) continue;
     if (!fds[0].revents) continue;
     uint8_t number;
     ssize_t got = read(CONTROL, &number, 1);
-    if (got == 1 && number != CONTROL_KILL_ALL) {
-      if (kill(-command, number) != 0) kill(command, number);
+    if (got == 1 && how == CONFINE_NAMESPACE && (number == CONTROL_FREEZE || number == CONTROL_THAW)) {
+      struct ending still = {.signaled = ENDING_FROZEN};
+      if (number == CONTROL_THAW) thaw_namespace();
+      else still.code = freeze_namespace() ? 0 : 1;
+      if (number == CONTROL_FREEZE && write(STATUS, &still, sizeof still) != sizeof still) break;
+      continue;
+    }
+    if (got == 1 && number < CONTROL_THAW) {
+      /* Once it is reaped its number may be another's. */
+      if (kill(-command, number) != 0 && !reported) kill(command, number);
       continue;
     }
     if (got < 0 && errno == EINTR) continue;
@@ -143,15 +122,15 @@ static void supervise(pid_t command, enum confinement how) {
   _exit(0); /* as PID 1 of its namespace this takes everything along */
 }
 
-/* Puts `fds` at 0.. in order, whatever numbers they have now, and closes all others. */
-static void arrange(const int *fds, int count) {
-  int high[KEPT];
-  for (int i = 0; i < count; i++) high[i] = fcntl(fds[i], F_DUPFD, 100);
-  for (int i = 0; i < count; i++) dup2(high[i], i);
-  close_from((unsigned)count);
+/* A /proc that shows this call's processes only. What of /proc/sys belongs to the sandbox's own namespaces could be written. */
+static bool mount_proc(void) {
+  const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  return mount("proc", "/proc", "proc", plain, NULL) == 0 && mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == 0 &&
+         mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | plain, NULL) == 0;
 }
 
-static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
+/* Everything a supervisor needs that does not depend on the command. On failure what is wrong, else null. */
+static const char *prepare_supervisor(enum confinement how, bool in_jail) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
@@ -161,18 +140,15 @@ static void become_supervisor(const struct command *command, enum confinement ho
     if (write(score, "500", 3) < 0) errno = 0;
     close(score);
   }
-  int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
-  arrange(fds, KEPT);
-  if (how == CONFINE_NAMESPACE && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
-    dprintf(ERR, "glovebox: a fresh /proc could not be mounted: %s\n", strerror(errno));
-    _exit(125);
-  }
+  if (how == CONFINE_NAMESPACE && !mount_proc()) return "a fresh /proc could not be mounted";
   if (how == CONFINE_SUBREAPER) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  if (command->jailed && drop_privileges() != 0) {
-    dprintf(ERR, "glovebox: capabilities could not be dropped\n");
-    _exit(125);
-  }
+  if (in_jail && drop_privileges() != 0) return "capabilities could not be dropped";
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return NULL;
+}
+
+/* Starts the command, whose descriptors are arranged, and stays with it. */
+static void supervise_command(const struct command *command, enum confinement how) {
   pid_t pid = fork();
   if (pid == 0) become_command(command);
   if (pid < 0) {
@@ -186,7 +162,32 @@ static void become_supervisor(const struct command *command, enum confinement ho
   supervise(pid, how);
 }
 
-int start_command(const struct command *command, enum confinement how, struct supervisor *out) {
+static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
+  int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
+  if (!arrange_descriptors(fds, KEPT)) _exit(125);
+  const char *failed = prepare_supervisor(how, command->jailed);
+  if (failed) {
+    dprintf(ERR, "glovebox: %s: %s\n", failed, strerror(errno));
+    _exit(125);
+  }
+  supervise_command(command, how);
+}
+
+/* A supervisor in waiting: takes its command when it comes. */
+static void become_waiting_supervisor(enum confinement how, int control, int status, int orders) {
+  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int fds[KEPT + 1] = {empty, empty, empty, control, status, empty, orders};
+  if (empty < 0 || !arrange_descriptors(fds, KEPT + 1) || prepare_supervisor(how, true)) _exit(125);
+  struct command command = {.jailed = true};
+  int streams[ORDER_DESCRIPTORS];
+  if (!take_order(KEPT, &command, streams)) _exit(125);
+  int arranged[KEPT] = {streams[0], streams[1], streams[2], CONTROL, STATUS, streams[3]};
+  if (!arrange_descriptors(arranged, KEPT)) _exit(125);
+  supervise_command(&command, how);
+}
+
+/* Makes the pipes and the process; the child gets its ends and goes on in `child`, which does not return. */
+static int fork_supervisor(enum confinement how, struct supervisor *out, int child_ends[2]) {
   int control[2], status[2];
   if (pipe2(control, O_CLOEXEC) != 0) return -errno;
   if (pipe2(status, O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -197,7 +198,11 @@ int start_command(const struct command *command, enum confinement how, struct su
   }
   unsigned long flags = SIGCHLD | (how == CONFINE_NAMESPACE ? CLONE_NEWPID | CLONE_NEWNS : 0u);
   long pid = syscall(SYS_clone, flags, 0, 0, 0, 0);
-  if (pid == 0) become_supervisor(command, how, control[0], status[1]);
+  if (pid == 0) {
+    child_ends[0] = control[0];
+    child_ends[1] = status[1];
+    return 0;
+  }
   int error = errno;
   close(control[0]);
   close(status[1]);
@@ -208,7 +213,24 @@ int start_command(const struct command *command, enum confinement how, struct su
   }
   fcntl(control[1], F_SETFL, O_NONBLOCK);
   *out = (struct supervisor){.pid = (pid_t)pid, .control = control[1], .status = status[0]};
-  return 0;
+  return (int)pid;
+}
+
+int start_command(const struct command *command, enum confinement how, struct supervisor *out) {
+  int ends[2], forked = fork_supervisor(how, out, ends);
+  if (forked == 0) become_supervisor(command, how, ends[0], ends[1]);
+  return forked < 0 ? forked : 0;
+}
+
+int start_waiting_supervisor(enum confinement how, struct supervisor *out) {
+  int orders[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, orders) != 0) return -errno;
+  int ends[2], forked = fork_supervisor(how, out, ends);
+  if (forked == 0) become_waiting_supervisor(how, ends[0], ends[1], orders[1]);
+  close(orders[1]);
+  if (forked > 0) return orders[0];
+  close(orders[0]);
+  return forked;
 }
 
 void kill_supervised(const struct supervisor *supervisor, enum confinement how) {

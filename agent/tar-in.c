@@ -81,7 +81,9 @@ static int read_records(uint64_t size, struct entry *entry) {
   for (char *at = records, *end = records + size; at < end && !error;) {
     char *blank;
     unsigned long length = strtoul(at, &blank, 10);
-    char *equals = length > 0 && length <= (size_t)(end - at) && *blank == ' ' ? memchr(blank, '=', length - (size_t)(blank - at)) : NULL;
+    /* The length may be shorter than its own digits. */
+    bool fits = length > 0 && length <= (size_t)(end - at) && length > (size_t)(blank - at) && *blank == ' ';
+    char *equals = fits ? memchr(blank, '=', length - (size_t)(blank - at)) : NULL;
     if (!equals || at[length - 1] != '\n') {
       error = TAR_BROKEN;
       break;
@@ -183,6 +185,7 @@ int tar_in(int root, uint64_t max_bytes) {
   files_use_root(root);
   left_in_all = max_bytes;
   static struct entry entry;
+  memset(&entry, 0, sizeof entry);
   for (int count = 0; count < MAX_ENTRIES; count++) {
     struct tar_header header;
     if (read_fully(&header, sizeof header)) return TAR_BROKEN;

@@ -121,48 +121,64 @@ static int put_file(int fd, uint64_t size) {
 
 static int put_directory(int fd, const char *path);
 
+/* These have large frames; within put_name every level of a deep tree would pay for them. */
+__attribute__((noinline)) static int put_link(int parent, const char *name, const char *path, const struct stat *stat) {
+  char link[4096];
+  ssize_t length = readlinkat(parent, name, link, sizeof link - 1);
+  if (length < 0) return errno == ENOENT || errno == EINVAL ? 0 : errno;
+  link[length] = 0;
+  return put_entry(path, link, '2', stat, 0);
+}
+
+__attribute__((noinline)) static int put_directory_entry(const char *path, const struct stat *stat) {
+  char with_slash[4096];
+  snprintf(with_slash, sizeof with_slash, "%s/", path);
+  return put_entry(with_slash, NULL, '5', stat, 0);
+}
+
 static int put_name(int parent, const char *name, const char *path) {
   struct stat stat;
   if (fstatat(parent, name, &stat, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? 0 : errno;
-  if (S_ISLNK(stat.st_mode)) {
-    char link[4096];
-    ssize_t length = readlinkat(parent, name, link, sizeof link - 1);
-    if (length < 0) return errno == ENOENT || errno == EINVAL ? 0 : errno;
-    link[length] = 0;
-    return put_entry(path, link, '2', &stat, 0);
-  }
+  if (S_ISLNK(stat.st_mode)) return put_link(parent, name, path, &stat);
   if (!S_ISREG(stat.st_mode) && !S_ISDIR(stat.st_mode)) return 0;
   int fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT || errno == ELOOP ? 0 : errno;
-  int error = 0;
-  if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
+  int error = fstat(fd, &stat) == 0 ? 0 : errno;
+  if (!error && S_ISDIR(stat.st_mode)) {
+    error = put_directory_entry(path, &stat);
+    if (!error) return put_directory(fd, path);
+  } else if (!error && S_ISREG(stat.st_mode)) {
     error = put_entry(path, NULL, '0', &stat, (uint64_t)stat.st_size);
     if (!error) error = put_file(fd, (uint64_t)stat.st_size);
-  } else if (S_ISDIR(stat.st_mode)) {
-    char with_slash[4096];
-    snprintf(with_slash, sizeof with_slash, "%s/", path);
-    error = put_entry(with_slash, NULL, '5', &stat, 0);
-    if (!error) error = put_directory(fd, path);
-    return error;
   }
   close(fd);
+  return error;
+}
+
+static int put_child(int fd, const char *path, const char *name, char child[4096]) {
+  int length = snprintf(child, 4096, "%s%s%s", path, *path ? "/" : "", name);
+  int error = length >= 4090 ? ENAMETOOLONG : put_name(fd, name, child);
+  if (error && error != EPIPE) dprintf(2, "%.200s: %s\n", length >= 4090 ? path : child, strerror(error));
   return error;
 }
 
 /* Takes the descriptor over. */
 static int put_directory(int fd, const char *path) {
   DIR *directory = fdopendir(fd);
-  if (!directory) return ENOMEM;
-  int error = 0;
-  char *child = malloc(4096);
-  for (struct dirent *entry; child && !error && (entry = readdir(directory));) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    int length = snprintf(child, 4096, "%s%s%s", path, *path ? "/" : "", entry->d_name);
-    error = length >= 4090 ? ENAMETOOLONG : put_name(fd, entry->d_name, child);
-    if (error && error != EPIPE) dprintf(2, "%.200s: %s\n", length >= 4090 ? path : child, strerror(error));
+  char *child = directory ? malloc(4096) : NULL;
+  int error = child ? 0 : ENOMEM;
+  if (!directory) close(fd);
+  while (!error) {
+    errno = 0;
+    struct dirent *entry = readdir(directory);
+    if (!entry) {
+      error = errno;
+      break;
+    }
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) error = put_child(fd, path, entry->d_name, child);
   }
   free(child);
-  closedir(directory);
+  if (directory) closedir(directory);
   return error;
 }
 

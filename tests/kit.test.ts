@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { ERROR_CODES } from "../src/sandbox/errors.js";
 import {
@@ -109,6 +110,31 @@ describe("running one case", () => {
     const endless: ConformanceCase = { ...passing, run: () => new Promise(() => undefined) };
     const result = await runConformanceCase(endless, harness, { caseTimeout: 20 });
     expect(result).toMatchObject({ status: "failed", reason: "the case: nothing came back in 20 ms" });
+  });
+
+  test("gives back what a case makes after its time was up", async () => {
+    let isLate = (): void => undefined;
+    const late = new Promise<void>((resolve) => {
+      isLate = resolve;
+    });
+    let made = "";
+    const dawdling: ConformanceCase = {
+      ...passing,
+      async run({ hostDirectory, defer }) {
+        await late;
+        made = await hostDirectory();
+        defer(async () => isDeferred());
+      },
+    };
+    let isDeferred = (): void => undefined;
+    const deferred = new Promise<void>((resolve) => {
+      isDeferred = resolve;
+    });
+    expect(await runConformanceCase(dawdling, harness, { caseTimeout: 20 })).toMatchObject({ status: "failed" });
+    isLate();
+    await deferred;
+    await expect.poll(() => existsSync(made)).toBe(false);
+    expect(made).toMatch(/glovebox-conformance-/);
   });
 
   test("skips with the reason of the harness while the case fails", async () => {

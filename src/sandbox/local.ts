@@ -4,7 +4,7 @@ import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
-import { checkMounts } from "./local/base-dir.js";
+import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
@@ -102,7 +102,10 @@ async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
   const plan = record.reopen as Reopen;
   try {
     checkPossible({ network: plan.network, limits: plan.limits }, plan.isolation);
-    const mounts = checkMounts(opts.mounts ?? [], plan.workspace.workDir);
+    const { kind, workDir } = plan.workspace;
+    // The user may have made a git directory there since.
+    if (kind === "base-dir") plan.workspace.trees = protectGit(checkBaseDir(workDir));
+    const mounts = checkMounts(opts.mounts ?? [], workDir);
     const driver = await startDriver(id, plan, mounts, { ...opts, keep: opts.keep ?? true });
     return createSandbox(driver, opts);
   } catch (error) {

@@ -5,6 +5,7 @@ import { createLocalSandbox } from "../../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
+import { descendants } from "./descendants.js";
 
 const skips = JSON.parse(readFileSync(new URL("../../scripts/local-skips.json", import.meta.url), "utf8")) as Record<
   string,
@@ -47,26 +48,6 @@ function controlGroups(id: string): string[] {
   const root = "/sys/fs/cgroup";
   if (!existsSync(root)) return [];
   return ["", ...readdirSync(root)].map((controller) => join(root, controller, "glovebox", id));
-}
-
-/** Every process below another one. A process that has ended but was never waited for is one. */
-function descendants(of: number): number[] {
-  const children = processes().filter(({ parent }) => parent === of);
-  return children.flatMap(({ pid }) => [pid, ...descendants(pid)]);
-}
-
-function processes(): { pid: number; parent: number }[] {
-  const found: { pid: number; parent: number }[] = [];
-  for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, "utf8");
-      const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      found.push({ pid: Number(name), parent: Number(parent) });
-    } catch {
-      // It ended while the list was read.
-    }
-  }
-  return found;
 }
 
 function commandLine(pid: number): string {

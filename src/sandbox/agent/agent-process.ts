@@ -31,7 +31,8 @@ export class AgentCall implements CallHandler {
   /** Body of an ANS_RESULT, for calls that end with one. */
   result: Buffer | undefined;
 
-  constructor(channel: AgentChannel, type: number, body: readonly Uint8Array[]) {
+  /** Opens a call by its first request, or takes on one that the agent opened. */
+  constructor(channel: AgentChannel, type: number | "accepted", body: readonly Uint8Array[] | number) {
     this.#channel = channel;
     this.stdout = new ByteQueue((bytes) => this.#credit(1, bytes));
     this.stderr = new ByteQueue((bytes) => this.#credit(2, bytes));
@@ -51,8 +52,8 @@ export class AgentCall implements CallHandler {
     this.#started.catch(() => undefined);
     this.#ended.catch(() => undefined);
     this.#settle = { start, refuse, end, fail };
-    this.#call = channel.open(this);
-    channel.send(type, this.#call, body);
+    this.#call = typeof body === "number" ? body : channel.open(this);
+    if (typeof type === "number" && typeof body !== "number") channel.send(type, this.#call, body);
   }
 
   /** Resolves once the agent has taken the call on; rejects with why it did not. */
@@ -99,7 +100,8 @@ export class AgentCall implements CallHandler {
         this.#settle.start();
         return;
       case ANSWER.stdout:
-        this.stdout.push(body);
+        if (body.length > 0) this.stdout.push(body);
+        else this.stdout.end();
         return;
       case ANSWER.stderr:
         this.stderr.push(body);

@@ -2,6 +2,10 @@ import type { Socket } from "node:net";
 import { SandboxError } from "../errors.js";
 import { ANSWER, encodeFrame, type Frame, FrameParser, PROTOCOL_VERSION } from "./frames.js";
 
+/** Ids of calls that the agent opens; ours are below. */
+const FIRST_ACCEPTED = 0x8000_0000;
+const MAX_ACCEPTED = 4096;
+
 /** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
 export interface CallHandler {
   frame(frame: Frame): void;
@@ -27,6 +31,8 @@ export class AgentChannel {
   #draining: Promise<void> | undefined;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
   readonly hello: Promise<Hello>;
+  /** Takes a connection that was made inside to the agent's listener; undefined turns it away. */
+  onAccepted: ((call: number) => CallHandler) | undefined;
   /** Called once, with the reason, when the channel ends. */
   onClosed: ((error: SandboxError) => void) | undefined;
 
@@ -49,6 +55,14 @@ export class AgentChannel {
     if (this.#calls.size === 0) this.#stream.ref();
     this.#calls.set(call, handler);
     return call;
+  }
+
+  /** Takes on a call that the agent opened; its frames go to `handler` until `release`. */
+  #accept(call: number): void {
+    if (call < FIRST_ACCEPTED || this.#calls.has(call) || this.#calls.size > MAX_ACCEPTED || !this.onAccepted) {
+      throw new SandboxError("tampered", "the agent opened a call that it must not");
+    }
+    this.#calls.set(call, this.onAccepted(call));
   }
 
   release(call: number): void {
@@ -96,6 +110,7 @@ export class AgentChannel {
     try {
       for (const frame of this.#parser.push(chunk)) {
         if (frame.type === ANSWER.hello) this.#greet(frame);
+        else if (frame.type === ANSWER.accepted) this.#accept(frame.call);
         else this.#calls.get(frame.call)?.frame(frame);
       }
     } catch (error) {

@@ -24,6 +24,9 @@ export const REQUEST = {
   makeDirectory: 0x17,
   tarOut: 0x18,
   tarIn: 0x19,
+  freeze: 0x1a,
+  thaw: 0x1b,
+  listen: 0x1c,
 } as const;
 
 export const ANSWER = {
@@ -35,6 +38,7 @@ export const ANSWER = {
   fail: 0x85,
   result: 0x86,
   stdinCredit: 0x87,
+  accepted: 0x88,
 } as const;
 
 export interface Frame {
@@ -53,6 +57,7 @@ const LONGEST: Readonly<Record<number, number>> = {
   [ANSWER.fail]: 1024,
   [ANSWER.result]: MAX_BODY,
   [ANSWER.stdinCredit]: 4,
+  [ANSWER.accepted]: 0,
 };
 
 function tampered(what: string): SandboxError {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { SandboxError } from "../errors.js";
 import { findBwrap } from "./find-bwrap.js";
-import { chooseUser } from "./identity.js";
+import { chooseStage, chooseUser } from "./identity.js";
 import { type JailBind, jailCommand } from "./jail.js";
 import type { RunJailedGit } from "./jailed-commit.js";
 import { systemBinds } from "./system.js";
@@ -61,6 +61,7 @@ export function createJailedGit({ store, tree, objects }: JailedGitPlaces): RunJ
         tmpfs: [{ path: "/tmp", size: 64 << 20, mode: 0o1777 }],
         network: "none",
         user: chooseUser(),
+        stage: chooseStage(),
         cgroups: [],
         program: ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args],
         cwd: "/wt",

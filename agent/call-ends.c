@@ -1,0 +1,226 @@
+/* The output of calls, their deadlines and their end. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "call.h"
+
+#define IDLE_DRAIN 300        /* a finished command's output is read until it was silent this long, */
+#define MAX_DRAIN 2000        /* or this long in all, when a background child holds it open */
+
+enum role { ROLE_OUT, ROLE_ERR, ROLE_IN, ROLE_STATUS };
+struct watch {
+  struct call *call;
+  enum role role;
+};
+
+static struct watch watches[MAX_CALLS * POLLS_PER_CALL];
+
+enum flow { FLOW_MORE, FLOW_EMPTY, FLOW_ENDED };
+
+/* Moves what one stream has to the channel, as far as credit goes. */
+static enum flow pump(struct call *call, int fd, int stream) {
+  static uint8_t bytes[DATA_BYTES];
+  for (int rounds = 0; rounds < 8 && call->credit[stream] > 0 && !channel_is_full(); rounds++) {
+    size_t room = call->credit[stream] < sizeof bytes ? call->credit[stream] : sizeof bytes;
+    ssize_t got = read(fd, bytes, room);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return FLOW_EMPTY;
+    if (got < 0) call->read_error = errno;
+    if (got <= 0) return FLOW_ENDED;
+    call->credit[stream] -= (uint32_t)got;
+    call->quiet_since = now_ms();
+    answer(stream == 1 ? ANS_STDOUT : ANS_STDERR, call->id, bytes, (size_t)got);
+    /* Most likely that was all, and the poll that follows knows; after the end of the tree it has to be known here. */
+    if ((size_t)got < room && !call->reading && call->supervisor.pid != 0) break;
+  }
+  return FLOW_MORE;
+}
+
+static void pump_out(struct call *call) {
+  if (call->out < 0 || pump(call, call->out, 1) != FLOW_ENDED) return;
+  close_fd(&call->out);
+  /* A connection may go on in the other direction: an empty piece says that this one has ended. */
+  if (call->connection) answer(ANS_STDOUT, call->id, NULL, 0);
+}
+
+static void pump_err(struct call *call) {
+  if (call->err >= 0 && pump(call, call->err, 2) == FLOW_ENDED) close_fd(&call->err);
+}
+
+static void command_ended(struct call *call, struct ending ending) {
+  if (call->ended) return;
+  call->ended = true;
+  call->ending = ending;
+  call->ended_at = call->quiet_since = now_ms();
+}
+
+static void read_status(struct call *call) {
+  struct ending ending;
+  ssize_t got = read(call->supervisor.status, &ending, sizeof ending);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got == sizeof ending && ending.signaled == ENDING_FROZEN) {
+    call_stands_still(call, ending.code == 0);
+    return;
+  }
+  close_fd(&call->supervisor.status);
+  if (got != sizeof ending) return;
+  command_ended(call, ending);
+  /* It was the last process in its namespace: the call need not wait until the kernel has taken that down. */
+  if (ending.alone && confinement == CONFINE_NAMESPACE) call->supervisor.pid = 0;
+}
+
+/* Processes that lost their supervisor are looked for until this many looks in a row found none. */
+#define SWEEPS 3
+static int sweeps, sweep_pause;
+
+static bool is_supervisor(pid_t pid) {
+  for (struct call *call = calls; call; call = call->next)
+    if (call->supervisor.pid == pid) return true;
+  return false;
+}
+
+static void start_sweeping(void) {
+  sweeps = SWEEPS;
+  sweep_pause = 1;
+}
+
+static void sweep(void) {
+  if (kill_children(is_supervisor) > 0) {
+    sweeps = SWEEPS;
+    if (sweep_pause < 64) sweep_pause *= 2;
+  } else {
+    sweeps--;
+    sweep_pause = 1;
+  }
+}
+
+/* A file that was read to its end, or as far as it can be read. */
+static void finish_reading(struct call *call) {
+  if (!call->read_error) {
+    finish(call);
+    return;
+  }
+  answer_fail(call->id, call->read_error, "read");
+  call_drop(call);
+}
+
+/* Whatever the tree wrote is in the pipes by now; who else may hold them open is not waited for. */
+static int settle_gone(struct call *call) {
+  if (call->out >= 0 && pump(call, call->out, 1) != FLOW_MORE) close_fd(&call->out);
+  if (call->err >= 0 && pump(call, call->err, 2) != FLOW_MORE) close_fd(&call->err);
+  bool more = (call->out >= 0 && call->credit[1] > 0) || (call->err >= 0 && call->credit[2] > 0);
+  if (more && !channel_is_full()) return 0;
+  if (call->out < 0 && call->err < 0 && !(call->orphaned && sweeps > 0)) finish(call);
+  return -1;
+}
+
+static int time_until(int64_t when, int64_t now) { return when - now > INT_MAX ? INT_MAX : when > now ? (int)(when - now) : 0; }
+
+/* Ends the call when all of it has ended; otherwise says how long, in ms, until it must be looked at again, or -1. */
+static int settle(struct call *call, int64_t now) {
+  if (call->reading) {
+    if (call->out >= 0) return call->credit[1] > 0 && !channel_is_full() ? 0 : -1;
+    finish_reading(call);
+    return -1;
+  }
+  if (call->file) return -1;
+  if (call->connection) {
+    if (call->out < 0 && call->in < 0) finish(call);
+    return -1;
+  }
+  if (call->supervisor.pid == 0) return settle_gone(call);
+  if (call->kill_at) {
+    if (now < call->kill_at) return time_until(call->kill_at, now);
+    call->kill_at = 0;
+    kill(call->supervisor.pid, SIGKILL);
+  }
+  if (!call->ended) {
+    if (call->deadline < 0) return -1;
+    if (now < call->deadline) return time_until(call->deadline, now);
+    call->timed_out = true;
+    call->deadline = -1;
+    kill_call(call);
+    return call->kill_at ? time_until(call->kill_at, now) : -1;
+  }
+  if (call->builtin || call->killed) return -1;
+  int64_t until = call->out < 0 && call->err < 0 ? now : call->quiet_since + IDLE_DRAIN;
+  if (until > call->ended_at + MAX_DRAIN) until = call->ended_at + MAX_DRAIN;
+  if (now < until) return time_until(until, now);
+  kill_call(call);
+  return call->kill_at ? time_until(call->kill_at, now) : -1;
+}
+
+void calls_child_ended(pid_t pid, int status) {
+  /* Who kills a supervisor from inside hands its children to us: they end here, generation by generation. */
+  struct call *call = calls;
+  while (call && call->supervisor.pid != pid) call = call->next;
+  if (call) call->supervisor.pid = 0;
+  if (confinement == CONFINE_SUBREAPER && (kill_children(is_supervisor) > 0 || (call && !call->builtin && WIFSIGNALED(status)))) start_sweeping();
+  if (!call) return;
+  call->orphaned = !call->builtin && sweeps > 0;
+  struct ending killed = {.signaled = 1, .code = SIGKILL};
+  struct ending own = {.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
+  if (call->supervisor.status >= 0) read_status(call);
+  /* A supervisor that failed before it had a command says so by 125; otherwise its command died with it. */
+  command_ended(call, call->builtin || (WIFEXITED(status) && own.code != 0) ? own : killed);
+  close_fd(&call->in);
+}
+
+size_t calls_poll(struct pollfd *fds, size_t room, int *timeout) {
+  size_t count = 0;
+  int64_t now = now_ms();
+  bool full = channel_is_full();
+  struct call *next;
+  if (sweeps > 0) sweep();
+  if (sweeps > 0) *timeout = sweep_pause;
+  for (struct call *call = calls; call; call = next) {
+    next = call->next;
+    if (call->reading) pump_out(call);
+    int wait = settle(call, now);
+    if (wait >= 0 && (*timeout < 0 || wait < *timeout)) *timeout = wait;
+  }
+  settle_freeze();
+  for (struct call *call = calls; call; call = call->next) {
+    const struct {
+      int fd;
+      bool wanted;
+      short events;
+      enum role role;
+    } polls[POLLS_PER_CALL] = {
+        {call->out, !call->reading && call->credit[1] > 0 && !full, POLLIN, ROLE_OUT},
+        {call->err, call->credit[2] > 0 && !full, POLLIN, ROLE_ERR},
+        {call->in, queue_length(&call->input) > 0, POLLOUT, ROLE_IN},
+        {call->supervisor.status, true, POLLIN, ROLE_STATUS},
+    };
+    for (int i = 0; i < POLLS_PER_CALL && count < room; i++) {
+      if (polls[i].fd < 0 || !polls[i].wanted) continue;
+      fds[count] = (struct pollfd){.fd = polls[i].fd, .events = polls[i].events};
+      watches[count++] = (struct watch){.call = call, .role = polls[i].role};
+    }
+  }
+  return count;
+}
+
+void calls_ready(const struct pollfd *fds, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (!fds[i].revents) continue;
+    struct call *call = watches[i].call;
+    switch (watches[i].role) {
+      case ROLE_OUT:
+        pump_out(call);
+        break;
+      case ROLE_ERR:
+        pump_err(call);
+        break;
+      case ROLE_IN:
+        flush_input(call);
+        break;
+      case ROLE_STATUS:
+        read_status(call);
+        break;
+    }
+  }
+}
