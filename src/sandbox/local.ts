@@ -1,4 +1,4 @@
-import type { Capabilities, Limits } from "../../contracts/types.js";
+import type { Capabilities, Limits, NetworkPolicy } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
@@ -8,11 +8,12 @@ import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
+import { openEgress } from "./local/egress.js";
 import { findBwrap } from "./local/find-bwrap.js";
 import { takeSnapshot } from "./local/jailed-snapshot.js";
 import { plainEnv } from "./local/plain-env.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
-import { startJailedAgent, startPlainAgent } from "./local/start-agent.js";
+import { type RunningAgent, startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
 import { newSandboxId, planWorkspace, type Workspace } from "./local/workspace.js";
 import { validateSandboxOptions } from "./options.js";
@@ -28,7 +29,7 @@ const ownRemover: RemoverOf = async () => removeResource;
 interface Reopen {
   workspace: Workspace;
   isolation: "required" | "none";
-  network: "none" | "full";
+  network: NetworkPolicy;
   limits: Limits;
 }
 
@@ -38,7 +39,7 @@ export function localCapabilities(isolation: "required" | "none" = "required"): 
   return {
     isolation: confined ? "namespaces" : "none",
     killTree: confined ? "complete" : "best-effort",
-    network: confined ? ["none", "full"] : ["full"],
+    network: confined ? ["none", "full", "allow"] : ["full"],
     limits: enforceableLimits(),
     snapshot: "crash-consistent",
     fork: "none",
@@ -86,7 +87,7 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   await createRecord({ id, backend: "local", workDir: planned.workDir });
   try {
     const workspace = await planned.make(id, opts.signal);
-    const plan: Reopen = { workspace, isolation, network: network as "none" | "full", limits: opts.limits ?? {} };
+    const plan: Reopen = { workspace, isolation, network, limits: opts.limits ?? {} };
     const driver = await startDriver(id, plan, mounts, opts);
     await updateRecord(id, { state: opts.keep === true ? "kept" : "ready", reopen: plan });
     return createSandbox(driver, opts);
@@ -146,20 +147,47 @@ async function startDriver(
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
   const trees = [{ source: workDir, target: workDir, writable: true, owned: true }, ...workspace.trees, ...mounts];
-  const walls = confined ? buildWalls({ workDir, runtime, trees, network, cgroups }) : undefined;
+  const walls = confined
+    ? buildWalls({ workDir, runtime, trees, network: walledNetwork(network), cgroups })
+    : undefined;
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)
     : await startPlainAgent(workDir, cgroups, opts.signal);
-  return new LocalDriver({
+  let driver: LocalDriver | undefined;
+  const warn = (message: string): void => driver?.onWarning?.(message);
+  const way = await openWay(agent, network, warn);
+  driver = new LocalDriver({
     id,
     workDir,
     capabilities: localCapabilities(isolation),
-    baseEnv: walls?.baseEnv ?? plainEnv(runtime),
-    agent,
+    baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...way.env },
+    agent: way.agent,
     cgroups,
     snapshot: (warn) => takeSnapshot(id, workspace, warn),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
+  return driver;
+}
+
+/** A list of names is kept by an empty network: what is on it is reached through a proxy. */
+function walledNetwork(network: NetworkPolicy): "none" | "full" {
+  return typeof network === "string" ? network : "none";
+}
+
+/** Opens the way out that a list of names needs; it ends before the agent does. */
+async function openWay(
+  agent: RunningAgent,
+  network: NetworkPolicy,
+  warn: (message: string) => void,
+): Promise<{ agent: RunningAgent; env: Readonly<Record<string, string>> }> {
+  if (typeof network === "string") return { agent, env: {} };
+  try {
+    const egress = await openEgress(agent.channel, network.allow, warn);
+    return { agent: { ...agent, stop: () => egress.close().then(() => agent.stop()) }, env: egress.env };
+  } catch (error) {
+    await agent.stop();
+    throw error;
+  }
 }
 
 async function remove(id: string): Promise<void> {

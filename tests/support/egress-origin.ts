@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, request } from "node:http";
+import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { listen } from "./egress-harness.js";
@@ -17,7 +17,7 @@ export interface Origin {
 export async function startOrigin(): Promise<Origin> {
   const requests: IncomingMessage[] = [];
   const bodies: string[] = [];
-  const server = createServer(async (incoming, response) => {
+  const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     requests.push(incoming);
     const body = await text(incoming).catch(() => undefined);
     if (body === undefined) return;
@@ -33,7 +33,8 @@ export async function startOrigin(): Promise<Origin> {
     } else if (url === "/torn") {
       response.write("one ", () => response.destroy());
     } else response.setHeader("Content-Length", 13).end(`hello ${incoming.method?.padEnd(7)}`);
-  });
+  };
+  const server = createServer((incoming, response) => void answer(incoming, response));
   const port = await listen(server);
   return { port, requests, bodies, close: () => server.close() };
 }

@@ -25,6 +25,12 @@ export interface ProxyLimits {
   linger: number;
 }
 
+/** What a test may put in the place of the real internet and of the real patience. */
+export interface ProxyInternals {
+  route?: Partial<Route>;
+  limits?: Partial<ProxyLimits>;
+}
+
 const LIMITS: ProxyLimits = { connections: 256, head: 30_000, response: 300_000, idle: 900_000, linger: 2_000 };
 
 /** The only way out of a sandbox whose network is a list of names: an HTTP proxy that goes nowhere else. */
@@ -37,11 +43,8 @@ export class EgressProxy {
   #turnedAway = 0;
   #isClosed = false;
 
-  /** `internals` are for tests, which have no public address to connect to; no option of a sandbox leads there. */
-  constructor(
-    opts: { policy: EgressPolicy; onBlocked(blocked: BlockedHost): void },
-    internals: { route?: Partial<Route>; limits?: Partial<ProxyLimits> } = {},
-  ) {
+  /** `internals` are for tests; no option of a sandbox leads there. */
+  constructor(opts: { policy: EgressPolicy; onBlocked(blocked: BlockedHost): void }, internals: ProxyInternals = {}) {
     this.#policy = opts.policy;
     this.#report = reportOnce((blocked) => opts.onBlocked(blocked));
     this.#route = { ...PUBLIC_ROUTE, ...internals.route };

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from "node:http";
+import { hostInUrl } from "./host-name.js";
 
 /** Why a host was not reached although the program asked for it. */
 export type BlockReason = "not_allowed" | "malformed_host" | "host_mismatch" | "name_mismatch" | "not_public";
@@ -44,6 +45,19 @@ export function reportOnce(onBlocked: (blocked: BlockedHost) => void): (blocked:
       // Whoever listens only watches.
     }
   };
+}
+
+const WHY: Readonly<Record<BlockReason, string>> = {
+  not_allowed: "network.allow does not have it",
+  malformed_host: "it names no host",
+  host_mismatch: "the Host header of a request to another host named it",
+  name_mismatch: "the TLS hello of a tunnel to another host named it, or could not be read",
+  not_public: "its address is not public",
+};
+
+/** Says in a sentence what was blocked and why. */
+export function explainBlocked({ host, port, reason }: BlockedHost): string {
+  return `blocked ${port === undefined ? host : `${hostInUrl(host)}:${port}`}: ${WHY[reason]}`;
 }
 
 /** The whole answer to a request that is refused. */
