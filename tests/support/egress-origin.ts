@@ -43,7 +43,8 @@ export async function startOrigin(): Promise<Origin> {
 export async function openTunnel(port: number, authority: string): Promise<Socket> {
   const outgoing = request({ host: "127.0.0.1", port, method: "CONNECT", path: authority, agent: false });
   outgoing.end();
-  const [response, socket] = (await once(outgoing, "connect")) as [IncomingMessage, Socket];
+  const [response, socket, first] = (await once(outgoing, "connect")) as [IncomingMessage, Socket, Buffer];
   if (response.statusCode !== 200) throw new Error(`the proxy said ${response.statusCode}`);
+  if (first.length > 0) socket.unshift(first);
   return socket;
 }
