@@ -1,6 +1,8 @@
+import { networkInterfaces } from "node:os";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { addressValue, isPublicAddress } from "../src/sandbox/egress/addresses.js";
+import { isOwnAddress, PUBLIC_ROUTE } from "../src/sandbox/egress/dial.js";
 
 const notPublic = [
   ["unspecified", "0.0.0.0", "0.1.2.3", "::", "::0"],
@@ -64,6 +66,13 @@ test.each([
   ["::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "64:ff9b::808:808"],
 ])("the neighbours of what is not public are: %s ...", (...addresses) => {
   expect(addresses.filter((address) => !isPublicAddress(address))).toEqual([]);
+});
+
+test("the host's own addresses are known as such, whatever they look like", () => {
+  const own = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
+  expect(own.length).toBeGreaterThan(0);
+  expect(own.filter((address) => !isOwnAddress(address) || PUBLIC_ROUTE.isReachable(address))).toEqual([]);
+  expect(["1.1.1.1", "2606:4700:4700::1111"].filter((address) => !PUBLIC_ROUTE.isReachable(address))).toEqual([]);
 });
 
 test("every spelling of an IPv6 address has the same value", () => {

@@ -1,14 +1,21 @@
 import { createHash, randomBytes } from "node:crypto";
+import { mkdirSync } from "node:fs";
 import { createServer as createTlsServer } from "node:https";
 import { createServer as createTcpServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { text as streamText } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SandboxEvent } from "../contracts/types.js";
-import { egressInternals } from "../src/sandbox/local/egress.js";
+import type { SandboxEvent, SandboxProcess } from "../contracts/types.js";
+import { startCommand } from "../src/sandbox/agent/agent-process.js";
+import { egressInternals, openEgress } from "../src/sandbox/local/egress.js";
+import { startJailedAgent } from "../src/sandbox/local/start-agent.js";
+import { buildWalls } from "../src/sandbox/local/walls.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox } from "../src/sandbox/types.js";
 import { type Certificate, createCertificate } from "./support/certificate.js";
 import { listen } from "./support/egress-harness.js";
 import { type Origin, startOrigin } from "./support/egress-origin.js";
+import { processesWith } from "./support/processes.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
 
 const NAME = "allowed.test";
@@ -185,6 +192,85 @@ test("connections that a killed command had are over, and the next command has i
     else socket?.once("end", resolve).once("close", resolve);
   });
   expect((await curl(`http://${NAME}:${origin.port}/`)).stdout).toBe("hello GET    ");
+});
+
+function killAgent(workDir: string): void {
+  const agent = processesWith(workDir).find(({ argv }) => argv[1] === "serve");
+  if (agent === undefined) throw new Error(`no agent serves ${workDir}`);
+  process.kill(agent.pid, "SIGKILL");
+}
+
+describe("an answer without an end", () => {
+  const endless = async (): Promise<{ port: number; sockets: Socket[]; close(): void }> => {
+    const sockets: Socket[] = [];
+    const server = createTcpServer((socket) => {
+      sockets.push(socket.on("error", () => undefined));
+      const chunk = Buffer.alloc(64 << 10);
+      const go = (): void => {
+        while (!socket.destroyed && socket.write(chunk));
+      };
+      socket.on("drain", go);
+      go();
+    });
+    return { port: await listen(server), sockets, close: () => server.close() };
+  };
+  const closed = (socket: Socket | undefined): Promise<void> =>
+    new Promise((resolve) => {
+      if (socket === undefined || socket.closed) resolve();
+      else socket.once("close", () => resolve());
+    });
+
+  test.each([
+    ["the program that read it", async (_box: Sandbox, reader: SandboxProcess) => reader.kill("SIGKILL")],
+    ["the sandbox", async (box: Sandbox) => box.teardown()],
+    ["the agent", async ({ workDir }: Sandbox) => killAgent(workDir)],
+  ])("ends with %s", async (_what, end) => {
+    const server = await endless();
+    const box = await createLocalSandbox({ network: { allow: [`${NAME}:${server.port}`] } });
+    const script = `exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT ${NAME}:${server.port} HTTP/1.1\\r\\n\\r\\n' >&3; head -c 5000000 <&3 >&2; echo read; cat <&3 >&2`;
+    const reader = await box.spawn({ argv: ["bash", "-c", script] });
+    const drained = reader.stderr.pipeTo(new WritableStream()).catch(() => undefined);
+    for await (const chunk of reader.stdout) if (Buffer.from(chunk).includes("read")) break;
+    expect(server.sockets).toHaveLength(1);
+    await end(box, reader);
+    await closed(server.sockets[0]);
+    await box.teardown();
+    await drained;
+    server.close();
+  });
+});
+
+test("a proxy that is dead lets nothing out", async () => {
+  const workDir = join(scratch.path, "dead");
+  mkdirSync(workDir);
+  const tree = { source: workDir, target: workDir, writable: true, owned: true };
+  const walls = buildWalls({
+    workDir,
+    runtime: join(scratch.path, "runtime"),
+    trees: [tree],
+    network: "none",
+    cgroups: [],
+  });
+  const agent = await startJailedAgent(walls.spec);
+  try {
+    const egress = await openEgress(agent.channel, [`${NAME}:${origin.port}`], () => undefined);
+    const fetchOnce = async (): Promise<{ exitCode: number; text: string }> => {
+      const argv = ["curl", "-sS", `http://${NAME}:${origin.port}/`];
+      const env = { ...walls.baseEnv, ...egress.env };
+      const process = await startCommand(agent.channel, { argv, cwd: workDir, env, stdin: "none" }, "");
+      const text = await streamText(process.stdout);
+      return { exitCode: (await process.wait()).exitCode, text };
+    };
+    expect(await fetchOnce()).toEqual({ exitCode: 0, text: "hello GET    " });
+    await egress.close();
+    const before = origin.requests.length;
+    const { exitCode, text } = await fetchOnce();
+    expect([52, 56]).toContain(exitCode); // nothing came back, or a reset
+    expect(text).toBe("");
+    expect(origin.requests.length).toBe(before);
+  } finally {
+    await agent.stop();
+  }
 });
 
 test("an empty list lets nothing out", async () => {

@@ -27,8 +27,8 @@ export const PUBLIC_ROUTE: Route = {
 
 const MAX_ATTEMPTS = 4;
 
-/** Services that listen on every address of the host are behind its public ones too. */
-function isOwnAddress(address: string): boolean {
+/** Whether an address is one of this host's: what listens on all of them is behind its public ones too. */
+export function isOwnAddress(address: string): boolean {
   const value = addressValue(address);
   const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   return own.some((each) => addressValue(each.address.replace(/%.*$/, "")) === value);
