@@ -104,6 +104,19 @@ export class AgentCall implements CallHandler {
     }
   }
 
+  /** Whether nothing more will come of the call, nor be taken by it. */
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  /** Resolves once everything that was written has been taken by whom it was for. */
+  async flushed(): Promise<void> {
+    while (this.#stdinRoom < WINDOW && !this.#over) {
+      this.#stdinWaiting ??= waiting();
+      await this.#stdinWaiting.promise;
+    }
+  }
+
   async closeStdin(): Promise<void> {
     if (!this.#over) this.#channel.send(REQUEST.stdinEnd, this.#call);
   }
