@@ -116,16 +116,23 @@ static void supervise(pid_t command, enum confinement how) {
   _exit(0); /* as PID 1 of its namespace this takes everything along */
 }
 
-static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
-  sigset_t all;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, NULL);
-  /* When memory runs out, commands go before the agent. */
+/* When memory runs out, commands go before the agent. The file belongs to root unless the process can be dumped; in a namespace
+ * of its own nobody is there yet to make use of that. */
+static void go_first_when_memory_ends(enum confinement how) {
+  if (how == CONFINE_NAMESPACE) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (score >= 0) {
     if (write(score, "500", 3) < 0) errno = 0;
     close(score);
   }
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+  go_first_when_memory_ends(how);
   int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
   if (!arrange_descriptors(fds, KEPT)) _exit(125);
   if (how == CONFINE_NAMESPACE && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
