@@ -115,10 +115,12 @@ describe("an agent that was taken over", () => {
     const call = new AgentCall(agent.channel, REQUEST.start, []);
     agent.say(ANSWER.started, 1);
     await call.started();
-    // Two writers at once, and room for one and a half of them.
-    const writes = Promise.all([call.writeStdin(Buffer.alloc(200 << 10)), call.writeStdin(Buffer.alloc(200 << 10))]);
-    await agent.heard(WINDOW);
-    agent.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
+    // Two writers at once: both have to wait, and one of them twice.
+    const writes = Promise.all([call.writeStdin(Buffer.alloc(300 << 10)), call.writeStdin(Buffer.alloc(300 << 10))]);
+    for (const used of [WINDOW, 2 * WINDOW]) {
+      await agent.heard(used);
+      agent.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
+    }
     await writes;
     agent.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
     await expectTampered(call);
