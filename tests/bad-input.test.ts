@@ -104,6 +104,7 @@ describe("options of a sandbox", () => {
     ["mounts", [{ source: "/usr", target: "/" }], '"/"'],
     ["mounts", [{ source: "/usr", target: "/glovebox" }], "/glovebox"],
     ["mounts", [{ source: "/usr", target: "/a/../b" }], "/a/../b"],
+    ["mounts", [{ source: "/usr", target: "/usr/nothing/there" }], "/usr/nothing/there"],
     ["signal", "stop", "string"],
     ["onEvent", "log", "log"],
     ["githubToken", "a b", "githubToken"],
