@@ -1,3 +1,4 @@
+export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
 export {
   type CommandResult,
   DEFAULT_ALLOWED_COMMANDS,

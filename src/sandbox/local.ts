@@ -124,8 +124,9 @@ function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): vo
   if (isolation === "required") findBwrap();
   assertCapabilities(opts, localCapabilities(isolation), "local");
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
-  if (opts.workspace !== undefined && opts.workspace !== "worktree")
-    throw unsupported("workspace", opts.workspace, "only worktree is there yet");
+  if (opts.workspace === "overlay" && isolation === "none") {
+    throw unsupported("workspace", opts.workspace, "without isolation there is nothing to mount it in");
+  }
 }
 
 function unsupported(option: string, value: string, reason: string): SandboxError {
@@ -145,7 +146,7 @@ async function startDriver(
   makeControlGroups(cgroups, limits);
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
-  const trees = [{ source: workDir, target: workDir, writable: true, owned: true }, ...workspace.trees, ...mounts];
+  const trees = [workspace.root, ...workspace.trees, ...mounts];
   const walls = confined ? buildWalls({ workDir, runtime, trees, network, cgroups }) : undefined;
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)

@@ -46,6 +46,7 @@ export const startMutants: readonly Mutant[] = [
     name: "keeps stdin open",
     caught: "exec.stdin.absent",
     because: /nothing came back in/,
+    patience: 6_000,
     driver: (driver) =>
       change(driver, {
         async start(spec) {
