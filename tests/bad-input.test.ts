@@ -215,7 +215,7 @@ describe("options of a sandbox", () => {
     await expectRefused(open({ network: { allow: ["example.com"] } }), "unsupported", "network", "allow");
     await expectRefused(open({ limits: { disk: 1 } }), "unsupported", "disk");
     await expectRefused(open({ image: "debian" }), "unsupported", "image", "debian");
-    await expectRefused(open({ repo, workspace: "overlay" }), "unsupported", "workspace", "overlay");
+    await expectRefused(open({ repo, workspace: "overlay", isolation: "none" }), "unsupported", "overlay");
     await expectRefused(open({ isolation: "none", network: "none" }), "unsupported", "network", "none");
     await expectRefused(open({ isolation: "none", mounts: [{ source: "/srv" }] }), "unsupported", "mount");
   });

@@ -84,9 +84,10 @@ describe.each(MANAGERS)("opened by %s", (name) => {
   test("no other user of the machine can look into a sandbox's directory", async () => {
     const repo = createRepository(join(manager.home, "private"));
     ownAll(repo, manager.own);
-    for (const options of [{}, { repo }]) {
-      const { results } = await manager.run({ options, scripts: ["stat -c %a ."] });
-      expect(results[0]?.stdout).toBe("700\n");
+    const shapes = [{}, { repo }, { repo, workspace: "overlay" }, { repo, workspace: "copy" }] as const;
+    for (const options of shapes) {
+      const { results } = await manager.run({ options, scripts: ["stat -c %a .; ls"] });
+      expect(results[0]?.stdout).toBe("repo" in options ? "700\na.txt\nsub\n" : "700\n");
     }
   });
 
