@@ -5,6 +5,7 @@ import { SandboxError, toSandboxError } from "./errors.js";
 import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
+import { trimBases } from "./local/base-cache.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
@@ -27,7 +28,7 @@ import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { conformance, removeResource, removeSnapshot };
+export { conformance, removeResource, removeSnapshot, trimBases as trimCache };
 
 const ownRemover: RemoverOf = async () => removeResource;
 

@@ -22,6 +22,9 @@ export interface Base {
 
 /** Names the git directory that an entry was made from. */
 const SOURCE = "source";
+const ABANDONED_AFTER = 24 * 3_600_000;
+/** What all bases together may take; the least recently used go first. */
+const MAX_BYTES = 20 * 1024 ** 3;
 const made = new Map<string, Promise<Base>>();
 
 /** The base of a commit, made when it is not in the cache yet; one process makes it while the others wait. */
@@ -57,6 +60,7 @@ async function makeBase(repository: Repository, sha: string, dir: string): Promi
         dir: join(draft, "git"),
       });
       await writeFile(join(draft, SOURCE), repository.gitDir, { mode: 0o600 });
+      await trimBases(MAX_BYTES);
       await rename(draft, dir);
     } catch (error) {
       await removeTree(draft);
@@ -73,6 +77,8 @@ export async function trimBases(maxBytes: number): Promise<string[]> {
   const entries: { dir: string; usedAt: number; bytes: number }[] = [];
   for (const repository of await readdir(root)) {
     for (const name of await readdir(join(root, repository))) {
+      // One that is being made, or was when its process died; the latter goes like any other.
+      if (name.endsWith(".new") && !(await isOld(join(root, repository, name)))) continue;
       const dir = join(root, repository, name);
       const found = await stat(dir);
       entries.push({ dir, usedAt: found.mtimeMs, bytes: await sizeOf(dir) });
@@ -109,4 +115,9 @@ async function sizeOf(dir: string): Promise<number> {
     if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name)).catch(() => ({ size: 0 }))).size;
   }
   return bytes;
+}
+
+async function isOld(dir: string): Promise<boolean> {
+  const found = await stat(dir).catch(() => undefined);
+  return found !== undefined && Date.now() - found.mtimeMs > ABANDONED_AFTER;
 }
