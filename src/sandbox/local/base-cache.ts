@@ -27,13 +27,15 @@ const ABANDONED_AFTER = 24 * 3_600_000;
 const MAX_BYTES = 20 * 1024 ** 3;
 const made = new Map<string, Promise<Base>>();
 
+/** Where the base of a commit is, or will be; to be noted in the ledger before `openBase`, so that it is not taken away. */
+export function baseDirOf(repository: Repository, sha: string): string {
+  const key = createHash("sha256").update(repository.gitDir).digest("hex").slice(0, 16);
+  return join(privateSubdirectory("bases"), key, sha);
+}
+
 /** The base of a commit, made when it is not in the cache yet; one process makes it while the others wait. */
 export async function openBase(repository: Repository, sha: string): Promise<Base> {
-  const dir = join(
-    privateSubdirectory("bases"),
-    createHash("sha256").update(repository.gitDir).digest("hex").slice(0, 16),
-    sha,
-  );
+  const dir = baseDirOf(repository, sha);
   // Asked for again and again by one process: then only its use is noted.
   if (!existsSync(dir)) made.delete(dir);
   const making = made.get(dir) ?? withLock(`base:${dir}`, () => makeBase(repository, sha, dir));
@@ -73,7 +75,6 @@ async function makeBase(repository: Repository, sha: string, dir: string): Promi
 /** Removes bases that no sandbox uses, the least recently used first, until the rest fits. */
 export async function trimBases(maxBytes: number): Promise<string[]> {
   const root = privateSubdirectory("bases");
-  const used = JSON.stringify(await listRecords());
   const entries: { dir: string; usedAt: number; bytes: number }[] = [];
   for (const repository of await readdir(root)) {
     for (const name of await readdir(join(root, repository))) {
@@ -89,12 +90,23 @@ export async function trimBases(maxBytes: number): Promise<string[]> {
   const removed: string[] = [];
   for (const { dir, bytes } of entries) {
     if (total <= maxBytes) break;
-    if (used.includes(JSON.stringify(dir))) continue;
-    await withLock(`base:${dir}`, () => removeBase(dir));
+    const isRemoved = await withLock(`base:${dir}`, async () => {
+      if (await isUsed(dir)) return false;
+      await removeBase(dir);
+      return true;
+    });
+    if (!isRemoved) continue;
     total -= bytes;
     removed.push(dir);
   }
   return removed;
+}
+
+async function isUsed(dir: string): Promise<boolean> {
+  const records = (await listRecords()).flatMap((entry) => ("record" in entry ? [entry.record] : []));
+  return records.some(({ resources }) =>
+    resources.some((resource) => resource.kind === "base" && resource["path"] === dir),
+  );
 }
 
 async function removeBase(dir: string): Promise<void> {
