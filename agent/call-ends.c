@@ -42,8 +42,8 @@ static enum flow pump(struct call *call, int fd, int stream) {
 static void pump_out(struct call *call) {
   if (call->out < 0 || pump(call, call->out, 1) != FLOW_ENDED) return;
   close_fd(&call->out);
-  /* A connection may go on in the other direction: an empty piece says that this one has ended. */
-  if (call->connection) answer(ANS_STDOUT, call->id, NULL, 0);
+  /* A connection may go on in the other direction. */
+  if (call->connection) answer(ANS_ENDED, call->id, NULL, 0);
 }
 
 static void pump_err(struct call *call) {

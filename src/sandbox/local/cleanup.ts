@@ -2,6 +2,7 @@ import { SandboxError } from "../errors.js";
 import type { Resource } from "../record.js";
 import { removeTree } from "../remove-tree.js";
 import { removeCgroup } from "./remove-cgroup.js";
+import { removeUnfinishedSnapshots } from "./remove-snapshot.js";
 import { removeBranch, removeWorktree } from "./remove-worktree.js";
 
 /** Takes away one resource of a local sandbox. One that is not there, or was never made, is no error. */
@@ -20,6 +21,8 @@ export async function removeResource(resource: Resource): Promise<void> {
       return await removeBranch({ repo: text("repo"), name: text("name"), sha: text("sha"), mark: text("mark") });
     case "cgroup":
       return await removeCgroup(text("path"));
+    case "snapshots":
+      return await removeUnfinishedSnapshots(text("sandbox"), resource["repo"] === "" ? undefined : text("repo"));
     default:
       throw new SandboxError("unsupported", `The local backend has no resources of kind "${resource.kind}"`);
   }
