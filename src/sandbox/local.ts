@@ -237,9 +237,10 @@ async function startDriver(
     agent: way.agent,
     cgroups,
     operations: (driver, signal) =>
-      createOperations(liveTree(id, plan, driver, signal), (tree, count) =>
-        forkDrivers(tree, count, plan, mounts, opts),
-      ),
+      createOperations(liveTree(id, plan, driver, signal), {
+        fork: (tree, count) => forkDrivers(tree, count, plan, mounts, opts),
+        token: opts.githubToken,
+      }),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
   return driver;
