@@ -7,6 +7,12 @@ const config: ViteUserConfig = defineConfig({
     hookTimeout: 60_000,
     globals: true,
     reporters: ["default"],
+    coverage: {
+      provider: "v8",
+      include: ["src/**/*.ts"],
+      reporter: ["text", "json-summary"],
+      thresholds: { lines: 85 },
+    },
   },
 });
 

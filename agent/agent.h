@@ -25,20 +25,36 @@ struct command {
 /* A started command: its supervisor, and the two pipes to it. */
 struct supervisor {
   pid_t pid;
-  int control; /* one byte a signal number; 0xff kills everything */
+  int control; /* one byte a signal number, or one of CONTROL_* */
   int status;  /* one `struct ending` when the command itself has ended */
 };
 
 struct ending {
   int32_t signaled;
   int32_t code;
+  int32_t alone; /* nothing else that the command started is left */
 };
 
-#define CONTROL_KILL_ALL 0xffu
+enum { CONTROL_KILL_ALL = 0xff, CONTROL_FREEZE = 0xfe, CONTROL_THAW = 0xfd };
+/* Not the end of the command: it and all it started stand still, or, with a code, could not be made to. */
+#define ENDING_FROZEN (-1)
 
 /* spawn.c: 0 or a negative errno. */
 int start_command(const struct command *command, enum confinement confinement, struct supervisor *out);
+/* A supervisor without a command yet, for a jailed one; gives the socket that it takes its order from. */
+int start_waiting_supervisor(enum confinement confinement, struct supervisor *out);
 void kill_supervised(const struct supervisor *supervisor, enum confinement confinement);
+
+/* order.c: a command on its way to a supervisor in waiting, with stdin, stdout, stderr and the work directory. */
+#define ORDER_DESCRIPTORS 4
+bool is_small_order(const struct command *command);
+bool give_order(int socket, const struct command *command);
+bool take_order(int socket, struct command *command, int streams[ORDER_DESCRIPTORS]);
+
+/* spare.c: making namespaces takes as long as the rest of a start, so one supervisor is always made in advance. */
+void spare_prepare(void);
+bool spare_start(const struct command *command, struct supervisor *out);
+bool spare_ended(pid_t pid);
 
 /* descendants.c: one round of SIGKILL to the direct children, and how many there were; then again and again until there are
  * none: the children of the dead become direct ones, as we are their reaper. */
@@ -65,6 +81,7 @@ void close_command_ends(const struct command *command);
 
 /* jail.c */
 int drop_privileges(void);
+void keep_to_own_sockets(void);
 int install_filter(void);
 
 /* selftest.c: runs as a command; exit code 0 when everything holds, else a line on stdout says what does not. */
@@ -125,6 +142,19 @@ void calls_ready(const struct pollfd *fds, size_t count);
 void calls_child_ended(pid_t pid, int status);
 #define MAX_CALLS 512
 #define POLLS_PER_CALL 4
+
+/* listen.c */
+extern int listener;
+int listen_on(uint16_t port);
+void accept_connections(void);
+
+/* freeze.c: in the supervisor, then in the agent. */
+bool freeze_namespace(void);
+void thaw_namespace(void);
+int freeze_all(uint32_t request);
+int thaw_all(void);
+void call_stands_still(struct call *call, bool still);
+void settle_freeze(void);
 
 /* requests.c: false when the peer broke the protocol. */
 bool handle_request(const struct frame *frame);

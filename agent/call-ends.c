@@ -40,7 +40,10 @@ static enum flow pump(struct call *call, int fd, int stream) {
 }
 
 static void pump_out(struct call *call) {
-  if (call->out >= 0 && pump(call, call->out, 1) == FLOW_ENDED) close_fd(&call->out);
+  if (call->out < 0 || pump(call, call->out, 1) != FLOW_ENDED) return;
+  close_fd(&call->out);
+  /* A connection may go on in the other direction. */
+  if (call->connection) answer(ANS_ENDED, call->id, NULL, 0);
 }
 
 static void pump_err(struct call *call) {
@@ -58,8 +61,16 @@ static void read_status(struct call *call) {
   struct ending ending;
   ssize_t got = read(call->supervisor.status, &ending, sizeof ending);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got == sizeof ending && ending.signaled == ENDING_FROZEN) {
+    call_stands_still(call, ending.code == 0);
+    read_status(call); /* its end may be there already, and nobody may look again */
+    return;
+  }
   close_fd(&call->supervisor.status);
-  if (got == sizeof ending) command_ended(call, ending);
+  if (got != sizeof ending) return;
+  command_ended(call, ending);
+  /* It was the last process in its namespace: the call need not wait until the kernel has taken that down. */
+  if (ending.alone && confinement == CONFINE_NAMESPACE) call->supervisor.pid = 0;
 }
 
 /* Processes that lost their supervisor are looked for until this many looks in a row found none. */
@@ -117,6 +128,10 @@ static int settle(struct call *call, int64_t now) {
     return -1;
   }
   if (call->file) return -1;
+  if (call->connection) {
+    if (call->out < 0 && call->in < 0) finish(call);
+    return -1;
+  }
   if (call->supervisor.pid == 0) return settle_gone(call);
   if (call->kill_at) {
     if (now < call->kill_at) return time_until(call->kill_at, now);
@@ -168,6 +183,7 @@ size_t calls_poll(struct pollfd *fds, size_t room, int *timeout) {
     int wait = settle(call, now);
     if (wait >= 0 && (*timeout < 0 || wait < *timeout)) *timeout = wait;
   }
+  settle_freeze();
   for (struct call *call = calls; call; call = call->next) {
     const struct {
       int fd;

@@ -8,7 +8,7 @@
 struct call {
   uint32_t id;
   struct supervisor supervisor; /* pid 0 when there is none or it is gone */
-  bool builtin, ended, timed_out, input_ended, terminal, reading, killed, orphaned;
+  bool builtin, ended, timed_out, input_ended, terminal, reading, killed, orphaned, connection, unfrozen;
   struct ending ending;
   int in, out, err;
   int read_error;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ int call_start(struct call *call, struct command *command, bool with_stdin, uint
   if (error) return error;
   take_ends(call, &ours);
   call->terminal = command->terminal;
-  error = start_command(command, confinement, &call->supervisor);
+  error = spare_start(command, &call->supervisor) ? 0 : start_command(command, confinement, &call->supervisor);
   close_command_ends(command);
   if (error) return error;
   if (deadline) call->deadline = now_ms() + deadline;
@@ -149,7 +150,9 @@ void flush_input(struct call *call) {
     give_credit(call, queue_length(&call->input));
     queue_take(&call->input, queue_length(&call->input));
   }
-  if (call->input_ended && !call->terminal) close_fd(&call->in);
+  if (!call->input_ended || call->terminal || call->in < 0) return;
+  if (call->connection) shutdown(call->in, SHUT_WR);
+  close_fd(&call->in);
 }
 
 static void end_file(struct call *call, int error) {
@@ -195,7 +198,7 @@ void kill_call(struct call *call) {
 }
 
 void call_signal(struct call *call, int number) {
-  if (call->reading || call->file) {
+  if (call->reading || call->file || call->connection) {
     call->ending = (struct ending){.signaled = 1, .code = number};
     finish(call);
   } else if (number == SIGKILL || call->builtin) {

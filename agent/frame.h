@@ -27,6 +27,9 @@ enum request {
   REQ_MAKE_DIRECTORY = 0x17,
   REQ_TAR_OUT = 0x18,
   REQ_TAR_IN = 0x19,
+  REQ_FREEZE = 0x1a,
+  REQ_THAW = 0x1b,
+  REQ_LISTEN = 0x1c,
 };
 
 enum answer {
@@ -38,6 +41,8 @@ enum answer {
   ANS_FAIL = 0x85,
   ANS_RESULT = 0x86,
   ANS_STDIN_CREDIT = 0x87,
+  ANS_ACCEPTED = 0x88,
+  ANS_ENDED = 0x89,
 };
 
 /* A growing byte queue: bytes are appended at the end and taken from the front. */

@@ -30,6 +30,19 @@ int drop_privileges(void) {
   return 0;
 }
 
+/* Sockets without a path belong to the network, which may be the host's. This keeps all processes that follow to sockets
+ * of their own; a kernel before 6.12 cannot. */
+void keep_to_own_sockets(void) {
+  enum { CREATE_RULESET = 444, RESTRICT_SELF = 446, ABSTRACT_UNIX_SOCKETS = 1 };
+  struct {
+    uint64_t files, network, scoped;
+  } rules = {.scoped = ABSTRACT_UNIX_SOCKETS};
+  int ruleset = (int)syscall(CREATE_RULESET, &rules, sizeof rules, 0);
+  if (ruleset < 0) return;
+  syscall(RESTRICT_SELF, ruleset, 0);
+  close(ruleset);
+}
+
 #if defined(__x86_64__)
 #define FILTER_ARCHITECTURE AUDIT_ARCH_X86_64
 #elif defined(__aarch64__)

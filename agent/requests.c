@@ -211,11 +211,25 @@ static bool about_files(const struct frame *frame, struct reader *r) {
   }
 }
 
+/* What concerns the sandbox as a whole. */
+static bool about_sandbox(const struct frame *frame, struct reader *r) {
+  if (frame->type == REQ_FREEZE) {
+    int error = freeze_all(frame->call);
+    if (error) answer_fail(frame->call, -error, "freeze");
+    return true;
+  }
+  uint16_t port = frame->type == REQ_LISTEN ? read_u16(r) : 0;
+  if (r->bad) return false;
+  done(frame->call, frame->type == REQ_LISTEN ? listen_on(port) : thaw_all(), "the sandbox");
+  return true;
+}
+
 bool handle_request(const struct frame *frame) {
   struct reader r = {.at = frame->body, .end = frame->body + frame->length};
   bool opens = frame->type == REQ_START || frame->type >= REQ_READ;
   if (opens && call_find(frame->call)) return false;
   if (frame->type == REQ_START) return start(frame->call, &r);
   if (frame->type >= REQ_STDIN && frame->type <= REQ_RESIZE) return about_call(frame, &r);
+  if (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN) return about_sandbox(frame, &r);
   return about_files(frame, &r);
 }

@@ -125,13 +125,14 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
   fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
   fcntl(in, F_SETFD, FD_CLOEXEC);
   fcntl(out, F_SETFD, FD_CLOEXEC);
+  if (jailed) keep_to_own_sockets();
   self_test_expects(only_loopback);
   hello(tested);
 
-  static struct pollfd fds[3 + MAX_CALLS * POLLS_PER_CALL];
+  static struct pollfd fds[4 + MAX_CALLS * POLLS_PER_CALL];
   for (;;) {
     int timeout = -1;
-    size_t count = calls_poll(fds + 3, MAX_CALLS * POLLS_PER_CALL, &timeout);
+    size_t count = calls_poll(fds + 4, MAX_CALLS * POLLS_PER_CALL, &timeout);
     bool was_full = channel_is_full();
     if (!flush_channel(out)) break;
     /* The calls were not asked for output because there was no room. Now there is. */
@@ -139,7 +140,8 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
     fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL ? in : -1, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = queue_length(&outgoing) > 0 ? out : -1, .events = POLLOUT};
     fds[2] = (struct pollfd){.fd = signals, .events = POLLIN};
-    if (poll(fds, 3 + count, timeout) < 0) {
+    fds[3] = (struct pollfd){.fd = listener, .events = POLLIN};
+    if (poll(fds, 4 + count, timeout) < 0) {
       if (errno == EINTR) continue;
       break;
     }
@@ -147,9 +149,11 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
       struct signalfd_siginfo info;
       while (read(signals, &info, sizeof info) > 0) continue;
       int status;
-      for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) calls_child_ended(pid, status);
+      for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        if (!spare_ended(pid)) calls_child_ended(pid, status);
     }
-    calls_ready(fds + 3, count);
+    calls_ready(fds + 4, count);
+    if (fds[3].revents) accept_connections();
     if (fds[0].revents && !take_requests(in)) break;
   }
   /* As PID 1 our end is everybody's; elsewhere the children have to be ended first. */

@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -74,17 +75,15 @@ static void become_command(const struct command *command) {
   execute(command->argv, command->env);
 }
 
-/* Reaps until the command has ended; true when nothing else is left either. */
+/* Reaps what has ended, and reports the end of the command itself; true when nothing is left. */
 static bool reap(pid_t command, bool *reported) {
-  for (;;) {
-    int status;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
-    if (pid == 0) return false;
-    if (pid < 0) return errno == ECHILD;
-    if (pid != command || *reported) continue;
-    struct ending ending = {.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
-    *reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
-  }
+  struct ending ending = {.code = -1};
+  pid_t pid;
+  for (int status; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (pid == command) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
+  ending.alone = pid < 0 && errno == ECHILD;
+  if (ending.code >= 0 && !*reported) *reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
+  return ending.alone;
 }
 
 static void supervise(pid_t command, enum confinement how) {
@@ -101,7 +100,14 @@ static void supervise(pid_t command, enum confinement how) {
     if (!fds[0].revents) continue;
     uint8_t number;
     ssize_t got = read(CONTROL, &number, 1);
-    if (got == 1 && number != CONTROL_KILL_ALL) {
+    if (got == 1 && how == CONFINE_NAMESPACE && (number == CONTROL_FREEZE || number == CONTROL_THAW)) {
+      struct ending still = {.signaled = ENDING_FROZEN};
+      if (number == CONTROL_THAW) thaw_namespace();
+      else still.code = freeze_namespace() ? 0 : 1;
+      if (number == CONTROL_FREEZE && write(STATUS, &still, sizeof still) != sizeof still) break;
+      continue;
+    }
+    if (got == 1 && number < CONTROL_THAW) {
       /* Once it is reaped its number may be another's. */
       if (kill(-command, number) != 0 && !reported) kill(command, number);
       continue;
@@ -116,6 +122,13 @@ static void supervise(pid_t command, enum confinement how) {
   _exit(0); /* as PID 1 of its namespace this takes everything along */
 }
 
+/* A /proc that shows this call's processes only. What of /proc/sys belongs to the sandbox's own namespaces could be written. */
+static bool mount_proc(void) {
+  const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  return mount("proc", "/proc", "proc", plain, NULL) == 0 && mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == 0 &&
+         mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | plain, NULL) == 0;
+}
+
 /* When memory runs out, commands go before the agent. The file belongs to root unless the process can be dumped; in a namespace
  * of its own nobody is there yet to make use of that. */
 static void go_first_when_memory_ends(enum confinement how) {
@@ -128,23 +141,21 @@ static void go_first_when_memory_ends(enum confinement how) {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
+/* Everything a supervisor needs that does not depend on the command. On failure what is wrong, else null. */
+static const char *prepare_supervisor(enum confinement how, bool in_jail) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
   go_first_when_memory_ends(how);
-  int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
-  if (!arrange_descriptors(fds, KEPT)) _exit(125);
-  if (how == CONFINE_NAMESPACE && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
-    dprintf(ERR, "glovebox: a fresh /proc could not be mounted: %s\n", strerror(errno));
-    _exit(125);
-  }
+  if (how == CONFINE_NAMESPACE && !mount_proc()) return "a fresh /proc could not be mounted";
   if (how == CONFINE_SUBREAPER) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  if (command->jailed && drop_privileges() != 0) {
-    dprintf(ERR, "glovebox: capabilities could not be dropped\n");
-    _exit(125);
-  }
+  if (in_jail && drop_privileges() != 0) return "capabilities could not be dropped";
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return NULL;
+}
+
+/* Starts the command, whose descriptors are arranged, and stays with it. */
+static void supervise_command(const struct command *command, enum confinement how) {
   pid_t pid = fork();
   if (pid == 0) become_command(command);
   if (pid < 0) {
@@ -158,7 +169,32 @@ static void become_supervisor(const struct command *command, enum confinement ho
   supervise(pid, how);
 }
 
-int start_command(const struct command *command, enum confinement how, struct supervisor *out) {
+static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
+  int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
+  if (!arrange_descriptors(fds, KEPT)) _exit(125);
+  const char *failed = prepare_supervisor(how, command->jailed);
+  if (failed) {
+    dprintf(ERR, "glovebox: %s: %s\n", failed, strerror(errno));
+    _exit(125);
+  }
+  supervise_command(command, how);
+}
+
+/* A supervisor in waiting: takes its command when it comes. */
+static void become_waiting_supervisor(enum confinement how, int control, int status, int orders) {
+  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int fds[KEPT + 1] = {empty, empty, empty, control, status, empty, orders};
+  if (empty < 0 || !arrange_descriptors(fds, KEPT + 1) || prepare_supervisor(how, true)) _exit(125);
+  struct command command = {.jailed = true};
+  int streams[ORDER_DESCRIPTORS];
+  if (!take_order(KEPT, &command, streams)) _exit(125);
+  int arranged[KEPT] = {streams[0], streams[1], streams[2], CONTROL, STATUS, streams[3]};
+  if (!arrange_descriptors(arranged, KEPT)) _exit(125);
+  supervise_command(&command, how);
+}
+
+/* Makes the pipes and the process; the child gets its ends and goes on in `child`, which does not return. */
+static int fork_supervisor(enum confinement how, struct supervisor *out, int child_ends[2]) {
   int control[2], status[2];
   if (pipe2(control, O_CLOEXEC) != 0) return -errno;
   if (pipe2(status, O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -169,7 +205,11 @@ int start_command(const struct command *command, enum confinement how, struct su
   }
   unsigned long flags = SIGCHLD | (how == CONFINE_NAMESPACE ? CLONE_NEWPID | CLONE_NEWNS : 0u);
   long pid = syscall(SYS_clone, flags, 0, 0, 0, 0);
-  if (pid == 0) become_supervisor(command, how, control[0], status[1]);
+  if (pid == 0) {
+    child_ends[0] = control[0];
+    child_ends[1] = status[1];
+    return 0;
+  }
   int error = errno;
   close(control[0]);
   close(status[1]);
@@ -180,7 +220,24 @@ int start_command(const struct command *command, enum confinement how, struct su
   }
   fcntl(control[1], F_SETFL, O_NONBLOCK);
   *out = (struct supervisor){.pid = (pid_t)pid, .control = control[1], .status = status[0]};
-  return 0;
+  return (int)pid;
+}
+
+int start_command(const struct command *command, enum confinement how, struct supervisor *out) {
+  int ends[2], forked = fork_supervisor(how, out, ends);
+  if (forked == 0) become_supervisor(command, how, ends[0], ends[1]);
+  return forked < 0 ? forked : 0;
+}
+
+int start_waiting_supervisor(enum confinement how, struct supervisor *out) {
+  int orders[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, orders) != 0) return -errno;
+  int ends[2], forked = fork_supervisor(how, out, ends);
+  if (forked == 0) become_waiting_supervisor(how, ends[0], ends[1], orders[1]);
+  close(orders[1]);
+  if (forked > 0) return orders[0];
+  close(orders[0]);
+  return forked;
 }
 
 void kill_supervised(const struct supervisor *supervisor, enum confinement how) {

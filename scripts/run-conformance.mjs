@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
-import { createLocalSandbox } from "../dist/src/sandbox/local.js";
+import { conformance, createLocalSandbox } from "../dist/src/sandbox/local.js";
+import { removeSandbox } from "../dist/src/sandbox.js";
 import { formatReport, runConformance } from "../dist/src/testing.js";
 
 /** Runs the conformance kit on the built local backend: `run-conformance.mjs required|none [report.json]`. */
@@ -7,10 +8,13 @@ const [isolation = "required", file] = process.argv.slice(2);
 const user = process.getuid?.() === 0 ? "root" : "user";
 const harness = {
   backend: `local-${isolation}-${user}`,
-  open: (options = {}) => createLocalSandbox({ isolation, ...options }),
+  open: (options = {}) => createLocalSandbox(options.id === undefined ? { isolation, ...options } : options),
+  remove: removeSandbox,
+  skips: conformance.skips,
+  host: { directoryOf: ({ workDir }) => workDir, sharesNetwork: true },
 };
 
-const report = await runConformance(harness);
+const report = await runConformance(harness, { concurrency: 4 });
 console.log(formatReport(report));
 if (file) writeFileSync(file, JSON.stringify(report));
 process.exit(report.failed > 0 ? 1 : 0);

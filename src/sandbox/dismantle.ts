@@ -3,7 +3,12 @@ import { readRecord, removeRecord, updateRecord } from "./ledger.js";
 import { withLock } from "./lock.js";
 import { currentOwner, isOwnerAlive } from "./owner.js";
 import type { Resource, SandboxRecord } from "./record.js";
-import { REMOVERS } from "./removers.js";
+
+/** Takes away one resource, idempotently; throws when it is still there. */
+export type Remover = (resource: Resource) => Promise<void>;
+
+/** Finds what removes the resources of a backend. */
+export type RemoverOf = (backend: string) => Promise<Remover>;
 
 /** Runs something while no other process takes over or takes away this sandbox. */
 export async function withRecordLock<T>(id: string, work: () => Promise<T>): Promise<T> {
@@ -16,13 +21,18 @@ export async function withRecordLock<T>(id: string, work: () => Promise<T>): Pro
  *
  * Each resource leaves the record once it is gone: a second run must not meet something new of the same name.
  */
-export async function dismantle(id: string, mayRemove: (record: SandboxRecord) => boolean): Promise<boolean> {
+export async function dismantle(
+  id: string,
+  mayRemove: (record: SandboxRecord) => boolean,
+  removerOf: RemoverOf,
+): Promise<boolean> {
   return await withRecordLock(id, async () => {
     const record = await readRecord(id);
     if (record === undefined || !mayRemove(record)) return false;
     // Without an owner, whoever gets the lock next may go on where this process stops.
     await updateRecord(id, { state: "removing", owner: undefined });
     const left = [...record.resources];
+    const removeResource = await removerOf(record.backend);
     for (let resource = left.at(-1); resource !== undefined; resource = left.at(-1)) {
       await removeResource(resource);
       left.pop();
@@ -49,13 +59,4 @@ export async function claimRecord(id: string): Promise<SandboxRecord> {
 export function inUse(record: SandboxRecord): SandboxError {
   const pid = record.owner?.pid ?? "unknown";
   return new SandboxError("conflict", `Sandbox "${record.id}" is open in process ${pid}`, { retryable: false });
-}
-
-async function removeResource(resource: Resource): Promise<void> {
-  const load = Object.hasOwn(REMOVERS, resource.kind) ? REMOVERS[resource.kind] : undefined;
-  if (load === undefined) {
-    throw new SandboxError("unsupported", `Nothing here can remove a resource of kind "${resource.kind}"`);
-  }
-  const remove = await load();
-  await remove(resource);
 }

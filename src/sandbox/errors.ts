@@ -69,8 +69,11 @@ export function toSandboxError(error: unknown, details: SandboxErrorDetails = {}
   return new SandboxError(codeOfSystemError(error), message, { ...details, cause: error });
 }
 
+/** Errors of the layers below carry one of our codes already, or one of the system's. */
 function codeOfSystemError(error: unknown): SandboxErrorCode {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  const own = ERROR_CODES.find((known) => known === code);
+  if (own !== undefined) return own;
   switch (code) {
     case "ENOSPC":
     case "EDQUOT":

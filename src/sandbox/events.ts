@@ -7,6 +7,7 @@ import type { Driver } from "./types.js";
 export type Emit = (type: SandboxEvent["type"], message: string, env?: Readonly<Record<string, string>>) => void;
 
 const MAX_MESSAGE_BYTES = 2_000;
+const MAX_CAUSES = 8;
 
 /** What must not be seen in events and errors. */
 export interface Secrets {
@@ -33,12 +34,21 @@ export function createEmit(driver: Driver, hidden: Secrets, listener: (event: Sa
   };
 }
 
-/** Takes secrets out of what an error shows. */
+/** Takes secrets out of what an error shows, and out of what caused it. */
 export function redactError(error: SandboxError, hidden: Secrets): SandboxError {
-  const message = redact(error.message, hidden);
-  if (message !== error.message) {
-    error.message = message;
-    if (error.stack !== undefined) error.stack = redact(error.stack, hidden);
+  let at: unknown = error;
+  for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth++) {
+    redactField(at, "message", hidden);
+    // It has its own copy of the message.
+    redactField(at, "stack", hidden);
+    at = at.cause;
   }
   return error;
+}
+
+/** Defined anew rather than assigned: some errors of the platform have only getters. */
+function redactField(error: Error, field: "message" | "stack", hidden: Secrets): void {
+  const shown = error[field];
+  const safe = shown === undefined ? undefined : redact(shown, hidden);
+  if (safe !== shown) Object.defineProperty(error, field, { value: safe, configurable: true, writable: true });
 }

@@ -1,9 +1,12 @@
+import { setImmediate } from "node:timers/promises";
 import type { ExecOptions } from "../../contracts/types.js";
 import { describe } from "./checks.js";
 import { SandboxError } from "./errors.js";
 import type { DriverProcess } from "./types.js";
 
 const SLICE = 64 * 1024;
+/** After so many pieces the event loop gets its turn: an iterable that never waits must not hold up the deadline. */
+const BREATH = 16;
 
 /** A standard input being written while the output is read. */
 export interface Feed {
@@ -41,7 +44,8 @@ async function writeEach(
   iterator: AsyncIterator<Uint8Array>,
   feed: { stopped: boolean },
 ): Promise<void> {
-  while (!feed.stopped) {
+  for (let count = 1; !feed.stopped; count++) {
+    if (count % BREATH === 0) await setImmediate();
     const { done, value } = await iterator.next();
     if (done === true) {
       feed.stopped = true;

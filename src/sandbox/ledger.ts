@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { syncDirectory, writeFileAtomic } from "./atomic-file.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { runtimeDir, sandboxesDir } from "./home.js";
-import { currentOwner, isOwnerAlive, type Owner } from "./owner.js";
+import { currentOwner, isTagDead, type Owner, ownerTag } from "./owner.js";
 import { parseRecord, type RecordState, type Resource, type SandboxRecord } from "./record.js";
 import { removeTree } from "./remove-tree.js";
 import { assertSandboxId, isSandboxId } from "./sandbox-id.js";
@@ -42,7 +42,7 @@ export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
   const owner = currentOwner();
   const createdAt = new Date().toISOString();
   const record: SandboxRecord = { version: 1, ...fields, state: "creating", owner, createdAt, resources: [] };
-  const draft = join(sandboxesDir(), `${UNFINISHED}${fields.id}.${randomBytes(6).toString("hex")}`);
+  const draft = join(sandboxesDir(), `${UNFINISHED}${fields.id}.${ownerTag()}.${randomBytes(6).toString("hex")}`);
   try {
     await mkdir(draft, { mode: 0o700 });
     await writeFileAtomic(join(draft, "record.json"), serialize(record));
@@ -108,10 +108,7 @@ export async function sweepLedger(): Promise<void> {
 }
 
 async function isAbandoned(path: string, name: string): Promise<boolean> {
-  const id = name.slice(UNFINISHED.length).split(".")[0] ?? "";
-  const text = await readFile(join(path, "record.json"), "utf8").catch(() => "");
-  const record = parseRecord(text, id);
-  if (typeof record !== "string" && record.owner !== undefined) return isOwnerAlive(record.owner) === "dead";
+  if (isTagDead(name.split(".")[2] ?? "")) return true;
   const made = await stat(path).catch(() => undefined);
   return made !== undefined && Date.now() - made.mtimeMs > ABANDONED_AFTER;
 }

@@ -1,23 +1,31 @@
 import type { Capabilities, Limits } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
-import { claimRecord, dismantle } from "./dismantle.js";
+import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
+import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
-import { checkMounts } from "./local/base-dir.js";
+import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
+import { removeResource } from "./local/cleanup.js";
+import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { findBwrap } from "./local/find-bwrap.js";
 import { takeSnapshot } from "./local/jailed-snapshot.js";
 import { plainEnv } from "./local/plain-env.js";
+import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
 import { startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
 import { newSandboxId, planWorkspace, type Workspace } from "./local/workspace.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
-import { reapOnce } from "./reap-once.js";
+import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
+
+export { conformance, removeResource };
+
+const ownRemover: RemoverOf = async () => removeResource;
 
 /** What a kept sandbox remembers of how it was made. Never a secret, so never `env`. */
 interface Reopen {
@@ -40,7 +48,7 @@ export function localCapabilities(isolation: "required" | "none" = "required"): 
     pty: true,
     user: false,
     ports: false,
-    git: true,
+    git: false,
   };
 }
 
@@ -63,8 +71,15 @@ export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<San
   }
 }
 
-/** The same, under the name by which the registry calls it. */
-export const open: (opts: SandboxOptions) => Promise<Sandbox> = createLocalSandbox;
+/** What the registry calls. */
+export function open(opts: SandboxOptions): Promise<Sandbox> {
+  return createLocalSandbox(opts);
+}
+
+/** Looks at what the local backend needs on this machine. */
+export function probe(): Promise<Finding[]> {
+  return probeLocal(createLocalSandbox, enforceableLimits());
+}
 
 async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   const { isolation = "required" } = opts;
@@ -85,7 +100,7 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
     return createSandbox(driver, opts);
   } catch (error) {
     // What cannot be taken away now stays in the ledger for `reap`.
-    await dismantle(id, () => true).catch(() => undefined);
+    await dismantle(id, () => true, ownRemover).catch(() => undefined);
     throw error;
   }
 }
@@ -95,7 +110,10 @@ async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
   const plan = record.reopen as Reopen;
   try {
     checkPossible({ network: plan.network, limits: plan.limits }, plan.isolation);
-    const mounts = checkMounts(opts.mounts ?? [], plan.workspace.workDir);
+    const { kind, workDir } = plan.workspace;
+    // The user may have made a git directory there since.
+    if (kind === "base-dir") plan.workspace.trees = protectGit(checkBaseDir(workDir));
+    const mounts = checkMounts(opts.mounts ?? [], workDir);
     const driver = await startDriver(id, plan, mounts, { ...opts, keep: opts.keep ?? true });
     return createSandbox(driver, opts);
   } catch (error) {
@@ -114,8 +132,9 @@ function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): vo
   if (isolation === "required") findBwrap();
   assertCapabilities(opts, localCapabilities(isolation), "local");
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
-  if (opts.workspace !== undefined && opts.workspace !== "worktree")
-    throw unsupported("workspace", opts.workspace, "only worktree is there yet");
+  if (opts.workspace === "overlay" && isolation === "none") {
+    throw unsupported("workspace", opts.workspace, "without isolation there is nothing to mount it in");
+  }
 }
 
 function unsupported(option: string, value: string, reason: string): SandboxError {
@@ -135,7 +154,7 @@ async function startDriver(
   makeControlGroups(cgroups, limits);
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
-  const trees = [{ source: workDir, target: workDir, writable: true, owned: true }, ...workspace.trees, ...mounts];
+  const trees = [workspace.root, ...workspace.trees, ...mounts];
   const walls = confined ? buildWalls({ workDir, runtime, trees, network, cgroups }) : undefined;
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)
@@ -147,13 +166,13 @@ async function startDriver(
     baseEnv: walls?.baseEnv ?? plainEnv(runtime),
     agent,
     cgroups,
-    snapshot: () => takeSnapshot(id, workspace),
+    snapshot: (warn) => takeSnapshot(id, workspace, warn),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
 }
 
 async function remove(id: string): Promise<void> {
-  await dismantle(id, () => true);
+  await dismantle(id, () => true, ownRemover);
 }
 
 /** Leaves the files to whoever opens the sandbox next; its control groups are not needed until then. */
@@ -166,4 +185,13 @@ async function letGo(id: string): Promise<void> {
     owner: undefined,
     resources: resources.filter(({ kind }) => kind !== "cgroup"),
   });
+}
+
+let reaped: Promise<unknown> | undefined;
+
+/** Removes what dead processes left, the first time this process opens a sandbox. */
+async function reapOnce(): Promise<void> {
+  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
+  reaped ??= reapRecords(ownRemover, { backend: "local" }).catch(() => undefined);
+  await reaped;
 }

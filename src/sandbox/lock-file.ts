@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { link, readdir, readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "./errors.js";
-import { currentOwner, isOwnerAlive, type Owner } from "./owner.js";
+import { currentOwner, isOwnerAlive, isTagDead, type Owner, ownerTag } from "./owner.js";
 
 /** Who holds a lock file. The token is never used twice. */
 export interface LockHolder {
@@ -31,7 +31,7 @@ const ABANDONED_AFTER = 3_600_000;
  */
 export async function createContender(base: string): Promise<Contender> {
   const token = randomBytes(12).toString("hex");
-  const draft = `${base}.${token}.tmp`;
+  const draft = `${base}.${ownerTag()}.${token}.tmp`;
   const lock = `${base}.lock`;
   try {
     await writeFile(draft, JSON.stringify({ token, owner: currentOwner() }), { mode: 0o600, flag: "wx" });
@@ -111,6 +111,7 @@ function isDead(holder: LockHolder): boolean {
 async function isAbandoned(path: string): Promise<boolean> {
   const holder = await readHolder(path);
   if (holder?.owner !== undefined) return isDead(holder);
+  if (isTagDead(path.split(".").at(-3) ?? "")) return true;
   const made = await stat(path).catch(() => undefined);
   return made !== undefined && Date.now() - made.mtimeMs > ABANDONED_AFTER;
 }

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
@@ -39,6 +40,24 @@ export function isOwnerAlive(owner: Owner): OwnerState {
   if (start === "gone") return "dead";
   if (start === undefined || owner.startTime === "") return "alive";
   return start === owner.startTime ? "alive" : "dead";
+}
+
+/** This process as a part of a file name, for files that a crash can leave empty. */
+export function ownerTag(): string {
+  const { bootId, pidNs, host, pid, startTime } = currentOwner();
+  return `${digest(`${bootId} ${pidNs} ${host}`)}-${pid}-${digest(startTime)}`;
+}
+
+/** Whether the process that a tag names is certainly gone. */
+export function isTagDead(tag: string): boolean {
+  const [place, pid = "", start] = tag.split("-");
+  if (place !== ownerTag().split("-")[0] || !/^[1-9][0-9]*$/.test(pid)) return false;
+  const found = processStart(Number(pid));
+  return found === "gone" || (found !== undefined && digest(found) !== start);
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
 function readPlace(): Pick<Owner, "bootId" | "pidNs" | "host"> {

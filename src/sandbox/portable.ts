@@ -69,6 +69,7 @@ class PortableSandbox implements Sandbox {
       cwd: driver.workDir,
       closed: false,
     };
+    driver.onWarning = (message) => this.#state.emit?.("warning", message);
     const { git } = driver;
     if (git !== undefined) {
       this.pushBranch = (branch, token) => this.#push(git, branch, token);

@@ -1,20 +1,31 @@
+import { existsSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { nearestName } from "../util/nearest.js";
 import { invalidArgument } from "./checks.js";
 import { SandboxError } from "./errors.js";
-import { nearestName } from "./nearest.js";
-import type { SandboxInfo } from "./reap.js";
+import type { Finding } from "./finding.js";
+import type { Resource } from "./record.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
 /** What the module of a backend exports. */
 export interface BackendModule {
   /** Checks the options, creates what is needed and returns a sandbox that is ready. */
   open(opts: SandboxOptions): Promise<Sandbox>;
-  /** What of this backend exists, beyond the ledger of this machine. */
-  list?(): Promise<SandboxInfo[]>;
-  /** Removes what a record of the ledger stands for. Already gone is no error. */
-  cleanup?(record: unknown): Promise<void>;
+  /** Takes away one resource that a record of the ledger names, idempotently; throws when it is still there. */
+  removeResource?(resource: Resource): Promise<void>;
+  /** Looks at this machine: what the backend needs, whether it is there, what mends it. Makes nothing that stays. */
+  probe?(): Promise<Finding[]>;
+  /** What the conformance kit is to know about the backend. */
+  readonly conformance?: {
+    /** Case id to the reason why it cannot hold. */
+    readonly skips?: Readonly<Record<string, string>>;
+    /** Host path that holds the files of a sandbox. */
+    directoryOf?(sandbox: Sandbox): string | undefined;
+    /** Whether `network: "full"` shares the loopback of this process. */
+    readonly sharesNetwork?: boolean;
+  };
 }
 
 /** Loads the module of a backend, when it is first used. */
@@ -80,13 +91,16 @@ export async function loadBackend(name: string): Promise<BackendModule> {
 
 async function importBackend(name: string): Promise<Partial<BackendModule>> {
   if (name === "" || name.includes("\0") || isBuiltin(name)) throw unknownBackend(name);
-  const isPath = /^(\.{0,2}\/|file:)/.test(name);
-  const specifier = name.startsWith("file:") ? name : isPath ? pathToFileURL(resolve(name)).href : name;
+  if (/^(\.{0,2}\/|file:)/.test(name)) {
+    const url = name.startsWith("file:") ? new URL(name) : pathToFileURL(resolve(name));
+    if (!existsSync(url)) throw unknownBackend(name);
+    return (await import(url.href)) as Partial<BackendModule>;
+  }
   try {
-    return (await import(specifier)) as Partial<BackendModule>;
+    return (await import(name)) as Partial<BackendModule>;
   } catch (cause) {
-    if (!isMissing(cause, specifier)) throw cause;
-    const nearby = isPath ? undefined : resolveFromProject(name);
+    if (!isMissing(cause, name)) throw cause;
+    const nearby = resolveFromProject(name);
     if (nearby === undefined) throw unknownBackend(name, cause);
     return (await import(nearby)) as Partial<BackendModule>;
   }
@@ -101,11 +115,15 @@ function resolveFromProject(name: string): string | undefined {
   }
 }
 
-function isMissing(error: unknown, specifier: string): boolean {
+/** A package that is there but lacks one of its own is broken, not missing. */
+function isMissing(error: unknown, name: string): boolean {
   const { code, message = "" } = error as { code?: string; message?: string };
-  if (code !== "ERR_MODULE_NOT_FOUND" && code !== "ERR_INVALID_MODULE_SPECIFIER") return false;
-  const path = specifier.startsWith("file:") ? new URL(specifier).pathname : specifier;
-  return message.includes(`'${path}'`) || message.includes(`'${decodeURI(path)}'`) || message.includes(`"${path}"`);
+  if (code === "ERR_INVALID_MODULE_SPECIFIER") return true;
+  return code === "ERR_MODULE_NOT_FOUND" && message.includes(`'${packageOf(name)}'`);
+}
+
+function packageOf(name: string): string {
+  return name.split("/", name.startsWith("@") ? 2 : 1).join("/");
 }
 
 function unknownBackend(name: string, cause?: unknown): SandboxError {

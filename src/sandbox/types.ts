@@ -188,6 +188,8 @@ export interface Driver {
   readonly capabilities: Capabilities;
   /** The environment that every command starts from: PATH, HOME, LANG and the like. */
   readonly baseEnv: Readonly<Record<string, string>>;
+  /** Set by the portable part; called by the driver with what the user should know and is no failure. */
+  onWarning?: (message: string) => void;
   /** A missing program is a process that ends with 127 and says so on stderr; a missing `cwd` is `not_found`. */
   start(spec: StartSpec): Promise<DriverProcess>;
   /** Null when absent. Anything but a regular file: `not_regular_file`. Over `MAX_FILE_BYTES`: `limit_exceeded`. */

@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
+import { inspect, isDeepStrictEqual } from "node:util";
 import { ERROR_CODES, type SandboxError, type SandboxErrorCode } from "../sandbox/errors.js";
 
 /** A promise of the contract that did not hold. */
@@ -82,6 +82,6 @@ export async function within<T>(ms: number, what: string, promise: Promise<T>): 
 function show(value: unknown): string {
   if (value instanceof Error) return `${value.name}: ${value.message}`;
   if (value instanceof Uint8Array) return `${value.length} bytes`;
-  const text = typeof value === "string" ? JSON.stringify(value) : (JSON.stringify(value) ?? String(value));
+  const text = typeof value === "string" ? JSON.stringify(value) : inspect(value, { depth: 3, breakLength: Infinity });
   return text.length <= 400 ? text : `${text.slice(0, 200)} … ${text.slice(-160)} (${text.length} characters)`;
 }

@@ -2,15 +2,15 @@ import { createHash } from "node:crypto";
 
 /** The same unpredictable-looking bytes for the same seed: every value, in no order that a filter could keep. */
 export function noise(length: number, seed: number): Uint8Array {
-  const bytes = new Uint8Array(length);
+  const words = new Int32Array(Math.ceil(length / 4));
   let state = seed | 1;
-  for (let i = 0; i < length; i++) {
+  for (let i = 0; i < words.length; i++) {
     state ^= state << 13;
     state ^= state >>> 17;
     state ^= state << 5;
-    bytes[i] = state & 255;
+    words[i] = state;
   }
-  return bytes;
+  return new Uint8Array(words.buffer, 0, length);
 }
 
 /** Hexadecimal SHA-256. */

@@ -16,7 +16,13 @@ export async function script(sandbox: Sandbox, text: string, ...args: string[]):
 
 /** Runs a command that must come back by itself within half a minute. */
 export function finishes(sandbox: Sandbox, opts: ExecOptions): Promise<ExecResult> {
-  return within(30_000, opts.argv.join(" ").slice(0, 80), sandbox.exec(opts));
+  return aside(within(30_000, opts.argv.join(" ").slice(0, 80), sandbox.exec(opts)));
+}
+
+/** A promise that is awaited later: when the case fails before that, its own failure must not end the process. */
+export function aside<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
 }
 
 /** Asks again and again, for at most half a minute, until the answer is not undefined. */

@@ -36,6 +36,9 @@ export class AgentCall implements CallHandler {
   };
   readonly #ends: "exit" | "result" | "either";
   #running = false;
+  /** A connection may have no more output and go on in the other direction. */
+  #isConnection = false;
+  #outputEnded = false;
   #over = false;
   readonly #taken = [0, 0, 0];
   /** What the agent may still send of each stream. */
@@ -45,7 +48,8 @@ export class AgentCall implements CallHandler {
   /** Body of an ANS_RESULT, for calls that end with one. */
   result: Buffer | undefined;
 
-  constructor(channel: AgentChannel, type: number, body: readonly Uint8Array[]) {
+  /** Opens a call by its first request, or takes on one that the agent opened. */
+  constructor(channel: AgentChannel, type: number | "accepted", body: readonly Uint8Array[] | number) {
     this.#channel = channel;
     this.stdout = new ByteQueue((bytes) => this.#credit(1, bytes));
     this.stderr = new ByteQueue((bytes) => this.#credit(2, bytes));
@@ -65,7 +69,13 @@ export class AgentCall implements CallHandler {
     this.#started.catch(() => undefined);
     this.#ended.catch(() => undefined);
     this.#settle = { start, refuse, end, fail };
-    this.#ends = ENDS[type] ?? "result";
+    this.#ends = type === "accepted" ? "exit" : (ENDS[type] ?? "result");
+    if (typeof type !== "number" || typeof body === "number") {
+      this.#call = body as number;
+      this.#running = true;
+      this.#isConnection = true;
+      return;
+    }
     this.#call = channel.open(this);
     try {
       channel.send(type, this.#call, body);
@@ -126,6 +136,11 @@ export class AgentCall implements CallHandler {
       case ANSWER.stderr:
         this.#receive(2, body);
         return;
+      case ANSWER.ended:
+        if (!this.#isConnection || this.#outputEnded) throw tampered("half an end that this call cannot have");
+        this.#outputEnded = true;
+        this.stdout.end();
+        return;
       case ANSWER.stdinCredit:
         this.#stdinRoom += body.readUInt32LE(0);
         if (!this.#running || this.#stdinRoom > WINDOW) throw tampered("more room than there was");
@@ -148,7 +163,7 @@ export class AgentCall implements CallHandler {
   /** An agent that ignores flow control would fill our memory. */
   #receive(stream: 1 | 2, body: Buffer): void {
     const left = (this.#window[stream] ?? 0) - body.length;
-    if (!this.#running || left < 0) throw tampered("output that nobody asked for");
+    if (!this.#running || this.#outputEnded || left < 0) throw tampered("output that nobody asked for");
     this.#window[stream] = left;
     (stream === 1 ? this.stdout : this.stderr).push(body);
   }

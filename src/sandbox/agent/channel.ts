@@ -2,6 +2,11 @@ import type { Socket } from "node:net";
 import { SandboxError } from "../errors.js";
 import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSION, tampered } from "./frames.js";
 
+/** Ids of calls that the agent opens; ours are below. */
+const FIRST_ACCEPTED = 0x8000_0000;
+/** As many connections as an honest agent has at one time. */
+const MAX_ACCEPTED = 256;
+
 /** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
 export interface CallHandler {
   frame(frame: Frame): void;
@@ -23,10 +28,13 @@ export class AgentChannel {
   readonly #calls = new Map<number, CallHandler>();
   #sequence = 0;
   #nextCall = 1;
+  #accepted = 0;
   #error: SandboxError | undefined;
   #draining: Promise<void> | undefined;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
   readonly hello: Promise<Hello>;
+  /** Takes a connection that was made inside to the agent's listener; undefined turns it away. */
+  onAccepted: ((call: number) => CallHandler) | undefined;
   /** Called once, with the reason, when the channel ends. */
   onClosed: ((error: SandboxError) => void) | undefined;
 
@@ -51,8 +59,18 @@ export class AgentChannel {
     return call;
   }
 
+  /** Takes on a call that the agent opened; its frames go to `handler` until `release`. */
+  #accept(call: number): void {
+    const refused = call < FIRST_ACCEPTED || this.#calls.has(call) || this.#accepted >= MAX_ACCEPTED;
+    if (refused || !this.onAccepted) throw tampered("a call that it must not open");
+    this.#accepted += 1;
+    this.#calls.set(call, this.onAccepted(call));
+  }
+
   release(call: number): void {
-    if (this.#calls.delete(call) && this.#calls.size === 0) this.unref();
+    if (!this.#calls.delete(call)) return;
+    if (call >= FIRST_ACCEPTED) this.#accepted -= 1;
+    if (this.#calls.size === 0) this.unref();
   }
 
   /** Lets the process end although the channel is open; a call under way holds it. */
@@ -101,6 +119,7 @@ export class AgentChannel {
     try {
       for (const frame of this.#parser.push(chunk)) {
         if (frame.type === ANSWER.hello) this.#greet(frame);
+        else if (frame.type === ANSWER.accepted) this.#accept(frame.call);
         else this.#dispatch(frame);
       }
     } catch (error) {

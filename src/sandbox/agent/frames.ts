@@ -25,6 +25,9 @@ export const REQUEST = {
   makeDirectory: 0x17,
   tarOut: 0x18,
   tarIn: 0x19,
+  freeze: 0x1a,
+  thaw: 0x1b,
+  listen: 0x1c,
 } as const;
 
 export const ANSWER = {
@@ -36,6 +39,8 @@ export const ANSWER = {
   fail: 0x85,
   result: 0x86,
   stdinCredit: 0x87,
+  accepted: 0x88,
+  ended: 0x89,
 } as const;
 
 export interface Frame {
@@ -54,6 +59,8 @@ const LENGTHS: Readonly<Record<number, readonly [number, number]>> = {
   [ANSWER.fail]: [4, 1024],
   [ANSWER.result]: [0, MAX_BODY],
   [ANSWER.stdinCredit]: [4, 4],
+  [ANSWER.accepted]: [0, 0],
+  [ANSWER.ended]: [0, 0],
 };
 
 /** The error for an agent that breaks the protocol. */

@@ -1,4 +1,4 @@
-import { realpathSync, statSync } from "node:fs";
+import { lstatSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve, sep } from "node:path";
 import type { Mount } from "../../../contracts/types.js";
@@ -32,6 +32,15 @@ export function checkBaseDir(baseDir: string): string {
   if (!statSync(real).isDirectory()) throw refused("baseDir", baseDir, "not a directory");
   const reason = holdsTooMuch(real);
   if (reason !== undefined) throw refused("baseDir", baseDir, reason);
+  if (lstatSync(join(real, ".git"), { throwIfNoEntry: false })?.isSymbolicLink()) {
+    throw new SandboxError(
+      "unsupported",
+      `Invalid baseDir "${baseDir}" — its .git is a link, which cannot be protected`,
+      {
+        hint: "replace the link by a file with the line: gitdir: <path>",
+      },
+    );
+  }
   return real;
 }
 
@@ -49,7 +58,7 @@ export function checkMounts(mounts: readonly Mount[], workDir: string): JailBind
       source: real,
       target: checkTarget(target ?? resolve(source), `mounts[${index}].target`, workDir),
       writable,
-      owned: writable,
+      owned: true,
     };
   });
 }

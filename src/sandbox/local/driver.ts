@@ -1,4 +1,4 @@
-import type { Capabilities, Changes, FileStat } from "../../../contracts/types.js";
+import type { Capabilities, FileStat } from "../../../contracts/types.js";
 import { AgentFiles } from "../agent/agent-files.js";
 import { startCommand } from "../agent/agent-process.js";
 import { AgentFailure, errorFor } from "../agent/failure.js";
@@ -14,7 +14,7 @@ export interface LocalParts {
   baseEnv: Readonly<Record<string, string>>;
   agent: RunningAgent;
   cgroups: readonly string[];
-  snapshot(): Promise<string>;
+  snapshot(warn: (message: string) => void): Promise<string>;
   /** Takes away what belongs to the sandbox, once its processes are gone. */
   release(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export class LocalDriver implements Driver {
   readonly baseEnv: Readonly<Record<string, string>>;
   readonly #parts: LocalParts;
   readonly #files: AgentFiles;
-  declare changes?: () => Promise<Changes>;
+  onWarning?: (message: string) => void;
 
   constructor(parts: LocalParts) {
     this.id = parts.id;
@@ -88,7 +88,7 @@ export class LocalDriver implements Driver {
   }
 
   snapshot(): Promise<string> {
-    return this.#parts.snapshot();
+    return this.#parts.snapshot((message) => this.onWarning?.(message));
   }
 
   async destroy(): Promise<void> {

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { accessSync, constants, realpathSync } from "node:fs";
 import { delimiter, isAbsolute, join, sep } from "node:path";
 import { SandboxError } from "../errors.js";
@@ -8,6 +9,8 @@ const SYSTEM_DIRECTORIES = ["/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew
 export interface GitProgram {
   readonly program: string;
   readonly path: string;
+  /** What to start it with. */
+  readonly launcher: readonly string[];
 }
 
 let found: (GitProgram & { readonly from: string }) | undefined;
@@ -23,7 +26,7 @@ export function findGit(): GitProgram {
   for (const directory of directories) {
     const program = join(directory, process.platform === "win32" ? "git.exe" : "git");
     if (!isProgram(program)) continue;
-    found = { program, path: directories.join(delimiter), from };
+    found = { program, path: directories.join(delimiter), launcher: findLauncher(), from };
     return found;
   }
   throw new SandboxError("missing_dependency", "git was not found in PATH", { hint: "apt-get install git" });
@@ -35,6 +38,17 @@ export function assertOutside(program: string, repository: string): void {
   throw new SandboxError("permission_denied", `git was found inside the repository: ${program}`, {
     hint: "Take that directory out of PATH.",
   });
+}
+
+/**
+ * Makes git end when this process is killed, by a signal on which git takes its lock files away. Left alone it would go on
+ * writing into a worktree that the next process is already removing.
+ */
+function findLauncher(): string[] {
+  const launcher = ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--"];
+  if (process.platform !== "linux" || !isProgram("/usr/bin/setpriv")) return [];
+  const trial = spawnSync("/usr/bin/setpriv", [...launcher.slice(1), "/bin/true"], { stdio: "ignore", env: {} });
+  return trial.status === 0 ? launcher : [];
 }
 
 function isTrusted(directory: string): boolean {

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { open } from "node:fs/promises";
 import { SandboxError, type SandboxErrorCode, toSandboxError } from "../errors.js";
 import { assertOutside, findGit } from "./find-git.js";
 
@@ -12,7 +13,8 @@ export interface HostGitOptions {
   /** Settings beside the ones that are always made. */
   config?: Readonly<Record<string, string>>;
   env?: Readonly<Record<string, string>>;
-  stdin?: string;
+  /** A file that git reads as its input. */
+  input?: string;
   /** Bytes of output beyond which the call is `limit_exceeded`. Default 64 MiB. */
   maxOutput?: number;
   signal?: AbortSignal | undefined;
@@ -44,7 +46,7 @@ const ALWAYS: Readonly<Record<string, string>> = {
  * that the inside of a sandbox can write: there git executes what the files say.
  */
 export async function runHostGit(args: readonly string[], opts: HostGitOptions): Promise<HostGitResult> {
-  const { program, path } = findGit();
+  const { program, path, launcher } = findGit();
   assertOutside(program, opts.workTree ?? opts.cwd);
   const settings = Object.entries({ ...ALWAYS, ...opts.config }).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
   const place = [
@@ -59,7 +61,8 @@ export async function runHostGit(args: readonly string[], opts: HostGitOptions):
     GIT_OPTIONAL_LOCKS: "0",
     ...opts.env,
   };
-  return await collect(program, ["-C", opts.cwd, ...settings, ...place, ...args], env, opts);
+  const command = [...launcher, program, "-C", opts.cwd, ...settings, ...place, ...args];
+  return await collect(command, env, opts);
 }
 
 /** As `runHostGit`, gives the output, and a typed error when git fails. */
@@ -95,27 +98,25 @@ function passedOn(): Record<string, string> {
   return Object.fromEntries(present.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-function collect(
-  program: string,
-  args: string[],
+async function collect(
+  [program = "", ...args]: string[],
   env: NodeJS.ProcessEnv,
   opts: HostGitOptions,
 ): Promise<HostGitResult> {
   const limit = opts.maxOutput ?? MAX_OUTPUT;
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { env, stdio: "pipe", ...(opts.signal && { signal: opts.signal }) });
+  const input = opts.input === undefined ? undefined : await open(opts.input);
+  const answer = new Promise<HostGitResult>((resolve, reject) => {
+    const abort = opts.signal === undefined ? {} : { signal: opts.signal };
+    const child = spawn(program, args, { env, stdio: [input?.fd ?? "ignore", "pipe", "pipe"], ...abort });
     const kept: Record<"stdout" | "stderr", Buffer[]> = { stdout: [], stderr: [] };
     let size = 0;
     for (const name of ["stdout", "stderr"] as const) {
-      child[name].on("data", (chunk: Buffer) => {
+      child[name]?.on("data", (chunk: Buffer) => {
         size += chunk.length;
         if (size <= limit) kept[name].push(chunk);
         else child.kill("SIGKILL");
       });
     }
-    // git may end without reading all of its input; that shows in its exit code.
-    child.stdin.on("error", () => undefined);
-    child.stdin.end(opts.stdin ?? "");
     child.on("error", (error) => {
       if (child.pid === undefined) reject(toSandboxError(error, { operation: "git" }));
     });
@@ -129,4 +130,9 @@ function collect(
       resolve({ exitCode: code ?? 128, stdout, stderr: signal === null ? stderr : `${stderr}\nended by ${signal}` });
     });
   });
+  try {
+    return await answer;
+  } finally {
+    await input?.close();
+  }
 }

@@ -24,8 +24,12 @@ export function chooseUser(): JailUser | undefined {
 }
 
 function userAt(id: number): JailUser {
+  return { uid: id, gid: id };
+}
+
+/** A directory of the host that a jail may hide without missing it. */
+export function chooseStage(): string {
   const stage = ["/mnt", "/media", "/srv", "/run"].find((path) => existsSync(path));
-  if (stage === undefined)
-    throw new SandboxError("no_isolation", "no directory to collect the mounts of a sandbox at: make /mnt");
-  return { uid: id, gid: id, stage };
+  if (stage !== undefined) return stage;
+  throw new SandboxError("no_isolation", "no directory to collect the mounts of a sandbox at: make /mnt");
 }

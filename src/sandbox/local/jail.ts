@@ -2,7 +2,10 @@ import { agentBinary } from "../agent/binary.js";
 
 /** A host path that is visible inside. */
 export interface JailBind {
+  /** Of an overlay: what lies below, and is never changed. */
   source: string;
+  /** Lay a private layer over `source`: a directory with `upper` and `work`. Implies `owned`. */
+  overlay?: string;
   target: string;
   /** Default false. */
   writable?: boolean;
@@ -14,8 +17,6 @@ export interface JailBind {
 export interface JailUser {
   uid: number;
   gid: number;
-  /** A directory that exists on the host, behind which the binds are collected; only the jail sees that. */
-  stage: string;
 }
 
 /** Everything that a jail is. What is not named is not there. */
@@ -27,6 +28,8 @@ export interface JailSpec {
   network: "none" | "full";
   /** Absent when the manager is not root: its own user is mapped. */
   user?: JailUser | undefined;
+  /** A directory that exists on the host, behind which trees are collected; only the jail sees that. */
+  stage: string;
   /** Control groups that are joined before anything starts. */
   cgroups: readonly string[];
   /** PID 1 inside. */
@@ -57,13 +60,16 @@ function depth(path: string): number {
  * protects a path inside a writable tree always comes after that tree.
  */
 export function jailCommand(spec: JailSpec, bwrap: string): { file: string; args: string[] } {
-  const trees: string[] = [];
-  const stage = spec.user?.stage;
+  const staged: string[] = [];
+  let count = 0;
   const steps: Step[] = [];
-  for (const bind of spec.binds) {
-    const source = stage === undefined ? bind.source : `${stage}/${trees.length}`;
-    trees.push(`${bind.owned ? "o" : "p"}${bind.source}`);
-    steps.push({ path: bind.target, args: [bind.writable ? "--bind" : "--ro-bind", source, bind.target] });
+  for (const { source, target, writable, owned, overlay } of spec.binds) {
+    // Only root can lend a tree to another user; only an overlay has to be mounted before bubblewrap starts.
+    const isStaged = spec.user !== undefined || overlay !== undefined;
+    const shown = isStaged ? `${spec.stage}/${count++}` : source;
+    if (overlay !== undefined) staged.push("--overlay", `${writable ? "v" : "r"}${source}`, overlay);
+    else if (isStaged) staged.push("--tree", `${owned ? "o" : "p"}${source}`);
+    steps.push({ path: target, args: [writable ? "--bind" : "--ro-bind", shown, target] });
   }
   for (const { path, size, mode } of spec.tmpfs) {
     steps.push({ path, args: ["--perms", mode.toString(8).padStart(4, "0"), "--size", String(size), "--tmpfs", path] });
@@ -71,10 +77,8 @@ export function jailCommand(spec: JailSpec, bwrap: string): { file: string; args
   steps.sort((a, b) => depth(a.path) - depth(b.path));
   const args = ["launch"];
   for (const group of spec.cgroups) args.push("--cgroup", group);
-  if (spec.user) {
-    args.push("--user", String(spec.user.uid), String(spec.user.gid), spec.user.stage);
-    for (const tree of trees) args.push("--tree", tree);
-  }
+  if (spec.user) args.push("--user", String(spec.user.uid), String(spec.user.gid));
+  if (staged.length > 0) args.push("--stage", spec.stage, ...staged);
   args.push("--", bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try");
   if (spec.network === "none") args.push("--unshare-net");
   args.push("--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "glovebox");

@@ -1,15 +1,10 @@
 import { spawn } from "node:child_process";
 import { SandboxError } from "../errors.js";
 import { findBwrap } from "./find-bwrap.js";
-import { chooseUser } from "./identity.js";
+import { chooseStage, chooseUser } from "./identity.js";
 import { type JailBind, jailCommand } from "./jail.js";
+import type { RunJailedGit } from "./jailed-commit.js";
 import { systemBinds } from "./system.js";
-
-/** Runs git where a hostile tree can do no harm. */
-export type JailedGit = (
-  args: readonly string[],
-  opts?: { stdin?: Uint8Array; env?: Readonly<Record<string, string>> },
-) => Promise<{ exitCode: number; stdout: Uint8Array; stderr: string }>;
 
 /** What a jailed git works on. */
 export interface JailedGitPlaces {
@@ -50,7 +45,7 @@ const CONFIG = [
  * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
  * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
  */
-export function createJailedGit({ store, tree, objects }: JailedGitPlaces): JailedGit {
+export function createJailedGit({ store, tree, objects }: JailedGitPlaces): RunJailedGit {
   const system = systemBinds("none");
   const binds: JailBind[] = [
     ...system.binds.filter(({ target }) => !target.startsWith("/etc/") || target === "/etc/ld.so.cache"),
@@ -66,6 +61,7 @@ export function createJailedGit({ store, tree, objects }: JailedGitPlaces): Jail
         tmpfs: [{ path: "/tmp", size: 64 << 20, mode: 0o1777 }],
         network: "none",
         user: chooseUser(),
+        stage: chooseStage(),
         cgroups: [],
         program: ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args],
         cwd: "/wt",
@@ -82,7 +78,7 @@ function run(
   file: string,
   args: readonly string[],
   stdin: Uint8Array = new Uint8Array(),
-): Promise<Awaited<ReturnType<JailedGit>>> {
+): Promise<Awaited<ReturnType<RunJailedGit>>> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"], env: { PATH: "/usr/bin:/bin" }, cwd: "/" });
     const kept: Buffer[] = [];

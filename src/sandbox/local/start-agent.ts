@@ -58,6 +58,8 @@ async function start(
     stdio: ["ignore", "ignore", "pipe", "pipe"],
     env: { PATH: "/usr/bin:/bin" },
     cwd: "/",
+    // A Ctrl-C on the terminal is for the manager: it ends what runs inside in order. The channel remains the lease.
+    detached: true,
   });
   const gone = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, sep } from "node:path";
 import type { JailBind } from "./jail.js";
@@ -21,22 +21,27 @@ const TOOL_HOMES: Readonly<Record<string, string>> = {
   ".asdf": "ASDF_DIR",
   ".rustup": "RUSTUP_HOME",
 };
+/** What tells somebody's home, by whatever path it was reached. */
+const HOME_SIGNS = [".ssh", ".config", ".aws", ".profile", ".bashrc", ".zshrc", ".netrc", ".npmrc"];
+/** What a directory that programs were installed to does not have either. */
+const PROJECT_SIGNS = [...HOME_SIGNS, ".cache", ".git", ".env"];
 
 /** Finds the toolchains outside `/usr`. Of a home directory only what is known to hold no credentials is taken. */
 export function findToolchains(env: NodeJS.ProcessEnv, execPath: string = process.execPath): Toolchains {
-  const home = homedir();
+  const homes = homesOf(homedir());
   const found: Toolchains = { path: "", env: {}, binds: [] };
   const directories: string[] = [];
   const entries = [...(env["PATH"] ?? "").split(":"), dirname(execPath)];
   for (const directory of entries) {
     if (!directory.startsWith("/") || directories.includes(directory) || !existsSync(directory)) continue;
     if (!isStandard(directory)) {
-      const root = rootOf(directory, home);
+      const root = rootOf(directory, homes);
       if (root === undefined) continue;
       add(found, root);
       const variable = TOOL_HOMES[basename(root)];
       if (variable !== undefined) found.env[variable] = root;
-      if (directory === join(home, ".cargo", "bin")) addRust(found, home);
+      const owner = homes.find((home) => directory === join(home, ".cargo", "bin"));
+      if (owner !== undefined) addRust(found, owner);
     }
     directories.push(directory);
   }
@@ -48,23 +53,38 @@ function isStandard(directory: string): boolean {
   return STANDARD.includes(directory) || directory.startsWith("/usr/");
 }
 
+/** The home directory by its name and by its real path: PATH may have either. */
+function homesOf(home: string): string[] {
+  return existsSync(home) ? [...new Set([home, realpathSync(home)])] : [home];
+}
+
+function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+}
+
 /** The directory to show for one of PATH; undefined when it cannot be shown safely. */
-function rootOf(directory: string, home: string): string | undefined {
-  const below = directory.startsWith(home + sep) ? directory.slice(home.length + 1).split(sep) : undefined;
+function rootOf(directory: string, homes: readonly string[]): string | undefined {
+  const real = realpathSync(directory);
   if (basename(directory) === ".bin") return undefined; // programs of some project, whose files are not there
-  if (directory === "/" || directory === home || directory.startsWith("/proc/")) return undefined;
-  if (below === undefined) {
-    const parent = dirname(directory);
-    // A prefix such as /opt/tool is shown whole; /opt/bin or /srv/app/node_modules/.bin is not.
-    return basename(directory) === "bin" && parent.split(sep).length > 2 && existsSync(join(parent, "lib"))
-      ? parent
-      : directory;
-  }
-  const [first = "", ...rest] = below;
+  if (!statSync(real).isDirectory() || real.split(sep).length < 3 || isWithin(real, "/proc")) return undefined;
+  if (homes.some((home) => isWithin(home, real)) || hasAny(real, HOME_SIGNS)) return undefined;
+  const home = homes.find((path) => isWithin(directory, path));
+  if (home === undefined) return isPrefix(dirname(directory), directory) ? dirname(directory) : directory;
+  const [first = "", ...rest] = directory.slice(home.length + 1).split(sep);
   if (TOOL_HOMES[first] !== undefined) return join(home, first);
   if (rest.at(-1) === "bin" && [".nvm", ".sdkman", ".fnm", ".local"].includes(first) && rest.length > 1)
     return dirname(directory);
   return directory;
+}
+
+/** Whether a directory, such as /opt/tool, is the one that a program was installed to; then it is shown whole. */
+function isPrefix(parent: string, directory: string): boolean {
+  if (basename(directory) !== "bin" || parent.split(sep).length < 3 || !existsSync(join(parent, "lib"))) return false;
+  return !basename(parent).startsWith(".") && !hasAny(parent, PROJECT_SIGNS);
+}
+
+function hasAny(directory: string, names: readonly string[]): boolean {
+  return names.some((name) => existsSync(join(directory, name)));
 }
 
 /** The programs in `.cargo/bin` are fronts for what is in `.rustup`; the rest of `.cargo` holds credentials. */

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseUser } from "./identity.js";
+import { chooseStage, chooseUser } from "./identity.js";
 import type { JailBind, JailSpec } from "./jail.js";
 import { syntheticEtc, systemBinds } from "./system.js";
 import { findToolchains } from "./toolchains.js";
@@ -45,6 +45,7 @@ export function buildWalls(opts: {
       ],
       network: opts.network,
       user: chooseUser(),
+      stage: chooseStage(),
       cgroups: opts.cgroups,
       cwd: opts.workDir,
     },

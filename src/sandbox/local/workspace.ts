@@ -6,20 +6,24 @@ import { SandboxError } from "../errors.js";
 import { runtimeDir } from "../home.js";
 import { addResource } from "../ledger.js";
 import type { SandboxOptions } from "../types.js";
+import { openBase } from "./base-cache.js";
 import { checkBaseDir, protectGit } from "./base-dir.js";
+import { checkOut } from "./checkout.js";
 import type { JailBind } from "./jail.js";
-import { createPrivateGit } from "./private-git.js";
+import { INSIDE_GIT, privateGitBinds, privateGitDir, writeBranch, writePrivateGit } from "./private-git.js";
 import { findRepository, type Repository, resolveCommit } from "./repository.js";
 import { addWorktree } from "./worktree.js";
 
 /** Where the files of a sandbox are and what the inside sees of them; enough to open it again. */
 export interface Workspace {
-  kind: "worktree" | "base-dir" | "empty";
+  kind: "worktree" | "overlay" | "copy" | "base-dir" | "empty";
   workDir: string;
+  /** What the work directory is made of. */
+  root: JailBind;
   /** What is bound beside the work directory itself. */
   trees: JailBind[];
   /** The commit that the files started from, in the user's repository. */
-  base?: { gitDir: string; sha: string; branch: string };
+  base?: { repository: Repository; sha: string; branch: string };
 }
 
 /** A workspace that is decided but not made: everything that can be refused has been. */
@@ -37,7 +41,10 @@ export function newSandboxId(): string {
 export async function planWorkspace(id: string, opts: SandboxOptions): Promise<PlannedWorkspace> {
   if (opts.baseDir !== undefined) {
     const workDir = checkBaseDir(opts.baseDir);
-    return { workDir, make: async () => ({ kind: "base-dir", workDir, trees: protectGit(workDir) }) };
+    return {
+      workDir,
+      make: async () => ({ kind: "base-dir", workDir, root: directory(workDir), trees: protectGit(workDir) }),
+    };
   }
   const workDir = join(await realpath(tmpdir()), `harness-${id}`);
   if (opts.repo === undefined) return { workDir, make: () => makeEmpty(id, workDir) };
@@ -53,27 +60,85 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
     });
   }
   const branch = opts.branch ?? `glovebox/${id}`;
-  return { workDir, make: (owner, signal) => makeWorktree(owner, repository, branch, workDir, signal) };
+  const plan = { id, repository, branch, workDir };
+  if (opts.workspace === "overlay") return { workDir, make: () => makeOverlay(plan) };
+  if (opts.workspace === "copy") return { workDir, make: (_, signal) => makeCopy(plan, signal) };
+  return { workDir, make: (_, signal) => makeWorktree(plan, signal) };
+}
+
+/** A workspace of a repository, decided. */
+interface Plan {
+  id: string;
+  repository: Repository;
+  branch: string;
+  workDir: string;
+}
+
+function directory(workDir: string): JailBind {
+  return { source: workDir, target: workDir, writable: true, owned: true };
 }
 
 async function makeEmpty(id: string, workDir: string): Promise<Workspace> {
   await addResource(id, { kind: "directory", path: workDir });
   await mkdir(workDir, { mode: 0o700 });
-  return { kind: "empty", workDir, trees: [] };
+  return { kind: "empty", workDir, root: directory(workDir), trees: [] };
 }
 
-async function makeWorktree(
-  id: string,
-  repository: Repository,
-  branch: string,
-  workDir: string,
-  signal: AbortSignal | undefined,
-): Promise<Workspace> {
+async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
+  const { id, repository, branch, workDir } = plan;
   const worktree = await addWorktree({ repository, branch, path: workDir, record: id, signal });
-  const trees = await createPrivateGit({
-    repository,
-    worktree,
-    dir: join(runtimeDir(id), "git"),
-  });
-  return { kind: "worktree", workDir, trees, base: { gitDir: repository.gitDir, sha: worktree.baseSha, branch } };
+  const trees = await privateGit(plan, worktree.baseSha, worktree.gitDir);
+  const base = { repository, sha: worktree.baseSha, branch };
+  return { kind: "worktree", workDir, root: directory(workDir), trees, base };
+}
+
+/** The files in a directory of their own, which the repository does not know about. */
+async function makeCopy(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
+  const { id, repository, branch, workDir } = plan;
+  const sha = await startOf(repository, branch);
+  const indexDir = join(runtimeDir(id), "index");
+  await addResource(id, { kind: "directory", path: workDir });
+  await checkOut(repository, sha, { tree: workDir, index: indexDir }, signal);
+  const trees = await privateGit(plan, sha, indexDir);
+  return { kind: "copy", workDir, root: directory(workDir), trees, base: { repository, sha, branch } };
+}
+
+async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promise<JailBind[]> {
+  const { id, repository, branch, workDir } = plan;
+  const dir = join(runtimeDir(id), "git");
+  await writePrivateGit({ repository, branch, baseSha, indexDir, dir });
+  const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
+  return [git, ...(await privateGitBinds(repository, dir, workDir))];
+}
+
+/** A layer of its own over files that all sandboxes on the commit share; nothing is copied, nothing grows with them. */
+async function makeOverlay({ id, repository, branch, workDir }: Plan): Promise<Workspace> {
+  const sha = await startOf(repository, branch);
+  const base = await openBase(repository, sha);
+  const [files, git] = await Promise.all(["files", "git"].map((name) => makeLayer(join(runtimeDir(id), name))));
+  if (files === undefined || git === undefined) throw new SandboxError("internal", "no layer was made");
+  await writeBranch(join(git, "upper"), branch, sha);
+  return {
+    kind: "overlay",
+    workDir,
+    root: { source: base.tree, overlay: files, target: workDir, writable: true },
+    trees: [
+      { source: privateGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
+      ...(await privateGitBinds(repository, base.git, workDir)),
+    ],
+    base: { repository, sha, branch },
+  };
+}
+
+async function makeLayer(dir: string): Promise<string> {
+  await mkdir(join(dir, "upper"), { recursive: true, mode: 0o700 });
+  await mkdir(join(dir, "work"), { mode: 0o700 });
+  return dir;
+}
+
+/** The commit that a branch starts from: its own when it exists, else HEAD's. */
+async function startOf({ gitDir }: Repository, branch: string): Promise<string> {
+  const sha = (await resolveCommit(gitDir, `refs/heads/${branch}`)) ?? (await resolveCommit(gitDir, "HEAD"));
+  if (sha !== undefined) return sha;
+  throw new SandboxError("invalid_argument", `The repository ${gitDir} has no commit yet`, { hint: "git commit" });
 }

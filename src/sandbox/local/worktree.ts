@@ -1,9 +1,9 @@
 import { lstat, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { addResource } from "../ledger.js";
 import { withLock } from "../lock.js";
-import { assertBranchName } from "./branch-name.js";
 import { gitError, hostGit, runHostGit } from "./host-git.js";
 import { inRepository, type Repository, resolveCommit } from "./repository.js";
 import { freeEntryName } from "./worktree-entry.js";

@@ -1,7 +1,7 @@
 import type { ExecResult } from "../../../contracts/types.js";
 import { check, equal, includes, refuses, within } from "../assert.js";
 import { AWAIT_BEAT, assertStill, HEARTBEAT, withDeadline } from "../heartbeat.js";
-import { scriptArgv } from "../script.js";
+import { aside, scriptArgv } from "../script.js";
 import type { ConformanceCase, ConformanceContext } from "../types.js";
 
 const isReady = (result: ExecResult): boolean => result.stdout.includes("ready");
@@ -31,7 +31,7 @@ const HOSTILE: Readonly<Record<string, { title: string; start: string; complete?
   },
   respawner: {
     title: "children that replace themselves all the time",
-    start: 'printf %s "$3" > respawn; for n in 1 2; do setsid sh respawn "$2" 0 & done',
+    start: 'printf %s "$3" > respawn; for n in 1 2; do setsid sh respawn "$2" 0 & done;',
     complete: true,
     needs: "setsid",
   },
@@ -174,7 +174,7 @@ export const deadlineCases: readonly ConformanceCase[] = [
     title: "only this one",
     requirement: "The deadline of one command ends no other.",
     async run({ sandbox }) {
-      const other = sandbox.exec({ argv: scriptArgv("sleep 1.5; echo alive") });
+      const other = aside(sandbox.exec({ argv: scriptArgv("sleep 1.5; echo alive") }));
       const late = await within(20_000, "the call", sandbox.exec({ argv: ["sleep", "60"], timeout: 300 }));
       equal(late.timedOut, true, "timedOut of the one");
       equal([(await other).exitCode, (await other).stdout], [0, "alive\n"], "the other");

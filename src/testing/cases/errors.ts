@@ -1,4 +1,4 @@
-import { ERROR_CODES } from "../../sandbox/errors.js";
+import type { SandboxErrorCode } from "../../sandbox/errors.js";
 import { asSandboxError, check, equal, includes, refuses } from "../assert.js";
 import type { ConformanceCase } from "../types.js";
 
@@ -9,15 +9,15 @@ export const errorCases: readonly ConformanceCase[] = [
     requirement:
       "Every failure is a `SandboxError` with a code of the closed set, the backend, the operation and `retryable`.",
     async run({ sandbox }) {
-      const calls: Record<string, () => Promise<unknown>> = {
-        exec: () => sandbox.exec({ argv: ["true"], cwd: "missing" }),
-        readFile: () => sandbox.readFile("../x"),
-        listDirectory: () => sandbox.listDirectory("missing"),
-        writeFile: () => sandbox.writeFile("/etc/x", "x"),
-        setWorkdir: () => sandbox.setWorkdir("missing"),
-      };
-      for (const [operation, call] of Object.entries(calls)) {
-        const error = await refuses(ERROR_CODES, operation, call);
+      const calls: [SandboxErrorCode, string, () => Promise<unknown>][] = [
+        ["not_found", "exec", () => sandbox.exec({ argv: ["true"], cwd: "missing" })],
+        ["path_confinement", "readFile", () => sandbox.readFile("../x")],
+        ["not_found", "listDirectory", () => sandbox.listDirectory("missing")],
+        ["path_confinement", "writeFile", () => sandbox.writeFile("/etc/x", "x")],
+        ["invalid_argument", "spawn", () => sandbox.spawn({ argv: [] })],
+      ];
+      for (const [code, operation, call] of calls) {
+        const error = await refuses(code, operation, call);
         equal([error.backend, error.operation], [sandbox.backend, operation], `backend and operation of ${operation}`);
         equal([error.retryable, typeof error.message, error.stack !== undefined], [false, "string", true], operation);
         check(error.message.length > 0, `${operation}: the message is empty`);

@@ -45,6 +45,8 @@ export const execCwdCases: readonly ConformanceCase[] = [
     async run({ sandbox }) {
       await refuses("not_found", "cwd missing", () => sandbox.exec({ argv: ["true"], cwd: "missing" }));
       await refuses("not_found", "cwd missing in spawn", () => sandbox.spawn({ argv: ["true"], cwd: "missing/too" }));
+      await sandbox.makeDirectory("missing");
+      equal((await sandbox.exec({ argv: ["true"], cwd: "missing" })).exitCode, 0, "exit code once it exists");
     },
   },
   {
@@ -77,6 +79,7 @@ export const execCwdCases: readonly ConformanceCase[] = [
         includes(error.message, "path confinement violation: ", "message");
         includes(error.message, "is outside base directory", "message");
       }
+      equal((await sandbox.exec({ argv: ["true"], cwd: "." })).exitCode, 0, "exit code in a directory inside");
     },
   },
   {

@@ -65,6 +65,7 @@ export const execEnvCases: readonly ConformanceCase[] = [
         const call = () => sandbox.exec({ argv: ["true"], env: { KIT: value as string } });
         await refuses("invalid_argument", `the value ${JSON.stringify(value)}`, call);
       }
+      equal((await sandbox.exec({ argv: ["true"], env: { KIT: "fine" } })).exitCode, 0, "exit code with a good one");
     },
   },
   {

@@ -128,6 +128,7 @@ export const execStdinCases: readonly ConformanceCase[] = [
         const call = () => sandbox.exec({ argv: ["cat"], stdin: stdin as unknown as string });
         await refuses("invalid_argument", `stdin ${JSON.stringify(stdin)}`, call);
       }
+      equal((await finishes(sandbox, { argv: ["cat"], stdin: "fine" })).stdout, "fine", "cat of a good one");
     },
   },
 ];

@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { access, writeFile } from "node:fs/promises";
 import type { Sandbox } from "../../sandbox/types.js";
 import { check, equal, refuses, within } from "../assert.js";
@@ -136,6 +137,34 @@ export const lifecycleCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "lifecycle.descriptors",
+    title: "nothing stays open",
+    requirement: "Commands and file calls leave no descriptor open in the process that makes them.",
+    needs: () => (openDescriptors() === undefined ? "there is no /proc/self/fd to count descriptors in" : undefined),
+    exclusive: true,
+    async run({ sandbox, open }) {
+      const use = async (each: Sandbox): Promise<void> => {
+        await each.writeFile("file", "x");
+        for (let i = 0; i < 20; i++) await answers(each);
+        equal(await each.readFile("file"), "x", "readFile");
+      };
+      await use(sandbox);
+      const before = openDescriptors() ?? 0;
+      for (let i = 0; i < 3; i++) {
+        const other = await open();
+        await use(other);
+        await other.teardown();
+      }
+      let more = (openDescriptors() ?? 0) - before;
+      // A stream may close a moment after its end was read, and the process may have business of its own.
+      for (let i = 0; i < 40 && more >= 20; i++) {
+        await pause(50);
+        more = (openDescriptors() ?? 0) - before;
+      }
+      check(more < 20, `${more} descriptors more are open than before 60 commands`);
+    },
+  },
+  {
     id: "lifecycle.teardown-kills",
     title: "nothing runs on",
     requirement: "`teardown` ends every process of the sandbox, and calls that are under way are errors, not results.",
@@ -244,6 +273,14 @@ export const lifecycleCases: readonly ConformanceCase[] = [
     },
   },
 ];
+
+function openDescriptors(): number | undefined {
+  try {
+    return readdirSync("/proc/self/fd").length;
+  } catch {
+    return undefined;
+  }
+}
 
 function calls(sandbox: Sandbox, host: string): Record<string, () => Promise<unknown>> {
   return {

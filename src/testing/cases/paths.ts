@@ -61,6 +61,8 @@ export const pathCases: readonly ConformanceCase[] = [
           includes(error.message, " is outside base directory", "message");
         }
       }
+      await sandbox.writeFile(`${sandbox.workDir}/etc/passwd`, "x");
+      equal(await sandbox.readFile("etc/passwd"), "x", "a path that only looks alike");
     },
   },
   {
@@ -75,6 +77,8 @@ export const pathCases: readonly ConformanceCase[] = [
           await refuses("path_confinement", `${name} of ${path}`, call);
         }
       }
+      await sandbox.writeFile(`../${base}/file`, "x");
+      equal(await sandbox.readFile(`../${base}/./file`), "x", "out and in again stays inside");
     },
   },
   {
@@ -102,6 +106,8 @@ export const pathCases: readonly ConformanceCase[] = [
       const codes = ["invalid_path", "invalid_argument"] as const;
       await refuses(codes, "writeFile", () => sandbox.writeFile("x".repeat(256), "x"));
       await refuses(codes, "makeDirectory", () => sandbox.makeDirectory(`a/${"ü".repeat(128)}`));
+      await sandbox.writeFile("x".repeat(255), "x");
+      equal(await sandbox.readFile("x".repeat(255)), "x", "a name of 255 bytes");
     },
   },
   {

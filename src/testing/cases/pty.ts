@@ -101,6 +101,8 @@ export const ptyCases: readonly ConformanceCase[] = [
       ]) {
         await refuses("invalid_argument", `pty ${JSON.stringify(pty)}`, () => sandbox.spawn({ argv: ["true"], pty }));
       }
+      await using child = await sandbox.spawn({ argv: ["true"], pty: { cols: 1, rows: 1 } });
+      equal((await within(30_000, "wait", child.wait())).exitCode, 0, "exit code with the smallest size");
     },
   },
 ];

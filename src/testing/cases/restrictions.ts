@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { check, equal, includes, refuses } from "../assert.js";
 import { script, scriptArgv } from "../script.js";
 import { findSocketTool } from "../sockets.js";
@@ -83,6 +83,7 @@ export const restrictionCases: readonly ConformanceCase[] = [
     async run({ open, hostDirectory }) {
       const source = await hostDirectory();
       await writeFile(`${source}/file`, "from the host");
+      await chmod(source, 0o755);
       const opened = open({ mounts: [{ source, target: "/mnt/kit" }] });
       const sandbox = await opened.catch(() => undefined);
       if (!sandbox) {

@@ -1,7 +1,7 @@
 /** Finds the known name that a mistyped one most likely meant; undefined when nothing is close. */
 export function nearestName(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
-  let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1;
+  let bestDistance = 1 + (name.length <= 3 ? 1 : Math.max(2, Math.floor(name.length / 3)));
   for (const candidate of known) {
     const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) {

@@ -1,0 +1,95 @@
+/* Standing still: while a snapshot is taken no process of the sandbox runs. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "call.h"
+
+#define PATIENCE 2000 /* ms until everything must stand still; a process that waits for a disk cannot be stopped at once */
+
+static bool freezing;
+static uint32_t freeze_request;
+static bool failed;
+
+/* The state letter of a process: behind the name, which may hold anything. */
+static char state_of(const char *pid) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  if (length <= 0) return 'X';
+  text[length] = 0;
+  const char *end = strrchr(text, ')');
+  return end && end[1] ? end[2] : 'X';
+}
+
+static bool all_stand_still(void) {
+  DIR *processes = opendir("/proc");
+  if (!processes) return false;
+  bool still = true;
+  for (struct dirent *entry; still && (entry = readdir(processes));) {
+    if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || strcmp(entry->d_name, "1") == 0) continue;
+    still = strchr("TtZX", state_of(entry->d_name)) != NULL;
+  }
+  closedir(processes);
+  return still;
+}
+
+bool freeze_namespace(void) {
+  for (int64_t end = now_ms() + PATIENCE; now_ms() < end;) {
+    /* As PID 1 of the namespace this reaches everything in it but ourselves. */
+    kill(-1, SIGSTOP);
+    if (all_stand_still()) return true;
+    struct timespec pause = {.tv_nsec = 1000000};
+    nanosleep(&pause, NULL);
+  }
+  return false;
+}
+
+void thaw_namespace(void) { kill(-1, SIGCONT); }
+
+static void tell_all(uint8_t what) {
+  for (struct call *call = calls; call; call = call->next) {
+    if (call->supervisor.pid == 0 || call->supervisor.control < 0) continue;
+    bool told = write(call->supervisor.control, &what, 1) == 1;
+    if (what == CONTROL_FREEZE) call->unfrozen = told;
+  }
+}
+
+int freeze_all(uint32_t request) {
+  /* Without a namespace of its own a supervisor would stop the user's own processes. */
+  if (confinement != CONFINE_NAMESPACE) return -ENOTSUP;
+  if (freezing) return -EBUSY;
+  freezing = true;
+  failed = false;
+  freeze_request = request;
+  tell_all(CONTROL_FREEZE);
+  return 0;
+}
+
+int thaw_all(void) {
+  if (confinement != CONFINE_NAMESPACE) return -ENOTSUP;
+  tell_all(CONTROL_THAW);
+  return 0;
+}
+
+void call_stands_still(struct call *call, bool still) {
+  call->unfrozen = false;
+  if (!still) failed = true;
+}
+
+void settle_freeze(void) {
+  if (!freezing) return;
+  for (struct call *call = calls; call; call = call->next)
+    if (call->unfrozen && call->supervisor.pid != 0) return;
+  freezing = false;
+  if (failed) answer_fail(freeze_request, EAGAIN, "freeze");
+  else answer(ANS_RESULT, freeze_request, NULL, 0);
+}

@@ -1,0 +1,43 @@
+import { AgentCall } from "./agent-process.js";
+import type { AgentChannel } from "./channel.js";
+import { BodyWriter, REQUEST } from "./frames.js";
+
+/** A connection that a process inside made to the agent's listener. */
+export interface AgentConnection {
+  readonly input: AsyncIterable<Uint8Array>;
+  write(chunk: Uint8Array): Promise<void>;
+  /** No more will be written; the other side may still write. */
+  end(): Promise<void>;
+  destroy(): void;
+}
+
+/** Opens a listener on the sandbox's own loopback; everything that connects there is given to `take`. */
+export async function listenInside(
+  channel: AgentChannel,
+  port: number,
+  take: (connection: AgentConnection) => void,
+): Promise<void> {
+  channel.onAccepted = (id) => {
+    const call = new AgentCall(channel, "accepted", id);
+    take({
+      input: call.stdout,
+      write: (chunk) => call.writeStdin(chunk),
+      end: () => call.closeStdin(),
+      destroy: () => {
+        call.kill("SIGKILL").catch(() => undefined);
+      },
+    });
+    return call;
+  };
+  await new AgentCall(channel, REQUEST.listen, new BodyWriter().u16(port).pieces).wait();
+}
+
+/** Stops every process of the sandbox; rejects with `unavailable` when that cannot be done in time. */
+export async function freeze(channel: AgentChannel): Promise<void> {
+  await new AgentCall(channel, REQUEST.freeze, []).wait();
+}
+
+/** Lets them go on. */
+export async function thaw(channel: AgentChannel): Promise<void> {
+  await new AgentCall(channel, REQUEST.thaw, []).wait();
+}

@@ -1,0 +1,47 @@
+import { readFile, realpath } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
+import { SandboxError } from "../errors.js";
+
+const DEEPEST = 5;
+
+/**
+ * The object stores that a store borrows from, and those that they borrow from, as the paths that git will look for.
+ *
+ * They must appear inside at these very paths, because that is what the read-only files of the store say.
+ */
+export async function findAlternates(objects: string): Promise<string[]> {
+  const found = new Set<string>();
+  let level = [objects];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEEPEST) throw refusal(objects, "its alternates are nested too deeply");
+    const next: string[] = [];
+    for (const store of level) {
+      for (const path of await listAlternates(store)) {
+        if (found.has(path)) continue;
+        found.add(path);
+        next.push(path);
+      }
+    }
+    level = next;
+  }
+  return [...found];
+}
+
+async function listAlternates(objects: string): Promise<string[]> {
+  const text = await readFile(join(objects, "info", "alternates"), "utf8").catch(() => "");
+  const paths = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  for (const path of paths) {
+    if (!isAbsolute(path) || path.startsWith('"'))
+      throw refusal(objects, `the alternate ${path} is not an absolute path`);
+    await realpath(path).catch(() => {
+      throw refusal(objects, `the alternate ${path} does not exist`);
+    });
+  }
+  return paths;
+}
+
+function refusal(objects: string, why: string): SandboxError {
+  return new SandboxError("unsupported", `The object store ${objects} cannot be shown inside: ${why}`, {
+    hint: "Make the repository independent: git repack -a -d && rm .git/objects/info/alternates",
+  });
+}

@@ -1,0 +1,106 @@
+import type { SandboxEvent } from "../../contracts/types.js";
+import { dismantle, type RemoverOf } from "./dismantle.js";
+import { SandboxError, toSandboxError } from "./errors.js";
+import { listRecords, sweepLedger } from "./ledger.js";
+import { sweepStaleLocks } from "./lock.js";
+import { isOwnerAlive } from "./owner.js";
+import type { RecordState, SandboxRecord } from "./record.js";
+
+/** One sandbox of the ledger. What a damaged record does not tell is absent. */
+export interface SandboxInfo {
+  id: string;
+  state: RecordState | "damaged";
+  backend?: string;
+  workDir?: string;
+  /** ISO 8601. */
+  createdAt?: string;
+  /** ISO 8601. Absent: never. */
+  expiresAt?: string;
+  /** Whether a process has it open, here or where it cannot be seen from here. */
+  alive: boolean;
+}
+
+/** What `reap` did. Every sandbox of the ledger is in one of the three. */
+export interface ReapReport {
+  removed: string[];
+  kept: string[];
+  failed: { id: string; error: SandboxError }[];
+}
+
+/** How `reap` runs. */
+export interface ReapOptions {
+  onEvent?(event: SandboxEvent): void;
+  /** Only tell what would be removed. Default false. */
+  dryRun?: boolean;
+  /** Only the sandboxes of this backend. Default all. */
+  backend?: string;
+}
+
+/** Every sandbox that the ledger knows, of this and of other processes. */
+export async function listSandboxes(): Promise<SandboxInfo[]> {
+  const entries = await listRecords();
+  return entries.map((entry) => {
+    if (!("record" in entry)) return { id: entry.id, state: "damaged", alive: false };
+    const { id, state, backend, workDir, createdAt, expiresAt } = entry.record;
+    return { id, state, backend, workDir, createdAt, ...(expiresAt && { expiresAt }), alive: isHeld(entry.record) };
+  });
+}
+
+/**
+ * Removes what sandboxes of dead processes left behind, and kept ones whose time is over.
+ *
+ * Never touches what a live process has open, or one that cannot be seen from here. What could not be removed stays in
+ * the ledger, and is tried again by the next call. Any number may run at once.
+ */
+export async function reapRecords(removerOf: RemoverOf, opts: ReapOptions = {}): Promise<ReapReport> {
+  const report: ReapReport = { removed: [], kept: [], failed: [] };
+  for (const entry of await listRecords()) {
+    const { id } = entry;
+    if (!("record" in entry)) {
+      const error = new SandboxError("tampered", `The record of sandbox "${id}" is damaged: ${entry.damaged}`);
+      report.failed.push({ id, error });
+    } else if (!isLeftOver(entry.record) || (opts.backend ?? entry.record.backend) !== entry.record.backend) {
+      report.kept.push(id);
+    } else if (opts.dryRun === true) {
+      report.removed.push(id);
+    } else {
+      await reapOne(entry.record, removerOf, report, opts);
+    }
+  }
+  if (opts.dryRun !== true) {
+    await sweepLedger();
+    await sweepStaleLocks();
+  }
+  return report;
+}
+
+async function reapOne(
+  { id, backend }: SandboxRecord,
+  removerOf: RemoverOf,
+  report: ReapReport,
+  opts: ReapOptions,
+): Promise<void> {
+  const tell = (type: "teardown" | "leak", message: string): void =>
+    opts.onEvent?.({ type, sandboxId: id, backend, message, time: new Date().toISOString() });
+  try {
+    // Another process may have been faster; then it is gone all the same, but not by us.
+    if (!(await dismantle(id, isLeftOver, removerOf))) return;
+    report.removed.push(id);
+    tell("teardown", `Removed what was left of sandbox ${id}`);
+  } catch (error) {
+    const failure = toSandboxError(error, { backend, operation: "reap" });
+    report.failed.push({ id, error: failure });
+    tell("leak", `Could not remove sandbox ${id}: ${failure.message}`);
+  }
+}
+
+function isLeftOver(record: SandboxRecord): boolean {
+  if (isHeld(record)) return false;
+  if (record.state === "kept") return record.expiresAt !== undefined && Date.parse(record.expiresAt) <= Date.now();
+  return record.owner !== undefined || record.state === "removing";
+}
+
+/** Whether a process has the sandbox open, here or where it cannot be seen from here. */
+export function isHeld(record: SandboxRecord): boolean {
+  return record.owner !== undefined && isOwnerAlive(record.owner) !== "dead";
+}

@@ -1,0 +1,265 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { SandboxEvent } from "../contracts/types.js";
+import { claimRecord, dismantle } from "../src/sandbox/dismantle.js";
+import { runtimeDir } from "../src/sandbox/home.js";
+import { addResource, createRecord, readRecord, updateRecord } from "../src/sandbox/ledger.js";
+import { removeResource } from "../src/sandbox/local/cleanup.js";
+import { currentOwner } from "../src/sandbox/owner.js";
+import { listSandboxes, reap, removeSandbox } from "../src/sandbox/reap.js";
+import { compileSources, startChild } from "./support/compiled.js";
+import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
+
+let scratch: Scratch;
+let repo: string;
+let compiled: ReturnType<typeof compileSources>;
+beforeAll(() => {
+  compiled = compileSources();
+});
+afterAll(() => compiled.remove());
+beforeEach(() => {
+  scratch = createScratch();
+  repo = createRepository(join(scratch.path, "repo"));
+});
+afterEach(() => scratch.remove());
+
+const dead = { ...currentOwner(), startTime: "1" };
+const foreign = { ...currentOwner(), pidNs: "pid:[1]" };
+
+/** Everything that a sandbox could leave: refs, worktrees, git's own files, directories, records, locks. */
+function census(): unknown {
+  const files = (path: string): string[] => (existsSync(path) ? readdirSync(path) : []);
+  return {
+    worktrees: git(repo, "worktree", "list"),
+    refs: git(repo, "for-each-ref"),
+    gitFiles: execFileSync("find", [join(repo, ".git"), "-name", "*.lock", "-o", "-path", "*/worktrees*"]).toString(),
+    directories: readdirSync(scratch.path).filter((name) => name.startsWith("harness-")),
+    records: files(join(scratch.home, "sandboxes")),
+    locks: files(join(scratch.home, "locks")),
+  };
+}
+
+async function makeDirectory(id: string): Promise<string> {
+  const path = join(scratch.path, `harness-${id}`);
+  await createRecord({ id, backend: "local", workDir: path });
+  await addResource(id, { kind: "directory", path });
+  mkdirSync(path);
+  return path;
+}
+
+/** A `git` that kills the process which started it, at one point of its work. */
+function plantGit(subcommand: string, when: "before" | "after"): Record<string, string> {
+  const bin = join(scratch.path, "bin");
+  mkdirSync(bin);
+  const real = execFileSync("sh", ["-c", "command -v git"]).toString().trim();
+  const kill = "kill -9 $PPID";
+  const steps = when === "before" ? `${kill}; exit 1` : `trap '' TERM; ${real} "$@"; ${kill}; exit 1`;
+  writeFileSync(
+    join(bin, "git"),
+    `#!/bin/sh\ncase " $* " in *" ${subcommand} "*) ${steps};; esac\nexec ${real} "$@"\n`,
+    {
+      mode: 0o755,
+    },
+  );
+  return { PATH: `${bin}:${process.env["PATH"]}` };
+}
+
+describe("a process is killed while it makes a worktree", () => {
+  test.each([
+    ["rev-parse", "before"],
+    ["update-ref", "before"],
+    ["update-ref", "after"],
+    ["worktree add", "before"],
+    ["worktree add", "after"],
+    ["reset", "before"],
+    ["reset", "after"],
+  ] as const)("%s, %s", async (subcommand, when) => {
+    const before = census();
+    const args = ["end", repo, scratch.path, "one", "two"];
+    const child = startChild(compiled.directory, "add-worktree.mjs", args, plantGit(subcommand, when));
+    expect((await child.ended).signal).toBe("SIGKILL");
+    const [first, second] = await Promise.all([reap(), reap()]);
+    expect([...first.failed, ...second.failed]).toEqual([]);
+    const third = await reap();
+    expect(third).toEqual({ removed: [], kept: [], failed: [] });
+    expect(census()).toEqual({ ...(before as object), records: [], locks: [] });
+  });
+
+  test("a git that was writing files ends with its process", async () => {
+    const started = join(scratch.path, "started");
+    writeFileSync(join(repo, ".gitattributes"), "*.txt filter=slow\n");
+    git(repo, "add", "-A");
+    git(repo, "commit", "--quiet", "-m", "slow");
+    git(
+      repo,
+      "config",
+      "filter.slow.smudge",
+      `echo $PPID > ${started}.new; mv ${started}.new ${started}; exec sleep 20`,
+    );
+    const child = startChild(compiled.directory, "add-worktree.mjs", ["end", repo, scratch.path, "one"]);
+    await expect.poll(() => existsSync(started), { timeout: 20_000 }).toBe(true);
+    const gitPid = Number(readFileSync(started, "utf8"));
+    child.kill();
+    await child.ended;
+    await expect.poll(() => existsSync(`/proc/${gitPid}`), { timeout: 10_000 }).toBe(false);
+    expect((await reap()).removed).toEqual(["one"]);
+    expect(readdirSync(scratch.path)).not.toContain("harness-one");
+  });
+
+  test("killed at some moment", async () => {
+    const before = census();
+    for (let round = 0; round < 6; round++) {
+      const child = startChild(compiled.directory, "add-worktree.mjs", [
+        "wait",
+        repo,
+        scratch.path,
+        `r${round}a`,
+        `r${round}b`,
+      ]);
+      const parent = join(scratch.home, "sandboxes");
+      await expect.poll(() => existsSync(join(parent, `r${round}a`)), { timeout: 20_000, interval: 5 }).toBe(true);
+      await new Promise((resolve) => setTimeout(resolve, round * 25));
+      child.kill();
+      await child.ended;
+    }
+    expect((await reap()).failed).toEqual([]);
+    expect(census()).toEqual({ ...(before as object), records: [], locks: [] });
+  });
+});
+
+describe("what is not left over", () => {
+  test("a live process's, a kept and a foreign one stay, with everything of theirs", async () => {
+    const live = startChild(compiled.directory, "add-worktree.mjs", ["wait", repo, scratch.path, "live"]);
+    const kept = startChild(compiled.directory, "add-worktree.mjs", ["keep", repo, scratch.path, "kept"]);
+    try {
+      await live.line();
+      await kept.ended;
+      const far = await makeDirectory("far");
+      await updateRecord("far", { state: "ready", owner: foreign });
+      const before = census();
+      const report = await reap();
+      expect(report).toEqual({ removed: [], kept: ["far", "kept", "live"], failed: [] });
+      expect({ ...(census() as object), locks: [] }).toEqual({ ...(before as object), locks: [] });
+      expect(existsSync(far)).toBe(true);
+      const list = await listSandboxes();
+      expect(list.map(({ id, state, alive }) => [id, state, alive])).toEqual([
+        ["far", "ready", true],
+        ["kept", "kept", false],
+        ["live", "ready", true],
+      ]);
+      await expect(removeSandbox("live")).rejects.toMatchObject({
+        code: "conflict",
+        message: expect.stringContaining(`${live.pid}`),
+      });
+    } finally {
+      live.kill();
+      await live.ended;
+    }
+    expect((await reap()).removed).toEqual(["live"]);
+    await removeSandbox("kept");
+    expect(git(repo, "worktree", "list").split("\n")).toHaveLength(1);
+    expect(git(repo, "branch", "--list", "work/*")).toBe("");
+    await expect(removeSandbox("kept")).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("a kept one goes when its time is over, not before and not while it is open", async () => {
+    const path = await makeDirectory("one");
+    await updateRecord("one", { state: "kept", owner: undefined, expiresAt: "2999-01-01T00:00:00.000Z" });
+    expect((await reap()).kept).toEqual(["one"]);
+    await updateRecord("one", { expiresAt: "2001-01-01T00:00:00.000Z", owner: currentOwner() });
+    expect((await reap()).kept).toEqual(["one"]);
+    await updateRecord("one", { owner: dead });
+    expect((await reap()).removed).toEqual(["one"]);
+    expect(existsSync(path)).toBe(false);
+  });
+
+  test("a kept one outlives the process that opened it again", async () => {
+    const path = await makeDirectory("one");
+    await updateRecord("one", { state: "kept", owner: dead });
+    expect((await reap()).kept).toEqual(["one"]);
+    expect((await claimRecord("one")).owner).toEqual(currentOwner());
+    await expect(claimRecord("one")).rejects.toMatchObject({ code: "conflict" });
+    await expect(claimRecord("none")).rejects.toMatchObject({ code: "not_found" });
+    expect(existsSync(path)).toBe(true);
+  });
+
+  test("a directory without a record stays", async () => {
+    mkdirSync(join(scratch.path, "harness-stray"));
+    await reap();
+    expect(readdirSync(scratch.path)).toContain("harness-stray");
+  });
+});
+
+describe("reap", () => {
+  test("a dry run tells and removes nothing", async () => {
+    const path = await makeDirectory("one");
+    await updateRecord("one", { owner: dead });
+    expect(await reap({ dryRun: true })).toEqual({ removed: ["one"], kept: [], failed: [] });
+    expect([existsSync(path), (await readRecord("one"))?.state]).toEqual([true, "creating"]);
+  });
+
+  test("what cannot be removed stays in the ledger, with what is left, and is an event", async () => {
+    const path = await makeDirectory("one");
+    await updateRecord("one", { owner: dead });
+    const strange = { kind: "balloon", colour: "red" };
+    const before = await readRecord("one");
+    await updateRecord("one", { resources: [strange, ...(before?.resources ?? [])] });
+    const other = await makeDirectory("two");
+    await updateRecord("two", { owner: dead });
+    const events: SandboxEvent[] = [];
+    for (let round = 0; round < 2; round++) {
+      const report = await reap({ onEvent: (event) => events.push(event) });
+      expect(report.failed).toMatchObject([{ id: "one", error: { code: "unsupported", backend: "local" } }]);
+    }
+    expect(events.map((event) => [event.type, event.sandboxId])).toEqual([
+      ["leak", "one"],
+      ["teardown", "two"],
+      ["leak", "one"],
+    ]);
+    expect([existsSync(path), existsSync(other)]).toEqual([false, false]);
+    expect(await readRecord("one")).toMatchObject({ state: "removing", resources: [strange] });
+  });
+
+  test("resources go last first", async () => {
+    const outer = await makeDirectory("one");
+    const target = join(scratch.path, "target");
+    mkdirSync(target);
+    // Were the outer one removed first, the inner path would be gone before its own remover refused it.
+    await addResource("one", { kind: "cgroup", path: join(outer, "x") });
+    await updateRecord("one", { owner: dead });
+    symlinkSync(target, join(outer, "link"));
+    expect((await reap()).failed).toMatchObject([{ id: "one", error: { code: "invalid_path" } }]);
+    expect(existsSync(outer)).toBe(true);
+  });
+
+  test("a damaged record is reported and stops nobody", async () => {
+    await makeDirectory("bad");
+    writeFileSync(join(runtimeDir("bad"), "record.json"), "{");
+    await makeDirectory("one");
+    await updateRecord("one", { owner: dead });
+    const report = await reap();
+    expect(report).toMatchObject({ removed: ["one"], kept: [], failed: [{ id: "bad", error: { code: "tampered" } }] });
+    expect(await listSandboxes()).toEqual([{ id: "bad", state: "damaged", alive: false }]);
+  });
+
+  test("an owner takes its own down, twice without harm", async () => {
+    const path = await makeDirectory("one");
+    expect(
+      await dismantle(
+        "one",
+        () => true,
+        async () => removeResource,
+      ),
+    ).toBe(true);
+    expect(
+      await dismantle(
+        "one",
+        () => true,
+        async () => removeResource,
+      ),
+    ).toBe(false);
+    expect([existsSync(path), await readRecord("one")]).toEqual([false, undefined]);
+  });
+});

@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** A process as the host sees it. */
+export interface HostProcess {
+  pid: number;
+  parent: number;
+  argv: string[];
+  /** Real, effective, saved and file system user id. */
+  uids: number[];
+}
+
+/** The live processes of the whole host with this text in an argument. */
+export function processesWith(marker: string): HostProcess[] {
+  const found: HostProcess[] = [];
+  for (const entry of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      const argv = readFileSync(`/proc/${entry}/cmdline`, "utf8").split("\0").slice(0, -1);
+      if (!argv.some((argument) => argument.includes(marker))) continue;
+      const status = readFileSync(`/proc/${entry}/status`, "utf8");
+      const field = (name: string): number[] =>
+        (new RegExp(`^${name}:\\s+(.*)$`, "m").exec(status)?.[1] ?? "").split(/\s+/).map(Number);
+      found.push({ pid: Number(entry), parent: field("PPid")[0] ?? 0, argv, uids: field("Uid") });
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  return found;
+}
