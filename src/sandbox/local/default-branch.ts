@@ -1,6 +1,6 @@
+import { isBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { withAskpass } from "./askpass.js";
-import { isBranchName } from "./branch-name.js";
 import { runHostGit } from "./host-git.js";
 import { type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
 import { withPrivateStore } from "./private-store.js";

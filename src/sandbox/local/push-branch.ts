@@ -1,7 +1,6 @@
-import { branchNameFault } from "../branch-name.js";
+import { assertBranchName, branchNameFault } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { withAskpass } from "./askpass.js";
-import { assertBranchName } from "./branch-name.js";
 import { type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
 import { advanceInsideHead } from "./inside-git.js";
 import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
