@@ -51,7 +51,7 @@ describe.skipIf(!linux)("the agent under sanitizers", { timeout: 180_000 }, () =
     expect(code, output).toBe(0);
     expect(counted(output, "cases")).toBe(120);
     // Each kind of answer was provoked, so each kind of request got through.
-    for (const type of ["0x80", "0x81", "0x82", "0x83", "0x84", "0x85", "0x86", "0x87", "0x88", "0x89"]) {
+    for (const type of ["0x80", "0x81", "0x82", "0x83", "0x84", "0x85", "0x86", "0x87"]) {
       expect(counted(output, `answers of type ${type}`), type).toBeGreaterThan(0);
     }
   });
