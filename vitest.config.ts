@@ -11,6 +11,7 @@ const config: ViteUserConfig = defineConfig({
       provider: "v8",
       include: ["src/**/*.ts"],
       reporter: ["text", "json-summary"],
+      reportOnFailure: true,
       thresholds: { lines: 85 },
     },
   },

@@ -19,3 +19,4 @@ export {
   chooseBackend,
   registerBackend,
 } from "./sandbox/registry.js";
+export { deleteSnapshot, listSnapshots, type SnapshotInfo } from "./sandbox/snapshots.js";

@@ -1,29 +1,34 @@
-import type { Capabilities, Limits } from "../../contracts/types.js";
+import type { Capabilities, Limits, NetworkPolicy } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
+import { trimBases } from "./local/base-cache.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
+import { openEgress } from "./local/egress.js";
 import { findBwrap } from "./local/find-bwrap.js";
-import { takeSnapshot } from "./local/jailed-snapshot.js";
+import { fillFork, nameForkedBranch, withForkSource } from "./local/fork-files.js";
+import type { LiveTree } from "./local/live-tree.js";
+import { createOperations } from "./local/operations.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
-import { startJailedAgent, startPlainAgent } from "./local/start-agent.js";
+import { removeSnapshot } from "./local/remove-snapshot.js";
+import { type RunningAgent, startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
-import { newSandboxId, planWorkspace, type Workspace } from "./local/workspace.js";
+import { newSandboxId, type PlannedWorkspace, planFork, planWorkspace, type Workspace } from "./local/workspace.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { conformance, removeResource };
+export { conformance, removeResource, removeSnapshot, trimBases as trimCache };
 
 const ownRemover: RemoverOf = async () => removeResource;
 
@@ -31,24 +36,24 @@ const ownRemover: RemoverOf = async () => removeResource;
 interface Reopen {
   workspace: Workspace;
   isolation: "required" | "none";
-  network: "none" | "full";
+  network: NetworkPolicy;
   limits: Limits;
 }
 
-/** What the local backend keeps on this machine with this kind of isolation. */
-export function localCapabilities(isolation: "required" | "none" = "required"): Capabilities {
+/** What the local backend keeps on this machine with this kind of isolation, and with or without a repository. */
+export function localCapabilities(isolation: "required" | "none" = "required", git = true): Capabilities {
   const confined = isolation === "required";
   return {
     isolation: confined ? "namespaces" : "none",
     killTree: confined ? "complete" : "best-effort",
-    network: confined ? ["none", "full"] : ["full"],
+    network: confined ? ["none", "full", "allow"] : ["full"],
     limits: enforceableLimits(),
-    snapshot: "crash-consistent",
-    fork: "none",
+    snapshot: confined ? "consistent" : "crash-consistent",
+    fork: "copy",
     pty: true,
     user: false,
     ports: false,
-    git: false,
+    git,
   };
 }
 
@@ -91,18 +96,78 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   if (mounts.length > 0 && isolation === "none") {
     throw new SandboxError("unsupported", "Without isolation nothing is mounted: the host's paths are all there");
   }
+  const rules = { isolation, network, limits: opts.limits ?? {} };
+  return createSandbox(await makeDriver(id, planned, rules, mounts, opts), opts);
+}
+
+/** Makes a workspace and starts a sandbox on it; all of it or nothing. */
+async function makeDriver(
+  id: string,
+  planned: PlannedWorkspace,
+  rules: Omit<Reopen, "workspace">,
+  mounts: ReturnType<typeof checkMounts>,
+  opts: SandboxOptions,
+  fill?: (tree: LiveTree) => Promise<void>,
+): Promise<LocalDriver> {
   await createRecord({ id, backend: "local", workDir: planned.workDir });
+  let driver: LocalDriver | undefined;
   try {
     const workspace = await planned.make(id, opts.signal);
-    const plan: Reopen = { workspace, isolation, network: network as "none" | "full", limits: opts.limits ?? {} };
-    const driver = await startDriver(id, plan, mounts, opts);
+    const plan: Reopen = { workspace, ...rules };
+    driver = await startDriver(id, plan, mounts, opts);
+    await fill?.(liveTree(id, plan, driver, opts.signal ?? new AbortController().signal));
     await updateRecord(id, { state: opts.keep === true ? "kept" : "ready", reopen: plan });
-    return createSandbox(driver, opts);
+    return driver;
   } catch (error) {
+    await driver?.stop();
     // What cannot be taken away now stays in the ledger for `reap`.
-    await dismantle(id, () => true, ownRemover).catch(() => undefined);
+    await remove(id).catch(() => undefined);
     throw error;
   }
+}
+
+/** Makes copies of a sandbox as it is now; all of them or none. */
+async function forkDrivers(
+  tree: LiveTree,
+  count: number,
+  plan: Reopen,
+  mounts: ReturnType<typeof checkMounts>,
+  { signal: _, ...opts }: SandboxOptions,
+): Promise<LocalDriver[]> {
+  const { workspace, ...rules } = plan;
+  const made: LocalDriver[] = [];
+  const makeAll = async (fill: (fork: LiveTree) => Promise<void>): Promise<LocalDriver[]> => {
+    while (made.length < count) {
+      tree.signal.throwIfAborted();
+      const id = newSandboxId();
+      const planned = await planFork(id, made.length + 1, workspace, tree.isConfined);
+      made.push(await makeDriver(id, planned, rules, mounts, opts, fill));
+    }
+    return made;
+  };
+  try {
+    // A layer is copied as it is; everything else is taken out once and put into each.
+    if (workspace.kind === "overlay") return await tree.frozen(() => makeAll(nameForkedBranch));
+    return await withForkSource(tree, (source) => makeAll((fork) => fillFork(fork, source)));
+  } catch (error) {
+    for (const driver of made) {
+      await driver.stop();
+      await remove(driver.id).catch(() => undefined);
+    }
+    throw error;
+  }
+}
+
+function liveTree(id: string, { workspace, isolation }: Reopen, driver: LocalDriver, signal: AbortSignal): LiveTree {
+  return {
+    id,
+    workspace,
+    isConfined: isolation === "required",
+    driver,
+    warn: (message) => driver.onWarning?.(message),
+    frozen: (work) => driver.frozen(work),
+    signal,
+  };
 }
 
 async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
@@ -155,20 +220,51 @@ async function startDriver(
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
-  const walls = confined ? buildWalls({ workDir, runtime, trees, network, cgroups }) : undefined;
+  const walls = confined
+    ? buildWalls({ workDir, runtime, trees, network: walledNetwork(network), cgroups })
+    : undefined;
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)
     : await startPlainAgent(workDir, cgroups, opts.signal);
-  return new LocalDriver({
+  let driver: LocalDriver | undefined;
+  const warn = (message: string): void => driver?.onWarning?.(message);
+  const way = await openWay(agent, network, warn);
+  driver = new LocalDriver({
     id,
     workDir,
-    capabilities: localCapabilities(isolation),
-    baseEnv: walls?.baseEnv ?? plainEnv(runtime),
-    agent,
+    capabilities: localCapabilities(isolation, workspace.base !== undefined),
+    baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...way.env },
+    agent: way.agent,
     cgroups,
-    snapshot: (warn) => takeSnapshot(id, workspace, warn),
+    operations: (driver, signal) =>
+      createOperations(liveTree(id, plan, driver, signal), {
+        fork: (tree, count) => forkDrivers(tree, count, plan, mounts, opts),
+        token: opts.githubToken,
+      }),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
+  return driver;
+}
+
+/** A list of names is kept by an empty network: what is on it is reached through a proxy. */
+function walledNetwork(network: NetworkPolicy): "none" | "full" {
+  return typeof network === "string" ? network : "none";
+}
+
+/** Opens the way out that a list of names needs; it ends before the agent does. */
+async function openWay(
+  agent: RunningAgent,
+  network: NetworkPolicy,
+  warn: (message: string) => void,
+): Promise<{ agent: RunningAgent; env: Readonly<Record<string, string>> }> {
+  if (typeof network === "string") return { agent, env: {} };
+  try {
+    const egress = await openEgress(agent.channel, network.allow, warn);
+    return { agent: { ...agent, stop: () => egress.close().then(() => agent.stop()) }, env: egress.env };
+  } catch (error) {
+    await agent.stop();
+    throw error;
+  }
 }
 
 async function remove(id: string): Promise<void> {
