@@ -63,6 +63,7 @@ static void read_status(struct call *call) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got == sizeof ending && ending.signaled == ENDING_FROZEN) {
     call_stands_still(call, ending.code == 0);
+    read_status(call); /* its end may be there already, and nobody may look again */
     return;
   }
   close_fd(&call->supervisor.status);

@@ -68,6 +68,7 @@ describe("an agent that was taken over", () => {
 
   const laterLies: [string, (far: EvilAgent) => void][] = [
     ["a second start", (far) => far.say(ANSWER.started, 1)],
+    ["half an end of a command", (far) => far.say(ANSWER.ended, 1)],
     ["empty output", (far) => far.say(ANSWER.stdout, 1)],
     ["a short end", (far) => far.say(ANSWER.exit, 1, new Uint8Array(5))],
     ["an exit code of 256", (far) => far.say(ANSWER.exit, 1, Buffer.from([0, 0, 1, 0, 0, 0]))],
@@ -84,6 +85,42 @@ describe("an agent that was taken over", () => {
     lie(agent);
     expect(await agent.ended).toMatchObject({ code: "tampered" });
     await expectTampered(...calls);
+  });
+
+  test("opens connections that nobody listens for, or more than there can be", async () => {
+    const calls = await twoCalls();
+    agent.say(ANSWER.accepted, 0x80000000);
+    await expectTampered(...calls);
+    await agent.close();
+    agent = await startEvilAgent();
+    const taken: AgentCall[] = [];
+    agent.channel.onAccepted = (call) => {
+      taken.push(new AgentCall(agent.channel, "accepted", call));
+      return taken.at(-1) as AgentCall;
+    };
+    // Each ends before the next one, so there is one at a time.
+    for (let call = 0x80000000; call < 0x80000200; call++) {
+      agent.say(ANSWER.accepted, call);
+      agent.say(ANSWER.exit, call, new Uint8Array(6));
+    }
+    for (let call = 0x80001000; call <= 0x80001100; call++) agent.say(ANSWER.accepted, call);
+    expect(await agent.ended).toMatchObject({ code: "tampered" });
+    expect(taken).toHaveLength(512 + 256);
+    await expectTampered(...taken.slice(512));
+  });
+
+  test("goes on with the output of a connection after its end", async () => {
+    agent = await startEvilAgent();
+    const taken: AgentCall[] = [];
+    agent.channel.onAccepted = (call) => {
+      taken.push(new AgentCall(agent.channel, "accepted", call));
+      return taken.at(-1) as AgentCall;
+    };
+    agent.say(ANSWER.accepted, 0x80000000);
+    agent.say(ANSWER.ended, 0x80000000);
+    agent.say(ANSWER.stdout, 0x80000000, Buffer.from("more"));
+    expect(await agent.ended).toMatchObject({ code: "tampered" });
+    await expect(taken[0]?.wait()).rejects.toMatchObject({ code: "tampered" });
   });
 
   test("goes on about a call that has ended", async () => {
@@ -115,10 +152,12 @@ describe("an agent that was taken over", () => {
     const call = new AgentCall(agent.channel, REQUEST.start, []);
     agent.say(ANSWER.started, 1);
     await call.started();
-    // Two writers at once, and room for one and a half of them.
-    const writes = Promise.all([call.writeStdin(Buffer.alloc(200 << 10)), call.writeStdin(Buffer.alloc(200 << 10))]);
-    await agent.heard(WINDOW);
-    agent.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
+    // Two writers at once: both have to wait, and one of them twice.
+    const writes = Promise.all([call.writeStdin(Buffer.alloc(300 << 10)), call.writeStdin(Buffer.alloc(300 << 10))]);
+    for (const used of [WINDOW, 2 * WINDOW]) {
+      await agent.heard(used);
+      agent.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
+    }
     await writes;
     agent.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
     await expectTampered(call);

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await agent.stop();
-  await scratch.remove();
+  scratch.remove();
 });
 
 async function run(...argv: string[]): Promise<string> {

@@ -225,7 +225,7 @@ describe("paths as deep as they can be", () => {
 
   test("a tree deeper than any path is removed", async () => {
     const dig =
-      "import os\nfor i in range(6000):\n os.mkdir('q'); os.chdir('q')\nopen('f','w').close(); os.chmod('.', 0)";
+      "import os\nfor i in range(30000):\n os.mkdir('q'); os.chdir('q')\nopen('f','w').close(); os.chmod('.', 0)";
     const dug = await plain.run(["python3", "-c", dig]);
     expect(dug).toMatchObject({ exitCode: 0 });
     expect(await plain.files.remove("q", true)).toBe(true);

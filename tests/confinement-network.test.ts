@@ -33,7 +33,10 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     manager = managers.all.find((each) => each.name === name) as Manager;
   });
 
-  test("without the network nothing of the host is reached, by no address", async () => {
+  test.each([
+    ["without the network", "none"],
+    ["with a list of names", { allow: ["example.com"] }],
+  ] as const)("%s nothing of the host is reached, by no address", async (_what, network) => {
     reached = 0;
     const [port, port6, udp] = [portOf(servers[0]), portOf(servers[1]), datagrams.address().port];
     const own = [
@@ -45,6 +48,7 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     const far = ["tcp4:169.254.169.254,80", "tcp6:fd00:ec2::254,80", "tcp4:172.17.0.1,80", "tcp4:192.0.2.1,443"];
     const names = ["udp4:8.8.8.8,53", `udp4:127.0.0.53,53`, "udp4:192.0.2.1,53"];
     const { results } = await manager.run({
+      options: { network: network === "none" ? network : { allow: [...network.allow] } },
       programs: { probe },
       scripts: [
         `./probe ${[...own, ...far, ...names, `udp4:127.0.0.1,${udp}`].join(" ")}`,

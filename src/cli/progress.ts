@@ -1,5 +1,5 @@
 import { toInertLine } from "../util/inert-text.js";
-import type { Output } from "./screen.js";
+import type { Output } from "./output.js";
 
 const PATIENCE = 1_000;
 const TICK = 120;

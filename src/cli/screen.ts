@@ -1,13 +1,7 @@
-import type { Writable } from "node:stream";
 import { toInertLine } from "../util/inert-text.js";
+import type { Output } from "./output.js";
 import { Progress } from "./progress.js";
 import { createStyle, type Style } from "./style.js";
-
-/** An output of this program: standard output or standard error. */
-export interface Output extends Writable {
-  readonly isTTY?: boolean;
-  readonly columns?: number;
-}
 
 /** Where a verb says what it has to say. */
 export class Screen {

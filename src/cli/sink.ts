@@ -1,7 +1,8 @@
 import { InertStream } from "../util/inert-stream.js";
 import { OutputCollector } from "../util/output-collector.js";
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
-import type { Output, Screen } from "./screen.js";
+import type { Output } from "./output.js";
+import type { Screen } from "./screen.js";
 
 /** Where one output stream of a command goes. */
 export interface Sink {

@@ -1,15 +1,17 @@
-import type { Capabilities, Limits } from "../../contracts/types.js";
+import type { Capabilities, Limits, NetworkPolicy } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
+import { trimBases } from "./local/base-cache.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
+import { openEgress } from "./local/egress.js";
 import { findBwrap } from "./local/find-bwrap.js";
 import { fillFork, nameForkedBranch, withForkSource } from "./local/fork-files.js";
 import type { LiveTree } from "./local/live-tree.js";
@@ -18,7 +20,7 @@ import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
 import { removeSnapshot } from "./local/remove-snapshot.js";
-import { startJailedAgent, startPlainAgent } from "./local/start-agent.js";
+import { type RunningAgent, startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
 import { newSandboxId, type PlannedWorkspace, planFork, planWorkspace, type Workspace } from "./local/workspace.js";
 import { validateSandboxOptions } from "./options.js";
@@ -26,7 +28,7 @@ import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { conformance, removeResource, removeSnapshot };
+export { conformance, removeResource, removeSnapshot, trimBases as trimCache };
 
 const ownRemover: RemoverOf = async () => removeResource;
 
@@ -34,7 +36,7 @@ const ownRemover: RemoverOf = async () => removeResource;
 interface Reopen {
   workspace: Workspace;
   isolation: "required" | "none";
-  network: "none" | "full";
+  network: NetworkPolicy;
   limits: Limits;
 }
 
@@ -44,7 +46,7 @@ export function localCapabilities(isolation: "required" | "none" = "required", g
   return {
     isolation: confined ? "namespaces" : "none",
     killTree: confined ? "complete" : "best-effort",
-    network: confined ? ["none", "full"] : ["full"],
+    network: confined ? ["none", "full", "allow"] : ["full"],
     limits: enforceableLimits(),
     snapshot: confined ? "consistent" : "crash-consistent",
     fork: "copy",
@@ -94,7 +96,7 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   if (mounts.length > 0 && isolation === "none") {
     throw new SandboxError("unsupported", "Without isolation nothing is mounted: the host's paths are all there");
   }
-  const rules = { isolation, network: network as "none" | "full", limits: opts.limits ?? {} };
+  const rules = { isolation, network, limits: opts.limits ?? {} };
   return createSandbox(await makeDriver(id, planned, rules, mounts, opts), opts);
 }
 
@@ -218,23 +220,51 @@ async function startDriver(
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
-  const walls = confined ? buildWalls({ workDir, runtime, trees, network, cgroups }) : undefined;
+  const walls = confined
+    ? buildWalls({ workDir, runtime, trees, network: walledNetwork(network), cgroups })
+    : undefined;
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)
     : await startPlainAgent(workDir, cgroups, opts.signal);
-  return new LocalDriver({
+  let driver: LocalDriver | undefined;
+  const warn = (message: string): void => driver?.onWarning?.(message);
+  const way = await openWay(agent, network, warn);
+  driver = new LocalDriver({
     id,
     workDir,
     capabilities: localCapabilities(isolation, workspace.base !== undefined),
-    baseEnv: walls?.baseEnv ?? plainEnv(runtime),
-    agent,
+    baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...way.env },
+    agent: way.agent,
     cgroups,
     operations: (driver, signal) =>
-      createOperations(liveTree(id, plan, driver, signal), (tree, count) =>
-        forkDrivers(tree, count, plan, mounts, opts),
-      ),
+      createOperations(liveTree(id, plan, driver, signal), {
+        fork: (tree, count) => forkDrivers(tree, count, plan, mounts, opts),
+        token: opts.githubToken,
+      }),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
+  return driver;
+}
+
+/** A list of names is kept by an empty network: what is on it is reached through a proxy. */
+function walledNetwork(network: NetworkPolicy): "none" | "full" {
+  return typeof network === "string" ? network : "none";
+}
+
+/** Opens the way out that a list of names needs; it ends before the agent does. */
+async function openWay(
+  agent: RunningAgent,
+  network: NetworkPolicy,
+  warn: (message: string) => void,
+): Promise<{ agent: RunningAgent; env: Readonly<Record<string, string>> }> {
+  if (typeof network === "string") return { agent, env: {} };
+  try {
+    const egress = await openEgress(agent.channel, network.allow, warn);
+    return { agent: { ...agent, stop: () => egress.close().then(() => agent.stop()) }, env: egress.env };
+  } catch (error) {
+    await agent.stop();
+    throw error;
+  }
 }
 
 async function remove(id: string): Promise<void> {

@@ -15,6 +15,7 @@ import {
   type Shape,
   whole,
 } from "./checks.js";
+import { parseAllow } from "./egress/policy.js";
 import { SandboxError } from "./errors.js";
 import { MAX_FILE_BYTES, type SandboxOptions } from "./types.js";
 
@@ -49,12 +50,12 @@ const checkToken: Check = (value, name) => {
   }
 };
 
-const checkHost: Check = (value, name) => {
-  checkText(value, name);
-  if (!/^[A-Za-z0-9.*:_/[\]-]+$/.test(value)) throw invalidArgument(name, "the name of a host", value);
+const checkAllow: Check = (value, name) => {
+  if (!Array.isArray(value)) throw invalidArgument(name, "an array", value);
+  parseAllow(value as string[], name);
 };
 
-const networkShape: Shape = new Map([["allow", arrayOf(checkHost)]]);
+const networkShape: Shape = new Map([["allow", checkAllow]]);
 const checkNetwork: Check = (value, name) => {
   if (value === "none" || value === "full") return;
   if (typeof value !== "object") throw invalidArgument(name, '"none", "full" or { allow: [...] }', value);

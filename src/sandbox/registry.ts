@@ -16,6 +16,8 @@ export interface BackendModule {
   open(opts: SandboxOptions): Promise<Sandbox>;
   /** Takes away one resource that a record of the ledger names, idempotently; throws when it is still there. */
   removeResource?(resource: Resource): Promise<void>;
+  /** Removes from the backend's cache what is not in use, until the rest has so many bytes; gives what was removed. */
+  trimCache?(maxBytes: number): Promise<string[]>;
   /** Takes away what a snapshot's record names, idempotently. The record itself is not its business. */
   removeSnapshot?(record: SnapshotRecord): Promise<void>;
   /** Looks at this machine: what the backend needs, whether it is there, what mends it. Makes nothing that stays. */

@@ -7,7 +7,7 @@ export function zshCompletion(commands: readonly Command[]): string {
   const verbs = commands.map(({ name, summary }) => `    ${quote(`${name}:${escapeColon(summary)}`)}`);
   const cases = commands.map(({ name, flags, argv, offers }) => {
     const specs = [...flags.flatMap(flagSpecs), ...operandSpecs(argv, offers)];
-    return [`    ${name})`, `      _arguments -s ${specs.join(" \\\n        ")}`, "      ;;"].join("\n");
+    return [`    ${name})`, `      _arguments -s -S ${specs.join(" \\\n        ")}`, "      ;;"].join("\n");
   });
   return `#compdef glovebox
 _glovebox_sandboxes() {

@@ -36,6 +36,9 @@ export class AgentCall implements CallHandler {
   };
   readonly #ends: "exit" | "result" | "either";
   #running = false;
+  /** A connection may have no more output and go on in the other direction. */
+  #isConnection = false;
+  #outputEnded = false;
   #over = false;
   readonly #taken = [0, 0, 0];
   /** What the agent may still send of each stream. */
@@ -70,6 +73,7 @@ export class AgentCall implements CallHandler {
     if (typeof type !== "number" || typeof body === "number") {
       this.#call = body as number;
       this.#running = true;
+      this.#isConnection = true;
       return;
     }
     this.#call = channel.open(this);
@@ -104,6 +108,19 @@ export class AgentCall implements CallHandler {
     }
   }
 
+  /** Whether nothing more will come of the call, nor be taken by it. */
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  /** Resolves once everything that was written has been taken by whom it was for. */
+  async flushed(): Promise<void> {
+    while (this.#stdinRoom < WINDOW && !this.#over) {
+      this.#stdinWaiting ??= waiting();
+      await this.#stdinWaiting.promise;
+    }
+  }
+
   async closeStdin(): Promise<void> {
     if (!this.#over) this.#channel.send(REQUEST.stdinEnd, this.#call);
   }
@@ -133,6 +150,8 @@ export class AgentCall implements CallHandler {
         this.#receive(2, body);
         return;
       case ANSWER.ended:
+        if (!this.#isConnection || this.#outputEnded) throw tampered("half an end that this call cannot have");
+        this.#outputEnded = true;
         this.stdout.end();
         return;
       case ANSWER.stdinCredit:
@@ -157,7 +176,7 @@ export class AgentCall implements CallHandler {
   /** An agent that ignores flow control would fill our memory. */
   #receive(stream: 1 | 2, body: Buffer): void {
     const left = (this.#window[stream] ?? 0) - body.length;
-    if (!this.#running || left < 0) throw tampered("output that nobody asked for");
+    if (!this.#running || this.#outputEnded || left < 0) throw tampered("output that nobody asked for");
     this.#window[stream] = left;
     (stream === 1 ? this.stdout : this.stderr).push(body);
   }

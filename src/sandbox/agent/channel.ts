@@ -4,7 +4,8 @@ import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSIO
 
 /** Ids of calls that the agent opens; ours are below. */
 const FIRST_ACCEPTED = 0x8000_0000;
-const MAX_ACCEPTED = 4096;
+/** As many connections as an honest agent has at one time. */
+const MAX_ACCEPTED = 256;
 
 /** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
 export interface CallHandler {
@@ -27,6 +28,7 @@ export class AgentChannel {
   readonly #calls = new Map<number, CallHandler>();
   #sequence = 0;
   #nextCall = 1;
+  #accepted = 0;
   #error: SandboxError | undefined;
   #draining: Promise<void> | undefined;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
@@ -59,14 +61,16 @@ export class AgentChannel {
 
   /** Takes on a call that the agent opened; its frames go to `handler` until `release`. */
   #accept(call: number): void {
-    if (call < FIRST_ACCEPTED || this.#calls.has(call) || this.#calls.size > MAX_ACCEPTED || !this.onAccepted) {
-      throw new SandboxError("tampered", "the agent opened a call that it must not");
-    }
+    const refused = call < FIRST_ACCEPTED || this.#calls.has(call) || this.#accepted >= MAX_ACCEPTED;
+    if (refused || !this.onAccepted) throw tampered("a call that it must not open");
+    this.#accepted += 1;
     this.#calls.set(call, this.onAccepted(call));
   }
 
   release(call: number): void {
-    if (this.#calls.delete(call) && this.#calls.size === 0) this.unref();
+    if (!this.#calls.delete(call)) return;
+    if (call >= FIRST_ACCEPTED) this.#accepted -= 1;
+    if (this.#calls.size === 0) this.unref();
   }
 
   /** Lets the process end although the channel is open; a call under way holds it. */

@@ -5,8 +5,9 @@ import { BodyWriter, REQUEST } from "./frames.js";
 /** A connection that a process inside made to the agent's listener. */
 export interface AgentConnection {
   readonly input: AsyncIterable<Uint8Array>;
+  /** Resolves once there is room for more; rejects once nobody is there. */
   write(chunk: Uint8Array): Promise<void>;
-  /** No more will be written; the other side may still write. */
+  /** No more will be written; the other side may still write. Resolves once it has been given everything. */
   end(): Promise<void>;
   destroy(): void;
 }
@@ -21,8 +22,14 @@ export async function listenInside(
     const call = new AgentCall(channel, "accepted", id);
     take({
       input: call.stdout,
-      write: (chunk) => call.writeStdin(chunk),
-      end: () => call.closeStdin(),
+      write: async (chunk) => {
+        await call.writeStdin(chunk);
+        if (call.isOver) throw new Error("the process inside has closed the connection");
+      },
+      end: async () => {
+        await call.closeStdin();
+        await call.flushed();
+      },
       destroy: () => {
         call.kill("SIGKILL").catch(() => undefined);
       },

@@ -22,15 +22,20 @@ export interface Base {
 
 /** Names the git directory that an entry was made from. */
 const SOURCE = "source";
+const ABANDONED_AFTER = 24 * 3_600_000;
+/** What all bases together may take; the least recently used go first. */
+const MAX_BYTES = 20 * 1024 ** 3;
 const made = new Map<string, Promise<Base>>();
+
+/** Where the base of a commit is, or will be; to be noted in the ledger before `openBase`, so that it is not taken away. */
+export function baseDirOf(repository: Repository, sha: string): string {
+  const key = createHash("sha256").update(repository.gitDir).digest("hex").slice(0, 16);
+  return join(privateSubdirectory("bases"), key, sha);
+}
 
 /** The base of a commit, made when it is not in the cache yet; one process makes it while the others wait. */
 export async function openBase(repository: Repository, sha: string): Promise<Base> {
-  const dir = join(
-    privateSubdirectory("bases"),
-    createHash("sha256").update(repository.gitDir).digest("hex").slice(0, 16),
-    sha,
-  );
+  const dir = baseDirOf(repository, sha);
   // Asked for again and again by one process: then only its use is noted.
   if (!existsSync(dir)) made.delete(dir);
   const making = made.get(dir) ?? withLock(`base:${dir}`, () => makeBase(repository, sha, dir));
@@ -57,6 +62,7 @@ async function makeBase(repository: Repository, sha: string, dir: string): Promi
         dir: join(draft, "git"),
       });
       await writeFile(join(draft, SOURCE), repository.gitDir, { mode: 0o600 });
+      await trimBases(MAX_BYTES);
       await rename(draft, dir);
     } catch (error) {
       await removeTree(draft);
@@ -69,10 +75,11 @@ async function makeBase(repository: Repository, sha: string, dir: string): Promi
 /** Removes bases that no sandbox uses, the least recently used first, until the rest fits. */
 export async function trimBases(maxBytes: number): Promise<string[]> {
   const root = privateSubdirectory("bases");
-  const used = JSON.stringify(await listRecords());
   const entries: { dir: string; usedAt: number; bytes: number }[] = [];
   for (const repository of await readdir(root)) {
     for (const name of await readdir(join(root, repository))) {
+      // One that is being made, or was when its process died; the latter goes like any other.
+      if (name.endsWith(".new") && !(await isOld(join(root, repository, name)))) continue;
       const dir = join(root, repository, name);
       const found = await stat(dir);
       entries.push({ dir, usedAt: found.mtimeMs, bytes: await sizeOf(dir) });
@@ -83,12 +90,23 @@ export async function trimBases(maxBytes: number): Promise<string[]> {
   const removed: string[] = [];
   for (const { dir, bytes } of entries) {
     if (total <= maxBytes) break;
-    if (used.includes(JSON.stringify(dir))) continue;
-    await withLock(`base:${dir}`, () => removeBase(dir));
+    const isRemoved = await withLock(`base:${dir}`, async () => {
+      if (await isUsed(dir)) return false;
+      await removeBase(dir);
+      return true;
+    });
+    if (!isRemoved) continue;
     total -= bytes;
     removed.push(dir);
   }
   return removed;
+}
+
+async function isUsed(dir: string): Promise<boolean> {
+  const records = (await listRecords()).flatMap((entry) => ("record" in entry ? [entry.record] : []));
+  return records.some(({ resources }) =>
+    resources.some((resource) => resource.kind === "base" && resource["path"] === dir),
+  );
 }
 
 async function removeBase(dir: string): Promise<void> {
@@ -109,4 +127,9 @@ async function sizeOf(dir: string): Promise<number> {
     if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name)).catch(() => ({ size: 0 }))).size;
   }
   return bytes;
+}
+
+async function isOld(dir: string): Promise<boolean> {
+  const found = await stat(dir).catch(() => undefined);
+  return found !== undefined && Date.now() - found.mtimeMs > ABANDONED_AFTER;
 }

@@ -19,6 +19,8 @@ export async function removeResource(resource: Resource): Promise<void> {
       return await removeWorktree({ repo: text("repo"), path: text("path"), name: text("name") });
     case "branch":
       return await removeBranch({ repo: text("repo"), name: text("name"), sha: text("sha"), mark: text("mark") });
+    case "base":
+      return; // shared with other sandboxes; the cache has its own rules
     case "cgroup":
       return await removeCgroup(text("path"));
     case "snapshots":

@@ -15,6 +15,8 @@ export interface HostGitOptions {
   env?: Readonly<Record<string, string>>;
   /** A file that git reads as its input. */
   input?: string;
+  /** An open file that git and what it starts find as descriptor 3. */
+  extraFile?: number;
   /** Bytes of output beyond which the call is `limit_exceeded`. Default 64 MiB. */
   maxOutput?: number;
   signal?: AbortSignal | undefined;
@@ -107,7 +109,8 @@ async function collect(
   const input = opts.input === undefined ? undefined : await open(opts.input);
   const answer = new Promise<HostGitResult>((resolve, reject) => {
     const abort = opts.signal === undefined ? {} : { signal: opts.signal };
-    const child = spawn(program, args, { env, stdio: [input?.fd ?? "ignore", "pipe", "pipe"], ...abort });
+    const extra = opts.extraFile === undefined ? [] : [opts.extraFile];
+    const child = spawn(program, args, { env, stdio: [input?.fd ?? "ignore", "pipe", "pipe", ...extra], ...abort });
     const kept: Record<"stdout" | "stderr", Buffer[]> = { stdout: [], stderr: [] };
     let size = 0;
     for (const name of ["stdout", "stderr"] as const) {

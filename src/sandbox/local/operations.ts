@@ -1,15 +1,17 @@
 import { SandboxError } from "../errors.js";
 import type { Driver } from "../types.js";
+import { findDefaultBranch } from "./default-branch.js";
 import type { LocalOperations } from "./driver.js";
 import { listChanges } from "./list-changes.js";
 import type { LiveTree } from "./live-tree.js";
+import { pushBranch } from "./push-branch.js";
 import { restoreSnapshot } from "./restore-snapshot.js";
 import { saveSnapshot } from "./save-snapshot.js";
 
 /** What can be done with the files of a sandbox as a whole. */
 export function createOperations(
   tree: LiveTree,
-  fork: (tree: LiveTree, count: number) => Promise<Driver[]>,
+  opts: { fork: (tree: LiveTree, count: number) => Promise<Driver[]>; token: string | undefined },
 ): LocalOperations {
   const running = new Set<Promise<unknown>>();
   const track = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -28,7 +30,13 @@ export function createOperations(
     settled: async () => void (await Promise.allSettled(running)),
     snapshot: () => track(() => saveSnapshot(tree)),
     restore: (id) => track(() => restoreSnapshot(tree, id)),
-    fork: (count) => track(() => fork(tree, count)),
-    ...(tree.workspace.base && { changes: () => track(() => listChanges(tree)) }),
+    fork: (count) => track(() => opts.fork(tree, count)),
+    ...(tree.workspace.base && {
+      changes: () => track(() => listChanges(tree)),
+      git: {
+        pushBranch: (branch, token) => track(() => pushBranch(tree, branch, token)),
+        defaultBranch: () => track(() => findDefaultBranch(tree, opts.token)),
+      },
+    }),
   };
 }

@@ -6,7 +6,7 @@ import { SandboxError } from "../errors.js";
 import { runtimeDir } from "../home.js";
 import { addResource } from "../ledger.js";
 import type { SandboxOptions } from "../types.js";
-import { openBase } from "./base-cache.js";
+import { baseDirOf, openBase } from "./base-cache.js";
 import { checkBaseDir, protectGit } from "./base-dir.js";
 import { checkOut } from "./checkout.js";
 import type { JailBind } from "./jail.js";
@@ -158,6 +158,7 @@ async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promis
  */
 async function makeOverlay({ id, repository, branch, workDir, at }: Plan, origin?: Workspace): Promise<Workspace> {
   const sha = at ?? (await startOf(repository, branch));
+  await addResource(id, { kind: "base", path: baseDirOf(repository, sha) });
   const base = await openBase(repository, sha);
   const files = await makeLayer(join(runtimeDir(id), "files"), origin?.root.overlay);
   const git = await makeLayer(join(runtimeDir(id), "git"), origin?.trees[0]?.overlay);

@@ -1,4 +1,4 @@
-import { lstat, realpath } from "node:fs/promises";
+import { lstat, mkdir, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
@@ -54,6 +54,8 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
     const baseSha = (await useBranch(shared, branch)) ?? (await createBranch(shared, branch, record, opts.forkAt));
     const name = await freeEntryName(shared, basename(target));
     await addResource(record, { kind: "worktree", repo: shared, path: target, name });
+    // By git it would be open to every user of the machine, however private the repository is.
+    await mkdir(target, { mode: 0o700 });
     const add = ["worktree", "add", "--quiet", "--no-checkout", "--", target, branch];
     // Relative links between the worktree and the repository would not survive being mounted elsewhere.
     const config = { "worktree.useRelativePaths": "false" };

@@ -1,0 +1,92 @@
+/** What the first bytes of a tunnel say: not yet enough, nothing about a name, a name, or a hello that cannot be read. */
+export type Hello = { kind: "more" } | { kind: "unnamed" } | { kind: "named"; name: string } | { kind: "malformed" };
+
+const HANDSHAKE = 22;
+const CLIENT_HELLO = 1;
+const SERVER_NAME = 0;
+/** A hello has a few thousand bytes at most; whoever sends more wants something else. */
+const MAX_BYTES = 32 << 10;
+const MALFORMED: Hello = { kind: "malformed" };
+const MORE: Hello = { kind: "more" };
+
+/** Finds the server name in a TLS hello, which may lie in several records; anything but TLS is `unnamed`. */
+export function readHello(bytes: Buffer): Hello {
+  if (bytes.length === 0) return MORE;
+  if (bytes[0] !== HANDSHAKE) return { kind: "unnamed" };
+  const pieces: Buffer[] = [];
+  let held = 0;
+  let wanted: number | undefined;
+  for (let at = 0; ; ) {
+    const record = bytes.subarray(at);
+    if ((record.length > 0 && record[0] !== HANDSHAKE) || (record.length > 1 && record[1] !== 3)) return MALFORMED;
+    if (record.length < 5) return bytes.length > MAX_BYTES ? MALFORMED : MORE;
+    const length = record.readUInt16BE(3);
+    if (length === 0) return MALFORMED;
+    const piece = record.subarray(5, 5 + length);
+    pieces.push(piece);
+    held += piece.length;
+    at += 5 + length;
+    if (wanted === undefined && held >= 4) {
+      const start = Buffer.concat(pieces);
+      if (start[0] !== CLIENT_HELLO) return MALFORMED;
+      wanted = start.readUIntBE(1, 3) + 4;
+    }
+    if (wanted !== undefined && held >= wanted) return serverName(Buffer.concat(pieces).subarray(4, wanted));
+    if (at > bytes.length) return bytes.length > MAX_BYTES ? MALFORMED : MORE;
+  }
+}
+
+function serverName(hello: Buffer): Hello {
+  try {
+    const fields = new Fields(hello);
+    fields.take(34); // version and random
+    fields.vector(1);
+    fields.vector(2);
+    fields.vector(1);
+    if (fields.isEmpty) return { kind: "unnamed" };
+    const extensions = new Fields(fields.vector(2));
+    let found: string | undefined;
+    while (!extensions.isEmpty) {
+      const type = extensions.number(2);
+      const body = extensions.vector(2);
+      if (type !== SERVER_NAME) continue;
+      if (found !== undefined) return MALFORMED;
+      const names = new Fields(new Fields(body).vector(2));
+      if (names.number(1) !== 0) return MALFORMED;
+      found = names.vector(2).toString("latin1");
+      if (!names.isEmpty) return MALFORMED;
+    }
+    return found === undefined ? { kind: "unnamed" } : { kind: "named", name: found };
+  } catch (error) {
+    if (error instanceof RangeError) return MALFORMED;
+    throw error;
+  }
+}
+
+/** Reads the fields of a message one after the other; a `RangeError` beyond its end. */
+class Fields {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get isEmpty(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  take(count: number): Buffer {
+    if (this.#at + count > this.#bytes.length) throw new RangeError("the message ends within a field");
+    this.#at += count;
+    return this.#bytes.subarray(this.#at - count, this.#at);
+  }
+
+  number(width: number): number {
+    return this.take(width).readUIntBE(0, width);
+  }
+
+  vector(width: number): Buffer {
+    return this.take(this.number(width));
+  }
+}

@@ -1,0 +1,49 @@
+import type { EgressConnection } from "./connection.js";
+import type { Lifetime } from "./lifetime.js";
+
+/** The proxy's side of one connection: reading with a step back, writing, both no longer than its lifetime. */
+export class ClientStream {
+  readonly #connection: EgressConnection;
+  readonly #life: Lifetime;
+  readonly #source: AsyncIterator<Uint8Array>;
+  /** A read that was given up on is still under way; the next reader takes it over. */
+  #pending: Promise<IteratorResult<Uint8Array, unknown>> | undefined;
+  #returned: Buffer | undefined;
+
+  constructor(connection: EgressConnection, life: Lifetime) {
+    this.#connection = connection;
+    this.#life = life;
+    this.#source = connection.input[Symbol.asyncIterator]();
+  }
+
+  /** At least one byte; undefined at the end. */
+  async read(): Promise<Buffer | undefined> {
+    for (;;) {
+      const returned = this.#returned;
+      this.#returned = undefined;
+      if (returned !== undefined && returned.length > 0) return returned;
+      const pending = this.#pending ?? this.#source.next();
+      this.#pending = pending;
+      const { done, value } = await this.#life.during(pending);
+      if (this.#pending === pending) this.#pending = undefined;
+      if (done) return undefined;
+      this.#life.touch();
+      if (value.length > 0) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    }
+  }
+
+  /** Gives back what was read too far. */
+  unread(bytes: Buffer): void {
+    this.#returned = this.#returned === undefined ? bytes : Buffer.concat([bytes, this.#returned]);
+  }
+
+  /** Resolves once there is room for more. */
+  async write(chunk: Uint8Array): Promise<void> {
+    await this.#life.during(this.#connection.write(chunk));
+    this.#life.touch();
+  }
+
+  async end(): Promise<void> {
+    await this.#life.during(this.#connection.end());
+  }
+}

@@ -1,0 +1,20 @@
+const NO_PROXY = "localhost,127.0.0.1,::1";
+
+/** The variables that make programs inside use the proxy at this port of the sandbox's own loopback. */
+export function proxyEnv(port: number): Record<string, string> {
+  const url = `http://127.0.0.1:${port}`;
+  const java = ["http", "https"].flatMap((scheme) => [
+    `-D${scheme}.proxyHost=127.0.0.1`,
+    `-D${scheme}.proxyPort=${port}`,
+  ]);
+  return {
+    HTTP_PROXY: url,
+    http_proxy: url,
+    HTTPS_PROXY: url,
+    https_proxy: url,
+    NO_PROXY,
+    no_proxy: NO_PROXY,
+    NODE_USE_ENV_PROXY: "1",
+    JAVA_TOOL_OPTIONS: [...java, "-Dhttp.nonProxyHosts=localhost|127.*|[::1]"].join(" "),
+  };
+}

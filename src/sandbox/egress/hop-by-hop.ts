@@ -1,0 +1,22 @@
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authentication-info",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+type Header = readonly [name: string, value: string];
+
+/** Takes away the headers that concern one connection only, those that the Connection header names among them. */
+export function withoutHopByHop(headers: readonly Header[]): Header[] {
+  const named = headers
+    .filter(([name]) => name.toLowerCase() === "connection")
+    .flatMap(([, value]) => value.split(",").map((word) => word.trim().toLowerCase()));
+  return headers.filter(([name]) => !HOP_BY_HOP.has(name.toLowerCase()) && !named.includes(name.toLowerCase()));
+}

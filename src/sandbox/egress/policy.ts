@@ -1,0 +1,76 @@
+import { isIP } from "node:net";
+import { domainToASCII } from "node:url";
+import { describe } from "../checks.js";
+import { SandboxError } from "../errors.js";
+import { isPublicAddress } from "./addresses.js";
+import { normalizeHost, normalizeIPv6, parseAuthority } from "./host-name.js";
+
+/** What may be reached. */
+export interface EgressPolicy {
+  /** Whether a host, in any spelling, may be asked for at this port. What names no host may not. */
+  isAllowed(host: string, port: number): boolean;
+}
+
+/** The ports of an entry that names none. */
+const DEFAULT_PORTS: readonly number[] = [80, 443];
+
+interface Rule {
+  /** For a wildcard, what must follow the labels that it stands for, with the dot before it. */
+  host: string;
+  isWildcard: boolean;
+  ports: readonly number[];
+}
+
+/**
+ * Reads a list of names: `host`, `host:port`, `*.host` for everything below `host` but not itself, or the exact public
+ * address. An entry that could never match, or would match too much, is `invalid_argument`. An empty list allows nothing.
+ */
+export function parseAllow(list: readonly string[], name = "network.allow"): EgressPolicy {
+  const rules = list.map((entry, index) => parseEntry(entry, `${name}[${index}]`));
+  return {
+    isAllowed(host, port) {
+      const wanted = normalizeHost(host);
+      if (wanted === undefined) return false;
+      return rules.some((rule) => matches(rule, wanted) && rule.ports.includes(port));
+    },
+  };
+}
+
+function matches({ host, isWildcard }: Rule, wanted: string): boolean {
+  return isWildcard ? wanted.endsWith(host) : wanted === host;
+}
+
+function parseEntry(entry: unknown, name: string): Rule {
+  const refuse = (expected: string, hint?: string): SandboxError =>
+    new SandboxError("invalid_argument", `Invalid ${name}: expected ${expected}, got ${describe(entry)}`, { hint });
+  if (typeof entry !== "string" || entry === "") throw refuse("the name of a host");
+  const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(entry);
+  if (url) throw refuse("a name without a scheme", url[1] ? `write ${describe(url[1])}` : undefined);
+  if (/[/?#]/.test(entry)) throw refuse("a name without a path", "whole hosts are allowed, not parts of them");
+  if (/^\*(?::\d+)?$/.test(entry)) throw refuse("a name", 'network: "full" allows every host');
+
+  const isWildcard = entry.startsWith("*.");
+  const { host, port } = parseHost(isWildcard ? entry.slice(2) : entry) ?? {};
+  if (host === undefined) throw refuse('a name such as "example.com", "*.example.com" or "example.com:8080"');
+  const ports = port === undefined ? DEFAULT_PORTS : [port];
+  if (isIP(host) > 0) {
+    if (isWildcard) throw refuse("an address without a wildcard");
+    if (!isPublicAddress(host)) throw refuse("a public address", "private and local addresses are never reached");
+    return { host, isWildcard, ports };
+  }
+  if (!host.includes(".")) {
+    if (isWildcard) throw refuse("a wildcard below a registered name", `"*.example.${host}" would do`);
+    throw refuse("a name with a dot in it", "names of the local network are never reached");
+  }
+  return { host: isWildcard ? `.${host}` : host, isWildcard, ports };
+}
+
+function parseHost(text: string): ReturnType<typeof parseAuthority> {
+  const address = normalizeIPv6(text);
+  if (address !== undefined) return { host: address, port: undefined };
+  // Only what has other letters goes through the mapping: it also decodes percent signs and drops characters.
+  if (!/[^\0-\x7f]/.test(text)) return parseAuthority(text);
+  if (!/^[A-Za-z0-9._:\u0080-\u{10ffff}-]+$/u.test(text)) return undefined;
+  const [, name = "", port = ""] = /^([^:]*)(:.*)?$/s.exec(text) ?? [];
+  return parseAuthority(domainToASCII(name) + port);
+}

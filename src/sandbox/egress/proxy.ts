@@ -1,0 +1,149 @@
+import { ClientStream } from "./client-stream.js";
+import type { EgressConnection } from "./connection.js";
+import { PUBLIC_ROUTE, type Route } from "./dial.js";
+import { finish } from "./finish.js";
+import { forward } from "./forward.js";
+import { hostInUrl } from "./host-name.js";
+import { Lifetime } from "./lifetime.js";
+import { type EgressPolicy, parseAllow } from "./policy.js";
+import { type BlockedHost, blockedHost, Refusal, reportOnce, toAnswer } from "./refusal.js";
+import { readHead } from "./request-head.js";
+import { type RequestTarget, targetOf } from "./request-target.js";
+import { type Exchange, tunnel } from "./tunnel.js";
+
+/** What a proxy keeps to, in milliseconds and connections. */
+export interface ProxyLimits {
+  /** Connections at one time. */
+  connections: number;
+  /** From the first moment of a connection to the end of its head. */
+  head: number;
+  /** From a request to the head of its response. */
+  response: number;
+  /** Nothing moves, in either direction. */
+  idle: number;
+  /** How long a program that was refused may go on sending before the connection is cut. */
+  linger: number;
+}
+
+/** What a test may put in the place of the real internet and of the real patience. */
+export interface ProxyInternals {
+  route?: Partial<Route>;
+  limits?: Partial<ProxyLimits>;
+}
+
+const LIMITS: ProxyLimits = { connections: 256, head: 30_000, response: 300_000, idle: 900_000, linger: 2_000 };
+
+/** The only way out of a sandbox whose network is a list of names: an HTTP proxy that goes nowhere else. */
+export class EgressProxy {
+  readonly #policy: EgressPolicy;
+  readonly #report: (blocked: BlockedHost) => void;
+  readonly #route: Route;
+  readonly #limits: ProxyLimits;
+  readonly #open = new Map<Lifetime, Promise<void>>();
+  #turnedAway = 0;
+  #isClosed = false;
+
+  /** `internals` are for tests; no option of a sandbox leads there. */
+  constructor(opts: { policy: EgressPolicy; onBlocked(blocked: BlockedHost): void }, internals: ProxyInternals = {}) {
+    this.#policy = opts.policy;
+    this.#report = reportOnce((blocked) => opts.onBlocked(blocked));
+    this.#route = { ...PUBLIC_ROUTE, ...internals.route };
+    this.#limits = { ...LIMITS, ...internals.limits };
+  }
+
+  /** How many connections are open. */
+  get connections(): number {
+    return this.#open.size;
+  }
+
+  /** Takes over a connection. Never throws: whatever goes wrong ends that connection and nothing else. */
+  accept(connection: EgressConnection): void {
+    if (this.#isClosed) cut(connection);
+    else if (this.#open.size < this.#limits.connections) this.#take(connection);
+    else this.#turnAway(connection);
+  }
+
+  /** Ends every connection and takes no more; resolves when all are over. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const served = [...this.#open.values()];
+    for (const life of this.#open.keys()) life.end(new Error("the proxy is closed"));
+    await Promise.all(served);
+  }
+
+  #take(connection: EgressConnection): void {
+    const life = new Lifetime(this.#limits.idle);
+    life.onEnd(() => cut(connection));
+    const served = this.#serve(connection, life)
+      .catch(() => undefined)
+      .finally(() => {
+        life.end();
+        this.#open.delete(life);
+      });
+    this.#open.set(life, served);
+  }
+
+  /** Says that there are too many connections, to no more than could be open, and waits for nothing else. */
+  #turnAway(connection: EgressConnection): void {
+    if (this.#turnedAway >= this.#limits.connections) {
+      cut(connection);
+      return;
+    }
+    this.#turnedAway++;
+    setTimeout(() => {
+      this.#turnedAway--;
+      cut(connection);
+    }, this.#limits.linger).unref();
+    Promise.resolve()
+      .then(() => connection.write(toAnswer(new Refusal(503, "too many connections are open"))))
+      .then(() => connection.end())
+      .catch(() => undefined);
+  }
+
+  async #serve(connection: EgressConnection, life: Lifetime): Promise<void> {
+    const client = new ClientStream(connection, life);
+    try {
+      const late = (): Error => new Refusal(408, "the head of the request took too long");
+      const head = await life.within(readHead(client), this.#limits.head, late);
+      if (head === undefined) return;
+      const target = targetOf(head);
+      this.#check(target);
+      const exchange: Exchange = { client, life, route: this.#route, report: this.#report };
+      if (target.kind === "tunnel") await tunnel(exchange, target);
+      else {
+        await forward(exchange, head, target, this.#limits.response);
+        await finish(client, life, this.#limits.linger);
+      }
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      if (error.blocked) this.#report(error.blocked);
+      await client.write(toAnswer(error));
+      await finish(client, life, this.#limits.linger);
+    }
+  }
+
+  /** Before anything is resolved: a name that is not allowed is not even asked for. */
+  #check({ host, port }: RequestTarget): void {
+    if (this.#policy.isAllowed(host, port)) return;
+    const message = `the network rule of this sandbox does not allow ${hostInUrl(host)}:${port}`;
+    throw new Refusal(403, message + howToAllow(host, port), blockedHost(host, port, "not_allowed"));
+  }
+}
+
+function howToAllow(host: string, port: number): string {
+  const entry = port === 80 || port === 443 ? hostInUrl(host) : `${hostInUrl(host)}:${port}`;
+  try {
+    parseAllow([entry]);
+    return `\nto allow it: network: { allow: ["${entry}"] }`;
+  } catch {
+    return ", and it cannot be allowed";
+  }
+}
+
+function cut(connection: EgressConnection): void {
+  try {
+    connection.destroy();
+  } catch {
+    // It is of no use any more, whatever it says.
+  }
+}

@@ -1,0 +1,73 @@
+import { STATUS_CODES } from "node:http";
+import { hostInUrl } from "./host-name.js";
+
+/** Why a host was not reached although the program asked for it. */
+export type BlockReason = "not_allowed" | "malformed_host" | "host_mismatch" | "name_mismatch" | "not_public";
+
+/** A host that was kept from a program. It is what the program wrote: no more than 255 printable characters of it. */
+export interface BlockedHost {
+  host: string;
+  /** Undefined when it could not be read. */
+  port: number | undefined;
+  reason: BlockReason;
+}
+
+/** A request that is answered with an error status and nothing else. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly status: number;
+  readonly blocked: BlockedHost | undefined;
+
+  constructor(status: number, message: string, blocked?: BlockedHost) {
+    super(message);
+    this.status = status;
+    this.blocked = blocked;
+  }
+}
+
+/** Describes a blocked host; its name comes from inside and may be anything. */
+export function blockedHost(host: string, port: number | undefined, reason: BlockReason): BlockedHost {
+  return { host: host.slice(0, 255).replace(/[^\x21-\x7e]/g, "?"), port, reason };
+}
+
+const MAX_REPORTS = 500;
+
+/** Reports each host, port and reason once, and no more than 500 of them: the inside decides how many there are. */
+export function reportOnce(onBlocked: (blocked: BlockedHost) => void): (blocked: BlockedHost) => void {
+  const seen = new Set<string>();
+  return (blocked) => {
+    const key = `${blocked.reason} ${blocked.host} ${blocked.port}`;
+    if (seen.has(key) || seen.size >= MAX_REPORTS) return;
+    seen.add(key);
+    try {
+      onBlocked(blocked);
+    } catch {
+      // Whoever listens only watches.
+    }
+  };
+}
+
+const WHY: Readonly<Record<BlockReason, string>> = {
+  not_allowed: "network.allow does not have it",
+  malformed_host: "it names no host",
+  host_mismatch: "the Host header of a request to another host named it",
+  name_mismatch: "the TLS hello of a tunnel to another host named it, or could not be read",
+  not_public: "its address is not public",
+};
+
+/** Says in a sentence what was blocked and why. */
+export function explainBlocked({ host, port, reason }: BlockedHost): string {
+  return `blocked ${port === undefined ? host : `${hostInUrl(host)}:${port}`}: ${WHY[reason]}`;
+}
+
+/** The whole answer to a request that is refused. */
+export function toAnswer({ status, message }: Refusal): Buffer {
+  const body = `glovebox: ${message}\n`;
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`,
+    "Content-Type: text/plain; charset=utf-8",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Connection: close",
+  ];
+  return Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
+}

@@ -1,0 +1,75 @@
+import type { ClientStream } from "./client-stream.js";
+import { Refusal } from "./refusal.js";
+import { headerValues, MAX_HEAD_BYTES, type RequestHead } from "./request-head.js";
+
+/** How the end of a body is found: after this many bytes, or by its chunks. */
+export type Framing = number | "chunked";
+
+const MAX_LINE = 1024;
+
+/** How the body of a request is framed; a `Refusal` when that can be understood in more than one way. */
+export function framingOf(head: RequestHead): Framing {
+  const lengths = headerValues(head, "content-length");
+  const codings = headerValues(head, "transfer-encoding");
+  if (codings.length > 0) {
+    if (lengths.length > 0) throw new Refusal(400, "the request has a Content-Length and a Transfer-Encoding");
+    if (codings.length > 1 || codings[0]?.toLowerCase() !== "chunked" || head.version === "1.0") {
+      throw new Refusal(400, "the only transfer coding of a request is chunked");
+    }
+    return "chunked";
+  }
+  const [length = "0"] = lengths;
+  if (lengths.length > 1 || !/^\d{1,15}$/.test(length)) throw new Refusal(400, "the Content-Length is malformed");
+  return Number(length);
+}
+
+/** Gives the body of a request without its framing, and leaves what comes after it unread. */
+export async function* readBody(client: ClientStream, framing: Framing): AsyncGenerator<Buffer> {
+  if (framing !== "chunked") {
+    yield* take(client, framing);
+    return;
+  }
+  for (;;) {
+    const size = await readLine(client);
+    if (!/^[0-9A-Fa-f]{1,12}$/.test(size)) throw new Refusal(400, "the size of a chunk is malformed");
+    const length = Number.parseInt(size, 16);
+    if (length === 0) break;
+    yield* take(client, length);
+    if ((await readLine(client)) !== "") throw new Refusal(400, "a chunk does not end where it says");
+  }
+  for (let trailer = 0; ; ) {
+    const line = await readLine(client);
+    if (line === "") return;
+    trailer += line.length;
+    if (trailer > MAX_HEAD_BYTES) throw new Refusal(431, "the trailer of the request is too long");
+  }
+}
+
+async function* take(client: ClientStream, count: number): AsyncGenerator<Buffer> {
+  for (let left = count; left > 0; ) {
+    const chunk = await some(client);
+    const piece = chunk.subarray(0, left);
+    client.unread(chunk.subarray(piece.length));
+    left -= piece.length;
+    yield piece;
+  }
+}
+
+async function readLine(client: ClientStream): Promise<string> {
+  let line: Buffer | undefined;
+  for (;;) {
+    const chunk = await some(client);
+    line = line === undefined ? chunk : Buffer.concat([line, chunk]);
+    const end = line.indexOf(0x0a);
+    if (end === -1 && line.length <= MAX_LINE) continue;
+    if (end === -1 || end > MAX_LINE || line[end - 1] !== 0x0d) throw new Refusal(400, "a chunk is malformed");
+    client.unread(line.subarray(end + 1));
+    return line.toString("latin1", 0, end - 1);
+  }
+}
+
+async function some(client: ClientStream): Promise<Buffer> {
+  const chunk = await client.read();
+  if (chunk === undefined) throw new Refusal(400, "the body of the request ends before its end");
+  return chunk;
+}

@@ -1,0 +1,53 @@
+import { hostInUrl, parseAuthority } from "./host-name.js";
+import { blockedHost, Refusal } from "./refusal.js";
+import { headerValues, type RequestHead } from "./request-head.js";
+
+/** Where a request wants to go. */
+export interface RequestTarget {
+  kind: "tunnel" | "request";
+  host: string;
+  port: number;
+  /** For a request, what its origin is asked for. */
+  path: string;
+}
+
+/** Finds out where a request wants to go; a `Refusal` when it does not say so, or says two things. */
+export function targetOf(head: RequestHead): RequestTarget {
+  return head.method === "CONNECT" ? tunnelTarget(head) : requestTarget(head);
+}
+
+function tunnelTarget({ target }: RequestHead): RequestTarget {
+  const found = parseAuthority(target);
+  if (found?.port === undefined) throw malformed(target, "CONNECT wants the name of a host and a port");
+  return { kind: "tunnel", host: found.host, port: found.port, path: "" };
+}
+
+function requestTarget(head: RequestHead): RequestTarget {
+  const url = /^http:\/\/([^/?#]*)([^#]*)$/i.exec(head.target);
+  if (!url) throw new Refusal(400, "this is a proxy: it wants a whole http:// address, or CONNECT for everything else");
+  const [, authority = "", rest = ""] = url;
+  const found = parseAuthority(authority);
+  if (found === undefined) throw malformed(authority, "the address names no host that can be understood");
+  const { host, port = 80 } = found;
+  checkHostHeader(head, host, port);
+  return { kind: "request", host, port, path: rest.startsWith("/") ? rest : `/${rest}` };
+}
+
+/** An origin serves whom the Host header names: it must be who was asked for. */
+function checkHostHeader(head: RequestHead, host: string, port: number): void {
+  const named = headerValues(head, "host");
+  if (named.length > 1) throw new Refusal(400, "the request has more than one Host");
+  const [value] = named;
+  if (value === undefined) {
+    if (head.version === "1.1") throw new Refusal(400, "the request has no Host");
+    return;
+  }
+  const found = parseAuthority(value);
+  if (found?.host === host && (found.port ?? 80) === port) return;
+  const other = blockedHost(found?.host ?? value, found?.port ?? port, "host_mismatch");
+  throw new Refusal(400, `the Host header does not name ${hostInUrl(host)}:${port}`, other);
+}
+
+function malformed(host: string, message: string): Refusal {
+  return new Refusal(400, message, blockedHost(host, undefined, "malformed_host"));
+}

@@ -1,0 +1,20 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** A key and a certificate that signs itself, for these names. */
+export interface Certificate {
+  key: Buffer;
+  cert: Buffer;
+  /** Path of the certificate, for programs that want a file. */
+  path: string;
+}
+
+/** Makes a certificate in a directory, with the openssl program. */
+export function createCertificate(directory: string, names: readonly string[]): Certificate {
+  const [key, cert] = [join(directory, "key.pem"), join(directory, "cert.pem")];
+  const subject = ["-subj", `/CN=${names[0]}`, "-addext", `subjectAltName=${names.map((name) => `DNS:${name}`)}`];
+  const kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+  execFileSync("openssl", ["req", ...kind, "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" });
+  return { key: readFileSync(key), cert: readFileSync(cert), path: cert };
+}
