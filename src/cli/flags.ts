@@ -4,10 +4,12 @@ export interface Flag {
   readonly short?: string;
   /** What the value is called in the help; absent: the flag takes none. */
   readonly value?: string;
+  /** Whether the value may be left out. */
+  readonly isOptional?: boolean;
   readonly repeat?: boolean;
   readonly help: string;
   /** What the shell offers as a value. */
-  readonly offers?: readonly string[] | "backends" | "sandboxes" | "files" | "directories";
+  readonly offers?: readonly string[] | "backends" | "sandboxes" | "snapshots" | "files" | "directories";
 }
 
 export const JSON_FLAG: Flag = { name: "json", help: "print one JSON document on stdout" };
@@ -25,6 +27,12 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
   BACKEND_FLAG,
   { name: "repo", value: "path", offers: "directories", help: "work on a worktree of this git repository" },
   { name: "branch", value: "name", help: "branch of that worktree; made from HEAD when it is new" },
+  {
+    name: "workspace",
+    value: "kind",
+    offers: ["worktree", "overlay", "copy"],
+    help: "how the files of --repo get in: worktree (default), overlay or copy",
+  },
   { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; it is not removed" },
   { name: "network", value: "rule", offers: ["none", "full", "allow="], help: "none (default), full or allow=a,b" },
   { name: "memory", value: "size", help: "limit of memory, for example 512m" },

@@ -1,6 +1,7 @@
 import type { SandboxEvent } from "../../contracts/types.js";
 import type { OpenOptions } from "../sandbox.js";
 import type { Flags, Invocation } from "./invocation.js";
+import type { Screen } from "./screen.js";
 import {
   parseCores,
   parseCount,
@@ -23,6 +24,7 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...given(flags, "backend", "backend", asIs),
     ...given(flags, "repo", "repo", asIs),
     ...given(flags, "branch", "branch", asIs),
+    ...given(flags, "workspace", "workspace", parseWorkspace),
     ...given(flags, "base-dir", "baseDir", asIs),
     ...given(flags, "id", "id", asIs),
     ...given(flags, "network", "network", parseNetwork),
@@ -32,10 +34,15 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...(flags.has("mount") && { mounts: flags.texts("mount").map((text) => parseMount("--mount", text)) }),
     ...(flags.has("keep") && { keep: true }),
     signal: interruption.signal,
-    onEvent: ({ type, message }: SandboxEvent) => {
-      if (type === "warning") void screen.remark(`warning: ${message}`);
-      if (type === "leak") void screen.complain(message, "glovebox reap tries again");
-    },
+    onEvent: tellOf(screen),
+  };
+}
+
+/** What tells the user of events that are no result of a verb. */
+export function tellOf(screen: Screen): (event: SandboxEvent) => void {
+  return ({ type, message }) => {
+    if (type === "warning") void screen.remark(`warning: ${message}`);
+    if (type === "leak") void screen.complain(message, "glovebox reap tries again");
   };
 }
 
@@ -56,6 +63,10 @@ function given<K extends string, T>(
 
 function parseIsolation(flag: string, text: string): "required" | "none" {
   return parseWord(flag, text, ["required", "none"]);
+}
+
+function parseWorkspace(flag: string, text: string): "worktree" | "overlay" | "copy" {
+  return parseWord(flag, text, ["worktree", "overlay", "copy"]);
 }
 
 function asIs(_flag: string, text: string): string {

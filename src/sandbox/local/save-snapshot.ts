@@ -50,6 +50,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
     const place = join(snapshotsDir(), `${id}.tar`);
     if (kept > 0) await rename(draft, place);
     if (kept > 0) await syncDirectory(snapshotsDir());
+    const repository = workspace.base?.repository;
     const details: LocalDetails = { source: sourceOf(workspace), ...(head && { head }) };
     const record: SnapshotRecord = {
       version: 1,
@@ -57,6 +58,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
       sandboxId,
       backend: "local",
       createdAt: new Date().toISOString(),
+      ...(repository && { repo: repository.topLevel ?? repository.gitDir }),
       gitDir,
       ref,
       commit,
