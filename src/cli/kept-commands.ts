@@ -74,7 +74,8 @@ export const KEPT_COMMANDS: readonly Command[] = [
     ],
     notes: [
       "Needs a sandbox that was made with --repo. Ignored files are left out. Into a file or a pipe goes a patch",
-      "that git apply takes; on a terminal, what could drive it is shown as text.",
+      "that git apply takes, as long as no binary file was changed: of those it only says that they differ. On a",
+      "terminal, what could drive it is shown as text.",
       "A name with a line end, a quote or a backslash is shown as a JSON string.",
     ],
     examples: [

@@ -9,6 +9,7 @@ import { findBwrap } from "./find-bwrap.js";
 import { findGit } from "./find-git.js";
 import { namespaceFinding } from "./probe-namespaces.js";
 import { type OpenLocal, probeWalls } from "./probe-walls.js";
+import { renamesIn } from "./renames.js";
 
 /** Looks at all that the local backend needs on this machine; the walls are tried by opening real sandboxes. */
 export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding[]> {
@@ -24,7 +25,7 @@ export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]
     attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
     ...(await probeWalls(open)),
     await limitsFinding(open, limits),
-    overlayFinding(),
+    overlayFinding(readSetting("/proc/filesystems"), process.getuid?.() === 0),
   ];
 }
 
@@ -66,17 +67,16 @@ async function limitsFinding(open: OpenLocal, limits: Capabilities["limits"]): P
   }
 }
 
-function overlayFinding(): Finding {
+/** Whether `workspace: "overlay"` can be had here, and what cannot be renamed in it. */
+export function overlayFinding(filesystems: string | undefined, isRoot: boolean): Finding {
   const name = "overlay";
-  if (readSetting("/proc/filesystems")?.includes("\toverlay\n") === true) {
-    return { name, status: "unused", detail: "the kernel has it; workspaces are worktrees so far" };
+  if (filesystems?.includes("\toverlay\n") !== true) {
+    const detail = "the kernel has not loaded it, so --workspace overlay may not open; worktree and copy do";
+    return { name, status: "unused", detail, fix: "sudo modprobe overlay" };
   }
-  return {
-    name,
-    status: "unused",
-    detail: "not loaded; workspaces are worktrees so far",
-    fix: "sudo modprobe overlay",
-  };
+  if (renamesIn("overlay", isRoot) === "all") return { name, status: "ok", detail: "renames of all kinds" };
+  const detail = "rename(2) of a checked-out directory fails with EXDEV in it; mv works";
+  return { name, status: "limited", detail, fix: "--workspace copy, where that matters" };
 }
 
 function readSetting(path: string): string | undefined {
