@@ -102,6 +102,8 @@ describe("glovebox exec", enough, () => {
       "cat a.txt; git branch --show-current",
     ]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "one more\ntopic\n" });
+    const layered = await bench.run(["exec", "--repo", "repository", "--workspace", "overlay", "--", "cat", "a.txt"]);
+    expect(layered).toMatchObject({ code: 0, stdout: "one more\n" });
     expect(git(repository, "worktree", "list").split("\n")).toHaveLength(1);
     expect(await bench.settled()).toEqual([]);
   });
