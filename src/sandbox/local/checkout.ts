@@ -24,6 +24,7 @@ export async function checkOut(
     env: { GIT_INDEX_FILE: join(index, "index") },
     config: { "core.sparseCheckout": "false", "index.sparse": "false", "core.splitIndex": "false" },
     signal,
+    interruptible: true,
   };
   await hostGit(["read-tree", sha], opts);
   await hostGit(["checkout-index", "--all", "--force", "--quiet", "--index"], opts);

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { open } from "node:fs/promises";
 import { SandboxError, type SandboxErrorCode, toSandboxError } from "../errors.js";
+import { ownerMark } from "../orphans.js";
 import { assertOutside, findGit } from "./find-git.js";
 
 /** Where and how git runs on the host. */
@@ -20,6 +21,11 @@ export interface HostGitOptions {
   /** Bytes of output beyond which the call is `limit_exceeded`. Default 64 MiB. */
   maxOutput?: number;
   signal?: AbortSignal | undefined;
+  /**
+   * Whether git ends when this process is killed. Not for one that locks a ref: even when asked politely, git can leave
+   * the lock for ever. Such a one goes on, and whoever comes next waits for it. Default false.
+   */
+  interruptible?: boolean;
 }
 
 /** What git answered. */
@@ -61,9 +67,11 @@ export async function runHostGit(args: readonly string[], opts: HostGitOptions):
     LC_ALL: "C",
     GIT_TERMINAL_PROMPT: "0",
     GIT_OPTIONAL_LOCKS: "0",
+    ...ownerMark(),
     ...opts.env,
   };
-  const command = [...launcher, program, "-C", opts.cwd, ...settings, ...place, ...args];
+  const start = opts.interruptible === true ? launcher.ending : launcher.finishing;
+  const command = [...start, program, "-C", opts.cwd, ...settings, ...place, ...args];
   return await collect(command, env, opts);
 }
 

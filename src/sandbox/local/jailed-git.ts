@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { SandboxError, toSandboxError } from "../errors.js";
+import { ownerMark } from "../orphans.js";
 import { findBwrap } from "./find-bwrap.js";
 import { chooseStage, chooseUser } from "./identity.js";
 import { type JailBind, jailCommand } from "./jail.js";
@@ -88,7 +89,12 @@ function run(
 ): Promise<Awaited<ReturnType<RunJailedGit>>> {
   return new Promise((resolve, reject) => {
     const ended = { killSignal: "SIGKILL", timeout: TIMEOUT, ...(signal && { signal }) } as const;
-    const child = spawn(file, args, { stdio: "pipe", env: { PATH: "/usr/bin:/bin" }, cwd: "/", ...ended });
+    const child = spawn(file, args, {
+      stdio: "pipe",
+      env: { PATH: "/usr/bin:/bin", ...ownerMark() },
+      cwd: "/",
+      ...ended,
+    });
     const kept: Buffer[] = [];
     let length = 0;
     let stderr = "";

@@ -76,7 +76,7 @@ export async function prepareStore(store: string, repository: Repository | undef
 export async function importPack(gitDir: string, pack: string): Promise<void> {
   const isSmall = (await countObjects(pack)) < UNPACK_LIMIT;
   const args = isSmall ? ["unpack-objects", "-q", "--strict"] : ["index-pack", "--stdin", "--strict"];
-  const result = await runHostGit(args, { ...inRepository(gitDir), input: pack });
+  const result = await runHostGit(args, { ...inRepository(gitDir), input: pack, interruptible: true });
   if (result.exitCode === 0) return;
   const error = gitError(args, result);
   throw error.code === "internal" ? new SandboxError("tampered", error.message, { cause: error }) : error;

@@ -28,7 +28,7 @@ export async function runRemoteGit(
   const names = protocol === "https" ? NETWORK_ENV : [];
   const way = names.map((name) => [name, process.env[name]]).filter(([, value]) => value !== undefined);
   const env = { ...NO_CONFIG, ...Object.fromEntries(way), ...asking.env, GIT_ALLOW_PROTOCOL: protocol };
-  return await runHostGit(args, { ...store, ...asking, config: CONFIG, env });
+  return await runHostGit(args, { ...store, ...asking, config: CONFIG, env, interruptible: true });
 }
 
 /** What went wrong at the remote, safe to be shown: no token, no control characters, not endless. */

@@ -9,6 +9,7 @@ import { readSnapshotRecords, type SnapshotRecord, snapshotIds, snapshotsDir } f
 import { hostGit } from "./host-git.js";
 import { inRepository, resolveCommit } from "./repository.js";
 import { ownRepository } from "./snapshot.js";
+import { removeStaleRefLocks } from "./stale-ref-lock.js";
 import { repositoryLock } from "./worktree.js";
 import { isGitDirectory } from "./worktree-entry.js";
 
@@ -50,6 +51,7 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
     );
   if (!(await isGitDirectory(gitDir))) return;
   const left = await withLock(repositoryLock(gitDir), async () => {
+    await removeStaleRefLocks(gitDir, `refs/glovebox/${sandboxId}/`);
     const format = "--format=%(objectname) %(refname)";
     const answer = await hostGit(["for-each-ref", format, `refs/glovebox/${sandboxId}/`], inRepository(gitDir));
     const refs = answer

@@ -71,7 +71,14 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
 /** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
 async function populate({ path, gitDir }: Worktree, signal: AbortSignal | undefined): Promise<void> {
   const config = { "core.sparseCheckout": "false", "index.sparse": "false", "core.splitIndex": "false" };
-  await hostGit(["reset", "--hard", "--quiet"], { cwd: path, gitDir, workTree: path, config, signal });
+  await hostGit(["reset", "--hard", "--quiet"], {
+    cwd: path,
+    gitDir,
+    workTree: path,
+    config,
+    signal,
+    interruptible: true,
+  });
 }
 
 /** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */
