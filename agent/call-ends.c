@@ -42,8 +42,8 @@ static enum flow pump(struct call *call, int fd, int stream) {
 static void pump_out(struct call *call) {
   if (call->out < 0 || pump(call, call->out, 1) != FLOW_ENDED) return;
   close_fd(&call->out);
-  /* A connection may go on in the other direction: an empty piece says that this one has ended. */
-  if (call->connection) answer(ANS_STDOUT, call->id, NULL, 0);
+  /* A connection may go on in the other direction. */
+  if (call->connection) answer(ANS_ENDED, call->id, NULL, 0);
 }
 
 static void pump_err(struct call *call) {
@@ -63,6 +63,7 @@ static void read_status(struct call *call) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got == sizeof ending && ending.signaled == ENDING_FROZEN) {
     call_stands_still(call, ending.code == 0);
+    read_status(call); /* its end may be there already, and nobody may look again */
     return;
   }
   close_fd(&call->supervisor.status);

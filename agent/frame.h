@@ -42,6 +42,7 @@ enum answer {
   ANS_RESULT = 0x86,
   ANS_STDIN_CREDIT = 0x87,
   ANS_ACCEPTED = 0x88,
+  ANS_ENDED = 0x89,
 };
 
 /* A growing byte queue: bytes are appended at the end and taken from the front. */

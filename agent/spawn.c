@@ -129,17 +129,24 @@ static bool mount_proc(void) {
          mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | plain, NULL) == 0;
 }
 
-/* Everything a supervisor needs that does not depend on the command. On failure what is wrong, else null. */
-static const char *prepare_supervisor(enum confinement how, bool in_jail) {
-  sigset_t all;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, NULL);
-  /* When memory runs out, commands go before the agent. */
+/* When memory runs out, commands go before the agent. The file belongs to root unless the process can be dumped; in a namespace
+ * of its own nobody is there yet to make use of that. */
+static void go_first_when_memory_ends(enum confinement how) {
+  if (how == CONFINE_NAMESPACE) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (score >= 0) {
     if (write(score, "500", 3) < 0) errno = 0;
     close(score);
   }
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+/* Everything a supervisor needs that does not depend on the command. On failure what is wrong, else null. */
+static const char *prepare_supervisor(enum confinement how, bool in_jail) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+  go_first_when_memory_ends(how);
   if (how == CONFINE_NAMESPACE && !mount_proc()) return "a fresh /proc could not be mounted";
   if (how == CONFINE_SUBREAPER) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (in_jail && drop_privileges() != 0) return "capabilities could not be dropped";

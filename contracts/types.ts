@@ -64,6 +64,8 @@ export interface ProcessExit {
   signal?: string;
   timedOut: boolean;
   durationMs: number;
+  /** True when the memory limit ended it; absent when the backend cannot tell. */
+  oomKilled?: boolean;
 }
 
 /** A process started by `spawn`. Disposing it kills the tree. */

@@ -1,3 +1,5 @@
+import { strict as assert } from "node:assert";
+// #region hello
 import { openSandbox } from "glovebox";
 
 await using sandbox = await openSandbox({ backend: "local" });
@@ -8,3 +10,6 @@ console.log(allowed.exitCode, allowed.stdout.trim());
 
 const refused = await sandbox.exec({ argv: ["cat", "/etc/shadow"], timeout: 5_000 });
 console.log(refused.exitCode, refused.stderr.trim());
+// #endregion hello
+assert.equal(allowed.stdout, `hello from ${sandbox.workDir}\n`);
+assert.equal(refused.exitCode, 1);

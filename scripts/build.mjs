@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { chmodSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { buildAgent } from "./build-agent.mjs";
@@ -13,6 +13,7 @@ export async function buildLibrary() {
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
   const result = await run(process.execPath, [tsc, "-p", "tsconfig.build.json"], { cwd: root, quiet: true });
   expectSuccess(result, "tsc");
+  chmodSync(join(root, "dist", "src", "cli.js"), 0o755);
 }
 
 /** Builds all there is to build. */

@@ -1,3 +1,4 @@
+export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
 export {
   type CommandResult,
   DEFAULT_ALLOWED_COMMANDS,
@@ -6,7 +7,16 @@ export {
   getSandboxExecutor,
   type SandboxExecutor,
 } from "./sandbox/executor.js";
+export type { Finding } from "./sandbox/finding.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
+export { conformanceOf, probeBackend } from "./sandbox/probe.js";
 export { listSandboxes, type ReapReport, reap, removeSandbox, type SandboxInfo } from "./sandbox/reap.js";
-export { type BackendLoader, type BackendModule, registerBackend } from "./sandbox/registry.js";
+export {
+  type BackendLoader,
+  type BackendModule,
+  backendNames,
+  chooseBackend,
+  registerBackend,
+} from "./sandbox/registry.js";
+export { deleteSnapshot, listSnapshots, type SnapshotInfo } from "./sandbox/snapshots.js";

@@ -46,10 +46,10 @@ function withBug(file: string, check: string, without: string): string {
 
 describe.skipIf(!linux)("the agent under sanitizers", { timeout: 180_000 }, () => {
   test("survives broken requests, and what it answers is always whole and in order", async () => {
-    const { code, output } = await fuzz("--mode", "requests", "--seed", "7", "--cases", "250", "--seconds", "60");
+    const { code, output } = await fuzz("--mode", "requests", "--seed", "7", "--cases", "120", "--seconds", "60");
     expect(output).not.toContain("ERROR");
     expect(code, output).toBe(0);
-    expect(counted(output, "cases")).toBe(250);
+    expect(counted(output, "cases")).toBe(120);
     // Each kind of answer was provoked, so each kind of request got through.
     for (const type of ["0x80", "0x81", "0x82", "0x83", "0x84", "0x85", "0x86", "0x87"]) {
       expect(counted(output, `answers of type ${type}`), type).toBeGreaterThan(0);
@@ -57,9 +57,9 @@ describe.skipIf(!linux)("the agent under sanitizers", { timeout: 180_000 }, () =
   });
 
   test("unpacks broken archives below the root or not at all, and says how it ended", async () => {
-    const { code, output } = await fuzz("--mode", "archives", "--seed", "7", "--cases", "120", "--seconds", "60");
+    const { code, output } = await fuzz("--mode", "archives", "--seed", "7", "--cases", "60", "--seconds", "60");
     expect(code, output).toBe(0);
-    expect(counted(output, "cases")).toBe(120);
+    expect(counted(output, "cases")).toBe(60);
     for (const ending of [0, 200, 201, 202, 203]) expect(counted(output, `ended with ${ending}`)).toBeGreaterThan(0);
   });
 

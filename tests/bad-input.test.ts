@@ -104,6 +104,7 @@ describe("options of a sandbox", () => {
     ["mounts", [{ source: "/usr", target: "/" }], '"/"'],
     ["mounts", [{ source: "/usr", target: "/glovebox" }], "/glovebox"],
     ["mounts", [{ source: "/usr", target: "/a/../b" }], "/a/../b"],
+    ["mounts", [{ source: "/usr", target: "/usr/nothing/there" }], "/usr/nothing/there"],
     ["signal", "stop", "string"],
     ["onEvent", "log", "log"],
     ["githubToken", "a b", "githubToken"],
@@ -214,7 +215,7 @@ describe("options of a sandbox", () => {
     await expectRefused(open({ network: { allow: ["example.com"] } }), "unsupported", "network", "allow");
     await expectRefused(open({ limits: { disk: 1 } }), "unsupported", "disk");
     await expectRefused(open({ image: "debian" }), "unsupported", "image", "debian");
-    await expectRefused(open({ repo, workspace: "overlay" }), "unsupported", "workspace", "overlay");
+    await expectRefused(open({ repo, workspace: "overlay", isolation: "none" }), "unsupported", "overlay");
     await expectRefused(open({ isolation: "none", network: "none" }), "unsupported", "network", "none");
     await expectRefused(open({ isolation: "none", mounts: [{ source: "/srv" }] }), "unsupported", "mount");
   });

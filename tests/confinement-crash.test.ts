@@ -89,27 +89,35 @@ test("a manager that is killed takes its processes along; the rest goes with the
   expect(git(repo, "worktree", "list").split("\n")).toHaveLength(1);
 });
 
-test("a manager that is killed at any moment of opening leaves nothing that the next reap does not find", async () => {
-  const before = usersPart();
-  for (let delay = 90; delay <= 330; delay += 40) {
-    const options = JSON.stringify({ repo, ...(isRoot && { limits: { pids: 100 } }) });
-    const child = startChild(compiled.directory, "hold-sandbox.mjs", [options, markerOf("early")], {
-      TMPDIR: scratch.path,
-    });
-    await new Promise((resolve) => setTimeout(resolve, delay));
+describe("a manager that is killed while it opens leaves nothing that the next reap does not find", () => {
+  const entries = (path: string): string[] => (existsSync(path) ? readdirSync(path) : []);
+  const runtimes = (): string => join(scratch.home, "sandboxes");
+  const tree = (): string[] => entries(scratch.path).filter((name) => name.startsWith("harness-"));
+  test.each<[string, () => boolean]>([
+    ["its record is being written", () => entries(runtimes()).length > 0],
+    ["its branch is there", () => entries(join(repo, ".git", "refs", "heads")).includes("early")],
+    ["its worktree is registered", () => entries(join(repo, ".git", "worktrees")).length > 0],
+    ["its directory is there", () => tree().length > 0],
+    ["its files are there", () => tree().some((name) => existsSync(join(scratch.path, name, "a.txt")))],
+    ["its walls are being built", () => processesWith(`${scratch.path}/harness-`).length > 0],
+  ])("when %s", async (_, isReached) => {
+    const before = usersPart();
+    const options = JSON.stringify({ repo, branch: "early", ...(isRoot && { limits: { pids: 100 } }) });
+    const args = [options, markerOf("early")];
+    const child = startChild(compiled.directory, "hold-sandbox.mjs", args, { TMPDIR: scratch.path });
+    await expect.poll(isReached, { interval: 1, timeout: 20_000 }).toBe(true);
     child.kill();
     await child.ended;
-    await expect
-      .poll(() => [...processesWith(markerOf("early")), ...processesWith(`${scratch.path}/harness-`)])
-      .toEqual([]);
+    const alive = (): unknown[] => [markerOf("early"), `${scratch.path}/harness-`].flatMap(processesWith);
+    await expect.poll(alive, { timeout: 10_000 }).toEqual([]);
     const reaper = startChild(compiled.directory, "reap.mjs", []);
     expect(JSON.parse(await reaper.line())).toMatchObject({ kept: [], failed: [] });
     await reaper.ended;
     expect(readdirSync(scratch.path).sort()).toEqual(["home", "repo"]);
-    expect(readdirSync(join(scratch.home, "sandboxes"))).toEqual([]);
+    expect(readdirSync(runtimes())).toEqual([]);
     expect(usersPart()).toEqual(before);
     expect(git(repo, "worktree", "list").split("\n")).toHaveLength(1);
-  }
+  });
 });
 
 describe("a sandbox whose inside is ended from outside", () => {

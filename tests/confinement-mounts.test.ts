@@ -81,6 +81,16 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     expect(treeDigest(join(base, ".git"))).toEqual(before);
   });
 
+  test("no other user of the machine can look into a sandbox's directory", async () => {
+    const repo = createRepository(join(manager.home, "private"));
+    ownAll(repo, manager.own);
+    const shapes = [{}, { repo }, { repo, workspace: "overlay" }, { repo, workspace: "copy" }] as const;
+    for (const options of shapes) {
+      const { results } = await manager.run({ options, scripts: ["stat -c %a .; ls"] });
+      expect(results[0]?.stdout).toBe("repo" in options ? "700\na.txt\nsub\n" : "700\n");
+    }
+  });
+
   test("a mount is read-only unless it is asked to be writable", async () => {
     const paths = ["fixed", "open"].map((each) => join(manager.home, each)) as [string, string];
     for (const path of paths) {

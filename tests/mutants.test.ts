@@ -74,7 +74,7 @@ async function catches(mutant: Mutant): Promise<void> {
   const harness = createMutantHarness(mutant);
   try {
     const only = [...new Set([mutant.caught, ...QUICK])];
-    const { results } = await runConformance(harness, { only, concurrency: 2, caseTimeout: 8_000 });
+    const { results } = await runConformance(harness, { only, concurrency: 2, caseTimeout: mutant.patience ?? 30_000 });
     const red = results.filter(({ status }) => status === "failed");
     expect(reasonOf(results, mutant.caught)).toMatch(mutant.because);
     seen[mutant.name] = red.map(({ id }) => id).sort();

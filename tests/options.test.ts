@@ -4,8 +4,8 @@ import type { Capabilities } from "../contracts/types.js";
 import { branchNameFault } from "../src/sandbox/branch-name.js";
 import { assertCapabilities, type CapabilityRequest } from "../src/sandbox/capabilities.js";
 import { SandboxError } from "../src/sandbox/errors.js";
-import { nearestName } from "../src/sandbox/nearest.js";
 import { validateSandboxOptions } from "../src/sandbox/options.js";
+import { nearestName } from "../src/util/nearest.js";
 
 function refusal(work: () => void): SandboxError {
   try {

@@ -17,6 +17,7 @@ const rootExports = [
 
 interface Manifest {
   exports: Record<string, string | { types: string; default: string }>;
+  bin: Record<string, string>;
   dependencies?: Record<string, string>;
 }
 
@@ -47,7 +48,8 @@ describe("the package", () => {
     const targets = Object.values(manifest.exports).flatMap((target) =>
       typeof target === "string" ? [target] : [target.types, target.default],
     );
-    for (const target of targets) expect(packed).toContain(target.replace(/^\.\//, ""));
+    for (const target of [...targets, ...Object.values(manifest.bin)])
+      expect(packed).toContain(target.replace(/^\.\//, ""));
     expect(packed).toEqual(
       expect.arrayContaining(["LICENSE", "README.md", expect.stringMatching(/^agent\/[\w-]+\.c$/)]),
     );
@@ -88,6 +90,16 @@ describe.each([
     expect(answer.loaded["glovebox"]).toEqual(expect.arrayContaining(rootExports));
     expect(answer.loaded["glovebox/testing"]).toEqual(expect.arrayContaining(["runConformance", "formatReport"]));
     for (const specifier of specifiers) expect(answer.loaded[specifier]).not.toEqual([]);
+  });
+
+  it("has a binary that runs", async ({ skip }) => {
+    if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
+    const program = join(place, "node_modules", "glovebox", manifest.bin["glovebox"] ?? "");
+    expect((await run(node, [program, "version"], { cwd: place })).stdout).toMatch(/^glovebox \d+\.\d+\.\d+\n$/);
+    expect(await readFile(program, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
+    if (process.platform !== "linux") skip("the local backend is confined on Linux only");
+    const { stdout } = await run(node, [program, "exec", "--", "echo", "from the binary"], { cwd: place });
+    expect(stdout).toBe("from the binary\n");
   });
 
   it("runs a command in a sandbox", async ({ skip }) => {

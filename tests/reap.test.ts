@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import { removeResource } from "../src/sandbox/local/cleanup.js";
 import { currentOwner } from "../src/sandbox/owner.js";
 import { listSandboxes, reap, removeSandbox } from "../src/sandbox/reap.js";
 import { compileSources, startChild } from "./support/compiled.js";
+import { processesWith } from "./support/processes.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
@@ -106,6 +107,54 @@ describe("a process is killed while it makes a worktree", () => {
     await expect.poll(() => existsSync(`/proc/${gitPid}`), { timeout: 10_000 }).toBe(false);
     expect((await reap()).removed).toEqual(["one"]);
     expect(readdirSync(scratch.path)).not.toContain("harness-one");
+  });
+
+  test("a git that was writing a ref goes on, and is waited for", async () => {
+    const before = census();
+    const real = execFileSync("sh", ["-c", "command -v git"]).toString().trim();
+    const bin = join(scratch.path, "bin");
+    const locked = join(scratch.path, "locked");
+    const write = `{ echo start; echo "create refs/heads/work/one $(${real} -C ${repo} rev-parse HEAD)"; echo prepare; touch ${locked}; sleep 1; echo commit; }`;
+    mkdirSync(bin);
+    writeFileSync(
+      join(bin, "git"),
+      `#!/bin/sh\ncase " $* " in *" update-ref "*) ${write} | ${real} -C ${repo} update-ref --create-reflog -m "glovebox: created for one" --stdin; exit;; esac\nexec ${real} "$@"\n`,
+      { mode: 0o755 },
+    );
+    const args = ["end", repo, scratch.path, "one"];
+    const child = startChild(compiled.directory, "add-worktree.mjs", args, { PATH: `${bin}:${process.env["PATH"]}` });
+    await expect.poll(() => existsSync(`${repo}/.git/refs/heads/work/one.lock`), { timeout: 20_000 }).toBe(true);
+    child.kill();
+    await child.ended;
+    expect(await reap()).toMatchObject({ removed: ["one"], failed: [] });
+    expect(census()).toEqual({ ...(before as object), records: [], locks: [] });
+    expect(processesWith(bin)).toEqual([]);
+  });
+
+  test("the lock of a ref that a git left for ever is removed; one that a live git holds is not", async () => {
+    const before = census();
+    await createRecord({ id: "one", backend: "local", workDir: join(scratch.path, "harness-one") });
+    const sha = git(repo, "rev-parse", "HEAD");
+    await addResource("one", { kind: "branch", repo: join(repo, ".git"), name: "work/one", sha, mark: "glovebox" });
+    await addResource("one", { kind: "snapshots", sandbox: "one", repo: join(repo, ".git") });
+    await updateRecord("one", { owner: dead });
+    const holder = spawn("git", ["update-ref", "--stdin"], { cwd: repo });
+    const ended = new Promise((resolve) => holder.once("close", resolve));
+    holder.stdin.write(`start\ncreate refs/heads/work/one ${sha}\nprepare\n`);
+    const lock = join(repo, ".git", "refs", "heads", "work", "one.lock");
+    await expect.poll(() => existsSync(lock), { timeout: 20_000 }).toBe(true);
+    const held = await reap();
+    expect(held.failed).toMatchObject([{ id: "one", error: { code: "unavailable" } }]);
+    expect(existsSync(lock)).toBe(true);
+    holder.kill("SIGKILL");
+    await ended;
+    mkdirSync(join(repo, ".git", "refs", "glovebox", "one"), { recursive: true });
+    writeFileSync(join(repo, ".git", "refs", "glovebox", "one", "1.lock"), "");
+    expect(existsSync(lock)).toBe(true);
+    // The snapshots are gone from the record by now: what is not finished is looked for once more.
+    await addResource("one", { kind: "snapshots", sandbox: "one", repo: join(repo, ".git") });
+    expect(await reap()).toMatchObject({ removed: ["one"], failed: [] });
+    expect(census()).toEqual({ ...(before as object), records: [], locks: [] });
   });
 
   test("killed at some moment", async () => {

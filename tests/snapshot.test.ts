@@ -83,9 +83,9 @@ describe("what a snapshot holds", () => {
     write("-rf", "dash");
     write("line\nbreak \u001b[31m", "odd");
     execFileSync("sh", ["-c", "printf bytes > \"$(printf 'b\\377')\""], { cwd: tree.path });
-    const { id, commit, warnings } = await snapshot();
-    expect([id, warnings]).toEqual(["refs/glovebox/one/1", []]);
-    expect(git(repo, "-c", "core.quotePath=true", "ls-tree", "-r", "--name-only", id).split("\n")).toEqual([
+    const { ref, commit, warnings } = await snapshot();
+    expect([ref, warnings]).toEqual(["refs/glovebox/one/1", []]);
+    expect(git(repo, "-c", "core.quotePath=true", "ls-tree", "-r", "--name-only", ref).split("\n")).toEqual([
       "-rf",
       ".gitignore",
       "a.txt",
@@ -97,7 +97,7 @@ describe("what a snapshot holds", () => {
     ]);
     expect([show(commit, "a.txt"), show(commit, "link")]).toEqual(["changed", "a.txt"]);
     expect(git(repo, "ls-tree", commit, "run.sh")).toMatch(/^100755/);
-    expect(git(repo, "rev-parse", `${id}^`)).toBe(tree.baseSha);
+    expect(git(repo, "rev-parse", `${ref}^`)).toBe(tree.baseSha);
     expect(git(repo, "fsck", "--strict", "--no-progress")).toBe("");
   });
 
@@ -113,8 +113,8 @@ describe("what a snapshot holds", () => {
     await snapshot();
     write("a.txt", "2");
     const second = await snapshot();
-    expect(second.id).toBe("refs/glovebox/one/2");
-    expect([show("refs/glovebox/one/1", "a.txt"), show(second.id, "a.txt")]).toEqual(["1", "2"]);
+    expect(second.ref).toBe("refs/glovebox/one/2");
+    expect([show("refs/glovebox/one/1", "a.txt"), show(second.ref, "a.txt")]).toEqual(["1", "2"]);
     expect([git(repo, "for-each-ref", "refs/heads", "refs/tags"), git(repo, "status", "--porcelain")]).toEqual(before);
     expect(git(tree.path, "status", "--porcelain")).toBe(" M a.txt");
     expect(readdirSync(join(repo, ".git"))).not.toContain("FETCH_HEAD");
@@ -129,7 +129,7 @@ describe("what a snapshot holds", () => {
       createSnapshot({ ...options, store, runJailedGit: run }),
       createSnapshot({ ...options, store: other, runJailedGit: second }),
     ]);
-    expect(made.map((one) => one.id).sort()).toEqual(["refs/glovebox/one/1", "refs/glovebox/one/2"]);
+    expect(made.map((one) => one.ref).sort()).toEqual(["refs/glovebox/one/1", "refs/glovebox/one/2"]);
   });
 
   test("line ends are stored as the repository wants them", async () => {
@@ -154,7 +154,7 @@ describe("what a snapshot holds", () => {
     git(repo, "commit", "--quiet", "--amend", "--allow-empty", "-m", "rewritten");
     git(repo, "update-ref", "-d", "refs/glovebox/one/1");
     git(repo, "remote", "remove", "origin");
-    expect((await snapshot()).id).toBe("refs/glovebox/one/1");
+    expect((await snapshot()).ref).toBe("refs/glovebox/one/1");
     expect(git(repo, "for-each-ref", "refs/glovebox", "--format=%(refname)")).toBe("refs/glovebox/one/1");
   });
 
@@ -164,10 +164,10 @@ describe("what a snapshot holds", () => {
     writeFileSync(join(workDir, "x"), "plain");
     const take = (): Promise<Snapshot> => createSnapshot({ sandboxId: "two", store, runJailedGit: jailOf(workDir) });
     const first = await take();
-    expect(first).toMatchObject({ id: "refs/glovebox/two/1", gitDir: join(scratch.home, "snapshots", "two.git") });
-    expect(git(first.gitDir, "show", `${first.id}:x`)).toBe("plain");
+    expect(first).toMatchObject({ ref: "refs/glovebox/two/1", gitDir: join(scratch.home, "snapshots", "two.git") });
+    expect(git(first.gitDir, "show", `${first.ref}:x`)).toBe("plain");
     rmSync(join(workDir, "x"));
-    expect(git(first.gitDir, "ls-tree", "-r", (await take()).id)).toBe("");
+    expect(git(first.gitDir, "ls-tree", "-r", (await take()).ref)).toBe("");
   });
 });
 
@@ -308,7 +308,7 @@ describe("a jail that was taken over", () => {
       mkdirSync(join(store, "hooks"));
       writeFileSync(join(store, "hooks", "reference-transaction"), `#!/bin/sh\ntouch ${canary}\n`, { mode: 0o755 });
     });
-    expect((await snapshot(plant)).id).toBe("refs/glovebox/one/1");
+    expect((await snapshot(plant)).ref).toBe("refs/glovebox/one/1");
     expect(existsSync(canary)).toBe(false);
   });
 

@@ -48,7 +48,7 @@ static void append_command(struct queue *to) {
   static const char *const commands[][4] = {
       {"true"}, {"false"}, {"cat"}, {"missing-program"}, {"sleep", "5"}, {"sh", "-c", "echo out; echo err >&2; exit 3"},
       {"sh", "-c", "setsid sleep 5 & (sleep 5 &) ; exit 0"}, {"head", "-c", "400000", "/dev/zero"}, {"sh", "-c", "kill -9 $$"},
-      {"./file"}, {""}};
+      {"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/40000; echo hi >&3; cat <&3"}, {"./file"}, {""}};
   const uint8_t flags = (uint8_t)random_below(one_in(20) ? 256 : 4);
   queue_append(to, &flags, 1);
   const uint16_t size[2] = {(uint16_t)random_below(200), (uint16_t)random_below(100)};
@@ -83,6 +83,11 @@ static void append_body(struct queue *to, uint8_t type) {
       append_bytes(to, lies(20) ? DATA_BYTES + 2 : 5000);
       return;
     case REQ_STDIN_END:
+    case REQ_FREEZE:
+    case REQ_THAW:
+      return;
+    case REQ_LISTEN:
+      queue_append(to, one_in(10) ? &(uint16_t){(uint16_t)interesting_number()} : &(uint16_t){40000}, 2);
       return;
     case REQ_SIGNAL:
       queue_append(to, lies(20) ? &(uint8_t){0} : &signals[random_below(sizeof signals)], 1);
@@ -107,7 +112,7 @@ static void append_body(struct queue *to, uint8_t type) {
 bool make_requests(struct queue *out) {
   static const uint8_t types[] = {REQ_START, REQ_START, REQ_STDIN, REQ_STDIN, REQ_STDIN_END, REQ_SIGNAL, REQ_CREDIT, REQ_RESIZE,
                                   REQ_READ, REQ_WRITE, REQ_WRITE_STREAM, REQ_STAT, REQ_LIST, REQ_REMOVE, REQ_RENAME, REQ_MAKE_DIRECTORY,
-                                  REQ_TAR_OUT, REQ_TAR_IN};
+                                  REQ_TAR_OUT, REQ_TAR_IN, REQ_FREEZE, REQ_THAW, REQ_LISTEN, REQ_LISTEN};
   if (one_in(20)) {
     honest = false;
     for (uint32_t left = random_below(400); left > 0; left--) queue_append(out, &(uint8_t){(uint8_t)random_below(256)}, 1);
@@ -118,7 +123,7 @@ bool make_requests(struct queue *out) {
   for (uint32_t left = 1 + random_below(40); left > 0; left--) {
     uint8_t type = types[random_below(sizeof types)];
     bool opens = type == REQ_START || type >= REQ_READ;
-    uint32_t call = opens && !lies(100) ? fresh++ : 1 + random_below(fresh);
+    uint32_t call = opens && !lies(100) ? fresh++ : one_in(8) ? 0x80000000u : 1 + random_below(fresh);
     struct queue body = {0};
     append_body(&body, type);
     if (type != REQ_SIGNAL && lies(8)) mutate(&body);

@@ -19,6 +19,11 @@ export function branchNameFault(name: string): string | undefined {
   return FAULTS.find(([fault]) => fault.test(name))?.[1];
 }
 
+/** Whether a value can be the name of a branch. */
+export function isBranchName(branch: unknown): branch is string {
+  return typeof branch === "string" && branchNameFault(branch) === undefined;
+}
+
 /** Refuses a name that cannot be a branch, or that could be taken for something else. */
 export function assertBranchName(branch: unknown): asserts branch is string {
   const fault = typeof branch === "string" ? branchNameFault(branch) : "it is not a string";

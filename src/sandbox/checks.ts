@@ -1,5 +1,5 @@
+import { nearestName } from "../util/nearest.js";
 import { SandboxError } from "./errors.js";
-import { nearestName } from "./nearest.js";
 
 /** Throws a `SandboxError` when a value is not what the option of that name may be. */
 export type Check = (value: unknown, name: string) => void;

@@ -1,4 +1,5 @@
 import { SandboxError } from "./errors.js";
+import type { Finding } from "./finding.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
 /** Opens a sandbox on Daytona. */
@@ -7,6 +8,12 @@ export async function createDaytonaSandbox(_opts: SandboxOptions): Promise<Sandb
     backend: "daytona",
     operation: "open",
   });
+}
+
+/** Looks at what the backend needs on this machine. */
+export async function probe(): Promise<Finding[]> {
+  const fix = 'use the backend "local"';
+  return [{ name: "backend", status: "missing", detail: 'The backend "daytona" is not yet implemented', fix }];
 }
 
 export { createDaytonaSandbox as open };

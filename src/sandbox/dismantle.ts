@@ -1,6 +1,7 @@
 import { SandboxError } from "./errors.js";
 import { readRecord, removeRecord, updateRecord } from "./ledger.js";
 import { withLock } from "./lock.js";
+import { awaitOrphans } from "./orphans.js";
 import { currentOwner, isOwnerAlive } from "./owner.js";
 import type { Resource, SandboxRecord } from "./record.js";
 
@@ -29,6 +30,7 @@ export async function dismantle(
   return await withRecordLock(id, async () => {
     const record = await readRecord(id);
     if (record === undefined || !mayRemove(record)) return false;
+    await awaitOrphansOf(record);
     // Without an owner, whoever gets the lock next may go on where this process stops.
     await updateRecord(id, { state: "removing", owner: undefined });
     const left = [...record.resources];
@@ -51,8 +53,13 @@ export async function claimRecord(id: string): Promise<SandboxRecord> {
       throw new SandboxError("not_found", `No kept sandbox with the id "${id}"`);
     }
     if (record.owner !== undefined && isOwnerAlive(record.owner) !== "dead") throw inUse(record);
+    await awaitOrphansOf(record);
     return await updateRecord(id, { owner: currentOwner() });
   });
+}
+
+async function awaitOrphansOf({ owner }: SandboxRecord): Promise<void> {
+  if (owner !== undefined && isOwnerAlive(owner) === "dead") await awaitOrphans(owner);
 }
 
 /** The error for a sandbox that somebody has open. */

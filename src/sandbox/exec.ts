@@ -1,7 +1,7 @@
 import type { ExecOptions, ExecResult } from "../../contracts/types.js";
+import { OutputCollector } from "../util/output-collector.js";
 import { toSandboxError } from "./errors.js";
 import { type Feed, feedStdin } from "./feed-stdin.js";
-import { OutputCollector } from "./output.js";
 import { ProcessWatch } from "./process-watch.js";
 import { type Consumer, Pump } from "./pump.js";
 import type { SandboxState } from "./sandbox-state.js";

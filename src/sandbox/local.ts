@@ -2,26 +2,33 @@ import type { Capabilities, Limits, NetworkPolicy } from "../../contracts/types.
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
+import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
+import { trimBases } from "./local/base-cache.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
+import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { openEgress } from "./local/egress.js";
 import { findBwrap } from "./local/find-bwrap.js";
-import { takeSnapshot } from "./local/jailed-snapshot.js";
+import { fillFork, nameForkedBranch, withForkSource } from "./local/fork-files.js";
+import type { LiveTree } from "./local/live-tree.js";
+import { createOperations } from "./local/operations.js";
 import { plainEnv } from "./local/plain-env.js";
+import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
+import { removeSnapshot } from "./local/remove-snapshot.js";
 import { type RunningAgent, startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
-import { newSandboxId, planWorkspace, type Workspace } from "./local/workspace.js";
+import { newSandboxId, type PlannedWorkspace, planFork, planWorkspace, type Workspace } from "./local/workspace.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { removeResource };
+export { conformance, removeResource, removeSnapshot, trimBases as trimCache };
 
 const ownRemover: RemoverOf = async () => removeResource;
 
@@ -33,20 +40,20 @@ interface Reopen {
   limits: Limits;
 }
 
-/** What the local backend keeps on this machine with this kind of isolation. */
-export function localCapabilities(isolation: "required" | "none" = "required"): Capabilities {
+/** What the local backend keeps on this machine with this kind of isolation, and with or without a repository. */
+export function localCapabilities(isolation: "required" | "none" = "required", git = true): Capabilities {
   const confined = isolation === "required";
   return {
     isolation: confined ? "namespaces" : "none",
     killTree: confined ? "complete" : "best-effort",
     network: confined ? ["none", "full", "allow"] : ["full"],
     limits: enforceableLimits(),
-    snapshot: "crash-consistent",
-    fork: "none",
+    snapshot: confined ? "consistent" : "crash-consistent",
+    fork: "copy",
     pty: true,
     user: false,
     ports: false,
-    git: false,
+    git,
   };
 }
 
@@ -74,6 +81,11 @@ export function open(opts: SandboxOptions): Promise<Sandbox> {
   return createLocalSandbox(opts);
 }
 
+/** Looks at what the local backend needs on this machine. */
+export function probe(): Promise<Finding[]> {
+  return probeLocal(createLocalSandbox, enforceableLimits());
+}
+
 async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   const { isolation = "required" } = opts;
   const network = opts.network ?? (isolation === "required" ? "none" : "full");
@@ -84,18 +96,78 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   if (mounts.length > 0 && isolation === "none") {
     throw new SandboxError("unsupported", "Without isolation nothing is mounted: the host's paths are all there");
   }
+  const rules = { isolation, network, limits: opts.limits ?? {} };
+  return createSandbox(await makeDriver(id, planned, rules, mounts, opts), opts);
+}
+
+/** Makes a workspace and starts a sandbox on it; all of it or nothing. */
+async function makeDriver(
+  id: string,
+  planned: PlannedWorkspace,
+  rules: Omit<Reopen, "workspace">,
+  mounts: ReturnType<typeof checkMounts>,
+  opts: SandboxOptions,
+  fill?: (tree: LiveTree) => Promise<void>,
+): Promise<LocalDriver> {
   await createRecord({ id, backend: "local", workDir: planned.workDir });
+  let driver: LocalDriver | undefined;
   try {
     const workspace = await planned.make(id, opts.signal);
-    const plan: Reopen = { workspace, isolation, network, limits: opts.limits ?? {} };
-    const driver = await startDriver(id, plan, mounts, opts);
+    const plan: Reopen = { workspace, ...rules };
+    driver = await startDriver(id, plan, mounts, opts);
+    await fill?.(liveTree(id, plan, driver, opts.signal ?? new AbortController().signal));
     await updateRecord(id, { state: opts.keep === true ? "kept" : "ready", reopen: plan });
-    return createSandbox(driver, opts);
+    return driver;
   } catch (error) {
+    await driver?.stop();
     // What cannot be taken away now stays in the ledger for `reap`.
-    await dismantle(id, () => true, ownRemover).catch(() => undefined);
+    await remove(id).catch(() => undefined);
     throw error;
   }
+}
+
+/** Makes copies of a sandbox as it is now; all of them or none. */
+async function forkDrivers(
+  tree: LiveTree,
+  count: number,
+  plan: Reopen,
+  mounts: ReturnType<typeof checkMounts>,
+  { signal: _, ...opts }: SandboxOptions,
+): Promise<LocalDriver[]> {
+  const { workspace, ...rules } = plan;
+  const made: LocalDriver[] = [];
+  const makeAll = async (fill: (fork: LiveTree) => Promise<void>): Promise<LocalDriver[]> => {
+    while (made.length < count) {
+      tree.signal.throwIfAborted();
+      const id = newSandboxId();
+      const planned = await planFork(id, made.length + 1, workspace, tree.isConfined);
+      made.push(await makeDriver(id, planned, rules, mounts, opts, fill));
+    }
+    return made;
+  };
+  try {
+    // A layer is copied as it is; everything else is taken out once and put into each.
+    if (workspace.kind === "overlay") return await tree.frozen(() => makeAll(nameForkedBranch));
+    return await withForkSource(tree, (source) => makeAll((fork) => fillFork(fork, source)));
+  } catch (error) {
+    for (const driver of made) {
+      await driver.stop();
+      await remove(driver.id).catch(() => undefined);
+    }
+    throw error;
+  }
+}
+
+function liveTree(id: string, { workspace, isolation }: Reopen, driver: LocalDriver, signal: AbortSignal): LiveTree {
+  return {
+    id,
+    workspace,
+    isConfined: isolation === "required",
+    driver,
+    warn: (message) => driver.onWarning?.(message),
+    frozen: (work) => driver.frozen(work),
+    signal,
+  };
 }
 
 async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
@@ -125,8 +197,9 @@ function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): vo
   if (isolation === "required") findBwrap();
   assertCapabilities(opts, localCapabilities(isolation), "local");
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
-  if (opts.workspace !== undefined && opts.workspace !== "worktree")
-    throw unsupported("workspace", opts.workspace, "only worktree is there yet");
+  if (opts.workspace === "overlay" && isolation === "none") {
+    throw unsupported("workspace", opts.workspace, "without isolation there is nothing to mount it in");
+  }
 }
 
 function unsupported(option: string, value: string, reason: string): SandboxError {
@@ -146,7 +219,7 @@ async function startDriver(
   makeControlGroups(cgroups, limits);
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
-  const trees = [{ source: workDir, target: workDir, writable: true, owned: true }, ...workspace.trees, ...mounts];
+  const trees = [workspace.root, ...workspace.trees, ...mounts];
   const walls = confined
     ? buildWalls({ workDir, runtime, trees, network: walledNetwork(network), cgroups })
     : undefined;
@@ -159,11 +232,15 @@ async function startDriver(
   driver = new LocalDriver({
     id,
     workDir,
-    capabilities: localCapabilities(isolation),
+    capabilities: localCapabilities(isolation, workspace.base !== undefined),
     baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...proxied },
     agent,
     cgroups,
-    snapshot: (warn) => takeSnapshot(id, workspace, warn),
+    operations: (driver, signal) =>
+      createOperations(liveTree(id, plan, driver, signal), {
+        fork: (tree, count) => forkDrivers(tree, count, plan, mounts, opts),
+        token: opts.githubToken,
+      }),
     release: () => (opts.keep === true ? letGo(id) : remove(id)),
   });
   return driver;

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { link, readdir, readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "./errors.js";
+import { awaitOrphans } from "./orphans.js";
 import { currentOwner, isOwnerAlive, isTagDead, type Owner, ownerTag } from "./owner.js";
 
 /** Who holds a lock file. The token is never used twice. */
@@ -49,6 +50,7 @@ export async function createContender(base: string): Promise<Contender> {
       if (holder === undefined && round < 64) continue;
       if (holder === undefined) return { token: "" };
       if (round >= 8 || !isDead(holder)) return holder;
+      if (holder.owner !== undefined) await awaitOrphans(holder.owner);
       const rival = await removeStale(base, draft, holder);
       if (rival !== undefined) return rival;
     }

@@ -42,9 +42,9 @@ export function isOwnerAlive(owner: Owner): OwnerState {
   return start === owner.startTime ? "alive" : "dead";
 }
 
-/** This process as a part of a file name, for files that a crash can leave empty. */
-export function ownerTag(): string {
-  const { bootId, pidNs, host, pid, startTime } = currentOwner();
+/** A process, by default this one, as a part of a file name, for files that a crash can leave empty. */
+export function ownerTag(owner: Owner = currentOwner()): string {
+  const { bootId, pidNs, host, pid, startTime } = owner;
   return `${digest(`${bootId} ${pidNs} ${host}`)}-${pid}-${digest(startTime)}`;
 }
 

@@ -1,4 +1,4 @@
-import type { OutputCollector } from "./output.js";
+import type { OutputCollector } from "../util/output-collector.js";
 
 /** How long a consumer that still works on late pieces is waited for once the command was killed. */
 const LATE_DELIVERY = 250;

@@ -25,6 +25,8 @@ export interface ReapReport {
   removed: string[];
   kept: string[];
   failed: { id: string; error: SandboxError }[];
+  /** What was removed from the caches, when that was asked for. */
+  cache?: string[];
 }
 
 /** How `reap` runs. */
@@ -32,6 +34,8 @@ export interface ReapOptions {
   onEvent?(event: SandboxEvent): void;
   /** Only tell what would be removed. Default false. */
   dryRun?: boolean;
+  /** Also empty the caches down to so many bytes; what is in use stays. */
+  cache?: number;
   /** Only the sandboxes of this backend. Default all. */
   backend?: string;
 }

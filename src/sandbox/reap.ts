@@ -12,7 +12,10 @@ export { listSandboxes, type ReapOptions, type ReapReport, type SandboxInfo } fr
  * the ledger, and is tried again by the next call. Any number may run at once.
  */
 export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
-  return await reapRecords(removerOf, opts);
+  const report = await reapRecords(removerOf, opts);
+  if (opts.cache === undefined || opts.dryRun === true) return report;
+  const { trimCache } = await loadBackend("local");
+  return { ...report, cache: (await trimCache?.(opts.cache)) ?? [] };
 }
 
 /** Removes a kept sandbox, or one that a dead process left. In use: `conflict`. Unknown: `not_found`. */

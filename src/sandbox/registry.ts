@@ -2,10 +2,12 @@ import { existsSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { nearestName } from "../util/nearest.js";
 import { invalidArgument } from "./checks.js";
 import { SandboxError } from "./errors.js";
-import { nearestName } from "./nearest.js";
+import type { Finding } from "./finding.js";
 import type { Resource } from "./record.js";
+import type { SnapshotRecord } from "./snapshot-record.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
 /** What the module of a backend exports. */
@@ -14,6 +16,21 @@ export interface BackendModule {
   open(opts: SandboxOptions): Promise<Sandbox>;
   /** Takes away one resource that a record of the ledger names, idempotently; throws when it is still there. */
   removeResource?(resource: Resource): Promise<void>;
+  /** Removes from the backend's cache what is not in use, until the rest has so many bytes; gives what was removed. */
+  trimCache?(maxBytes: number): Promise<string[]>;
+  /** Takes away what a snapshot's record names, idempotently. The record itself is not its business. */
+  removeSnapshot?(record: SnapshotRecord): Promise<void>;
+  /** Looks at this machine: what the backend needs, whether it is there, what mends it. Makes nothing that stays. */
+  probe?(): Promise<Finding[]>;
+  /** What the conformance kit is to know about the backend. */
+  readonly conformance?: {
+    /** Case id to the reason why it cannot hold. */
+    readonly skips?: Readonly<Record<string, string>>;
+    /** Host path that holds the files of a sandbox. */
+    directoryOf?(sandbox: Sandbox): string | undefined;
+    /** Whether `network: "full"` shares the loopback of this process. */
+    readonly sharesNetwork?: boolean;
+  };
 }
 
 /** Loads the module of a backend, when it is first used. */

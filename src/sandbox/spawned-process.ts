@@ -42,6 +42,7 @@ export async function startProcess(state: SandboxState, opts: SpawnOptions): Pro
       ...(exit.signal === undefined ? undefined : { signal: exit.signal }),
       timedOut: watch.timedOut,
       durationMs: performance.now() - began,
+      ...(exit.oomKilled === undefined ? undefined : { oomKilled: exit.oomKilled }),
     };
     state.emit?.("exit", `${opts.argv[0]} ended with ${result.exitCode}`, opts.env);
     if (watch.reason !== undefined) throw watch.stopError(watch.reason, result);

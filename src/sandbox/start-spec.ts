@@ -1,7 +1,7 @@
 import type { SpawnOptions } from "../../contracts/types.js";
+import { nearestName } from "../util/nearest.js";
 import { assertCapabilities } from "./capabilities.js";
 import { SandboxError } from "./errors.js";
-import { nearestName } from "./nearest.js";
 import { resolveInside } from "./sandbox-path.js";
 import type { SandboxState } from "./sandbox-state.js";
 import type { StartSpec } from "./types.js";

@@ -24,7 +24,7 @@ async function openBase(): Promise<Driver> {
     baseEnv: plainEnv(place),
     agent: await startPlainAgent(workDir, []),
     cgroups: [],
-    snapshot: async () => "none",
+    operations: () => ({ settled: async () => undefined }),
     release: () => rm(place, { recursive: true, force: true }),
   });
 }

@@ -9,6 +9,8 @@ export interface Mutant {
   readonly because: RegExp;
   /** Whether nothing else may run beside it. */
   readonly alone?: boolean;
+  /** Milliseconds after which a case that hangs is red, for mutants that make it hang. */
+  readonly patience?: number;
   /** What is broken below the portable part. */
   driver?(driver: Driver): Driver;
   /** What is broken in the place of the portable part. */

@@ -1,5 +1,5 @@
 import type { Driver, StartSpec } from "../../src/sandbox/types.js";
-import { change } from "./change.js";
+import { change } from "../support/change.js";
 import type { Mutant } from "./mutant.js";
 
 /** Breaks what a command is started with. */
@@ -46,6 +46,7 @@ export const startMutants: readonly Mutant[] = [
     name: "keeps stdin open",
     caught: "exec.stdin.absent",
     because: /nothing came back in/,
+    patience: 6_000,
     driver: (driver) =>
       change(driver, {
         async start(spec) {

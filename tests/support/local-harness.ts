@@ -1,23 +1,18 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { runtimeDir } from "../../src/sandbox/home.js";
-import { createLocalSandbox } from "../../src/sandbox/local.js";
+import { conformance, createLocalSandbox } from "../../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
 import { descendants } from "./descendants.js";
-
-const skips = JSON.parse(readFileSync(new URL("../../scripts/local-skips.json", import.meta.url), "utf8")) as Record<
-  string,
-  string
->;
 
 /** The local backend as the conformance kit sees it, with all that this machine can tell about it. */
 export function createLocalHarness(name: string, defaults: () => SandboxOptions): ConformanceHarness {
   const opened: Sandbox[] = [];
   return {
     backend: name,
-    skips,
+    skips: conformance.skips ?? {},
     async open(opts = {}) {
       const sandbox = await createLocalSandbox(opts.id === undefined ? { ...defaults(), ...opts } : opts);
       opened.push(sandbox);

@@ -19,6 +19,8 @@ export interface Job {
   env?: Record<string, string>;
   /** Directory that the manager runs in. Default its home. */
   cwd?: string;
+  /** A command that starts the manager, whose own command follows it. */
+  through?: readonly string[];
   /** Descriptors that the manager inherits at these numbers. */
   descriptors?: Record<number, number>;
 }
@@ -82,10 +84,11 @@ function createManager(name: string, homes: string, directory: string, program: 
     own(path);
   }
   const run = async (job: Job): Promise<Answer> => {
-    const { env, cwd = home, descriptors = {}, ...rest } = job;
+    const { env, cwd = home, descriptors = {}, through = [], ...rest } = job;
     const highest = Math.max(2, ...Object.keys(descriptors).map(Number));
     const inherited = Array.from({ length: highest - 2 }, (_, index) => descriptors[index + 3] ?? "ignore");
-    const child = spawn(program, [join(directory, "children", "manage.mjs"), directory, JSON.stringify(rest)], {
+    const command = [...through, program, join(directory, "children", "manage.mjs"), directory, JSON.stringify(rest)];
+    const child = spawn(command[0] as string, command.slice(1), {
       cwd,
       env: {
         PATH: `${dirname(program)}:/usr/local/bin:/usr/bin:/bin`,

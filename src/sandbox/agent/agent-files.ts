@@ -4,7 +4,7 @@ import { MAX_FILE_BYTES } from "../types.js";
 import { AgentCall } from "./agent-process.js";
 import type { AgentChannel } from "./channel.js";
 import { AgentFailure, archiveError, errorFor } from "./failure.js";
-import { BodyWriter, REQUEST } from "./frames.js";
+import { BodyWriter, REQUEST, tampered } from "./frames.js";
 
 /** Content up to this size travels in one frame. */
 const INLINE_BYTES = 1 << 20;
@@ -62,7 +62,8 @@ export class AgentFiles {
   async stat(path: string): Promise<FileStat | null> {
     try {
       const body = await this.#result(REQUEST.stat, path);
-      const type = FILE_TYPES[body[0] ?? 3] ?? "other";
+      const type = body.length === 21 ? FILE_TYPES[body[0] as number] : undefined;
+      if (!type) return this.#distrust("a description that cannot be read");
       return {
         type,
         size: Number(body.readBigUInt64LE(1)),
@@ -76,16 +77,7 @@ export class AgentFiles {
 
   async list(path: string): Promise<string[]> {
     const body = await named(path, () => this.#result(REQUEST.list, path));
-    const names: string[] = [];
-    for (let at = 0; at < body.length; ) {
-      const length = body.readUInt32LE(at);
-      if (length === 0 || length > 255 || at + 4 + length > body.length) {
-        throw new SandboxError("tampered", "the agent sent a list that cannot be read");
-      }
-      names.push(body.toString("utf8", at + 4, at + 4 + length));
-      at += 4 + length;
-    }
-    return names;
+    return namesIn(body) ?? this.#distrust("a list that cannot be read");
   }
 
   async remove(path: string, recursive: boolean): Promise<boolean> {
@@ -156,9 +148,29 @@ export class AgentFiles {
   async #result(type: number, path: string): Promise<Buffer> {
     const call = this.#call(type, path);
     await call.wait();
-    if (!call.result) throw new SandboxError("tampered", "the agent ended a call in a way that it must not");
-    return call.result;
+    return call.result ?? this.#distrust("no result");
   }
+
+  /** Ends the sandbox: an agent that says such things is not ours any more. */
+  #distrust(what: string): never {
+    const error = tampered(what);
+    this.#channel.close(error);
+    throw error;
+  }
+}
+
+/** The names of a directory; undefined when the agent lied about a length or a name. */
+function namesIn(body: Buffer): string[] | undefined {
+  const names: string[] = [];
+  for (let at = 0; at < body.length; ) {
+    const length = at + 4 <= body.length ? body.readUInt32LE(at) : 0;
+    if (length === 0 || length > 255 || at + 4 + length > body.length) return undefined;
+    const name = body.subarray(at + 4, at + 4 + length);
+    if (name.includes(0) || name.includes(0x2f)) return undefined;
+    names.push(name.toString("utf8"));
+    at += 4 + length;
+  }
+  return names;
 }
 
 /** Says an agent's failure again with the path as the caller knows it. */

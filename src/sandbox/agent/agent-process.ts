@@ -4,11 +4,21 @@ import type { DriverExit, DriverProcess, StartSpec } from "../types.js";
 import { ByteQueue } from "./byte-queue.js";
 import type { AgentChannel, CallHandler } from "./channel.js";
 import { failure } from "./failure.js";
-import { ANSWER, BodyWriter, DATA_BYTES, type Frame, REQUEST } from "./frames.js";
+import { ANSWER, BodyWriter, DATA_BYTES, type Frame, REQUEST, tampered } from "./frames.js";
 
 const WINDOW = 256 << 10;
 /** Credit is given back in parts of this size, so that a fast stream is not one message per chunk. */
 const CREDIT_STEP = WINDOW / 4;
+
+/** Which ends a call may have beside a failure: an exit after streams, a result, or either. */
+const ENDS: Readonly<Record<number, "exit" | "result" | "either">> = {
+  [REQUEST.start]: "exit",
+  [REQUEST.tarIn]: "exit",
+  [REQUEST.tarOut]: "exit",
+  [REQUEST.read]: "either",
+  [REQUEST.remove]: "either",
+  [REQUEST.writeStream]: "either",
+};
 
 /** One call of the agent that has streams: a command, a large file, an archive. */
 export class AgentCall implements CallHandler {
@@ -24,10 +34,17 @@ export class AgentCall implements CallHandler {
     start(): void;
     refuse(error: SandboxError): void;
   };
+  readonly #ends: "exit" | "result" | "either";
+  #running = false;
+  /** A connection may have no more output and go on in the other direction. */
+  #isConnection = false;
+  #outputEnded = false;
   #over = false;
   readonly #taken = [0, 0, 0];
+  /** What the agent may still send of each stream. */
+  readonly #window = [0, WINDOW, WINDOW];
   #stdinRoom = WINDOW;
-  #stdinWaiting: (() => void) | undefined;
+  #stdinWaiting: { promise: Promise<void>; resolve(): void } | undefined;
   /** Body of an ANS_RESULT, for calls that end with one. */
   result: Buffer | undefined;
 
@@ -52,8 +69,20 @@ export class AgentCall implements CallHandler {
     this.#started.catch(() => undefined);
     this.#ended.catch(() => undefined);
     this.#settle = { start, refuse, end, fail };
-    this.#call = typeof body === "number" ? body : channel.open(this);
-    if (typeof type === "number" && typeof body !== "number") channel.send(type, this.#call, body);
+    this.#ends = type === "accepted" ? "exit" : (ENDS[type] ?? "result");
+    if (typeof type !== "number" || typeof body === "number") {
+      this.#call = body as number;
+      this.#running = true;
+      this.#isConnection = true;
+      return;
+    }
+    this.#call = channel.open(this);
+    try {
+      channel.send(type, this.#call, body);
+    } catch (error) {
+      channel.release(this.#call);
+      throw error;
+    }
   }
 
   /** Resolves once the agent has taken the call on; rejects with why it did not. */
@@ -68,9 +97,8 @@ export class AgentCall implements CallHandler {
   async writeStdin(chunk: Uint8Array): Promise<void> {
     for (let at = 0; at < chunk.length && !this.#over; ) {
       if (this.#stdinRoom === 0) {
-        await new Promise<void>((resolve) => {
-          this.#stdinWaiting = resolve;
-        });
+        this.#stdinWaiting ??= waiting();
+        await this.#stdinWaiting.promise;
         continue;
       }
       const part = chunk.subarray(at, at + Math.min(this.#stdinRoom, DATA_BYTES));
@@ -88,9 +116,8 @@ export class AgentCall implements CallHandler {
   /** Resolves once everything that was written has been taken by whom it was for. */
   async flushed(): Promise<void> {
     while (this.#stdinRoom < WINDOW && !this.#over) {
-      await new Promise<void>((resolve) => {
-        this.#stdinWaiting = resolve;
-      });
+      this.#stdinWaiting ??= waiting();
+      await this.#stdinWaiting.promise;
     }
   }
 
@@ -108,32 +135,50 @@ export class AgentCall implements CallHandler {
     if (!this.#over) this.#channel.send(REQUEST.resize, this.#call, new BodyWriter().u16(cols).u16(rows).pieces);
   }
 
+  /** Throws `tampered` on what cannot come now; the channel then ends, and with it every call. */
   frame({ type, body }: Frame): void {
     switch (type) {
       case ANSWER.started:
+        if (this.#running) throw tampered("a second start of one call");
+        this.#running = true;
         this.#settle.start();
         return;
       case ANSWER.stdout:
-        if (body.length > 0) this.stdout.push(body);
-        else this.stdout.end();
+        this.#receive(1, body);
         return;
       case ANSWER.stderr:
-        this.stderr.push(body);
+        this.#receive(2, body);
+        return;
+      case ANSWER.ended:
+        if (!this.#isConnection || this.#outputEnded) throw tampered("half an end that this call cannot have");
+        this.#outputEnded = true;
+        this.stdout.end();
         return;
       case ANSWER.stdinCredit:
         this.#stdinRoom += body.readUInt32LE(0);
+        if (!this.#running || this.#stdinRoom > WINDOW) throw tampered("more room than there was");
         this.#resumeStdin();
         return;
       case ANSWER.exit:
+        if (!this.#running || this.#ends === "result") throw tampered("an end that this call cannot have");
         this.#finish(exitOf(body));
         return;
       case ANSWER.result:
+        if (this.#ends === "exit") throw tampered("a result that this call cannot have");
         this.result = body;
         this.#finish({ exitCode: 0 });
         return;
       default:
         this.closed(failure(body));
     }
+  }
+
+  /** An agent that ignores flow control would fill our memory. */
+  #receive(stream: 1 | 2, body: Buffer): void {
+    const left = (this.#window[stream] ?? 0) - body.length;
+    if (!this.#running || this.#outputEnded || left < 0) throw tampered("output that nobody asked for");
+    this.#window[stream] = left;
+    (stream === 1 ? this.stdout : this.stderr).push(body);
   }
 
   closed(error: SandboxError): void {
@@ -157,23 +202,33 @@ export class AgentCall implements CallHandler {
   }
 
   #resumeStdin(): void {
-    const waiting = this.#stdinWaiting;
+    this.#stdinWaiting?.resolve();
     this.#stdinWaiting = undefined;
-    waiting?.();
   }
 
   #credit(stream: 1 | 2, bytes: number): void {
     const taken = (this.#taken[stream] ?? 0) + bytes;
     this.#taken[stream] = taken < CREDIT_STEP ? taken : 0;
     if (taken < CREDIT_STEP || this.#over) return;
+    this.#window[stream] = (this.#window[stream] ?? 0) + taken;
     this.#channel.send(REQUEST.credit, this.#call, new BodyWriter().u8(stream).u32(taken).pieces);
   }
 }
 
+function waiting(): { promise: Promise<void>; resolve(): void } {
+  let resolve!: () => void;
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
+
 function exitOf(body: Buffer): DriverExit {
-  if (body.length !== 6) throw new SandboxError("tampered", "the agent reported an end that cannot be read");
+  const signaled = body[0] as number;
   const code = body.readInt32LE(1);
-  if (body[0] === 0) return { exitCode: code & 0xff };
+  if (signaled > 1 || code < signaled || code > (signaled === 1 ? 64 : 255))
+    throw tampered("an end that cannot be read");
+  if (signaled === 0) return { exitCode: code };
   const name = Object.entries(constants.signals).find(([, number]) => number === code)?.[0];
   return { exitCode: 128 + code, signal: name ?? `SIG${code}` };
 }

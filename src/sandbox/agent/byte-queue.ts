@@ -1,8 +1,16 @@
+type Next = IteratorResult<Uint8Array, undefined>;
+
+/** Smaller chunks are gathered, so that a stream of single bytes is not a thousand objects. */
+const SMALL = 4 << 10;
+const GATHERED = 16 << 10;
+
 /** Bytes on their way from a channel to one reader; tells the sender when the reader has taken some. */
 export class ByteQueue implements AsyncIterable<Uint8Array> {
   readonly #chunks: Uint8Array[] = [];
   readonly #onTaken: (bytes: number) => void;
-  #waiting: { resolve(result: IteratorResult<Uint8Array, undefined>): void; reject(error: Error): void } | undefined;
+  readonly #waiting: { resolve(result: Next): void; reject(error: Error): void }[] = [];
+  /** The buffer that the last chunk is the start of, when it was gathered. */
+  #gathering: Uint8Array | undefined;
   #ended = false;
   #error: Error | undefined;
 
@@ -11,12 +19,12 @@ export class ByteQueue implements AsyncIterable<Uint8Array> {
   }
 
   push(chunk: Uint8Array): void {
-    const waiting = this.#waiting;
+    if (this.#ended || chunk.length === 0) return;
+    const waiting = this.#waiting.shift();
     if (!waiting) {
-      this.#chunks.push(chunk);
+      this.#keep(chunk);
       return;
     }
-    this.#waiting = undefined;
     this.#onTaken(chunk.length);
     waiting.resolve({ done: false, value: chunk });
   }
@@ -25,11 +33,10 @@ export class ByteQueue implements AsyncIterable<Uint8Array> {
     if (this.#ended) return;
     this.#ended = true;
     this.#error = error;
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    if (!waiting) return;
-    if (error) waiting.reject(error);
-    else waiting.resolve({ done: true, value: undefined });
+    for (const waiting of this.#waiting.splice(0)) {
+      if (error) waiting.reject(error);
+      else waiting.resolve({ done: true, value: undefined });
+    }
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Uint8Array, undefined> {
@@ -39,16 +46,37 @@ export class ByteQueue implements AsyncIterable<Uint8Array> {
     };
   }
 
-  #next(): Promise<IteratorResult<Uint8Array, undefined>> {
+  #next(): Promise<Next> {
     const chunk = this.#chunks.shift();
     if (chunk) {
+      if (this.#chunks.length === 0) this.#gathering = undefined;
       this.#onTaken(chunk.length);
       return Promise.resolve({ done: false, value: chunk });
     }
     if (this.#error) return Promise.reject(this.#error);
     if (this.#ended) return Promise.resolve({ done: true, value: undefined });
     return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
+      this.#waiting.push({ resolve, reject });
     });
+  }
+
+  /** What is kept must not keep a much larger buffer alive, which the chunk may be a view into. */
+  #keep(chunk: Uint8Array): void {
+    if (chunk.length >= SMALL) {
+      this.#gathering = undefined;
+      this.#chunks.push(chunk.buffer.byteLength > 4 * chunk.length ? Uint8Array.from(chunk) : chunk);
+      return;
+    }
+    const last = this.#chunks.length - 1;
+    const length = this.#chunks[last]?.length ?? 0;
+    const room = this.#gathering;
+    if (room && length + chunk.length <= room.length) {
+      room.set(chunk, length);
+      this.#chunks[last] = room.subarray(0, length + chunk.length);
+      return;
+    }
+    this.#gathering = new Uint8Array(GATHERED);
+    this.#gathering.set(chunk);
+    this.#chunks.push(this.#gathering.subarray(0, chunk.length));
   }
 }

@@ -1,10 +1,11 @@
 import type { Socket } from "node:net";
 import { SandboxError } from "../errors.js";
-import { ANSWER, encodeFrame, type Frame, FrameParser, PROTOCOL_VERSION } from "./frames.js";
+import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSION, tampered } from "./frames.js";
 
 /** Ids of calls that the agent opens; ours are below. */
 const FIRST_ACCEPTED = 0x8000_0000;
-const MAX_ACCEPTED = 4096;
+/** As many connections as an honest agent has at one time. */
+const MAX_ACCEPTED = 256;
 
 /** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
 export interface CallHandler {
@@ -27,6 +28,7 @@ export class AgentChannel {
   readonly #calls = new Map<number, CallHandler>();
   #sequence = 0;
   #nextCall = 1;
+  #accepted = 0;
   #error: SandboxError | undefined;
   #draining: Promise<void> | undefined;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
@@ -59,14 +61,16 @@ export class AgentChannel {
 
   /** Takes on a call that the agent opened; its frames go to `handler` until `release`. */
   #accept(call: number): void {
-    if (call < FIRST_ACCEPTED || this.#calls.has(call) || this.#calls.size > MAX_ACCEPTED || !this.onAccepted) {
-      throw new SandboxError("tampered", "the agent opened a call that it must not");
-    }
+    const refused = call < FIRST_ACCEPTED || this.#calls.has(call) || this.#accepted >= MAX_ACCEPTED;
+    if (refused || !this.onAccepted) throw tampered("a call that it must not open");
+    this.#accepted += 1;
     this.#calls.set(call, this.onAccepted(call));
   }
 
   release(call: number): void {
-    if (this.#calls.delete(call) && this.#calls.size === 0) this.unref();
+    if (!this.#calls.delete(call)) return;
+    if (call >= FIRST_ACCEPTED) this.#accepted -= 1;
+    if (this.#calls.size === 0) this.unref();
   }
 
   /** Lets the process end although the channel is open; a call under way holds it. */
@@ -77,6 +81,11 @@ export class AgentChannel {
   /** Sends one frame; false when the channel wants the sender to wait for `drained`. */
   send(type: number, call: number, body: readonly Uint8Array[] = []): boolean {
     if (this.#error) throw this.#error;
+    const length = body.reduce((sum, piece) => sum + piece.length, 0);
+    // The agent would take it for an attack and end the sandbox.
+    if (length > MAX_BODY) {
+      throw new SandboxError("limit_exceeded", `a request has ${length} bytes; at most ${MAX_BODY} can be sent`);
+    }
     return this.#stream.write(encodeFrame(this.#sequence++, type, call, body));
   }
 
@@ -111,19 +120,26 @@ export class AgentChannel {
       for (const frame of this.#parser.push(chunk)) {
         if (frame.type === ANSWER.hello) this.#greet(frame);
         else if (frame.type === ANSWER.accepted) this.#accept(frame.call);
-        else this.#calls.get(frame.call)?.frame(frame);
+        else this.#dispatch(frame);
       }
     } catch (error) {
       this.close(error instanceof SandboxError ? error : lost(error));
     }
   }
 
-  #greet({ body }: Frame): void {
+  /** A call is released by its own last frame, so there is nothing to be said of one that is not here. */
+  #dispatch(frame: Frame): void {
+    const handler = this.#calls.get(frame.call);
+    if (this.#hello) throw tampered("a frame before its greeting");
+    if (!handler) throw tampered(`a frame about call ${frame.call}, which is not under way`);
+    handler.frame(frame);
+  }
+
+  #greet({ call, body }: Frame): void {
     const hello = this.#hello;
+    if (!hello || call !== 0 || body.readUInt32LE(0) !== PROTOCOL_VERSION)
+      throw tampered("a greeting that it must not");
     this.#hello = undefined;
-    if (!hello || body.length < 6 || body.readUInt32LE(0) !== PROTOCOL_VERSION) {
-      throw new SandboxError("tampered", "the agent greeted in a way that it must not");
-    }
     hello.resolve({ namespaced: body[4] === 1, complaint: body[5] === 1 ? "" : body.toString("utf8", 6) || "unknown" });
   }
 }

@@ -37,7 +37,6 @@ export function errorFor(number: number, subject: string): SandboxError {
 
 /** Reads the body of an ANS_FAIL. */
 export function failure(body: Buffer): SandboxError {
-  if (body.length < 4) return new SandboxError("tampered", "the agent reported a failure that cannot be read");
   return new AgentFailure(body.readUInt32LE(0), body.toString("utf8", 4));
 }
 

@@ -3,7 +3,8 @@ import { SandboxError } from "../errors.js";
 /** The agent's byte protocol, as `agent/frame.h` describes it. What comes from inside is hostile: every frame is checked. */
 export const PROTOCOL_VERSION = 1;
 const HEADER_BYTES = 13;
-const MAX_BODY = 4 << 20;
+/** Largest body of a frame. */
+export const MAX_BODY: number = 4 << 20;
 /** Largest piece of a stream in one frame. */
 export const DATA_BYTES: number = 64 << 10;
 
@@ -39,6 +40,7 @@ export const ANSWER = {
   result: 0x86,
   stdinCredit: 0x87,
   accepted: 0x88,
+  ended: 0x89,
 } as const;
 
 export interface Frame {
@@ -47,20 +49,22 @@ export interface Frame {
   body: Buffer;
 }
 
-/** The longest body that each kind of answer may have. */
-const LONGEST: Readonly<Record<number, number>> = {
-  [ANSWER.hello]: 1024,
-  [ANSWER.started]: 0,
-  [ANSWER.stdout]: DATA_BYTES,
-  [ANSWER.stderr]: DATA_BYTES,
-  [ANSWER.exit]: 6,
-  [ANSWER.fail]: 1024,
-  [ANSWER.result]: MAX_BODY,
-  [ANSWER.stdinCredit]: 4,
-  [ANSWER.accepted]: 0,
+/** The shortest and the longest body that each kind of answer may have. */
+const LENGTHS: Readonly<Record<number, readonly [number, number]>> = {
+  [ANSWER.hello]: [6, 1024],
+  [ANSWER.started]: [0, 0],
+  [ANSWER.stdout]: [1, DATA_BYTES],
+  [ANSWER.stderr]: [1, DATA_BYTES],
+  [ANSWER.exit]: [6, 6],
+  [ANSWER.fail]: [4, 1024],
+  [ANSWER.result]: [0, MAX_BODY],
+  [ANSWER.stdinCredit]: [4, 4],
+  [ANSWER.accepted]: [0, 0],
+  [ANSWER.ended]: [0, 0],
 };
 
-function tampered(what: string): SandboxError {
+/** The error for an agent that breaks the protocol. */
+export function tampered(what: string): SandboxError {
   return new SandboxError("tampered", `the agent sent ${what}; the sandbox is not trusted any more`);
 }
 
@@ -83,42 +87,46 @@ export function encodeFrame(sequence: number, type: number, call: number, body: 
 
 /** Cuts a byte stream into frames; throws `tampered` on the first that is not as it must be. */
 export class FrameParser {
-  #rest: Buffer = Buffer.alloc(0);
   #pieces: Buffer[] = [];
   #length = 0;
+  #wanted = HEADER_BYTES;
   #sequence = 0;
 
-  /** Takes what arrived and gives the frames that are whole now. Bodies of data are views into `chunk` where possible. */
+  /** Takes what arrived and gives the frames that are whole now. Bodies are views into what arrived where possible. */
   push(chunk: Buffer): Frame[] {
     this.#pieces.push(chunk);
     this.#length += chunk.length;
     const frames: Frame[] = [];
-    for (;;) {
-      if (this.#length < HEADER_BYTES) break;
-      const length = this.#join(HEADER_BYTES).readUInt32LE(0);
-      const type = this.#rest[8] as number;
-      const longest = LONGEST[type];
-      if (longest === undefined) throw tampered(`a frame of unknown type ${type}`);
-      if (length > longest) throw tampered(`a frame of type ${type} with ${length} bytes`);
-      if (this.#rest.readUInt32LE(4) !== this.#sequence) throw tampered("a frame out of sequence");
-      if (this.#length < HEADER_BYTES + length) break;
-      const whole = this.#join(HEADER_BYTES + length);
-      frames.push({ type, call: whole.readUInt32LE(9), body: whole.subarray(HEADER_BYTES, HEADER_BYTES + length) });
-      this.#rest = whole.subarray(HEADER_BYTES + length);
-      this.#pieces = this.#rest.length > 0 ? [this.#rest] : [];
-      this.#length = this.#rest.length;
-      this.#sequence = (this.#sequence + 1) >>> 0;
+    // Pieces are joined only when a header or a whole frame is there, so a large frame is copied once.
+    while (this.#length >= this.#wanted) {
+      const bytes = this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces, this.#length);
+      const end = HEADER_BYTES + this.#check(bytes);
+      const whole = bytes.length >= end;
+      if (whole) {
+        frames.push({
+          type: bytes[8] as number,
+          call: bytes.readUInt32LE(9),
+          body: bytes.subarray(HEADER_BYTES, end),
+        });
+        this.#sequence = (this.#sequence + 1) >>> 0;
+      }
+      const rest = whole ? bytes.subarray(end) : bytes;
+      this.#pieces = rest.length > 0 ? [rest] : [];
+      this.#length = rest.length;
+      this.#wanted = whole ? HEADER_BYTES : end;
     }
     return frames;
   }
 
-  /** Makes the first `wanted` bytes contiguous; all pieces are joined at once so that a large frame is copied once. */
-  #join(wanted: number): Buffer {
-    const first = this.#pieces[0] as Buffer;
-    this.#rest =
-      first.length >= wanted && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces, this.#length);
-    this.#pieces = [this.#rest];
-    return this.#rest;
+  /** The length of the body, if the header is one that may come now. */
+  #check(header: Buffer): number {
+    const length = header.readUInt32LE(0);
+    const type = header[8] as number;
+    const [shortest, longest] = LENGTHS[type] ?? [];
+    if (shortest === undefined || longest === undefined) throw tampered(`a frame of unknown type ${type}`);
+    if (length < shortest || length > longest) throw tampered(`a frame of type ${type} with ${length} bytes`);
+    if (header.readUInt32LE(4) !== this.#sequence) throw tampered("a frame out of sequence");
+    return length;
   }
 }
 

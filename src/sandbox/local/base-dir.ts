@@ -1,4 +1,4 @@
-import { lstatSync, realpathSync, statSync } from "node:fs";
+import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve, sep } from "node:path";
 import type { Mount } from "../../../contracts/types.js";
@@ -21,6 +21,8 @@ const SYSTEM = [
   "/usr",
   "/var/run",
 ];
+/** Where a mount can only cover what is already there. */
+const READ_ONLY = ["/bin", "/lib", "/lib32", "/lib64", "/sbin", "/usr"];
 
 function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
@@ -73,6 +75,8 @@ function checkTarget(target: string, option: string, workDir: string): string {
   ) {
     throw refused(option, target, "it would hide a part of the sandbox itself");
   }
+  if (READ_ONLY.some((path) => isWithin(target, path)) && !existsSync(target))
+    throw refused(option, target, "nothing can be added to the system, which is read-only");
   if (isWithin(target, workDir))
     throw refused(option, target, "a mount point inside the work directory would be left there");
   return target;

@@ -2,6 +2,7 @@ import { SandboxError } from "../errors.js";
 import type { Resource } from "../record.js";
 import { removeTree } from "../remove-tree.js";
 import { removeCgroup } from "./remove-cgroup.js";
+import { removeUnfinishedSnapshots } from "./remove-snapshot.js";
 import { removeBranch, removeWorktree } from "./remove-worktree.js";
 
 /** Takes away one resource of a local sandbox. One that is not there, or was never made, is no error. */
@@ -18,8 +19,12 @@ export async function removeResource(resource: Resource): Promise<void> {
       return await removeWorktree({ repo: text("repo"), path: text("path"), name: text("name") });
     case "branch":
       return await removeBranch({ repo: text("repo"), name: text("name"), sha: text("sha"), mark: text("mark") });
+    case "base":
+      return; // shared with other sandboxes; the cache has its own rules
     case "cgroup":
       return await removeCgroup(text("path"));
+    case "snapshots":
+      return await removeUnfinishedSnapshots(text("sandbox"), resource["repo"] === "" ? undefined : text("repo"));
     default:
       throw new SandboxError("unsupported", `The local backend has no resources of kind "${resource.kind}"`);
   }

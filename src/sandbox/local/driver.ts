@@ -1,10 +1,17 @@
-import type { Capabilities, FileStat } from "../../../contracts/types.js";
+import type { Capabilities, Changes, FileStat } from "../../../contracts/types.js";
 import { AgentFiles } from "../agent/agent-files.js";
 import { startCommand } from "../agent/agent-process.js";
 import { AgentFailure, errorFor } from "../agent/failure.js";
+import { freeze, thaw } from "../agent/listener.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import { oomKills } from "./control-group.js";
 import type { RunningAgent } from "./start-agent.js";
+
+/** The operations of a driver that not every sandbox has. */
+export interface LocalOperations extends Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git"> {
+  /** Resolves once none of them is running. */
+  settled(): Promise<void>;
+}
 
 /** What a local driver is made of. */
 export interface LocalParts {
@@ -14,7 +21,8 @@ export interface LocalParts {
   baseEnv: Readonly<Record<string, string>>;
   agent: RunningAgent;
   cgroups: readonly string[];
-  snapshot(warn: (message: string) => void): Promise<string>;
+  /** What can be done with the files as a whole. */
+  operations(driver: LocalDriver, signal: AbortSignal): LocalOperations;
   /** Takes away what belongs to the sandbox, once its processes are gone. */
   release(): Promise<void>;
 }
@@ -28,7 +36,16 @@ export class LocalDriver implements Driver {
   readonly baseEnv: Readonly<Record<string, string>>;
   readonly #parts: LocalParts;
   readonly #files: AgentFiles;
+  readonly #ending = new AbortController();
+  readonly #settled: () => Promise<void>;
+  /** While it is pending nothing new begins inside. */
+  #still: Promise<unknown> | undefined;
   onWarning?: (message: string) => void;
+  declare readonly snapshot?: () => Promise<string>;
+  declare readonly restore?: (id: string) => Promise<void>;
+  declare readonly fork?: (count: number) => Promise<Driver[]>;
+  declare readonly changes?: () => Promise<Changes>;
+  declare readonly git?: NonNullable<Driver["git"]>;
 
   constructor(parts: LocalParts) {
     this.id = parts.id;
@@ -37,9 +54,34 @@ export class LocalDriver implements Driver {
     this.baseEnv = parts.baseEnv;
     this.#parts = parts;
     this.#files = new AgentFiles(parts.agent.channel, (path) => this.#relative(path));
+    const { settled, ...operations } = parts.operations(this, this.#ending.signal);
+    this.#settled = settled;
+    Object.assign(this, operations);
+  }
+
+  /** Runs something while every process of the sandbox stands still; they always go on afterwards. */
+  async frozen<T>(work: () => Promise<T>): Promise<T> {
+    const { channel } = this.#parts.agent;
+    if (this.capabilities.snapshot !== "consistent") return await work();
+    while (this.#still) await this.#still;
+    const frozen = (async () => {
+      try {
+        await freeze(channel);
+        return await work();
+      } finally {
+        await thaw(channel);
+      }
+    })();
+    this.#still = frozen
+      .catch(() => undefined)
+      .finally(() => {
+        this.#still = undefined;
+      });
+    return await frozen;
   }
 
   async start(spec: StartSpec): Promise<DriverProcess> {
+    while (this.#still) await this.#still;
     const { agent, cgroups } = this.#parts;
     const before = cgroups.length > 0 ? oomKills(cgroups) : undefined;
     let process: DriverProcess;
@@ -56,6 +98,7 @@ export class LocalDriver implements Driver {
   }
 
   async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
+    while (this.#still) await this.#still;
     for (const { path, content, mode } of files) await this.#files.write(path, content, mode);
   }
 
@@ -67,32 +110,39 @@ export class LocalDriver implements Driver {
     return this.#files.list(path);
   }
 
-  remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
-    return this.#files.remove(path, opts.recursive);
+  async remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
+    while (this.#still) await this.#still;
+    return await this.#files.remove(path, opts.recursive);
   }
 
-  rename(from: string, to: string): Promise<void> {
-    return this.#files.rename(from, to);
+  async rename(from: string, to: string): Promise<void> {
+    while (this.#still) await this.#still;
+    return await this.#files.rename(from, to);
   }
 
-  makeDirectory(path: string): Promise<void> {
-    return this.#files.makeDirectory(path);
+  async makeDirectory(path: string): Promise<void> {
+    while (this.#still) await this.#still;
+    return await this.#files.makeDirectory(path);
   }
 
-  importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-    return this.#files.importTree(tar, path);
+  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
+    while (this.#still) await this.#still;
+    return await this.#files.importTree(tar, path);
   }
 
   exportTree(path: string): AsyncIterable<Uint8Array> {
     return this.#files.exportTree(path);
   }
 
-  snapshot(): Promise<string> {
-    return this.#parts.snapshot((message) => this.onWarning?.(message));
+  /** Ends everything that runs; the files stay. */
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    await this.#parts.agent.stop();
+    await this.#settled();
   }
 
   async destroy(): Promise<void> {
-    await this.#parts.agent.stop();
+    await this.stop();
     await this.#parts.release();
   }
 

@@ -10,7 +10,15 @@ export interface GitProgram {
   readonly program: string;
   readonly path: string;
   /** What to start it with. */
-  readonly launcher: readonly string[];
+  readonly launcher: Launcher;
+}
+
+/** Commands that start another one, which follows. */
+export interface Launcher {
+  /** For a git that goes on to its end when this process is killed. */
+  readonly finishing: readonly string[];
+  /** For one that ends then. */
+  readonly ending: readonly string[];
 }
 
 let found: (GitProgram & { readonly from: string }) | undefined;
@@ -41,14 +49,17 @@ export function assertOutside(program: string, repository: string): void {
 }
 
 /**
- * Makes git end when this process is killed, by a signal on which git takes its lock files away. Left alone it would go on
- * writing into a worktree that the next process is already removing.
+ * A git that only starts while this process is there, and that ends with it when asked to. Without the first, one that was
+ * being started could begin its work after the next process has taken everything away.
  */
-function findLauncher(): string[] {
-  const launcher = ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--"];
-  if (process.platform !== "linux" || !isProgram("/usr/bin/setpriv")) return [];
-  const trial = spawnSync("/usr/bin/setpriv", [...launcher.slice(1), "/bin/true"], { stdio: "ignore", env: {} });
-  return trial.status === 0 ? launcher : [];
+function findLauncher(): Launcher {
+  if (process.platform === "win32") return { finishing: [], ending: [] };
+  const begin = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"';
+  const finishing = ["/bin/sh", "-c", begin, "git", String(process.pid)];
+  const ending = ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--", ...finishing];
+  if (process.platform !== "linux" || !isProgram("/usr/bin/setpriv")) return { finishing, ending: finishing };
+  const trial = spawnSync("/usr/bin/setpriv", [...ending.slice(1), "/bin/true"], { stdio: "ignore", env: {} });
+  return { finishing, ending: trial.status === 0 ? ending : finishing };
 }
 
 function isTrusted(directory: string): boolean {

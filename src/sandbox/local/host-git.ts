@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { open } from "node:fs/promises";
 import { SandboxError, type SandboxErrorCode, toSandboxError } from "../errors.js";
+import { ownerMark } from "../orphans.js";
 import { assertOutside, findGit } from "./find-git.js";
 
 /** Where and how git runs on the host. */
@@ -15,9 +16,16 @@ export interface HostGitOptions {
   env?: Readonly<Record<string, string>>;
   /** A file that git reads as its input. */
   input?: string;
+  /** An open file that git and what it starts find as descriptor 3. */
+  extraFile?: number;
   /** Bytes of output beyond which the call is `limit_exceeded`. Default 64 MiB. */
   maxOutput?: number;
   signal?: AbortSignal | undefined;
+  /**
+   * Whether git ends when this process is killed. Not for one that locks a ref: even when asked politely, git can leave
+   * the lock for ever. Such a one goes on, and whoever comes next waits for it. Default false.
+   */
+  interruptible?: boolean;
 }
 
 /** What git answered. */
@@ -59,9 +67,11 @@ export async function runHostGit(args: readonly string[], opts: HostGitOptions):
     LC_ALL: "C",
     GIT_TERMINAL_PROMPT: "0",
     GIT_OPTIONAL_LOCKS: "0",
+    ...ownerMark(),
     ...opts.env,
   };
-  const command = [...launcher, program, "-C", opts.cwd, ...settings, ...place, ...args];
+  const start = opts.interruptible === true ? launcher.ending : launcher.finishing;
+  const command = [...start, program, "-C", opts.cwd, ...settings, ...place, ...args];
   return await collect(command, env, opts);
 }
 
@@ -107,7 +117,8 @@ async function collect(
   const input = opts.input === undefined ? undefined : await open(opts.input);
   const answer = new Promise<HostGitResult>((resolve, reject) => {
     const abort = opts.signal === undefined ? {} : { signal: opts.signal };
-    const child = spawn(program, args, { env, stdio: [input?.fd ?? "ignore", "pipe", "pipe"], ...abort });
+    const extra = opts.extraFile === undefined ? [] : [opts.extraFile];
+    const child = spawn(program, args, { env, stdio: [input?.fd ?? "ignore", "pipe", "pipe", ...extra], ...abort });
     const kept: Record<"stdout" | "stderr", Buffer[]> = { stdout: [], stderr: [] };
     let size = 0;
     for (const name of ["stdout", "stderr"] as const) {

@@ -1,3 +1,4 @@
+import { isBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
 import { gitError } from "./host-git.js";
@@ -23,39 +24,76 @@ const CONFIG = ["safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=
 const NO_COMMIT = /^error: '(.*?)\/?' does not have a commit checked out$/;
 const GITLINK = "160000";
 
+/** A git in its jail whose output is one character a byte. */
 type Jailed = (args: string[], stdin?: string) => Promise<JailedGitResult & { text: string }>;
+
+/** Where the inside's own history stands. */
+export interface InsideHead {
+  readonly sha: string;
+  /** Absent when no branch is checked out. */
+  readonly branch?: string;
+}
+
+/** What a jailed commit is made on. */
+export interface CommitPlan {
+  sandboxId: string;
+  /** The commit that the sandbox started from. */
+  base: string | undefined;
+  /** Where the jail sees the git directory of the inside, whose commits are to come along. */
+  inside?: string | undefined;
+  /** A commit that is known to be in the source and to descend from the base: the parent instead of the base. */
+  parent?: string | undefined;
+}
 
 /** A commit that a jail made. Nothing of it is to be believed before it was checked. */
 export interface JailedCommit {
   readonly commit: string;
+  /** The last of the commits made inside, which is the parent. Absent: they are not in it. */
+  readonly head?: InsideHead;
   /** Name of the file in the store that holds its objects, less those of the base. */
   readonly pack: string;
   /** Directories that are repositories of their own; they stay as they are in the base, see `restoreLinks`. */
   readonly nested: readonly string[];
+  /** What lies in the tree and not in the commit, a directory with a slash at its end; one character a byte. */
+  readonly others: readonly string[];
+  /** Why the commits made inside are not in it. */
+  readonly complaint?: string;
 }
 
-/** Commits the jail's tree on top of a base, and packs it. */
-export async function commitInJail(
-  runJailedGit: RunJailedGit,
-  sandboxId: string,
-  base: string | undefined,
-): Promise<JailedCommit> {
-  const jailed = jail(runJailedGit, base !== undefined);
+/** Commits the jail's tree on top of a base, or of what was committed inside since, and packs it. */
+export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
+  const { base, inside } = plan;
+  const jailed = jail(runJailedGit, base !== undefined, inside);
   await must(jailed, ["read-tree", base ?? "--empty"]);
+  // Without this every unchanged file would be written as an object once more. Answers 1 when something has changed.
+  await jailed(["update-index", "-q", "--refresh"]);
   const unborn = await addAll(jailed);
-  const linked = await restoreLinks(jailed, base);
+  const { changed, links } = await restoreLinks(jailed, base);
+  const others = (await must(jailed, ["ls-files", "--others", "--directory", "-z"])).split("\0").filter(Boolean);
   const tree = hash(await must(jailed, ["write-tree"]));
-  const parent = base === undefined ? [] : ["-p", base];
-  const message = `Snapshot of sandbox ${sandboxId}`;
+  const found = inside === undefined || base === undefined ? undefined : await findInsideHead(jailed, inside, base);
+  const head = typeof found === "object" ? found : undefined;
+  const onto = head?.sha ?? plan.parent ?? base;
+  const message = `Snapshot of sandbox ${plan.sandboxId}`;
+  const parent = onto === undefined ? [] : ["-p", onto];
   const commit = hash(await must(jailed, ["commit-tree", ...parent, "-m", message, tree]));
-  const range = base === undefined ? `${commit}\n` : `${commit}\n^${base}\n`;
+  const known = [base, plan.parent].filter((sha) => sha !== undefined).map((sha) => `^${sha}\n`);
+  const range = `${commit}\n${known.join("")}`;
   const name = hash(await must(jailed, ["pack-objects", "--revs", "--quiet", "/gd/snapshot"], range));
-  return { commit, pack: `snapshot-${name}.pack`, nested: [...unborn, ...linked] };
+  return {
+    commit,
+    ...(head && { head }),
+    pack: `snapshot-${name}.pack`,
+    nested: [...unborn, ...changed],
+    others: [...others, ...links.map((path) => `${path}/`)],
+    ...(typeof found === "string" && { complaint: found }),
+  };
 }
 
-function jail(runJailedGit: RunJailedGit, hasSource: boolean): Jailed {
+function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | undefined): Jailed {
+  const stores = [...(hasSource ? [INSIDE_OBJECTS] : []), ...(inside === undefined ? [] : [`${inside}/objects`])];
   const env = {
-    ...(hasSource && { GIT_ALTERNATE_OBJECT_DIRECTORIES: INSIDE_OBJECTS }),
+    ...(stores.length > 0 && { GIT_ALTERNATE_OBJECT_DIRECTORIES: stores.join(":") }),
     GIT_AUTHOR_NAME: "Glovebox",
     GIT_AUTHOR_EMAIL: "glovebox@localhost",
     GIT_COMMITTER_NAME: "Glovebox",
@@ -91,11 +129,11 @@ async function addAll(jailed: Jailed): Promise<string[]> {
 
 /**
  * Puts links to other repositories back as they are in the base, because the commits they link to would not come along.
- * Gives the paths of those that differed.
+ * Gives all links, and the names of those that differed.
  */
-async function restoreLinks(jailed: Jailed, base: string | undefined): Promise<string[]> {
+async function restoreLinks(jailed: Jailed, base: string | undefined): Promise<{ changed: string[]; links: string[] }> {
   const now = parseLinks(await must(jailed, ["ls-files", "--stage", "-z"]), 1);
-  if (now.size === 0) return [];
+  if (now.size === 0) return { changed: [], links: [] };
   const before = base === undefined ? new Map() : parseLinks(await must(jailed, ["ls-tree", "-r", "-z", base]), 2);
   const changed = [...now].filter(([path, sha]) => before.get(path) !== sha);
   const entries = changed.map(([path, sha]) => {
@@ -103,7 +141,19 @@ async function restoreLinks(jailed: Jailed, base: string | undefined): Promise<s
     return old === undefined ? `0 ${"0".repeat(sha.length)}\t${path}\0` : `${GITLINK} ${old}\t${path}\0`;
   });
   if (entries.length > 0) await must(jailed, ["update-index", "-z", "--index-info"], entries.join(""));
-  return changed.map(([path]) => Buffer.from(path, "latin1").toString());
+  return { changed: changed.map(([path]) => Buffer.from(path, "latin1").toString()), links: [...now.keys()] };
+}
+
+/** The commit that is checked out inside, or why it cannot be built upon. */
+async function findInsideHead(jailed: Jailed, inside: string, base: string): Promise<InsideHead | string> {
+  const there = `--git-dir=${inside}`;
+  const answer = await jailed([there, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+  if (answer.exitCode !== 0) return "the git directory inside has no commit that can be read";
+  const sha = hash(answer.text);
+  const isAncestor = sha === base || (await jailed(["merge-base", "--is-ancestor", base, sha])).exitCode === 0;
+  if (!isAncestor) return "they do not descend from the commit that the sandbox started from";
+  const [, branch] = /^refs\/heads\/([^\n]+)\n$/.exec((await jailed([there, "symbolic-ref", "HEAD"])).text) ?? [];
+  return isBranchName(branch) ? { sha, branch } : { sha };
 }
 
 /** The links in a listing of git's, as path and commit, which is the given word of the part before the path. */

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { SandboxError } from "../errors.js";
+import { SandboxError, toSandboxError } from "../errors.js";
+import { ownerMark } from "../orphans.js";
 import { findBwrap } from "./find-bwrap.js";
 import { chooseStage, chooseUser } from "./identity.js";
 import { type JailBind, jailCommand } from "./jail.js";
@@ -11,12 +12,18 @@ export interface JailedGitPlaces {
   /** Host-private bare repository; the only thing that can be written, at /gd. */
   store: string;
   /** The tree that the inside wrote, at /wt. */
-  tree: string;
+  tree: Pick<JailBind, "source" | "overlay">;
+  /** Whether the tree is to be written: one of ours, for the files of a snapshot. Default false. */
+  writable?: boolean;
   /** Whatever else the store refers to, read-only. */
   objects: readonly JailBind[];
+  /** Ends a git that is running. */
+  signal?: AbortSignal;
 }
 
 const MAX_OUTPUT = 64 << 20;
+/** A program that the tree names can make git wait for ever. */
+const TIMEOUT = 600_000;
 const ENV: Readonly<Record<string, string>> = {
   PATH: "/usr/bin:/bin",
   HOME: "/nonexistent",
@@ -45,12 +52,12 @@ const CONFIG = [
  * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
  * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
  */
-export function createJailedGit({ store, tree, objects }: JailedGitPlaces): RunJailedGit {
+export function createJailedGit({ store, tree, writable = false, objects, signal }: JailedGitPlaces): RunJailedGit {
   const system = systemBinds("none");
   const binds: JailBind[] = [
     ...system.binds.filter(({ target }) => !target.startsWith("/etc/") || target === "/etc/ld.so.cache"),
     { source: store, target: "/gd", writable: true, owned: true },
-    { source: tree, target: "/wt", owned: true },
+    { source: tree.source, ...(tree.overlay && { overlay: tree.overlay }), target: "/wt", writable, owned: true },
     ...objects.map((bind) => ({ ...bind, owned: true })),
   ];
   return async (args, opts = {}) => {
@@ -70,7 +77,7 @@ export function createJailedGit({ store, tree, objects }: JailedGitPlaces): RunJ
       },
       findBwrap(),
     );
-    return await run(file, jail, opts.stdin);
+    return await run(file, jail, opts.stdin, signal);
   };
 }
 
@@ -78,9 +85,16 @@ function run(
   file: string,
   args: readonly string[],
   stdin: Uint8Array = new Uint8Array(),
+  signal?: AbortSignal,
 ): Promise<Awaited<ReturnType<RunJailedGit>>> {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"], env: { PATH: "/usr/bin:/bin" }, cwd: "/" });
+    const ended = { killSignal: "SIGKILL", timeout: TIMEOUT, ...(signal && { signal }) } as const;
+    const child = spawn(file, args, {
+      stdio: "pipe",
+      env: { PATH: "/usr/bin:/bin", ...ownerMark() },
+      cwd: "/",
+      ...ended,
+    });
     const kept: Buffer[] = [];
     let length = 0;
     let stderr = "";
@@ -94,8 +108,11 @@ function run(
     });
     child.stdin.on("error", () => undefined); // git may end without reading all of it; that shows in its exit code
     child.stdin.end(stdin);
-    child.on("error", reject);
+    child.on("error", (error) => {
+      if (child.pid === undefined) reject(toSandboxError(error, { operation: "git" }));
+    });
     child.on("close", (code) => {
+      if (signal?.aborted === true) reject(new SandboxError("aborted", "Aborted while git ran"));
       if (length > MAX_OUTPUT) reject(new SandboxError("limit_exceeded", `git said more than ${MAX_OUTPUT} bytes`));
       else resolve({ exitCode: code ?? 137, stdout: Buffer.concat(kept), stderr });
     });

@@ -5,51 +5,78 @@ import { copyIfThere, INSIDE_OBJECTS, readCheckoutSettings, writeGitDirectory } 
 import { hostGit } from "./host-git.js";
 import type { JailBind } from "./jail.js";
 import { inRepository, type Repository } from "./repository.js";
-import type { Worktree } from "./worktree.js";
 
 /** Where the inside finds its git directory. */
 export const INSIDE_GIT = "/glovebox/git";
 
-/** What `createPrivateGit` needs. */
+/** What `writePrivateGit` needs. */
 export interface PrivateGit {
   repository: Repository;
-  worktree: Worktree;
-  /** The worktree's path as the inside sees it. */
-  workDir: string;
+  /** Absent: none is current yet. */
+  branch?: string;
+  /** The commit that the files are of. */
+  baseSha: string;
+  /** A directory with the `index` that belongs to the files. */
+  indexDir: string;
   /** An absent or empty directory that is not visible inside. */
   dir: string;
 }
 
 /**
  * Makes a git directory for the inside of a sandbox, so that nothing of the user's repository has to be writable there,
- * and its configuration, which may hold tokens, is not even readable. Gives what has to be bound where.
+ * and its configuration, which may hold tokens, is not even readable.
  *
  * Once a sandbox has run, the directory is hostile: no git of the host's may ever look at it.
  */
-export async function createPrivateGit({ repository, worktree, workDir, dir }: PrivateGit): Promise<JailBind[]> {
-  const git = join(dir, "git");
-  const alternates = await findAlternates(repository.objects);
-  const head = `refs/heads/${worktree.branch}`;
+export async function writePrivateGit({ repository, branch, baseSha, indexDir, dir }: PrivateGit): Promise<void> {
+  const git = privateGitDir(dir);
   const config = {
-    core: { bare: "false", logallrefupdates: "true", worktree: workDir, ...(await readCheckoutSettings(repository)) },
+    core: {
+      bare: "false",
+      logallrefupdates: "true",
+      // The inside sees other owners and inodes than the host, where the index was made: it must not hash all files again.
+      checkstat: "minimal",
+      trustctime: "false",
+      ...(await readCheckoutSettings(repository)),
+    },
     user: { name: "Glovebox", email: "glovebox@localhost" },
     gc: { auto: "0" },
     maintenance: { auto: "false" },
   };
-  await writeGitDirectory(git, { head, config, repository });
+  await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
   await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
   await writeFile(join(git, "packed-refs"), await listRefs(repository));
-  await mkdir(dirname(join(git, head)), { recursive: true });
-  await writeFile(join(git, head), `${worktree.baseSha}\n`);
-  await copyIfThere(join(worktree.gitDir, "index"), join(git, "index"));
-  const gitFile = join(dir, "gitfile");
-  await writeFile(gitFile, `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
-  const shown = (source: string, target: string): JailBind => ({ source, target, writable: false, owned: true });
+  if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
+  else await writeBranch(git, branch, baseSha);
+  await copyIfThere(join(indexDir, "index"), join(git, "index"));
+  await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
+}
+
+/** Makes a branch the current one of a git directory, at a commit. */
+export async function writeBranch(git: string, branch: string, sha: string): Promise<void> {
+  const ref = join(git, "refs", "heads", branch);
+  await mkdir(dirname(ref), { recursive: true, mode: 0o700 });
+  await writeFile(ref, `${sha}\n`, { mode: 0o600 });
+  await writeFile(join(git, "HEAD"), `ref: refs/heads/${branch}\n`, { mode: 0o600 });
+}
+
+/** The git directory itself, below the one that `writePrivateGit` was given. */
+export function privateGitDir(dir: string): string {
+  return join(dir, "git");
+}
+
+function gitFile(dir: string): string {
+  return join(dir, "gitfile");
+}
+
+/** What has to be bound where for the inside to find a private git directory, except for that directory itself. */
+export async function privateGitBinds(repository: Repository, dir: string, workDir: string): Promise<JailBind[]> {
+  const alternates = await findAlternates(repository.objects);
+  const shown = (source: string, target: string): JailBind => ({ source, target, owned: true });
   return [
-    { source: git, target: INSIDE_GIT, writable: true, owned: true },
     shown(repository.objects, INSIDE_OBJECTS),
     ...alternates.map((path) => shown(path, path)),
-    shown(gitFile, join(workDir, ".git")),
+    shown(gitFile(dir), join(workDir, ".git")),
   ];
 }
 

@@ -2,6 +2,7 @@ import { withLock } from "../lock.js";
 import { removeTree } from "../remove-tree.js";
 import { hostGit } from "./host-git.js";
 import { inRepository, resolveCommit } from "./repository.js";
+import { removeStaleRefLock } from "./stale-ref-lock.js";
 import { checkedOutAt, repositoryLock } from "./worktree.js";
 import { isGitDirectory, removeEntry } from "./worktree-entry.js";
 
@@ -16,6 +17,7 @@ export async function removeWorktree(target: { repo: string; path: string; name:
 export async function removeBranch(target: { repo: string; name: string; sha: string; mark: string }): Promise<void> {
   if (!(await isGitDirectory(target.repo))) return;
   await withLock(repositoryLock(target.repo), async () => {
+    await removeStaleRefLock(target.repo, `refs/heads/${target.name}`);
     if (!(await isUntouched(target))) return;
     if ((await checkedOutAt(target.repo, target.name)) !== undefined) return;
     const ref = `refs/heads/${target.name}`;

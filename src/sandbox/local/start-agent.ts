@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { agentBinary } from "../agent/binary.js";
 import { AgentChannel } from "../agent/channel.js";
 import { SandboxError } from "../errors.js";
+import { ownerMark } from "../orphans.js";
 import { findBwrap } from "./find-bwrap.js";
 import { type JailSpec, jailCommand } from "./jail.js";
 
@@ -56,8 +57,10 @@ async function start(
   // A minimal environment: PID 1's is readable inside for whoever shares its namespace.
   const child = spawn(file, args, {
     stdio: ["ignore", "ignore", "pipe", "pipe"],
-    env: { PATH: "/usr/bin:/bin" },
+    env: { PATH: "/usr/bin:/bin", ...ownerMark() },
     cwd: "/",
+    // A Ctrl-C on the terminal is for the manager: it ends what runs inside in order. The channel remains the lease.
+    detached: true,
   });
   const gone = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());

@@ -1,4 +1,4 @@
-import { lstat, realpath } from "node:fs/promises";
+import { lstat, mkdir, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
@@ -23,6 +23,8 @@ export interface AddWorktree {
   repository: Repository;
   /** Created from HEAD when it does not exist. Checked out elsewhere: `conflict`. */
   branch: string;
+  /** Start at this commit instead, on a new branch that is called after `branch`, with `-fork-<n>`. */
+  forkAt?: string | undefined;
   /** Must not exist; its parent must. */
   path: string;
   /** Id of the ledger record that answers for the worktree, and for the branch when it is created. */
@@ -41,14 +43,19 @@ export function repositoryLock(gitDir: string): string {
  * Registering is done by one process at a time, because git's own `worktree add` fails when several run at once. The
  * files, which take most of the time, are written outside of the lock.
  */
-export async function addWorktree({ repository, branch, path, record, signal }: AddWorktree): Promise<Worktree> {
-  assertBranchName(branch);
+export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
+  const { repository, path, record, signal } = opts;
+  assertBranchName(opts.branch);
   const target = await freePath(path);
   const { gitDir: shared } = repository;
   const register = async (): Promise<Worktree> => {
-    const baseSha = (await useBranch(shared, branch)) ?? (await createBranch(shared, branch, record));
+    const branch = opts.forkAt === undefined ? opts.branch : await freeForkName(shared, opts.branch);
+    assertBranchName(branch);
+    const baseSha = (await useBranch(shared, branch)) ?? (await createBranch(shared, branch, record, opts.forkAt));
     const name = await freeEntryName(shared, basename(target));
     await addResource(record, { kind: "worktree", repo: shared, path: target, name });
+    // By git it would be open to every user of the machine, however private the repository is.
+    await mkdir(target, { mode: 0o700 });
     const add = ["worktree", "add", "--quiet", "--no-checkout", "--", target, branch];
     // Relative links between the worktree and the repository would not survive being mounted elsewhere.
     const config = { "worktree.useRelativePaths": "false" };
@@ -64,7 +71,14 @@ export async function addWorktree({ repository, branch, path, record, signal }: 
 /** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
 async function populate({ path, gitDir }: Worktree, signal: AbortSignal | undefined): Promise<void> {
   const config = { "core.sparseCheckout": "false", "index.sparse": "false", "core.splitIndex": "false" };
-  await hostGit(["reset", "--hard", "--quiet"], { cwd: path, gitDir, workTree: path, config, signal });
+  await hostGit(["reset", "--hard", "--quiet"], {
+    cwd: path,
+    gitDir,
+    workTree: path,
+    config,
+    signal,
+    interruptible: true,
+  });
 }
 
 /** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */
@@ -79,8 +93,18 @@ async function useBranch(shared: string, branch: string): Promise<string | undef
   });
 }
 
-async function createBranch(shared: string, branch: string, record: string): Promise<string> {
-  const sha = await resolveCommit(shared, "HEAD");
+/** The first of `<branch>-fork-1`, `-2`, … that is no branch. */
+async function freeForkName(shared: string, branch: string): Promise<string> {
+  const list = await hostGit(["for-each-ref", "--format=%(refname)", "refs/heads/"], inRepository(shared));
+  const taken = new Set(list.split("\n"));
+  for (let n = 1; ; n++) {
+    const name = `${branch}-fork-${n}`;
+    if (!taken.has(`refs/heads/${name}`)) return name;
+  }
+}
+
+async function createBranch(shared: string, branch: string, record: string, at = "HEAD"): Promise<string> {
+  const sha = await resolveCommit(shared, at);
   if (sha === undefined) {
     throw new SandboxError("invalid_argument", `Invalid repo "${shared}" — it has no commit to start from`, {
       hint: "Make a first commit: git commit --allow-empty -m start",

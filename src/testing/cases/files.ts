@@ -94,7 +94,7 @@ export const fileCases: readonly ConformanceCase[] = [
     requirement: "A missing file is null, also below a missing directory or below a file.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", "x");
-      for (const path of ["missing", "missing/deep", `${sandbox.workDir}/missing`]) {
+      for (const path of ["missing", "missing/deep", "file/below", `${sandbox.workDir}/missing`]) {
         equal(await sandbox.readFile(path), null, `readFile of ${path}`);
         equal(await sandbox.readBytes(path), null, `readBytes of ${path}`);
         equal(await sandbox.stat(path), null, `stat of ${path}`);

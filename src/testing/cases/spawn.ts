@@ -110,7 +110,7 @@ export const spawnCases: readonly ConformanceCase[] = [
       const text = `trap "" TERM; sh -c "$1" sh "$2" & sh -c "$1" sh other & ${AWAIT_BEAT}; echo up; sleep 60`;
       const child = await sandbox.spawn({ argv: scriptArgv(text, HEARTBEAT, "beat") });
       await new TextReader(child.stdout).until(/up/);
-      await until("the other beats", async () => ((await sandbox.stat("other")) ? true : undefined));
+      await until("the other beats", async () => ((await sandbox.stat("other"))?.size ? true : undefined));
       await child.kill("SIGKILL");
       const end = await within(30_000, "wait", child.wait());
       equal([end.exitCode, end.signal], [137, "SIGKILL"], "exit code and signal");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { OutputCollector } from "../src/sandbox/output.js";
+import { OutputCollector } from "../src/util/output-collector.js";
 import { truncationMarker } from "../src/util/sanitize.js";
 
 const chunks = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 30 });

@@ -1,4 +1,4 @@
-import { truncationMarker } from "../util/sanitize.js";
+import { truncationMarker } from "./sanitize.js";
 
 /** What was kept of a stream. */
 export interface CollectedOutput {

@@ -1,0 +1,58 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/**
+ * Cuts the TypeScript of the readme and the docs from programs that run in the tests: `docs.mjs [--check] [folder]`.
+ *
+ * A block stands below `<!-- snippet: examples/hello.ts -->` for a whole file, or `<!-- snippet: examples/hello.ts#name -->`
+ * for what is between `// #region name` and `// #endregion name`. With `--check` nothing is written.
+ */
+const isCheck = process.argv.includes("--check");
+const here = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = resolve(process.argv.slice(2).find((word) => !word.startsWith("-")) ?? here);
+const BLOCK = /((?:<!-- snippet: (\S+) -->\n+)?^```(?:ts|typescript)\n)[\s\S]*?^```$/gm;
+
+const faults = [];
+let count = 0;
+for (const file of documents()) {
+  const text = readFileSync(file, "utf8");
+  const fresh = text.replace(BLOCK, (block, start, source) => {
+    count += 1;
+    const program = cut(source, relative(root, file));
+    return program === undefined ? block : `${start}${program}\`\`\``;
+  });
+  if (fresh === text) continue;
+  if (isCheck) faults.push(`${relative(root, file)} shows an old snippet: type npm run docs`);
+  else writeFileSync(file, fresh);
+}
+for (const fault of faults) console.error(fault);
+console.log(`${count} snippets${isCheck ? " looked at" : ""}, ${faults.length} faults`);
+process.exit(faults.length > 0 ? 1 : 0);
+
+function documents() {
+  const docs = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
+  return [join(root, "README.md"), ...docs.sort().map((name) => join(root, "docs", name))];
+}
+
+function cut(source, document) {
+  if (source === undefined) {
+    faults.push(`${document} has a block of TypeScript that is cut from no program`);
+    return undefined;
+  }
+  const [path, name] = source.split("#");
+  const program = readFileSync(join(root, path), "utf8");
+  if (name === undefined) return program;
+  const found = new RegExp(`^[ \\t]*// #region ${name}\\n([\\s\\S]*?)^[ \\t]*// #endregion ${name}$`, "m").exec(
+    program,
+  );
+  if (found) return withoutIndent(found[1]);
+  faults.push(`${document} shows the region ${name}, which ${path} does not have`);
+  return undefined;
+}
+
+function withoutIndent(text) {
+  const lines = text.split("\n");
+  const indents = lines.filter((line) => line !== "").map((line) => line.length - line.trimStart().length);
+  return lines.map((line) => line.slice(Math.min(...indents))).join("\n");
+}

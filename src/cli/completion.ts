@@ -1,0 +1,23 @@
+import { backendNames } from "../sandbox.js";
+import { COMMANDS, type Command } from "./commands.js";
+import { bashCompletion } from "./completion/bash.js";
+import { fishCompletion } from "./completion/fish.js";
+import { zshCompletion } from "./completion/zsh.js";
+import type { Invocation } from "./invocation.js";
+import { parseWord } from "./values.js";
+
+const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
+
+/** `glovebox completion bash|zsh|fish`. */
+export async function run({ operands: [name = ""], flags, screen }: Invocation): Promise<number> {
+  const shell = parseWord("completion", name, ["bash", "zsh", "fish"]);
+  const script = SCRIPTS[shell](COMMANDS.map(withBackends));
+  await (flags.has("json") ? screen.printJson({ shell, script }) : screen.print(script));
+  return 0;
+}
+
+/** The backends are not known before the registry is loaded. */
+function withBackends(command: Command): Command {
+  const flags = command.flags.map((flag) => (flag.offers === "backends" ? { ...flag, offers: backendNames() } : flag));
+  return { ...command, flags };
+}

@@ -1,0 +1,36 @@
+import type { Command } from "../commands.js";
+import type { Flag } from "../flags.js";
+
+/** The completion script of fish. */
+export function fishCompletion(commands: readonly Command[]): string {
+  const lines = ["complete -c glovebox -f"];
+  for (const { name, summary, flags, argv, offers } of commands) {
+    const used = `-n ${quote(`__fish_seen_subcommand_from ${name}; and not contains -- -- (commandline -opc)`)}`;
+    lines.push(`complete -c glovebox -n __fish_use_subcommand -a ${name} -d ${quote(summary)}`);
+    for (const flag of flags) lines.push(`complete -c glovebox ${used} ${flagPart(flag)} -d ${quote(flag.help)}`);
+    const operands = valuePart(offers);
+    if (offers !== undefined) lines.push(`complete -c glovebox ${used} ${operands}`);
+    if (argv !== "none") {
+      const behind = quote(`__fish_seen_subcommand_from ${name}; and contains -- -- (commandline -opc)`);
+      lines.push(`complete -c glovebox -n ${behind} -F`);
+    }
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function flagPart({ name, short, value, offers }: Flag): string {
+  const names = short === undefined ? `-l ${name}` : `-s ${short} -l ${name}`;
+  return value === undefined ? names : `${names} -x ${valuePart(offers)}`.trimEnd();
+}
+
+function valuePart(offers: Flag["offers"]): string {
+  if (offers === "directories") return "-a '(__fish_complete_directories)'";
+  if (offers === "files") return "-a '(__fish_complete_path)'";
+  if (offers === "sandboxes") return "-a '(glovebox ls --quiet 2>/dev/null)'";
+  return Array.isArray(offers) ? `-a ${quote(offers.join(" "))}` : "";
+}
+
+/** In fish, only the quote and the backslash mean something between single quotes. */
+function quote(text: string): string {
+  return `'${text.replace(/[\\']/g, "\\$&")}'`;
+}

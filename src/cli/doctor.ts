@@ -1,0 +1,57 @@
+import { backendNames, chooseBackend, probeBackend } from "../sandbox.js";
+import { toInertLine } from "../util/inert-text.js";
+import { runConformanceKit } from "./doctor/conformance.js";
+import { credentialFindings } from "./doctor/credentials.js";
+import { dockerFindings } from "./doctor/docker.js";
+import { machineFindings } from "./doctor/machine.js";
+import type { Section } from "./doctor/section.js";
+import type { Invocation } from "./invocation.js";
+import type { Style } from "./style.js";
+import { formatTable } from "./table.js";
+import { UsageError } from "./usage-error.js";
+
+/** `glovebox doctor`. */
+export async function run(invocation: Invocation): Promise<number> {
+  const { flags, screen } = invocation;
+  const backend = flags.text("conformance");
+  if (backend !== undefined) return await runConformanceKit(backend, invocation);
+  if (flags.has("only")) throw new UsageError("--only needs --conformance", "glovebox doctor --conformance local");
+  const chosen = chooseBackend(process.env);
+  const sections = await screen.during("looking at this machine", () => examine(chosen));
+  const works = sections.some(({ name, findings }) => name === chosen && !isBroken(findings));
+  if (flags.has("json")) await screen.printJson({ default: chosen, works, sections });
+  else await screen.print(report(sections, chosen, works, screen.style));
+  return works ? 0 : 1;
+}
+
+async function examine(chosen: string): Promise<Section[]> {
+  const names = backendNames();
+  const sections: Section[] = [{ name: "machine", findings: await machineFindings() }];
+  for (const name of names.includes(chosen) ? names : [...names, chosen]) {
+    const findings = [...(await probeBackend(name)), ...credentialFindings(name, process.env)];
+    if (name === "docker") findings.push(...(await dockerFindings(process.env)));
+    sections.push({ name, findings });
+  }
+  sections.push({ name: "github", findings: credentialFindings("github", process.env) });
+  return sections;
+}
+
+function isBroken(findings: Section["findings"]): boolean {
+  return findings.some(({ status }) => status === "missing");
+}
+
+function report(sections: readonly Section[], chosen: string, works: boolean, style: Style): string {
+  const { good, bad, warn, dim, bold } = style;
+  const marks = { ok: good("ok"), limited: warn("limited"), missing: bad("missing"), unused: dim("unused") };
+  const blocks = sections.map(({ name, findings }) => {
+    const rows = findings.flatMap((finding) => {
+      const row = [`  ${marks[finding.status]}`, finding.name, toInertLine(finding.detail)];
+      return finding.fix === undefined ? [row] : [row, ["", "", dim(`fix: ${toInertLine(finding.fix)}`)]];
+    });
+    return `${bold(name === chosen ? `${name} (default)` : name)}\n${formatTable(rows)}`;
+  });
+  const verdict = works
+    ? good(`The default backend, ${chosen}, works.`)
+    : bad(`The default backend, ${chosen}, does not work.`);
+  return `${blocks.join("\n")}\n${verdict}\n`;
+}

@@ -1,0 +1,66 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Sandbox } from "../../sandbox/types.js";
+import { conformanceOf, openSandbox, removeSandbox } from "../../sandbox.js";
+import {
+  type ConformanceHarness,
+  type ConformanceReport,
+  conformanceCases,
+  formatReport,
+  runConformance,
+} from "../../testing.js";
+import type { Invocation } from "../invocation.js";
+
+const AT_ONCE = 4;
+
+/** Runs the conformance kit on a backend, prints the table, and says whether the backend conforms. */
+export async function runConformanceKit(backend: string, invocation: Invocation): Promise<number> {
+  const { flags, screen } = invocation;
+  // What the kit makes on the host goes there, so that an interrupted run leaves nothing either.
+  const temporary = await mkdtemp(join(tmpdir(), "glovebox-kit-"));
+  process.env["TMPDIR"] = temporary;
+  try {
+    const report = await runCases(backend, invocation);
+    if (report === undefined) return 1;
+    if (flags.has("json")) await screen.printJson(report);
+    else await screen.print(formatReport(report));
+    return report.failed > 0 ? 1 : 0;
+  } finally {
+    await rm(temporary, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** The report; undefined when the run was interrupted, and then every sandbox has been taken down. */
+async function runCases(
+  backend: string,
+  { flags, screen, interruption }: Invocation,
+): Promise<ConformanceReport | undefined> {
+  const { skips, directoryOf, sharesNetwork } = await conformanceOf(backend);
+  const only = flags.text("only")?.split(",").filter(Boolean);
+  const opened = new Set<Sandbox>();
+  const harness: ConformanceHarness = {
+    backend,
+    open: async (opts = {}) => {
+      interruption.signal.throwIfAborted();
+      const sandbox = await openSandbox({ signal: interruption.signal, ...opts, backend });
+      opened.add(sandbox);
+      return sandbox;
+    },
+    remove: removeSandbox,
+    ...(skips && { skips }),
+    host: { ...(directoryOf && { directoryOf }), ...(sharesNetwork !== undefined && { sharesNetwork }) },
+  };
+  return await screen.during(`conformance of ${backend}`, async (progress) => {
+    let done = 0;
+    const running = runConformance(harness, {
+      concurrency: AT_ONCE,
+      ...(only && { only }),
+      onResult: ({ id }) => progress.tell(`conformance of ${backend}: ${++done} of ${conformanceCases.length}, ${id}`),
+    });
+    const ended = new Promise<undefined>((resolve) => interruption.onEnd(() => resolve(undefined)));
+    const report = await Promise.race([running, ended]);
+    if (report === undefined) await Promise.all([...opened].map((sandbox) => sandbox.teardown()));
+    return report;
+  });
+}

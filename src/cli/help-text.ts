@@ -1,0 +1,53 @@
+import { COMMANDS, type Command } from "./commands.js";
+import type { Flag } from "./flags.js";
+import type { Style } from "./style.js";
+
+/** What `glovebox --help` prints. */
+export function generalHelp({ bold, dim }: Style): string {
+  const width = Math.max(...COMMANDS.map(({ name }) => name.length));
+  return [
+    `${bold("glovebox")}: run commands in a sandbox that is really confined`,
+    "",
+    bold("Usage"),
+    "  glovebox <verb> [flags] [-- command [argument…]]",
+    "",
+    bold("Verbs"),
+    ...COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
+    "",
+    bold("Examples"),
+    ...COMMANDS.flatMap(({ examples }) => examples.slice(0, 1)).map(
+      ([line, meaning]) => `  ${line}${dim(`  # ${meaning}`)}`,
+    ),
+    "",
+    "glovebox help <verb> shows flags and examples. glovebox doctor says what holds on this machine.",
+    "",
+  ].join("\n");
+}
+
+/** What `glovebox <verb> --help` prints. */
+export function commandHelp(
+  { name, summary, operands, flags, notes, examples }: Command,
+  { bold, dim }: Style,
+): string {
+  const labels = flags.map(labelOf);
+  const width = Math.max(...labels.map((label) => label.length));
+  return [
+    `${bold(`glovebox ${name}`)}: ${summary}`,
+    "",
+    bold("Usage"),
+    `  ${["glovebox", name, "[flags]", operands].filter(Boolean).join(" ")}`,
+    "",
+    bold("Flags"),
+    ...flags.map(({ help }, index) => `  ${(labels[index] ?? "").padEnd(width)}  ${help}`),
+    "",
+    ...(notes === undefined ? [] : [...notes, ""]),
+    bold("Examples"),
+    ...examples.map(([line, meaning]) => `  ${line}${dim(`  # ${meaning}`)}`),
+    "",
+  ].join("\n");
+}
+
+function labelOf({ name, short, value }: Flag): string {
+  const long = value === undefined ? `--${name}` : `--${name} <${value}>`;
+  return short === undefined ? `    ${long}` : `-${short}, ${long}`;
+}

@@ -1,0 +1,43 @@
+import { findCommand } from "./find-command.js";
+import { commandHelp, generalHelp } from "./help-text.js";
+import { Interruption } from "./interruption.js";
+import { parseCommandLine } from "./parse.js";
+import { reportError, toFailure } from "./report-error.js";
+import { Screen } from "./screen.js";
+import { UsageError } from "./usage-error.js";
+import { loadVerb } from "./verbs.js";
+
+/** Runs one command line to its end and gives the exit code. */
+export async function main(args: readonly string[]): Promise<number> {
+  const interruption = new Interruption();
+  const screen = new Screen(process.stdout, process.stderr, process.env, () => interruption.end("SIGPIPE"));
+  interruption.listen();
+  const code = await dispatch(args, screen, interruption).catch((error: unknown) => {
+    // What an interruption broke is no news to whoever interrupted.
+    const isNews = interruption.ending === undefined || toFailure(error).code !== "aborted";
+    return reportError(error, screen, { isJson: isJson(args), isNews });
+  });
+  return interruption.exitCode ?? code;
+}
+
+async function dispatch(args: readonly string[], screen: Screen, interruption: Interruption): Promise<number> {
+  const [verb, ...rest] = args;
+  if (verb === "--help" || verb === "-h") {
+    await screen.print(generalHelp(screen.style));
+    return 0;
+  }
+  if (verb === undefined) throw new UsageError("there is no verb", "glovebox --help lists them");
+  const command = findCommand(verb === "--version" || verb === "-V" ? "version" : verb);
+  const parsed = parseCommandLine(command, rest);
+  if (parsed.flags.has("help")) {
+    await screen.print(commandHelp(command, screen.style));
+    return 0;
+  }
+  const { run } = await loadVerb(command.name);
+  return await run({ ...parsed, screen, interruption });
+}
+
+function isJson(args: readonly string[]): boolean {
+  const border = args.indexOf("--");
+  return (border === -1 ? args : args.slice(0, border)).includes("--json");
+}

@@ -1,0 +1,29 @@
+import { reap } from "../sandbox.js";
+import { toInertLine } from "../util/inert-text.js";
+import type { Invocation } from "./invocation.js";
+import { toFailure } from "./report-error.js";
+
+/** `glovebox reap`. */
+export async function run({ flags, screen }: Invocation): Promise<number> {
+  const dryRun = flags.has("dry-run");
+  const backend = flags.text("backend");
+  const report = await screen.during("looking for what is left over", (progress) =>
+    reap({ dryRun, ...(backend !== undefined && { backend }), onEvent: ({ message }) => progress.tell(message) }),
+  );
+  const failed = report.failed.map(({ id, error }) => {
+    const { code, message, hint } = toFailure(error);
+    return { id, code, message, hint };
+  });
+  if (flags.has("json")) {
+    await screen.printJson({ ...report, failed, dryRun });
+  } else {
+    const { good, bad } = screen.style;
+    const lines = [
+      ...report.removed.map((id) => `${good(dryRun ? "would remove" : "removed")} ${id}`),
+      ...failed.map(({ id, message }) => `${bad("failed")} ${id}: ${toInertLine(message)}`),
+      `${report.removed.length} ${dryRun ? "to remove" : "removed"}, ${report.kept.length} kept or in use, ${failed.length} failed`,
+    ];
+    await screen.print(`${lines.join("\n")}\n`);
+  }
+  return failed.length > 0 ? 1 : 0;
+}

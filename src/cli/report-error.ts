@@ -1,0 +1,62 @@
+import { SandboxError, type SandboxErrorCode } from "../sandbox/errors.js";
+import type { Screen } from "./screen.js";
+import { UsageError } from "./usage-error.js";
+
+const USAGE = 2;
+const FAILURE = 1;
+
+/** What mends a failure of this kind when the failure itself does not say. */
+const HINTS: Partial<Record<SandboxErrorCode, string>> = {
+  invalid_argument: "glovebox help <verb> shows what each flag takes",
+  invalid_path: "glovebox help <verb> shows what each flag takes",
+  not_found: "check the path or the id; glovebox ls lists the sandboxes",
+  unsupported: "glovebox doctor shows what each backend can keep here",
+  unauthenticated: "glovebox doctor names the variables that are looked at",
+  permission_denied: "check who owns the path that is named",
+  unavailable: "try again; glovebox doctor shows what holds here",
+  backend_lost: "try again; glovebox doctor shows what holds here",
+  aborted: "nothing was left behind that glovebox reap does not know",
+  limit_exceeded: "pass less, or put it into a file",
+  no_space: "glovebox reap gives back what is left over",
+  conflict: "glovebox ls shows who has it",
+  missing_dependency: "glovebox doctor shows what is missing and the line that installs it",
+  no_isolation: "glovebox doctor shows why, and the line that mends it",
+};
+
+/** A failure as data: the document of `--json`, the two lines on a terminal, and the exit code. */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+  readonly exitCode: number;
+}
+
+/** Says of any error what the user is to know. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof UsageError) {
+    return { code: "usage", message: error.message, hint: error.hint, exitCode: USAGE };
+  }
+  if (error instanceof SandboxError) {
+    const { code, message } = error;
+    const exitCode = code === "invalid_argument" || code === "invalid_path" ? USAGE : FAILURE;
+    return { code, message, hint: error.hint ?? HINTS[code] ?? INTERNAL_HINT, exitCode };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return { code: "internal", message, hint: INTERNAL_HINT, exitCode: FAILURE };
+}
+
+const INTERNAL_HINT = "this is a fault of Glovebox; GLOVEBOX_DEBUG=1 shows where it happened";
+
+/** Tells the user what went wrong and gives the exit code for it. */
+export async function reportError(
+  error: unknown,
+  screen: Screen,
+  { isJson, isNews }: { isJson: boolean; isNews: boolean },
+): Promise<number> {
+  const { exitCode, ...failure } = toFailure(error);
+  const partial = error instanceof SandboxError ? error.partial : undefined;
+  if (isJson) await screen.printJson({ error: failure, ...(partial !== undefined && { partial }) });
+  if (isNews) await screen.complain(failure.message, failure.hint);
+  if (process.env["GLOVEBOX_DEBUG"] && error instanceof Error) await screen.write(screen.stderr, `${error.stack}\n`);
+  return exitCode;
+}

@@ -1,0 +1,63 @@
+import type { SandboxEvent } from "../../contracts/types.js";
+import type { OpenOptions } from "../sandbox.js";
+import type { Flags, Invocation } from "./invocation.js";
+import {
+  parseCores,
+  parseCount,
+  parseDuration,
+  parseEnv,
+  parseMount,
+  parseNetwork,
+  parseSize,
+  parseWord,
+} from "./values.js";
+
+/** Turns the flags that `exec` and `shell` share into the options of a sandbox. */
+export function toOpenOptions({ flags, screen, interruption }: Invocation): OpenOptions {
+  const limits = {
+    ...given(flags, "memory", "memory", parseSize),
+    ...given(flags, "pids", "pids", parseCount),
+    ...given(flags, "cpus", "cpus", parseCores),
+  };
+  return {
+    ...given(flags, "backend", "backend", asIs),
+    ...given(flags, "repo", "repo", asIs),
+    ...given(flags, "branch", "branch", asIs),
+    ...given(flags, "base-dir", "baseDir", asIs),
+    ...given(flags, "id", "id", asIs),
+    ...given(flags, "network", "network", parseNetwork),
+    ...given(flags, "isolation", "isolation", parseIsolation),
+    ...(Object.keys(limits).length > 0 && { limits }),
+    ...(flags.has("env") && { env: parseEnv("--env", flags.texts("env"), process.env) }),
+    ...(flags.has("mount") && { mounts: flags.texts("mount").map((text) => parseMount("--mount", text)) }),
+    ...(flags.has("keep") && { keep: true }),
+    signal: interruption.signal,
+    onEvent: ({ type, message }: SandboxEvent) => {
+      if (type === "warning") void screen.remark(`warning: ${message}`);
+      if (type === "leak") void screen.complain(message, "glovebox reap tries again");
+    },
+  };
+}
+
+/** The deadline that was asked for, in milliseconds. */
+export function timeoutOf(flags: Flags): { timeout?: number } {
+  return given(flags, "timeout", "timeout", parseDuration);
+}
+
+function given<K extends string, T>(
+  flags: Flags,
+  flag: string,
+  option: K,
+  parse: (flag: string, text: string) => T,
+): { [P in K]?: T } {
+  const text = flags.text(flag);
+  return text === undefined ? {} : ({ [option]: parse(`--${flag}`, text) } as { [P in K]?: T });
+}
+
+function parseIsolation(flag: string, text: string): "required" | "none" {
+  return parseWord(flag, text, ["required", "none"]);
+}
+
+function asIs(_flag: string, text: string): string {
+  return text;
+}

@@ -1,0 +1,18 @@
+/** Colours by what they mean; each gives the text back as it is where there are none. */
+export interface Style {
+  good(text: string): string;
+  bad(text: string): string;
+  warn(text: string): string;
+  dim(text: string): string;
+  bold(text: string): string;
+}
+
+/** Colours for an output: only on a terminal, and not where NO_COLOR or TERM=dumb says so. */
+export function createStyle(
+  output: { readonly isTTY?: boolean },
+  env: Readonly<Record<string, string | undefined>>,
+): Style {
+  const isColoured = output.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
+  const paint = (on: number, off: number) => (text: string) => (isColoured ? `\x1b[${on}m${text}\x1b[${off}m` : text);
+  return { good: paint(32, 39), bad: paint(31, 39), warn: paint(33, 39), dim: paint(2, 22), bold: paint(1, 22) };
+}

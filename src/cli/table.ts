@@ -1,0 +1,26 @@
+import { stripVTControlCharacters } from "node:util";
+
+/** Aligns rows in columns; colours do not count as width. */
+export function formatTable(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows) {
+    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, widthOf(cell));
+  }
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, index) => pad(cell, widths[index] ?? 0))
+          .join("  ")
+          .trimEnd()}\n`,
+    )
+    .join("");
+}
+
+function pad(cell: string, width: number): string {
+  return cell + " ".repeat(width - widthOf(cell));
+}
+
+function widthOf(cell: string): number {
+  return stripVTControlCharacters(cell).length;
+}

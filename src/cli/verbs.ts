@@ -1,0 +1,21 @@
+import type { VerbModule } from "./invocation.js";
+
+/** Where each verb is. Loaded when it is used, so that the help needs no backend. */
+const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
+  exec: () => import("./exec.js"),
+  shell: () => import("./shell.js"),
+  ls: () => import("./ls.js"),
+  rm: () => import("./rm.js"),
+  reap: () => import("./reap.js"),
+  doctor: () => import("./doctor.js"),
+  completion: () => import("./completion.js"),
+  version: () => import("./version.js"),
+  help: () => import("./help.js"),
+};
+
+/** Loads the module of a verb. */
+export async function loadVerb(name: string): Promise<VerbModule> {
+  const load = VERBS[name];
+  if (load === undefined) throw new Error(`the verb ${name} has no module`);
+  return await load();
+}

@@ -1,0 +1,135 @@
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { privateSubdirectory } from "../home.js";
+import { listRecords } from "../ledger.js";
+import { withLock } from "../lock.js";
+import { removeTree } from "../remove-tree.js";
+import { checkOut } from "./checkout.js";
+import { hostGit } from "./host-git.js";
+import { writePrivateGit } from "./private-git.js";
+import { inRepository, type Repository } from "./repository.js";
+
+/** A checkout that is never changed again: any number of sandboxes lay their own layer over it. */
+export interface Base {
+  /** Of the entry in the cache; what a record names to say that it is in use. */
+  dir: string;
+  tree: string;
+  /** What `writePrivateGit` made. */
+  git: string;
+}
+
+/** Names the git directory that an entry was made from. */
+const SOURCE = "source";
+const ABANDONED_AFTER = 24 * 3_600_000;
+/** What all bases together may take; the least recently used go first. */
+const MAX_BYTES = 20 * 1024 ** 3;
+const made = new Map<string, Promise<Base>>();
+
+/** Where the base of a commit is, or will be; to be noted in the ledger before `openBase`, so that it is not taken away. */
+export function baseDirOf(repository: Repository, sha: string): string {
+  const key = createHash("sha256").update(repository.gitDir).digest("hex").slice(0, 16);
+  return join(privateSubdirectory("bases"), key, sha);
+}
+
+/** The base of a commit, made when it is not in the cache yet; one process makes it while the others wait. */
+export async function openBase(repository: Repository, sha: string): Promise<Base> {
+  const dir = baseDirOf(repository, sha);
+  // Asked for again and again by one process: then only its use is noted.
+  if (!existsSync(dir)) made.delete(dir);
+  const making = made.get(dir) ?? withLock(`base:${dir}`, () => makeBase(repository, sha, dir));
+  made.set(dir, making);
+  making.catch(() => made.delete(dir));
+  const base = await making;
+  const now = new Date();
+  await utimes(dir, now, now);
+  return base;
+}
+
+async function makeBase(repository: Repository, sha: string, dir: string): Promise<Base> {
+  const draft = `${dir}.${randomBytes(4).toString("hex")}.new`;
+  if (!existsSync(dir)) {
+    await mkdir(draft, { recursive: true, mode: 0o700 });
+    try {
+      await checkOut(repository, sha, { tree: join(draft, "tree"), index: join(draft, "index") });
+      // As long as the base is there its objects are too, whatever becomes of the branches.
+      await hostGit(["update-ref", holdingRef(sha), sha], inRepository(repository.gitDir));
+      await writePrivateGit({
+        repository,
+        baseSha: sha,
+        indexDir: join(draft, "index"),
+        dir: join(draft, "git"),
+      });
+      await writeFile(join(draft, SOURCE), repository.gitDir, { mode: 0o600 });
+      await trimBases(MAX_BYTES);
+      await rename(draft, dir);
+    } catch (error) {
+      await removeTree(draft);
+      throw error;
+    }
+  }
+  return { dir, tree: join(dir, "tree"), git: join(dir, "git") };
+}
+
+/** Removes bases that no sandbox uses, the least recently used first, until the rest fits. */
+export async function trimBases(maxBytes: number): Promise<string[]> {
+  const root = privateSubdirectory("bases");
+  const entries: { dir: string; usedAt: number; bytes: number }[] = [];
+  for (const repository of await readdir(root)) {
+    for (const name of await readdir(join(root, repository))) {
+      // One that is being made, or was when its process died; the latter goes like any other.
+      if (name.endsWith(".new") && !(await isOld(join(root, repository, name)))) continue;
+      const dir = join(root, repository, name);
+      const found = await stat(dir);
+      entries.push({ dir, usedAt: found.mtimeMs, bytes: await sizeOf(dir) });
+    }
+  }
+  entries.sort((a, b) => a.usedAt - b.usedAt);
+  let total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
+  const removed: string[] = [];
+  for (const { dir, bytes } of entries) {
+    if (total <= maxBytes) break;
+    const isRemoved = await withLock(`base:${dir}`, async () => {
+      if (await isUsed(dir)) return false;
+      await removeBase(dir);
+      return true;
+    });
+    if (!isRemoved) continue;
+    total -= bytes;
+    removed.push(dir);
+  }
+  return removed;
+}
+
+async function isUsed(dir: string): Promise<boolean> {
+  const records = (await listRecords()).flatMap((entry) => ("record" in entry ? [entry.record] : []));
+  return records.some(({ resources }) =>
+    resources.some((resource) => resource.kind === "base" && resource["path"] === dir),
+  );
+}
+
+async function removeBase(dir: string): Promise<void> {
+  const gitDir = await readFile(join(dir, SOURCE), "utf8").catch(() => undefined);
+  // The repository may be gone by now, and its ref with it.
+  if (gitDir !== undefined && existsSync(gitDir))
+    await hostGit(["update-ref", "-d", holdingRef(basename(dir))], inRepository(gitDir));
+  await removeTree(dir);
+}
+
+function holdingRef(sha: string): string {
+  return `refs/glovebox/bases/${sha}`;
+}
+
+async function sizeOf(dir: string): Promise<number> {
+  let bytes = 0;
+  for (const entry of await readdir(dir, { withFileTypes: true, recursive: true })) {
+    if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name)).catch(() => ({ size: 0 }))).size;
+  }
+  return bytes;
+}
+
+async function isOld(dir: string): Promise<boolean> {
+  const found = await stat(dir).catch(() => undefined);
+  return found !== undefined && Date.now() - found.mtimeMs > ABANDONED_AFTER;
+}

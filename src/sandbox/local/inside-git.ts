@@ -1,0 +1,56 @@
+import type { InsideHead } from "./jailed-commit.js";
+import type { LiveTree } from "./live-tree.js";
+import { privateGitOf } from "./live-tree.js";
+import { runInside } from "./run-inside.js";
+
+/** Hooks and the like that were planted inside must not stand in the way; they could harm nothing but the inside. */
+const ENV: Readonly<Record<string, string>> = {
+  GIT_CONFIG_COUNT: "3",
+  GIT_CONFIG_KEY_0: "core.hooksPath",
+  GIT_CONFIG_VALUE_0: "/dev/null",
+  GIT_CONFIG_KEY_1: "core.fsmonitor",
+  GIT_CONFIG_VALUE_1: "false",
+  GIT_CONFIG_KEY_2: "gc.auto",
+  GIT_CONFIG_VALUE_2: "0",
+};
+
+/** `$1` is the commit, or nothing for the one that is checked out; `$2` the branch, or nothing. */
+const SET_HEAD = `
+set -e
+if [ -n "$2" ]; then git symbolic-ref HEAD "refs/heads/$2"; fi
+if [ -n "$1" ]; then
+  if [ -n "$2" ]; then git update-ref "refs/heads/$2" "$1"; else git update-ref --no-deref HEAD "$1"; fi
+fi
+index=$(git rev-parse --git-path index)
+rm -f -- "$index" "$index.lock"
+git read-tree HEAD
+git update-index -q --refresh >/dev/null || :
+`;
+
+/** Makes the inside's own git agree with files that were just replaced: what is checked out, and the index. */
+export async function setInsideHead(tree: LiveTree, head: InsideHead | undefined): Promise<void> {
+  if (privateGitOf(tree) === undefined) return;
+  const argv = ["/bin/sh", "-c", SET_HEAD, "git", head?.sha ?? "", head?.branch ?? ""];
+  const failure = await runInside(tree.driver, argv, ENV);
+  if (failure !== undefined) tree.warn(`The git directory inside could not be set: ${failure}`);
+}
+
+/** Puts what is checked out inside on a new branch, with index and files as they are. */
+export async function setInsideBranch(tree: LiveTree, branch: string): Promise<void> {
+  const failure = await runInside(tree.driver, ["git", "checkout", "--quiet", "-b", branch], ENV);
+  if (failure !== undefined) tree.warn(`The fork stays on the branch of its origin: ${failure}`);
+}
+
+/** `$1` is what HEAD must still be, `$2` what it shall be, with the same files. */
+const ADVANCE = `
+set -e
+git update-ref -m "$3" HEAD "$2" "$1"
+git reset -q
+`;
+
+/** Lets the inside know of a commit that was made of its files, unless it has committed something else meanwhile. */
+export async function advanceInsideHead(tree: LiveTree, from: string, to: string, reason: string): Promise<void> {
+  if (privateGitOf(tree) === undefined) return;
+  const failure = await runInside(tree.driver, ["/bin/sh", "-c", ADVANCE, "git", from, to, reason], ENV);
+  if (failure !== undefined) tree.warn(`The git directory inside does not know of the commit ${to}: ${failure}`);
+}

@@ -1,0 +1,41 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxError } from "../errors.js";
+import { removeTree } from "../remove-tree.js";
+import { writeGitDirectory } from "./git-directory.js";
+import type { HostGitOptions } from "./host-git.js";
+import { inRepository, type Repository } from "./repository.js";
+
+/** Nobody's configuration counts: not the user's, not the system's, not the one of the environment. */
+export const NO_CONFIG: Readonly<Record<string, string>> = {
+  HOME: "/nonexistent",
+  XDG_CONFIG_HOME: "/nonexistent",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_ATTR_NOSYSTEM: "1",
+  GIT_NO_LAZY_FETCH: "1",
+  GIT_NO_REPLACE_OBJECTS: "1",
+  GIT_ALLOW_PROTOCOL: "none",
+};
+
+/**
+ * Runs something on a repository of our own that can read the objects of the user's, if there is one, has none of its settings, and is
+ * never seen by a sandbox.
+ */
+export async function withPrivateStore<T>(
+  path: string,
+  repository: Repository | undefined,
+  use: (store: HostGitOptions & { gitDir: string }) => Promise<T>,
+): Promise<T> {
+  const objects = repository?.objects ?? "";
+  if (/[\n"]/.test(objects)) {
+    throw new SandboxError("unsupported", `The path ${JSON.stringify(objects)} cannot be borrowed from`);
+  }
+  try {
+    await writeGitDirectory(path, { head: "refs/heads/none", config: { core: { bare: "true" } }, repository });
+    if (objects !== "") await writeFile(join(path, "objects", "info", "alternates"), `${objects}\n`);
+    return await use({ ...inRepository(path), gitDir: path, env: NO_CONFIG });
+  } finally {
+    await removeTree(path);
+  }
+}

@@ -1,0 +1,88 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { release } from "node:os";
+import type { Capabilities } from "../../../contracts/types.js";
+import { agentBinary } from "../agent/binary.js";
+import { toSandboxError } from "../errors.js";
+import type { Finding } from "../finding.js";
+import { findBwrap } from "./find-bwrap.js";
+import { findGit } from "./find-git.js";
+import { namespaceFinding } from "./probe-namespaces.js";
+import { type OpenLocal, probeWalls } from "./probe-walls.js";
+
+/** Looks at all that the local backend needs on this machine; the walls are tried by opening real sandboxes. */
+export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding[]> {
+  if (process.platform !== "linux") {
+    const fix = 'use the docker backend, or isolation "none", which is not confined';
+    return [{ name: "system", status: "missing", detail: `${process.platform}: confined on Linux only`, fix }];
+  }
+  return [
+    { name: "system", status: "ok", detail: `Linux ${release()}, ${process.arch}` },
+    namespaceFinding((path) => readSetting(path), process.getuid?.() === 0),
+    attempt("bubblewrap", () => versionOf(findBwrap()), "sudo apt-get install bubblewrap"),
+    attempt("agent", () => `${agentBinary()}`, "npm run build"),
+    attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
+    ...(await probeWalls(open)),
+    await limitsFinding(open, limits),
+    overlayFinding(),
+  ];
+}
+
+/** Git is needed for `repo` only, but then there is no way around it. */
+function attempt(name: string, look: () => string, fix: string): Finding {
+  try {
+    return { name, status: "ok", detail: look() };
+  } catch (error) {
+    const { message, hint } = toSandboxError(error);
+    return { name, status: name === "git" ? "limited" : "missing", detail: message, fix: hint ?? fix };
+  }
+}
+
+function versionOf(program: string): string {
+  const text = execFileSync(program, ["--version"], {
+    encoding: "utf8",
+    env: { LC_ALL: "C" },
+    timeout: 10_000,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  return `${/\d+(?:\.\d+)+/.exec(text)?.[0] ?? "of unknown version"} in ${program}`;
+}
+
+async function limitsFinding(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding> {
+  const name = "limits";
+  if (limits.length === 0) {
+    const detail = "no control group can be written here, so --memory, --cpus and --pids are refused";
+    return { name, status: "limited", detail, fix: "run as root where /sys/fs/cgroup is mounted writable" };
+  }
+  try {
+    const asked = { memory: 256 << 20, cpus: 1, pids: 64 };
+    const kept = Object.fromEntries(limits.map((limit) => [limit, asked[limit as keyof typeof asked]]));
+    await using sandbox = await open({ limits: kept });
+    await sandbox.exec({ argv: ["true"], timeout: 10_000 });
+    return { name, status: "ok", detail: `${limits.join(", ")} by control groups` };
+  } catch (error) {
+    const detail = `a sandbox with limits does not open: ${toSandboxError(error).message}`;
+    return { name, status: "limited", detail, fix: "mount /sys/fs/cgroup writable" };
+  }
+}
+
+function overlayFinding(): Finding {
+  const name = "overlay";
+  if (readSetting("/proc/filesystems")?.includes("\toverlay\n") === true) {
+    return { name, status: "unused", detail: "the kernel has it; workspaces are worktrees so far" };
+  }
+  return {
+    name,
+    status: "unused",
+    detail: "not loaded; workspaces are worktrees so far",
+    fix: "sudo modprobe overlay",
+  };
+}
+
+function readSetting(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

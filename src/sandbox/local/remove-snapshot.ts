@@ -1,0 +1,70 @@
+import { readdir, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { SandboxError } from "../errors.js";
+import { readRecord } from "../ledger.js";
+import { withLock } from "../lock.js";
+import { removeTree } from "../remove-tree.js";
+import { assertSandboxId } from "../sandbox-id.js";
+import { readSnapshotRecords, type SnapshotRecord, snapshotIds, snapshotsDir } from "../snapshot-record.js";
+import { hostGit } from "./host-git.js";
+import { inRepository, resolveCommit } from "./repository.js";
+import { ownRepository } from "./snapshot.js";
+import { removeStaleRefLocks } from "./stale-ref-lock.js";
+import { repositoryLock } from "./worktree.js";
+import { isGitDirectory } from "./worktree-entry.js";
+
+/** Takes away what a snapshot consists of. Its objects go when the repository is next cleaned up by its user. */
+export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archive }: SnapshotRecord): Promise<void> {
+  if (gitDir === undefined || ref === undefined || commit === undefined) return;
+  if (
+    !ref.startsWith(`refs/glovebox/${sandboxId}/`) ||
+    (archive !== undefined && dirname(archive) !== snapshotsDir())
+  ) {
+    throw new SandboxError("tampered", `The record of snapshot "${id}" names what is not a snapshot`);
+  }
+  if (archive !== undefined) await rm(archive, { force: true });
+  if (!(await isGitDirectory(gitDir))) return;
+  await withLock(repositoryLock(gitDir), async () => {
+    // One that somebody else moved is not ours any more.
+    if ((await resolveCommit(gitDir, ref)) === commit) await deleteRef(gitDir, ref, commit);
+  });
+  if (gitDir !== ownRepository(sandboxId)) return;
+  const isUsed = (await readSnapshotRecords()).some((other) => other.id !== id && other.gitDir === gitDir);
+  if (!isUsed && (await readRecord(sandboxId)) === undefined) await removeTree(gitDir);
+}
+
+/** Takes away what a sandbox left of snapshots that were never finished; finished ones stay. Idempotent. */
+export async function removeUnfinishedSnapshots(sandboxId: string, repo: string | undefined): Promise<void> {
+  assertSandboxId(sandboxId);
+  const finished = await snapshotIds();
+  const known = await readSnapshotRecords();
+  for (const name of await readdir(snapshotsDir())) {
+    if (!name.startsWith(`${sandboxId}-`) || !name.endsWith(".tar")) continue;
+    if (!finished.includes(name.slice(0, -".tar".length))) await rm(join(snapshotsDir(), name), { force: true });
+  }
+  const gitDir = repo ?? ownRepository(sandboxId);
+  const isKept = (ref: string): boolean =>
+    known.some((record) => record.gitDir === gitDir && record.ref === ref) ||
+    // The record of a damaged one does not tell its ref.
+    finished.some(
+      (id) => !known.some((record) => record.id === id) && id.startsWith(`${ref.split("/").slice(2).join("-")}-`),
+    );
+  if (!(await isGitDirectory(gitDir))) return;
+  const left = await withLock(repositoryLock(gitDir), async () => {
+    await removeStaleRefLocks(gitDir, `refs/glovebox/${sandboxId}/`);
+    const format = "--format=%(objectname) %(refname)";
+    const answer = await hostGit(["for-each-ref", format, `refs/glovebox/${sandboxId}/`], inRepository(gitDir));
+    const refs = answer
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => line.split(" ") as [string, string]);
+    for (const [sha, ref] of refs) if (!isKept(ref)) await deleteRef(gitDir, ref, sha);
+    return refs.filter(([, ref]) => isKept(ref)).length;
+  });
+  if (repo === undefined && left === 0) await removeTree(gitDir);
+}
+
+/** Deletes a ref that still is what it was. */
+export async function deleteRef(gitDir: string, ref: string, sha: string): Promise<void> {
+  await hostGit(["update-ref", "--no-deref", "-d", ref, sha], inRepository(gitDir));
+}

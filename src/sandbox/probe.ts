@@ -1,0 +1,19 @@
+import type { Finding } from "./finding.js";
+import { type BackendModule, loadBackend } from "./registry.js";
+
+/** What a backend says of this machine; a backend that cannot be loaded says only that. */
+export async function probeBackend(name: string): Promise<Finding[]> {
+  let module: BackendModule;
+  try {
+    module = await loadBackend(name);
+  } catch (error) {
+    const { message, hint } = error as { message: string; hint?: string };
+    return [{ name: "backend", status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) }];
+  }
+  return (await module.probe?.()) ?? [];
+}
+
+/** What the conformance kit is to know about a backend. */
+export async function conformanceOf(name: string): Promise<NonNullable<BackendModule["conformance"]>> {
+  return (await loadBackend(name)).conformance ?? {};
+}

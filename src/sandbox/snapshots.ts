@@ -1,0 +1,28 @@
+import { SandboxError } from "./errors.js";
+import { loadBackend } from "./registry.js";
+import {
+  readSnapshotRecord,
+  readSnapshotRecords,
+  removeSnapshotRecord,
+  type SnapshotRecord,
+} from "./snapshot-record.js";
+
+/** One snapshot, of this or of another process, whether its sandbox is still there or not. */
+export type SnapshotInfo = Omit<SnapshotRecord, "version" | "details">;
+
+/** Every snapshot, the oldest first. */
+export async function listSnapshots(): Promise<SnapshotInfo[]> {
+  return (await readSnapshotRecords()).map(({ version: _, details: __, ...info }) => info);
+}
+
+/** Deletes a snapshot for good. Unknown: `not_found`. */
+export async function deleteSnapshot(id: string): Promise<void> {
+  const record = await readSnapshotRecord(id);
+  const { removeSnapshot } = await loadBackend(record.backend);
+  if (removeSnapshot === undefined) {
+    throw new SandboxError("unsupported", `The backend "${record.backend}" cannot delete snapshots`);
+  }
+  await removeSnapshot(record);
+  // Last: until here the call can be made again.
+  await removeSnapshotRecord(id);
+}

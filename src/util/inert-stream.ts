@@ -1,0 +1,82 @@
+import { escapeByte, toInert } from "./inert-text.js";
+
+const CR = 0x0d;
+const LF = 0x0a;
+
+/**
+ * Makes a stream of bytes harmless for a terminal. What comes out does not depend on where the stream was cut: a
+ * character, or a carriage return whose line end may follow, is held back until the rest of it is there.
+ */
+export class InertStream {
+  #held: Uint8Array = new Uint8Array(0);
+
+  /** Takes a piece and gives back what is certain by now. */
+  push(chunk: Uint8Array): string {
+    const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    const keep = unfinished(bytes);
+    this.#held = bytes.slice(bytes.length - keep);
+    return render(bytes.subarray(0, bytes.length - keep));
+  }
+
+  /** Gives back the rest. */
+  end(): string {
+    const rest = this.#held;
+    this.#held = new Uint8Array(0);
+    return render(rest);
+  }
+}
+
+function render(bytes: Uint8Array): string {
+  let out = "";
+  let from = 0;
+  for (let at = 0; at < bytes.length; ) {
+    const length = characterLength(bytes, at) ?? 0;
+    const isLineEnd = bytes[at] === CR && bytes[at + 1] === LF;
+    if (length > 0 && !isLineEnd) {
+      at += length;
+      continue;
+    }
+    out += toInert(decode(bytes.subarray(from, at)));
+    out += isLineEnd ? "\r\n" : escapeByte(bytes[at] ?? 0);
+    at += isLineEnd ? 2 : 1;
+    from = at;
+  }
+  return out + toInert(decode(bytes.subarray(from)));
+}
+
+function decode(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+}
+
+/** How many bytes at the end may be the beginning of something longer. */
+function unfinished(bytes: Uint8Array): number {
+  const last = bytes.length - 1;
+  if (bytes[last] === CR) return 1;
+  for (let at = last; at >= 0 && at > last - 3; at--) {
+    if (characterLength(bytes, at) === undefined) return bytes.length - at;
+    if (((bytes[at] ?? 0) & 0xc0) !== 0x80) return 0;
+  }
+  return 0;
+}
+
+/** Length of the UTF-8 character that begins here; 0 when none does, undefined when the end comes too early to tell. */
+function characterLength(bytes: Uint8Array, at: number): number | undefined {
+  const lead = bytes[at] ?? 0;
+  if (lead < 0x80) return 1;
+  const length = lead < 0xc2 || lead > 0xf4 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  for (let index = 1; index < length; index++) {
+    const byte = bytes[at + index];
+    if (byte === undefined) return undefined;
+    const [low, high] = index === 1 ? secondByte(lead) : [0x80, 0xbf];
+    if (byte < low || byte > high) return 0;
+  }
+  return length;
+}
+
+/** No overlong forms, no surrogates, nothing beyond the last code point. */
+function secondByte(lead: number): readonly [number, number] {
+  if (lead === 0xe0) return [0xa0, 0xbf];
+  if (lead === 0xed) return [0x80, 0x9f];
+  if (lead === 0xf0) return [0x90, 0xbf];
+  return lead === 0xf4 ? [0x80, 0x8f] : [0x80, 0xbf];
+}

@@ -1,0 +1,33 @@
+/**
+ * What a terminal would act on, or would not show: controls but line end and tab, C1, bidi and other format characters,
+ * zero-width ones, line separators. The two selectors that choose how an emoji looks are let through.
+ */
+const ACTIVE = /(?!\t|\n|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** Shows what would drive a terminal as visible escapes (`\x1b`, `\u202e`); line ends and tabs stay. */
+export function toInert(text: string): string {
+  return text.replace(ACTIVE, escapeCharacter);
+}
+
+/** As `toInert`, on one line: also for messages and table cells. */
+export function toInertLine(text: string): string {
+  return toInert(text).replace(/[\n\t]/g, escapeCharacter);
+}
+
+function escapeCharacter(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  const short = new Map([
+    [8, "\\b"],
+    [9, "\\t"],
+    [10, "\\n"],
+    [13, "\\r"],
+  ]).get(code);
+  if (short !== undefined) return short;
+  if (code < 0x80) return escapeByte(code);
+  return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, "0")}`;
+}
+
+/** A byte that is no part of any character, as it is shown. */
+export function escapeByte(byte: number): string {
+  return `\\x${byte.toString(16).padStart(2, "0")}`;
+}

@@ -1,0 +1,70 @@
+import { execFile } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { COMMANDS } from "../src/cli/commands.js";
+import { type Bench, createBench, program } from "./support/cli.js";
+
+const run = promisify(execFile);
+let bench: Bench;
+beforeAll(() => {
+  bench = createBench();
+  const bin = join(bench.path, "bin");
+  mkdirSync(bin);
+  writeFileSync(join(bin, "glovebox"), `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`);
+  chmodSync(join(bin, "glovebox"), 0o755);
+  bench.env["PATH"] = `${bin}:${bench.env["PATH"]}`;
+});
+afterAll(() => bench.remove());
+
+/** What bash offers for the last word. */
+async function offered(...words: string[]): Promise<string[]> {
+  const source = `
+    source <(glovebox completion bash)
+    compopt() { :; }
+    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+    _glovebox
+    printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const { stdout } = await run("bash", ["-c", source, "bash", ...words], { env: bench.env, cwd: bench.path });
+  return stdout.split("\n").filter(Boolean);
+}
+
+describe("completion", { timeout: 60_000 }, () => {
+  it("of bash offers verbs, flags, values and kept sandboxes", async () => {
+    expect(await offered("glovebox", "")).toEqual([...COMMANDS.map(({ name }) => name), "--help", "--version"]);
+    expect(await offered("glovebox", "exec", "--net")).toEqual(["--network"]);
+    expect(await offered("glovebox", "exec", "--network", "")).toEqual(["none", "full", "allow="]);
+    expect(await offered("glovebox", "exec", "--backend", "lo")).toEqual(["local"]);
+    expect(await offered("glovebox", "exec", "-b", "do")).toEqual(["docker"]);
+    expect(await offered("glovebox", "exec", "--base-dir", "bi")).toEqual(["bin"]);
+    expect(await offered("glovebox", "exec", "--", "--net")).toEqual([]);
+    expect(await offered("glovebox", "completion", "z")).toEqual(["zsh"]);
+    const { stdout } = await bench.run(["exec", "--keep", "--json", "--", "true"]);
+    const { id } = (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox;
+    expect(await offered("glovebox", "rm", id.slice(0, 3))).toEqual([id]);
+    expect(await offered("glovebox", "exec", "--id", "")).toEqual([id]);
+    await bench.run(["rm", id]);
+  });
+
+  it.each(["bash", "zsh", "fish"])("of %s is a script that names every verb and flag", async (shell) => {
+    const { code, stdout } = await bench.run(["completion", shell]);
+    expect(code).toBe(0);
+    for (const { name, flags } of COMMANDS) {
+      expect(stdout).toContain(name);
+      for (const flag of flags) expect(stdout).toContain(shell === "fish" ? `-l ${flag.name}` : `--${flag.name}`);
+    }
+  });
+
+  it.each(["bash", "zsh", "fish"])("of %s is understood by that shell", async (shell) => {
+    const found = ["/bin", "/usr/bin", "/usr/local/bin"]
+      .map((path) => join(path, shell))
+      .find((path) => existsSync(path));
+    const { stdout } = await bench.run(["completion", shell]);
+    const script = join(bench.path, `completion.${shell}`);
+    writeFileSync(script, stdout);
+    // Where the shell is not installed, at least its quotes are closed: all three share that rule.
+    if (found === undefined) expect(stdout.split("'").length % 2).toBe(1);
+    else expect((await run(found, ["-n", script])).stderr).toBe("");
+  });
+});

@@ -1,0 +1,60 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { COMMANDS } from "../src/cli/commands.js";
+import { loadVerb } from "../src/cli/verbs.js";
+import { findImports } from "./architecture/imports.js";
+import { program } from "./support/cli.js";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Every file of ours that is loaded with this one, before anything is asked for by `import()`. */
+function loadedWith(file: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  for (const { specifier, kind } of findImports(readFileSync(join(root, file), "utf8"))) {
+    if (kind !== "static" || specifier === undefined) continue;
+    if (!specifier.startsWith(".")) expect(specifier).toMatch(/^node:/);
+    else loadedWith(join(dirname(file), specifier).replace(/\.js$/, ".ts"), seen);
+  }
+  return seen;
+}
+
+describe("the command line", () => {
+  it("loads nothing of the sandbox but its errors before a verb asks for it", () => {
+    const files = [...loadedWith("src/cli.ts")];
+    expect(files).toContain("src/cli/parse.ts");
+    expect(files.filter((file) => /^src\/(?:sandbox|testing)/.test(file))).toEqual(["src/sandbox/errors.ts"]);
+  });
+
+  it.each([["--help"], ["version"], ["help exec"], ["exec --help"]])("loads no backend for %s", async (line) => {
+    const source = `
+      process.argv = [process.argv[0], ${JSON.stringify(program)}, ...${JSON.stringify(line.split(" "))}];
+      const { register } = await import("node:module");
+      const { MessageChannel, receiveMessageOnPort } = await import("node:worker_threads");
+      const { port1, port2 } = new MessageChannel();
+      process.on("exit", () => {
+        const seen = [];
+        for (let next; (next = receiveMessageOnPort(port1)); ) seen.push(next.message);
+        console.error(JSON.stringify(seen));
+      });
+      const hooks = "let port; export const initialize = (data) => { port = data.port; };" +
+        "export const load = (url, context, next) => { port.postMessage(url); return next(url, context); };";
+      register("data:text/javascript," + encodeURIComponent(hooks), { data: { port: port2 }, transferList: [port2] });
+      await import(${JSON.stringify(program)});
+    `;
+    const { stderr, stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", source]);
+    const loaded = JSON.parse(stderr.trim().split("\n").at(-1) ?? "") as string[];
+    expect(stdout).toContain("glovebox");
+    expect(loaded.some((url) => url.endsWith("/cli/main.js"))).toBe(true);
+    const ours = loaded.filter((url) => url.startsWith("file:") && /\/dist\/src\/(?:sandbox|testing)/.test(url));
+    expect(ours.map((url) => url.replace(/^.*\/dist/, "dist"))).toEqual(["dist/src/sandbox/errors.js"]);
+  });
+
+  it("has a module for every verb", async () => {
+    for (const { name } of COMMANDS) expect(typeof (await loadVerb(name)).run).toBe("function");
+  });
+});

@@ -1,0 +1,123 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Bench, createBench, program } from "./support/cli.js";
+import { createRepository, git } from "./support/scratch.js";
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(() => bench.remove());
+
+/** Tells of the signal that it gets; `$1` is there so that a process left over is found by its command line. */
+const POLITE =
+  'for s in INT TERM HUP; do trap "echo got $s; exit 9" $s; done; echo ready; while :; do sleep 0.05; done';
+const STUBBORN = 'trap "" INT TERM HUP PIPE; setsid sleep 600 & echo ready; while :; do sleep 0.05; done';
+
+function call(script: string): string[] {
+  return ["exec", "--", "sh", "-c", script, "sh", bench.path];
+}
+
+describe("a signal", { timeout: 60_000 }, () => {
+  it.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const)("%s goes to the command, then everything is taken down: exit %i", async (signal, code) => {
+    const run = bench.start(call(POLITE));
+    await run.printed("ready\n");
+    run.child.kill(signal);
+    expect(await run.ended).toMatchObject({ code, stdout: `ready\ngot ${signal.slice(3)}\n` });
+    expect(bench.leftovers()).toEqual([]);
+    expect((await bench.run(["ls", "--json"])).stdout).toBe("[]\n");
+  });
+
+  it("that the command ignores ends it all the same, with what it started", async () => {
+    const run = bench.start(call(STUBBORN));
+    await run.printed("ready\n");
+    run.child.kill("SIGINT");
+    expect(await run.ended).toMatchObject({ code: 130 });
+    expect(bench.leftovers()).toEqual([]);
+  });
+
+  it("a second one ends it at once: no process is left, and the next start takes the folder away", async () => {
+    const run = bench.start(call(STUBBORN));
+    await run.printed("ready\n");
+    run.child.kill("SIGINT");
+    const twice = setInterval(() => run.child.kill("SIGINT"), 20);
+    expect(await run.ended.finally(() => clearInterval(twice))).toMatchObject({ code: 130 });
+    expect((await bench.run(["reap"])).code).toBe(0);
+    expect(await bench.settled()).toEqual([]);
+  });
+
+  it("SIGKILL leaves no process either", async () => {
+    const run = bench.start(call(STUBBORN));
+    await run.printed("ready\n");
+    run.child.kill("SIGKILL");
+    expect(await run.ended).toMatchObject({ signal: "SIGKILL" });
+    expect((await bench.run(["reap", "--json"])).code).toBe(0);
+    expect(await bench.settled()).toEqual([]);
+  });
+
+  it("while the sandbox is being opened leaves no worktree and no branch", async () => {
+    const repository = createRepository(join(bench.path, "repository"));
+    for (const wait of [0, 60, 120, 180, 240]) {
+      const run = bench.start(["exec", "--repo", repository, "--", "sleep", "60"]);
+      setTimeout(() => run.child.kill("SIGINT"), wait);
+      const { code, signal } = await run.ended;
+      // Before the program listens, the signal itself ends it.
+      expect(code ?? signal).toSatisfy((ending: unknown) => ending === 130 || ending === "SIGINT");
+    }
+    expect(await bench.settled()).toEqual([]);
+    expect(git(repository, "worktree", "list").split("\n")).toHaveLength(1);
+    expect(git(repository, "branch", "--list", "glovebox/*")).toBe("");
+  });
+
+  it("with --json still gives one document", async () => {
+    const run = bench.start(["exec", "--json", "--", "sh", "-c", "while :; do sleep 0.05; done"]);
+    await opened();
+    run.child.kill("SIGTERM");
+    const { code, stdout } = await run.ended;
+    expect(code).toBe(143);
+    expect(JSON.parse(stdout)).toMatchObject({ timedOut: false, sandbox: { backend: "local" } });
+    expect(bench.leftovers()).toEqual([]);
+  });
+
+  it("SIGSTOP and SIGCONT only make it wait", async () => {
+    const run = bench.start(["exec", "--", "sh", "-c", "echo ready; read line; echo $line"]);
+    await run.printed("ready\n");
+    run.child.kill("SIGTSTP");
+    run.child.kill("SIGCONT");
+    run.child.stdin?.end("went on\n");
+    expect(await run.ended).toMatchObject({ code: 0, stdout: "ready\nwent on\n" });
+  });
+});
+
+describe("a reader that goes away", { timeout: 60_000 }, () => {
+  it("ends the command and takes everything down: exit 141", async () => {
+    const line = `"${process.execPath}" "${program}" exec -- yes | head -n 1; echo "\${PIPESTATUS[0]}"`;
+    const { stdout } = await promisify(execFile)("bash", ["-c", line], { cwd: bench.path, env: bench.env });
+    expect(stdout).toBe("y\n141\n");
+    expect(bench.leftovers()).toEqual([]);
+  });
+
+  it("also when the command ignores it", async () => {
+    const script = 'trap "" PIPE; while :; do echo line 2>/dev/null; done';
+    const run = bench.start(call(script));
+    await run.printed("line\n");
+    run.child.stdout?.destroy();
+    expect(await run.ended).toMatchObject({ code: 141 });
+    expect(bench.leftovers()).toEqual([]);
+  });
+});
+
+/** Waits until a sandbox of the bench is in use. */
+async function opened(): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    const { stdout } = await bench.run(["ls", "--json"]);
+    if ((JSON.parse(stdout) as { state: string }[]).some(({ state }) => state === "ready")) return;
+  }
+  throw new Error("no sandbox was opened");
+}
