@@ -114,7 +114,7 @@ describe("a process is killed while it makes a worktree", () => {
     const real = execFileSync("sh", ["-c", "command -v git"]).toString().trim();
     const bin = join(scratch.path, "bin");
     const begun = join(scratch.path, "begun");
-    const write = `{ touch ${begun}; sleep 1; echo "create refs/heads/work/one $(${real} -C ${repo} rev-parse HEAD)"; }`;
+    const write = `{ touch ${begun}; sleep 4; echo "create refs/heads/work/one $(${real} -C ${repo} rev-parse HEAD)"; }`;
     mkdirSync(bin);
     writeFileSync(
       join(bin, "git"),
