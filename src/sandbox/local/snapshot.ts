@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { SandboxError, toSandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
 import { withLock } from "../lock.js";
 import { assertSandboxId } from "../sandbox-id.js";
@@ -48,9 +49,11 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
   return await withJailedPack(opts, async (made, pack) => {
     const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
     const { commit, head } = made;
+    await failpoint("snapshot.committed");
     return await withLock(repositoryLock(gitDir), async () => {
       if (source === undefined) await prepareOwnRepository(gitDir);
       await importPack(gitDir, pack);
+      await failpoint("snapshot.imported");
       await checkStory(gitDir, commit, head?.sha ?? opts.parent ?? source?.baseSha);
       if (head && source) await checkHistory(gitDir, head.sha, source.baseSha);
       const warnings = [...told(made), ...(await checkSnapshot(gitDir, commit, source?.baseSha))];
@@ -89,6 +92,7 @@ async function createRef(gitDir: string, sandboxId: string, commit: string): Pro
   const numbers = taken.split("\n").map((name) => Number(name.slice(prefix.length)) || 0);
   const ref = `${prefix}${Math.max(0, ...numbers) + 1}`;
   await hostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir));
+  await failpoint("snapshot.referenced");
   return ref;
 }
 
