@@ -2,6 +2,7 @@ import type { Capabilities, Limits, NetworkPolicy } from "../../contracts/types.
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
+import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
@@ -112,11 +113,13 @@ async function makeDriver(
   await createRecord({ id, backend: "local", workDir: planned.workDir });
   let driver: LocalDriver | undefined;
   try {
+    await failpoint("create.recorded");
     const workspace = await planned.make(id, opts.signal);
     const plan: Reopen = { workspace, ...rules };
     driver = await startDriver(id, plan, mounts, opts);
     await fill?.(liveTree(id, plan, driver, opts.signal ?? new AbortController().signal));
     await updateRecord(id, { state: opts.keep === true ? "kept" : "ready", reopen: plan });
+    await failpoint("create.ready");
     return driver;
   } catch (error) {
     await driver?.stop();
@@ -142,6 +145,7 @@ async function forkDrivers(
       const id = newSandboxId();
       const planned = await planFork(id, made.length + 1, workspace, tree.isConfined);
       made.push(await makeDriver(id, planned, rules, mounts, opts, fill));
+      await failpoint("fork.made");
     }
     return made;
   };
@@ -217,6 +221,7 @@ async function startDriver(
   const cgroups = Object.keys(limits).length > 0 ? controlGroupPaths(id, limits) : [];
   for (const path of cgroups) await addResource(id, { kind: "cgroup", path });
   makeControlGroups(cgroups, limits);
+  await failpoint("create.grouped");
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];

@@ -3,6 +3,7 @@ import { mkdir, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
 import { runtimeDir } from "../home.js";
 import { addResource } from "../ledger.js";
 import type { SandboxOptions } from "../types.js";
@@ -148,6 +149,7 @@ async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promis
   const { id, repository, branch, workDir } = plan;
   const dir = join(runtimeDir(id), "git");
   await writePrivateGit({ repository, branch, baseSha, indexDir, dir });
+  await failpoint("create.private-git");
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
   return [git, ...(await privateGitBinds(repository, dir, workDir))];
 }
@@ -159,7 +161,7 @@ async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promis
 async function makeOverlay({ id, repository, branch, workDir, at }: Plan, origin?: Workspace): Promise<Workspace> {
   const sha = at ?? (await startOf(repository, branch));
   await addResource(id, { kind: "base", path: baseDirOf(repository, sha) });
-  const base = await openBase(repository, sha);
+  const base = await openBase(repository, sha, id);
   const files = await makeLayer(join(runtimeDir(id), "files"), origin?.root.overlay);
   const git = await makeLayer(join(runtimeDir(id), "git"), origin?.trees[0]?.overlay);
   if (origin === undefined) await writeBranch(join(git, "upper"), branch, sha);
