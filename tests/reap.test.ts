@@ -109,12 +109,12 @@ describe("a process is killed while it makes a worktree", () => {
     expect(readdirSync(scratch.path)).not.toContain("harness-one");
   });
 
-  test("a git that was writing a ref goes on, and is waited for", async () => {
+  test("a git that is about to write a ref goes on, and is waited for", async () => {
     const before = census();
     const real = execFileSync("sh", ["-c", "command -v git"]).toString().trim();
     const bin = join(scratch.path, "bin");
-    const locked = join(scratch.path, "locked");
-    const write = `{ echo start; echo "create refs/heads/work/one $(${real} -C ${repo} rev-parse HEAD)"; echo prepare; touch ${locked}; sleep 1; echo commit; }`;
+    const begun = join(scratch.path, "begun");
+    const write = `{ touch ${begun}; sleep 4; echo "create refs/heads/work/one $(${real} -C ${repo} rev-parse HEAD)"; }`;
     mkdirSync(bin);
     writeFileSync(
       join(bin, "git"),
@@ -123,7 +123,7 @@ describe("a process is killed while it makes a worktree", () => {
     );
     const args = ["end", repo, scratch.path, "one"];
     const child = startChild(compiled.directory, "add-worktree.mjs", args, { PATH: `${bin}:${process.env["PATH"]}` });
-    await expect.poll(() => existsSync(`${repo}/.git/refs/heads/work/one.lock`), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(begun), { timeout: 20_000 }).toBe(true);
     child.kill();
     await child.ended;
     expect(await reap()).toMatchObject({ removed: ["one"], failed: [] });

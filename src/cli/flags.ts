@@ -31,7 +31,7 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     name: "workspace",
     value: "kind",
     offers: ["worktree", "overlay", "copy"],
-    help: "how the files of --repo get in: worktree (default), overlay or copy",
+    help: "how its files get in: worktree (default), overlay or copy",
   },
   { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; it is not removed" },
   { name: "network", value: "rule", offers: ["none", "full", "allow="], help: "none (default), full or allow=a,b" },

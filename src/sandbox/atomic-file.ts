@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { open, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
+import { failpoint } from "./failpoint.js";
 
 /** Replaces a file so that a reader, or a crash at any moment, finds the old content or the new, and nothing else. */
 export async function writeFileAtomic(path: string, content: string, mode = 0o600): Promise<void> {
@@ -13,6 +14,7 @@ export async function writeFileAtomic(path: string, content: string, mode = 0o60
     } finally {
       await handle.close();
     }
+    await failpoint("file.written");
     await rename(temporary, path);
   } catch (error) {
     await unlink(temporary).catch(() => undefined);

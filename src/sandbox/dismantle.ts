@@ -1,4 +1,5 @@
 import { SandboxError } from "./errors.js";
+import { failpoint } from "./failpoint.js";
 import { readRecord, removeRecord, updateRecord } from "./ledger.js";
 import { withLock } from "./lock.js";
 import { awaitOrphans } from "./orphans.js";
@@ -33,13 +34,16 @@ export async function dismantle(
     await awaitOrphansOf(record);
     // Without an owner, whoever gets the lock next may go on where this process stops.
     await updateRecord(id, { state: "removing", owner: undefined });
+    await failpoint("removal.marked");
     const left = [...record.resources];
     const removeResource = await removerOf(record.backend);
     for (let resource = left.at(-1); resource !== undefined; resource = left.at(-1)) {
       await removeResource(resource);
+      await failpoint("removal.resource");
       left.pop();
       await updateRecord(id, { resources: left });
     }
+    await failpoint("removal.emptied");
     await removeRecord(id);
     return true;
   });

@@ -1,6 +1,7 @@
 import type { ExecOptions, ExecResult } from "../../contracts/types.js";
 import { OutputCollector } from "../util/output-collector.js";
 import { toSandboxError } from "./errors.js";
+import { failpoint } from "./failpoint.js";
 import { type Feed, feedStdin } from "./feed-stdin.js";
 import { ProcessWatch } from "./process-watch.js";
 import { type Consumer, Pump } from "./pump.js";
@@ -38,6 +39,7 @@ export async function runToEnd(state: SandboxState, opts: ExecOptions, operation
   try {
     state.emit?.("exec", opts.argv.join(" "), opts.env);
     const process = await watch.start(spec);
+    await failpoint("exec.started")?.catch((error: unknown) => watch.fail(error));
     const pumps = [
       new Pump(process.stdout, stdout, consumerOf(opts, "onStdout"), consumerFailure(watch, "onStdout")),
       new Pump(process.stderr, stderr, consumerOf(opts, "onStderr"), consumerFailure(watch, "onStderr")),

@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { syncDirectory, writeFileAtomic } from "./atomic-file.js";
 import { SandboxError, toSandboxError } from "./errors.js";
+import { failpoint } from "./failpoint.js";
 import { runtimeDir, sandboxesDir } from "./home.js";
 import { currentOwner, isTagDead, type Owner, ownerTag } from "./owner.js";
 import { parseRecord, type RecordState, type Resource, type SandboxRecord } from "./record.js";
@@ -93,6 +94,7 @@ export async function removeRecord(id: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
     throw toSandboxError(error, { operation: "ledger" });
   }
+  await failpoint("removal.discarded");
   await removeTree(discarded);
 }
 

@@ -2,6 +2,7 @@ import type { Capabilities, Limits, NetworkPolicy } from "../../contracts/types.
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
+import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
@@ -118,11 +119,13 @@ async function makeDriver(
   await createRecord({ id, backend: "local", workDir: planned.workDir });
   let driver: LocalDriver | undefined;
   try {
+    await failpoint("create.recorded");
     const workspace = await planned.make(id, opts.signal);
     const plan: Reopen = { workspace, ...rules };
     driver = await startDriver(id, plan, mounts, opts);
     await fill?.(liveTree(id, plan, driver, opts.signal ?? new AbortController().signal));
     await updateRecord(id, { state: opts.keep === true ? "kept" : "ready", reopen: plan });
+    await failpoint("create.ready");
     return driver;
   } catch (error) {
     await driver?.stop();
@@ -148,6 +151,7 @@ async function forkDrivers(
       const id = newSandboxId();
       const planned = await planFork(id, made.length + 1, workspace, tree.isConfined);
       made.push(await makeDriver(id, planned, rules, mounts, opts, fill));
+      await failpoint("fork.made");
     }
     return made;
   };
@@ -223,6 +227,7 @@ async function startDriver(
   const cgroups = Object.keys(limits).length > 0 ? controlGroupPaths(id, limits) : [];
   for (const path of cgroups) await addResource(id, { kind: "cgroup", path });
   makeControlGroups(cgroups, limits);
+  await failpoint("create.grouped");
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
@@ -234,13 +239,13 @@ async function startDriver(
     : await startPlainAgent(workDir, cgroups, opts.signal);
   let driver: LocalDriver | undefined;
   const warn = (message: string): void => driver?.onWarning?.(message);
-  const way = await openWay(agent, network, warn);
+  const proxied = await openWay(agent, network, warn);
   driver = new LocalDriver({
     id,
     workDir,
     capabilities: localCapabilities(isolation, workspace.base !== undefined, renamesIn(workspace.kind)),
-    baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...way.env },
-    agent: way.agent,
+    baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...proxied },
+    agent,
     cgroups,
     operations: (driver, signal) =>
       createOperations(liveTree(id, plan, driver, signal), {
@@ -257,16 +262,15 @@ function walledNetwork(network: NetworkPolicy): "none" | "full" {
   return typeof network === "string" ? network : "none";
 }
 
-/** Opens the way out that a list of names needs; it ends before the agent does. */
+/** Opens the way out that a list of names needs, and says what makes programs take it. */
 async function openWay(
   agent: RunningAgent,
   network: NetworkPolicy,
   warn: (message: string) => void,
-): Promise<{ agent: RunningAgent; env: Readonly<Record<string, string>> }> {
-  if (typeof network === "string") return { agent, env: {} };
+): Promise<Readonly<Record<string, string>>> {
+  if (typeof network === "string") return {};
   try {
-    const egress = await openEgress(agent.channel, network.allow, warn);
-    return { agent: { ...agent, stop: () => egress.close().then(() => agent.stop()) }, env: egress.env };
+    return (await openEgress(agent.channel, network.allow, warn)).env;
   } catch (error) {
     await agent.stop();
     throw error;

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError, toSandboxError } from "./errors.js";
+import { failpoint } from "./failpoint.js";
 import { privateSubdirectory } from "./home.js";
 import { createContender, type LockHolder, sweepLocks } from "./lock-file.js";
 
@@ -30,6 +31,7 @@ export async function withLock<T>(name: string, work: () => Promise<T>, opts: Lo
     await wait.until(ahead);
     const release = await acquire(base, wait);
     try {
+      await failpoint("lock.held");
       return await work();
     } finally {
       await release();

@@ -1,6 +1,7 @@
 import type { SandboxEvent } from "../../contracts/types.js";
 import { dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
+import { failpoint } from "./failpoint.js";
 import { listRecords, sweepLedger } from "./ledger.js";
 import { sweepStaleLocks } from "./lock.js";
 import { isOwnerAlive } from "./owner.js";
@@ -58,7 +59,9 @@ export async function listSandboxes(): Promise<SandboxInfo[]> {
  */
 export async function reapRecords(removerOf: RemoverOf, opts: ReapOptions = {}): Promise<ReapReport> {
   const report: ReapReport = { removed: [], kept: [], failed: [] };
-  for (const entry of await listRecords()) {
+  const entries = await listRecords();
+  await failpoint("reap.listed");
+  for (const entry of entries) {
     const { id } = entry;
     if (!("record" in entry)) {
       const error = new SandboxError("tampered", `The record of sandbox "${id}" is damaged: ${entry.damaged}`);
@@ -71,6 +74,7 @@ export async function reapRecords(removerOf: RemoverOf, opts: ReapOptions = {}):
       await reapOne(entry.record, removerOf, report, opts);
     }
   }
+  await failpoint("reap.removed");
   if (opts.dryRun !== true) {
     await sweepLedger();
     await sweepStaleLocks();

@@ -70,8 +70,11 @@ export async function setStage(): Promise<Stage> {
   };
 }
 
-/** Takes one sandbox from its opening to its end, with something planted at the beginning. */
-export async function liveThrough(stage: Stage, plant: string): Promise<Life> {
+/**
+ * Takes one sandbox from its opening to its end, with something planted at the beginning. A brief life has no restore and no
+ * fork: what never gets into a snapshot cannot come out of one.
+ */
+export async function liveThrough(stage: Stage, plant: string, opts: { brief?: boolean } = {}): Promise<Life> {
   const { repo, token } = stage;
   const before = look(stage);
   const events: SandboxEvent[] = [];
@@ -91,9 +94,11 @@ export async function liveThrough(stage: Stage, plant: string): Promise<Life> {
     life.planted = exitCode === 0 ? "" : stderr;
     life.changes = await codeOf(() => sandbox.changes());
     life.snapshot = await codeOf(() => sandbox.snapshot());
-    const [snapshot] = await listSnapshots();
-    life.restore = snapshot === undefined ? "no snapshot" : await codeOf(() => again(sandbox, snapshot.id));
-    life.fork = await codeOf(() => forkAndBack(sandbox));
+    if (opts.brief !== true) {
+      const [snapshot] = await listSnapshots();
+      life.restore = snapshot === undefined ? "no snapshot" : await codeOf(() => again(sandbox, snapshot.id));
+      life.fork = await codeOf(() => forkAndBack(sandbox));
+    }
     life.push = await codeOf(async () => (await sandbox.pushBranch?.("work", token)) ?? "no pushBranch");
   } finally {
     await sandbox.teardown();

@@ -1,15 +1,20 @@
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { SandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
-import { listRecords } from "../ledger.js";
+import { addResource, listRecords } from "../ledger.js";
 import { withLock } from "../lock.js";
 import { removeTree } from "../remove-tree.js";
 import { checkOut } from "./checkout.js";
 import { hostGit } from "./host-git.js";
 import { writePrivateGit } from "./private-git.js";
 import { inRepository, type Repository } from "./repository.js";
+import { removeStaleRefLock } from "./stale-ref-lock.js";
+import { repositoryLock } from "./worktree.js";
+import { isGitDirectory } from "./worktree-entry.js";
 
 /** A checkout that is never changed again: any number of sandboxes lay their own layer over it. */
 export interface Base {
@@ -18,6 +23,7 @@ export interface Base {
   tree: string;
   /** What `writePrivateGit` made. */
   git: string;
+  index: string;
 }
 
 /** Names the git directory that an entry was made from. */
@@ -33,12 +39,15 @@ export function baseDirOf(repository: Repository, sha: string): string {
   return join(privateSubdirectory("bases"), key, sha);
 }
 
-/** The base of a commit, made when it is not in the cache yet; one process makes it while the others wait. */
-export async function openBase(repository: Repository, sha: string): Promise<Base> {
+/**
+ * The base of a commit, made when it is not in the cache yet; one process makes it while the others wait. `record` is the
+ * id of the one that answers for it until it is made.
+ */
+export async function openBase(repository: Repository, sha: string, record: string): Promise<Base> {
   const dir = baseDirOf(repository, sha);
   // Asked for again and again by one process: then only its use is noted.
   if (!existsSync(dir)) made.delete(dir);
-  const making = made.get(dir) ?? withLock(`base:${dir}`, () => makeBase(repository, sha, dir));
+  const making = made.get(dir) ?? withLock(`base:${dir}`, () => makeBase(repository, sha, dir, record));
   made.set(dir, making);
   making.catch(() => made.delete(dir));
   const base = await making;
@@ -47,14 +56,17 @@ export async function openBase(repository: Repository, sha: string): Promise<Bas
   return base;
 }
 
-async function makeBase(repository: Repository, sha: string, dir: string): Promise<Base> {
+async function makeBase(repository: Repository, sha: string, dir: string, record: string): Promise<Base> {
   const draft = `${dir}.${randomBytes(4).toString("hex")}.new`;
   if (!existsSync(dir)) {
+    await addResource(record, { kind: "base-draft", repo: repository.gitDir, dir, draft });
     await mkdir(draft, { recursive: true, mode: 0o700 });
     try {
       await checkOut(repository, sha, { tree: join(draft, "tree"), index: join(draft, "index") });
+      await failpoint("base.drafted");
       // As long as the base is there its objects are too, whatever becomes of the branches.
       await hostGit(["update-ref", holdingRef(sha), sha], inRepository(repository.gitDir));
+      await failpoint("base.held");
       await writePrivateGit({
         repository,
         baseSha: sha,
@@ -64,12 +76,13 @@ async function makeBase(repository: Repository, sha: string, dir: string): Promi
       await writeFile(join(draft, SOURCE), repository.gitDir, { mode: 0o600 });
       await trimBases(MAX_BYTES);
       await rename(draft, dir);
+      await failpoint("base.renamed");
     } catch (error) {
       await removeTree(draft);
       throw error;
     }
   }
-  return { dir, tree: join(dir, "tree"), git: join(dir, "git") };
+  return { dir, tree: join(dir, "tree"), git: join(dir, "git"), index: join(dir, "index", "index") };
 }
 
 /** Removes bases that no sandbox uses, the least recently used first, until the rest fits. */
@@ -109,11 +122,30 @@ async function isUsed(dir: string): Promise<boolean> {
   );
 }
 
+/** Takes away what was left of a base that was never finished; a finished one stays. Idempotent. */
+export async function removeUnfinishedBase(target: { repo: string; dir: string; draft: string }): Promise<void> {
+  const { repo, dir, draft } = target;
+  if (dirname(dirname(dir)) !== privateSubdirectory("bases") || dirname(draft) !== dirname(dir)) {
+    throw new SandboxError("tampered", `${JSON.stringify(dir)} is not in the cache`);
+  }
+  await removeTree(draft);
+  if (existsSync(dir)) return;
+  await withLock(`base:${dir}`, async () => {
+    if (!existsSync(dir) && (await isGitDirectory(repo))) await removeHoldingRef(repo, basename(dir));
+  });
+}
+
+async function removeHoldingRef(gitDir: string, sha: string): Promise<void> {
+  await withLock(repositoryLock(gitDir), async () => {
+    await removeStaleRefLock(gitDir, holdingRef(sha));
+    await hostGit(["update-ref", "-d", holdingRef(sha)], inRepository(gitDir));
+  });
+}
+
 async function removeBase(dir: string): Promise<void> {
   const gitDir = await readFile(join(dir, SOURCE), "utf8").catch(() => undefined);
   // The repository may be gone by now, and its ref with it.
-  if (gitDir !== undefined && existsSync(gitDir))
-    await hostGit(["update-ref", "-d", holdingRef(basename(dir))], inRepository(gitDir));
+  if (gitDir !== undefined && (await isGitDirectory(gitDir))) await removeHoldingRef(gitDir, basename(dir));
   await removeTree(dir);
 }
 

@@ -1,6 +1,7 @@
 import { SandboxError } from "../errors.js";
 import type { Resource } from "../record.js";
 import { removeTree } from "../remove-tree.js";
+import { removeUnfinishedBase } from "./base-cache.js";
 import { removeCgroup } from "./remove-cgroup.js";
 import { removeUnfinishedSnapshots } from "./remove-snapshot.js";
 import { removeBranch, removeWorktree } from "./remove-worktree.js";
@@ -21,6 +22,8 @@ export async function removeResource(resource: Resource): Promise<void> {
       return await removeBranch({ repo: text("repo"), name: text("name"), sha: text("sha"), mark: text("mark") });
     case "base":
       return; // shared with other sandboxes; the cache has its own rules
+    case "base-draft":
+      return await removeUnfinishedBase({ repo: text("repo"), dir: text("dir"), draft: text("draft") });
     case "cgroup":
       return await removeCgroup(text("path"));
     case "snapshots":

@@ -3,6 +3,7 @@ import { AgentFiles } from "../agent/agent-files.js";
 import { startCommand } from "../agent/agent-process.js";
 import { AgentFailure, errorFor } from "../agent/failure.js";
 import { freeze, thaw } from "../agent/listener.js";
+import { failpoint } from "../failpoint.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import { oomKills } from "./control-group.js";
 import type { RunningAgent } from "./start-agent.js";
@@ -67,6 +68,7 @@ export class LocalDriver implements Driver {
     const frozen = (async () => {
       try {
         await freeze(channel);
+        await failpoint("snapshot.frozen");
         return await work();
       } finally {
         await thaw(channel);
@@ -143,6 +145,7 @@ export class LocalDriver implements Driver {
 
   async destroy(): Promise<void> {
     await this.stop();
+    await failpoint("teardown.stopped");
     await this.#parts.release();
   }
 

@@ -1,5 +1,6 @@
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
+import { failpoint } from "../failpoint.js";
 import { writeArchive } from "./archive.js";
 import { setInsideBranch, setInsideHead } from "./inside-git.js";
 import type { InsideHead } from "./jailed-commit.js";
@@ -26,6 +27,7 @@ export async function withForkSource<T>(tree: LiveTree, use: (source: ForkSource
     const { driver, workspace } = tree;
     const isFile = (name: string): boolean => workspace.base === undefined || !/^\.git(\/|$)/.test(name);
     await writeArchive(driver.exportTree(driver.workDir), archive, isFile);
+    await failpoint("fork.taken");
   };
   try {
     if (privateGitOf(tree) === undefined) {

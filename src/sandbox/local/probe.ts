@@ -25,7 +25,7 @@ export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]
     attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
     ...(await probeWalls(open)),
     await limitsFinding(open, limits),
-    overlayFinding(readSetting("/proc/filesystems"), process.getuid?.() === 0),
+    overlayFinding(release(), readSetting("/proc/filesystems"), process.getuid?.() === 0),
   ];
 }
 
@@ -68,14 +68,22 @@ async function limitsFinding(open: OpenLocal, limits: Capabilities["limits"]): P
 }
 
 /** Whether `workspace: "overlay"` can be had here, and what cannot be renamed in it. */
-export function overlayFinding(filesystems: string | undefined, isRoot: boolean): Finding {
+export function overlayFinding(linux: string, filesystems: string | undefined, isRoot: boolean): Finding {
   const name = "overlay";
-  if (filesystems?.includes("\toverlay\n") !== true) {
-    const detail = "the kernel has not loaded it, so --workspace overlay may not open; worktree and copy do";
-    return { name, status: "unused", detail, fix: "sudo modprobe overlay" };
+  const [major = 0, minor = 0] = linux.split(".").map(Number);
+  // Overlays in a user namespace came with 5.11.
+  if (major < 5 || (major === 5 && minor < 11)) {
+    const detail = `Linux ${linux} has none inside; a workspace can be a worktree or a copy`;
+    return { name, status: "limited", detail, fix: "use Linux 5.11 or later" };
   }
-  if (renamesIn("overlay", isRoot) === "all") return { name, status: "ok", detail: "renames of all kinds" };
-  const detail = "rename(2) of a checked-out directory fails with EXDEV in it; mv works";
+  if (filesystems?.includes("\toverlay\n") !== true) {
+    const detail = "not loaded, so --workspace overlay does not open";
+    return { name, status: "limited", detail, fix: "sudo modprobe overlay" };
+  }
+  if (renamesIn("overlay", isRoot) === "all") {
+    return { name, status: "ok", detail: "the kernel has it, for --workspace overlay" };
+  }
+  const detail = "in --workspace overlay rename(2) of a checked-out directory fails with EXDEV; mv works";
   return { name, status: "limited", detail, fix: "--workspace copy, where that matters" };
 }
 

@@ -1,5 +1,6 @@
 import { assertBranchName, branchNameFault } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
 import { withAskpass } from "./askpass.js";
 import { type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
 import { advanceInsideHead } from "./inside-git.js";
@@ -42,12 +43,15 @@ export async function pushBranch(tree: LiveTree, branch: string, token: string):
   try {
     for (const warning of snapshot.warnings) tree.warn(warning);
     const { sha, parent } = await withoutEmptyCommit(gitDir, snapshot.commit);
+    await failpoint("push.committed");
     const before = pushes.get(tree)?.get(branch);
     const result = await push(tree, target, { branch, sha, before, token });
     if (!result.pushed) return result;
+    await failpoint("push.accepted");
     pushes.set(tree, new Map([...(pushes.get(tree) ?? []), [branch, sha]]));
     await holdCommit(tree, gitDir, sha);
     await moveBranch(tree, branch, sha, before);
+    await failpoint("push.moved");
     if (parent !== undefined) await advanceInsideHead(tree, parent, sha, "glovebox: pushed");
     return result;
   } finally {

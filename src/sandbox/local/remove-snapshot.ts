@@ -39,8 +39,9 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
   const finished = await snapshotIds();
   const known = await readSnapshotRecords();
   for (const name of await readdir(snapshotsDir())) {
-    if (!name.startsWith(`${sandboxId}-`) || !name.endsWith(".tar")) continue;
-    if (!finished.includes(name.slice(0, -".tar".length))) await rm(join(snapshotsDir(), name), { force: true });
+    if (!name.startsWith(`${sandboxId}-`) || name.endsWith(".json")) continue;
+    const isArchive = name.endsWith(".tar") && finished.includes(name.slice(0, -".tar".length));
+    if (!isArchive) await rm(join(snapshotsDir(), name), { force: true });
   }
   const gitDir = repo ?? ownRepository(sandboxId);
   const isKept = (ref: string): boolean =>

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { encodeTarMember, TAR_BLOCK } from "../../util/tar-encode.js";
+import { failpoint } from "../failpoint.js";
 import type { LiveTree } from "./live-tree.js";
 import { mustRunInside } from "./run-inside.js";
 
@@ -33,7 +34,9 @@ export async function replaceFiles(
   try {
     await driver.importTree(emptyTar(), stage);
     for (const archive of archives) await driver.importTree(archive, stage);
+    await failpoint("restore.staged");
     await mustRunInside(driver, ["/bin/sh", "-c", SWAP, "restore", name, opts.keepGit ? ".git" : name]);
+    await failpoint("restore.filled");
   } catch (error) {
     await driver.remove(stage, { recursive: true }).catch(() => undefined);
     throw error;

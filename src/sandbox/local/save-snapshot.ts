@@ -1,6 +1,7 @@
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { syncDirectory } from "../atomic-file.js";
+import { failpoint } from "../failpoint.js";
 import { addResource } from "../ledger.js";
 import { type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../snapshot-record.js";
 import { isAmong, writeArchive } from "./archive.js";
@@ -50,6 +51,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
     const place = join(snapshotsDir(), `${id}.tar`);
     if (kept > 0) await rename(draft, place);
     if (kept > 0) await syncDirectory(snapshotsDir());
+    await failpoint("snapshot.archived");
     const repository = workspace.base?.repository;
     const details: LocalDetails = { source: sourceOf(workspace), ...(head && { head }) };
     const record: SnapshotRecord = {
@@ -66,6 +68,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
       details,
     };
     await writeSnapshotRecord(record);
+    await failpoint("snapshot.recorded");
     for (const warning of warnings) tree.warn(warning);
     return id;
   } finally {

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { SandboxError, toSandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
 import { withLock } from "../lock.js";
 import { assertSandboxId } from "../sandbox-id.js";
@@ -58,9 +59,11 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
     const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
     // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
     const warnings = await withPrivateStore(`${opts.store}.check`, source?.repository, (store) => check(store.gitDir));
+    await failpoint("snapshot.committed");
     return await withLock(repositoryLock(gitDir), async () => {
       if (source === undefined) await prepareOwnRepository(gitDir);
       await importPack(gitDir, pack);
+      await failpoint("snapshot.imported");
       const ref = await createRef(gitDir, sandboxId, commit);
       return { ref, commit, ...(head && { head }), gitDir, warnings };
     });
@@ -96,6 +99,7 @@ async function createRef(gitDir: string, sandboxId: string, commit: string): Pro
   const numbers = taken.split("\n").map((name) => Number(name.slice(prefix.length)) || 0);
   const ref = `${prefix}${Math.max(0, ...numbers) + 1}`;
   await hostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir));
+  await failpoint("snapshot.referenced");
   return ref;
 }
 

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { agentBinary } from "../agent/binary.js";
 import { AgentChannel } from "../agent/channel.js";
 import { SandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
 import { ownerMark } from "../orphans.js";
 import { findBwrap } from "./find-bwrap.js";
 import { type JailSpec, jailCommand } from "./jail.js";
@@ -85,6 +86,7 @@ async function start(
     if (kind === "jailed" && hello.complaint !== "") {
       throw new SandboxError("no_isolation", `the self-test of the sandbox failed: ${hello.complaint}`);
     }
+    await failpoint("create.started");
   } catch (error) {
     await stop();
     throw kind === "jailed" ? explain(error, complaint()) : error;

@@ -3,6 +3,7 @@ import { mkdir, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
 import { runtimeDir } from "../home.js";
 import { addResource } from "../ledger.js";
 import type { SandboxOptions } from "../types.js";
@@ -28,6 +29,8 @@ export interface Workspace {
     repository: Repository;
     sha: string;
     branch: string;
+    /** An index that belongs to the files of the commit, which only the host writes. */
+    index: string;
     /** The worktree's own git directory, below the repository's. */
     worktree?: string;
   };
@@ -129,7 +132,7 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
   const worktree = await addWorktree({ repository, branch: plan.branch, forkAt, path: workDir, record: id, signal });
   const { baseSha: sha, branch, gitDir } = worktree;
   const trees = await privateGit({ ...plan, branch }, sha, gitDir);
-  const base = { repository, sha, branch, worktree: gitDir };
+  const base = { repository, sha, branch, index: join(gitDir, "index"), worktree: gitDir };
   return { kind: "worktree", workDir, root: directory(workDir), trees, base };
 }
 
@@ -141,13 +144,20 @@ async function makeCopy(plan: Plan, signal: AbortSignal | undefined): Promise<Wo
   await addResource(id, { kind: "directory", path: workDir });
   await checkOut(repository, sha, { tree: workDir, index: indexDir }, signal);
   const trees = await privateGit(plan, sha, indexDir);
-  return { kind: "copy", workDir, root: directory(workDir), trees, base: { repository, sha, branch } };
+  return {
+    kind: "copy",
+    workDir,
+    root: directory(workDir),
+    trees,
+    base: { repository, sha, branch, index: join(indexDir, "index") },
+  };
 }
 
 async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promise<JailBind[]> {
   const { id, repository, branch, workDir } = plan;
   const dir = join(runtimeDir(id), "git");
   await writePrivateGit({ repository, branch, baseSha, indexDir, dir });
+  await failpoint("create.private-git");
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
   return [git, ...(await privateGitBinds(repository, dir, workDir))];
 }
@@ -159,7 +169,7 @@ async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promis
 async function makeOverlay({ id, repository, branch, workDir, at }: Plan, origin?: Workspace): Promise<Workspace> {
   const sha = at ?? (await startOf(repository, branch));
   await addResource(id, { kind: "base", path: baseDirOf(repository, sha) });
-  const base = await openBase(repository, sha);
+  const base = await openBase(repository, sha, id);
   const files = await makeLayer(join(runtimeDir(id), "files"), origin?.root.overlay);
   const git = await makeLayer(join(runtimeDir(id), "git"), origin?.trees[0]?.overlay);
   if (origin === undefined) await writeBranch(join(git, "upper"), branch, sha);
@@ -171,7 +181,7 @@ async function makeOverlay({ id, repository, branch, workDir, at }: Plan, origin
       { source: privateGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
       ...(await privateGitBinds(repository, base.git, workDir)),
     ],
-    base: { repository, sha, branch },
+    base: { repository, sha, branch, index: base.index },
   };
 }
 

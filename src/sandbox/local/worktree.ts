@@ -2,6 +2,7 @@ import { lstat, mkdir, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
 import { addResource } from "../ledger.js";
 import { withLock } from "../lock.js";
 import { gitError, hostGit, runHostGit } from "./host-git.js";
@@ -52,6 +53,7 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
     const branch = opts.forkAt === undefined ? opts.branch : await freeForkName(shared, opts.branch);
     assertBranchName(branch);
     const baseSha = (await useBranch(shared, branch)) ?? (await createBranch(shared, branch, record, opts.forkAt));
+    await failpoint("create.branched");
     const name = await freeEntryName(shared, basename(target));
     await addResource(record, { kind: "worktree", repo: shared, path: target, name });
     // By git it would be open to every user of the machine, however private the repository is.
@@ -64,7 +66,9 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
     return { path: target, gitDir: gitDir.trimEnd(), branch, baseSha };
   };
   const worktree = await withLock(repositoryLock(shared), register, { signal });
+  await failpoint("create.registered");
   await populate(worktree, signal);
+  await failpoint("create.populated");
   return worktree;
 }
 
