@@ -26,7 +26,7 @@ export const COMMANDS: readonly Command[] = [
       ["glovebox exec -- echo hello", "an empty sandbox, no network"],
       ["glovebox exec --repo . --branch fix -- npm test", "a worktree of this repository"],
       ["glovebox exec --repo . --workspace overlay --keep -- npm test", "ready at once, whatever the size"],
-      ["glovebox exec --network allow=packages.example.org -- npm view react version", "this name and no other"],
+      ["glovebox exec --network allow=packages.example.org -- npm ci", "this name and no other"],
       ["glovebox exec --memory 512m --timeout 30s -- node script.js", "bounded"],
       ["glovebox exec --json -- uname -a", "the result as JSON"],
       ["glovebox exec --keep -- sh -c 'echo 1 > a'", "leaves the files; then: exec --id <id> -- cat a"],
