@@ -21,6 +21,7 @@ import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
 import { removeSnapshot } from "./local/remove-snapshot.js";
+import { renamesIn } from "./local/renames.js";
 import { type RunningAgent, startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
 import { newSandboxId, type PlannedWorkspace, planFork, planWorkspace, type Workspace } from "./local/workspace.js";
@@ -42,7 +43,11 @@ interface Reopen {
 }
 
 /** What the local backend keeps on this machine with this kind of isolation, and with or without a repository. */
-export function localCapabilities(isolation: "required" | "none" = "required", git = true): Capabilities {
+export function localCapabilities(
+  isolation: "required" | "none" = "required",
+  git = true,
+  renames: NonNullable<Capabilities["renames"]> = "all",
+): Capabilities {
   const confined = isolation === "required";
   return {
     isolation: confined ? "namespaces" : "none",
@@ -55,6 +60,7 @@ export function localCapabilities(isolation: "required" | "none" = "required", g
     user: false,
     ports: false,
     git,
+    renames,
   };
 }
 
@@ -237,7 +243,7 @@ async function startDriver(
   driver = new LocalDriver({
     id,
     workDir,
-    capabilities: localCapabilities(isolation, workspace.base !== undefined),
+    capabilities: localCapabilities(isolation, workspace.base !== undefined, renamesIn(workspace.kind)),
     baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...proxied },
     agent,
     cgroups,
