@@ -5,6 +5,7 @@ const config: ViteUserConfig = defineConfig({
     include: ["tests/**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    maxConcurrency: 4,
     globals: true,
     reporters: ["default"],
     coverage: {

@@ -53,7 +53,7 @@ const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly numb
     { scenario: "create", at: [1, 2] },
     { scenario: "snapshot", at: isRoot ? [6, 7] : [5, 6] },
   ],
-  "lock.held": [{ scenario: "create" }, { scenario: "snapshot", at: [2] }],
+  "lock.held": [{ scenario: "exec" }, { scenario: "snapshot", at: [2] }],
 };
 
 let root: string;
@@ -174,7 +174,7 @@ describe.concurrent.each(["throw", "enospc"])("a step that fails with %s fails t
     const told = JSON.stringify(outcome.said);
     expect(names.filter((name) => !told.includes(`ailpoint ${name}`))).toEqual([]);
     const codes = outcome.said.flatMap(({ code }) => code ?? []);
-    expect(codes.filter((code) => code !== (fault === "throw" ? "internal" : "no_space"))).toEqual([]);
+    expect(codes.filter((code) => code !== (fault === "throw" ? "unavailable" : "no_space"))).toEqual([]);
     expect(await reap(place, { cache: 0 })).toEqual({ removed: [], kept: [], failed: [] });
     const after = takeCensus(place, [], outcome.acknowledged);
     expect(sorted(after)).toEqual(sorted(scenario === "push" ? withPushed(place, before) : before));

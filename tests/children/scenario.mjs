@@ -84,7 +84,7 @@ const scenarios = {
   },
   async reap() {
     await insist("reap", async () => {
-      const { failed } = await reap();
+      const { failed } = await reap({ onEvent });
       if (failed.length > 0) throw new Error(failed.map(({ error }) => error.message).join());
     });
   },

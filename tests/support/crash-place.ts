@@ -46,16 +46,20 @@ export function createCrashPlace(path: string, compiled: string): CrashPlace {
 }
 
 /**
- * Everything that a sandbox could leave behind at a place. What is acknowledged does not count, but must be whole.
- * `ids` are the sandboxes that were there, for their control groups.
+ * Everything that a sandbox could leave behind at a place. Snapshots do not count, but must be whole, and none that is
+ * acknowledged may be missing. `ids` are the sandboxes that were there, for their control groups.
  */
 export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledged: readonly Acknowledged[]): unknown {
   const { path, repo, marker } = place;
-  const known = acknowledged.map((each) => checkSnapshot(place, each));
+  const records = entries(join(path, "home", "snapshots")).filter((name) => name.endsWith(".json"));
+  const known = records.map((name) => checkSnapshot(place, name));
   const isKnown = (name: string): boolean => known.some((each) => name.includes(each.id) || name.includes(each.ref));
   const lines = (text: string): string[] => text.split("\n").filter(Boolean);
   const gitFiles = lines(execFileSync("find", [join(repo, ".git"), "-type", "f"]).toString());
   return {
+    lost: acknowledged.filter(
+      ({ acknowledged: id, content }) => known.find((each) => each.id === id)?.content !== content,
+    ),
     processes: processesWith(marker).map(({ argv }) => argv.join(" ").slice(0, 200)),
     mounts: lines(readFileSync("/proc/self/mountinfo", "utf8")).filter((line) => line.includes(path)),
     groups: ids
@@ -75,20 +79,14 @@ export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledg
   };
 }
 
-/** Throws unless the snapshot can be found under its id, with its tracked and its ignored files. */
-function checkSnapshot(
-  { path, repo }: CrashPlace,
-  { acknowledged: id, content }: Acknowledged,
-): { id: string; ref: string } {
-  const record = JSON.parse(readFileSync(join(path, "home", "snapshots", `${id}.json`), "utf8")) as Record<
-    string,
-    string
-  >;
-  const { ref = "", commit = "", archive = "" } = record;
-  const saved = git(repo, "cat-file", "blob", `${ref}:state.txt`);
+/** What a snapshot holds. Throws unless its tracked and its ignored file are both there, and the same. */
+function checkSnapshot({ path, repo }: CrashPlace, name: string): { id: string; ref: string; content: string } {
+  const record = JSON.parse(readFileSync(join(path, "home", "snapshots", name), "utf8")) as Record<string, string>;
+  const { id = "", ref = "", commit = "", archive = "" } = record;
+  const content = git(repo, "cat-file", "blob", `${ref}:state.txt`);
   const aside = execFileSync("tar", ["-xOf", archive, "ignored/state.txt"]).toString();
-  if (git(repo, "rev-parse", ref) === commit && saved === content && aside === content) return { id, ref };
-  throw new Error(`snapshot ${id} is damaged: ${saved}, ${aside} instead of ${content}`);
+  if (git(repo, "rev-parse", ref) === commit && content === aside) return { id, ref, content };
+  throw new Error(`snapshot ${id} is damaged: ${content}, ${aside}`);
 }
 
 function entries(path: string): string[] {
