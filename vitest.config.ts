@@ -3,8 +3,9 @@ import { defineConfig, type ViteUserConfig } from "vitest/config";
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ["tests/**/*.test.ts"],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    maxWorkers: 2,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     maxConcurrency: 4,
     globals: true,
     reporters: ["default"],

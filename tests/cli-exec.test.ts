@@ -102,6 +102,8 @@ describe("glovebox exec", enough, () => {
       "cat a.txt; git branch --show-current",
     ]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "one more\ntopic\n" });
+    const layered = await bench.run(["exec", "--repo", "repository", "--workspace", "overlay", "--", "cat", "a.txt"]);
+    expect(layered).toMatchObject({ code: 0, stdout: "one more\n" });
     expect(git(repository, "worktree", "list").split("\n")).toHaveLength(1);
     expect(await bench.settled()).toEqual([]);
   });
@@ -119,7 +121,11 @@ describe("bad input is one line of error and one of hint", enough, () => {
     [["exec", "--id", "../x", "--", "ls"], 2, /^glovebox: Invalid id/],
     [["exec", "--branch", "x", "--", "ls"], 2, /^glovebox: Option branch \("x"\) needs the option repo$/],
     [["exec", "--base-dir", "/no/such", "--", "ls"], 1, /^glovebox: Invalid baseDir "\/no\/such"/],
-    [["exec", "--network", "allow=example.com", "--", "ls"], 1, /^glovebox: The local backend cannot keep network/],
+    [
+      ["exec", "--isolation", "none", "--mount", "/usr", "--", "ls"],
+      1,
+      /^glovebox: Without isolation nothing is mounted/,
+    ],
     [["exec", "--repo", "a\nb\x1b[2J", "--", "ls"], 1, /^glovebox: .*a\\n?n?b\\x1b\[2J/],
     [["rm", "nothere"], 1, /^glovebox: No sandbox with the id "nothere"$/],
     [["rm", "Not/An/Id"], 2, /^glovebox: Invalid id/],

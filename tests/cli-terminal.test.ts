@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TERMINAL_RESET } from "../src/cli/raw-terminal.js";
 import { type Bench, createBench, program } from "./support/cli.js";
@@ -129,6 +130,18 @@ describe("glovebox shell", { timeout: 60_000 }, () => {
     expect(after).toBe(before);
   });
 
+  it("lends it back while it is stopped, and takes it again when it goes on", async () => {
+    const run = await glovebox(["shell", "--", "sh", "-c", "echo up-$((1+1)); read key; echo got-$key"]);
+    await run.shows("up-2");
+    signalShell("SIGTSTP");
+    const at = await run.shows(TERMINAL_RESET);
+    await stopped();
+    signalShell("SIGCONT");
+    await run.type("x\n");
+    await run.shows("got-x", at);
+    expect((await run.ended).exitCode).toBe(0);
+  });
+
   it("gives it back also when it is ended twice at once", async () => {
     const run = await around([
       "shell",
@@ -142,6 +155,7 @@ describe("glovebox shell", { timeout: 60_000 }, () => {
     await run.shows("=== after 143\r\n");
     clearInterval(twice);
     const { output } = await run.ended;
+    expect(output).toContain(TERMINAL_RESET);
     const [before, after] = settings(output);
     expect(after).toBe(before);
     expect((await bench.run(["reap"])).code).toBe(0);
@@ -150,7 +164,27 @@ describe("glovebox shell", { timeout: 60_000 }, () => {
 
 /** Sends a signal to the `glovebox shell` of this file. */
 function signalShell(signal: NodeJS.Signals): void {
-  const found = readdirSync("/proc").filter((name) => {
+  for (const pid of shells()) {
+    try {
+      process.kill(Number(pid), signal);
+    } catch (error) {
+      // It ended while it was looked for.
+      expect(error).toMatchObject({ code: "ESRCH" });
+    }
+  }
+}
+
+/** Waits until the shell stands still. */
+async function stopped(): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    if (shells().every((pid) => /\) T /.test(readFileSync(`/proc/${pid}/stat`, "utf8")))) return;
+    await setTimeout(50);
+  }
+  throw new Error("it was not stopped");
+}
+
+function shells(): string[] {
+  return readdirSync("/proc").filter((name) => {
     try {
       const line = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
       return line[0] === process.execPath && line[1] === program && line[2] === "shell";
@@ -158,5 +192,4 @@ function signalShell(signal: NodeJS.Signals): void {
       return false;
     }
   });
-  for (const pid of found) process.kill(Number(pid), signal);
 }

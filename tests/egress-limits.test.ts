@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import { parseAllow } from "../src/sandbox/egress/policy.js";
+import { EgressProxy } from "../src/sandbox/egress/proxy.js";
 import { listen, startProxy, statusOf, talk } from "./support/egress-harness.js";
 import { openTunnel } from "./support/egress-origin.js";
 
@@ -31,6 +33,31 @@ describe("a program that takes its time", () => {
     clearInterval(drip);
     socket.destroy();
     expect(statusOf(answer.toString())).toBe(408);
+  });
+
+  test("is never asked for more while it has not yet answered", async () => {
+    let [waiting, most] = [0, 0];
+    const next = async (): Promise<IteratorResult<Uint8Array, undefined>> => {
+      most = Math.max(most, ++waiting);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      waiting--;
+      return { done: false, value: Buffer.from("x") };
+    };
+    const proxy = new EgressProxy(
+      { policy: parseAllow([]), onBlocked: () => undefined },
+      { limits: { head: 50, linger: 100 } },
+    );
+    const answer: Uint8Array[] = [];
+    await new Promise<void>((destroy) => {
+      proxy.accept({
+        input: { [Symbol.asyncIterator]: () => ({ next }) },
+        write: async (chunk) => void answer.push(chunk),
+        end: async () => undefined,
+        destroy,
+      });
+    });
+    expect(statusOf(Buffer.concat(answer).toString())).toBe(408);
+    expect(most).toBe(1);
   });
 
   test("in a tunnel is cut off when nothing moves", async () => {
@@ -115,8 +142,8 @@ test("connections beyond the limit are turned away until one is over", async () 
 describe("100 MB through a tunnel", () => {
   const TOTAL = 100 << 20;
   const MB = Buffer.alloc(1 << 20, "x");
-  /** The buffers of the two sockets on the way are the system's, a few MB each. */
-  const MOST_UNDER_WAY = 24 << 20;
+  /** The buffers of the sockets on the way are the system's, and grow to many MB. */
+  const MOST_UNDER_WAY = 48 << 20;
 
   /** Sends everything as fast as it is taken. */
   const sendAll = async (socket: Socket): Promise<void> => {

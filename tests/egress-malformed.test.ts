@@ -75,6 +75,7 @@ describe("requests that can be read in two ways", () => {
     ["a size with a sign", "-5\r\nhello\r\n0\r\n\r\n"],
     ["an extension", "5;a=b\r\nhello\r\n0\r\n\r\n"],
     ["a line end without CR", "5\nhello\r\n0\r\n\r\n"],
+    ["another letter in the place of CR", "5!\nhello\r\n0\r\n\r\n"],
     ["a size without an end", `${"0".repeat(3000)}`],
     ["half a body", "5\r\nhel"],
   ])("in its body, %s: 400, and the origin never sees a whole request", async (_what, body) => {

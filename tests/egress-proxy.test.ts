@@ -163,6 +163,23 @@ describe("a tunnel", () => {
     server.close();
   });
 
+  test("keeps its first half when the second is closed", async () => {
+    const heard: Promise<string>[] = [];
+    const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
+      socket.end("say on");
+      heard.push(text(socket));
+    });
+    const port = await listen(server);
+    await using own = await startProxy([`${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
+    const client = connect({ port: own.port, host: "127.0.0.1", allowHalfOpen: true });
+    client.write(`CONNECT ${NAME}:${port} HTTP/1.1\r\n\r\n`);
+    client.resume();
+    await once(client, "end");
+    client.end("much more");
+    expect(await heard[0]).toBe("much more");
+    server.close();
+  });
+
   test("lets the server speak first", async () => {
     const server = createTcpServer((socket) => socket.end("220 ready"));
     const port = await listen(server);

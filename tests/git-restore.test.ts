@@ -152,6 +152,24 @@ break"; printf y > ./-rf; printf z > "$(printf 'b\\377d')"; printf q > 'quote"\\
     expect(await run(sandbox, "cat one; git status --porcelain; git log --format=%s")).toBe("1alone\n");
   });
 
+  test("a git directory that the inside has broken works again after it, with the commits", async () => {
+    const sandbox = await open({ repo, branch: "work" });
+    await run(sandbox, "printf 1 > one; git add one; git commit -qm one; printf 2 > two");
+    const id = await sandbox.snapshot();
+    await run(
+      sandbox,
+      "find /glovebox/git -mindepth 1 -delete; ln -s /etc/passwd /glovebox/git/HEAD; mkfifo /glovebox/git/config",
+    );
+    await sandbox.restore(id);
+    expect(
+      await run(
+        sandbox,
+        "git log -1 --format=%s; git symbolic-ref --short HEAD; git status --porcelain; git fsck --no-dangling",
+      ),
+    ).toBe("one\nwork\n?? two\n");
+    expect(warnings()).toEqual([expect.stringContaining("was broken and is new")]);
+  });
+
   test("without a repository, with a .git that was made inside", async () => {
     const sandbox = await open({});
     await run(

@@ -128,7 +128,7 @@ export const COMMANDS: readonly Command[] = [
     argv: "none",
     operandCount: [1, 1],
     offers: ["bash", "zsh", "fish"],
-    flags: [HELP_FLAG],
+    flags: all,
     examples: [
       ["source <(glovebox completion bash)", "in ~/.bashrc"],
       ["source <(glovebox completion zsh)", "in ~/.zshrc, after compinit"],
@@ -150,7 +150,7 @@ export const COMMANDS: readonly Command[] = [
     operands: "[verb]",
     argv: "none",
     operandCount: [0, 1],
-    flags: [HELP_FLAG],
+    flags: all,
     examples: [["glovebox help exec", "the same as glovebox exec --help"]],
   },
 ];

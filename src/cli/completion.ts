@@ -9,9 +9,10 @@ import { parseWord } from "./values.js";
 const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
 
 /** `glovebox completion bash|zsh|fish`. */
-export async function run({ operands: [name = ""], screen }: Invocation): Promise<number> {
+export async function run({ operands: [name = ""], flags, screen }: Invocation): Promise<number> {
   const shell = parseWord("completion", name, ["bash", "zsh", "fish"]);
-  await screen.print(SCRIPTS[shell](COMMANDS.map(withBackends)));
+  const script = SCRIPTS[shell](COMMANDS.map(withBackends));
+  await (flags.has("json") ? screen.printJson({ shell, script }) : screen.print(script));
   return 0;
 }
 

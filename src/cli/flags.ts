@@ -25,6 +25,12 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
   BACKEND_FLAG,
   { name: "repo", value: "path", offers: "directories", help: "work on a worktree of this git repository" },
   { name: "branch", value: "name", help: "branch of that worktree; made from HEAD when it is new" },
+  {
+    name: "workspace",
+    value: "kind",
+    offers: ["worktree", "overlay", "copy"],
+    help: "how its files get in: worktree (default), overlay or copy",
+  },
   { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; it is not removed" },
   { name: "network", value: "rule", offers: ["none", "full", "allow="], help: "none (default), full or allow=a,b" },
   { name: "memory", value: "size", help: "limit of memory, for example 512m" },

@@ -1,9 +1,14 @@
+import { COMMANDS } from "./commands.js";
 import { findCommand } from "./find-command.js";
 import { commandHelp, generalHelp } from "./help-text.js";
 import type { Invocation } from "./invocation.js";
 
 /** `glovebox help [verb]`. */
-export async function run({ operands: [verb], screen }: Invocation): Promise<number> {
+export async function run({ operands: [verb], flags, screen }: Invocation): Promise<number> {
+  if (flags.has("json")) {
+    await screen.printJson(verb === undefined ? COMMANDS : findCommand(verb));
+    return 0;
+  }
   await screen.print(verb === undefined ? generalHelp(screen.style) : commandHelp(findCommand(verb), screen.style));
   return 0;
 }

@@ -23,6 +23,7 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...given(flags, "backend", "backend", asIs),
     ...given(flags, "repo", "repo", asIs),
     ...given(flags, "branch", "branch", asIs),
+    ...given(flags, "workspace", "workspace", parseWorkspace),
     ...given(flags, "base-dir", "baseDir", asIs),
     ...given(flags, "id", "id", asIs),
     ...given(flags, "network", "network", parseNetwork),
@@ -56,6 +57,10 @@ function given<K extends string, T>(
 
 function parseIsolation(flag: string, text: string): "required" | "none" {
   return parseWord(flag, text, ["required", "none"]);
+}
+
+function parseWorkspace(flag: string, text: string): "worktree" | "overlay" | "copy" {
+  return parseWord(flag, text, ["worktree", "overlay", "copy"]);
 }
 
 function asIs(_flag: string, text: string): string {

@@ -233,13 +233,13 @@ async function startDriver(
     : await startPlainAgent(workDir, cgroups, opts.signal);
   let driver: LocalDriver | undefined;
   const warn = (message: string): void => driver?.onWarning?.(message);
-  const way = await openWay(agent, network, warn);
+  const proxied = await openWay(agent, network, warn);
   driver = new LocalDriver({
     id,
     workDir,
     capabilities: localCapabilities(isolation, workspace.base !== undefined),
-    baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...way.env },
-    agent: way.agent,
+    baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...proxied },
+    agent,
     cgroups,
     operations: (driver, signal) =>
       createOperations(liveTree(id, plan, driver, signal), {
@@ -256,16 +256,15 @@ function walledNetwork(network: NetworkPolicy): "none" | "full" {
   return typeof network === "string" ? network : "none";
 }
 
-/** Opens the way out that a list of names needs; it ends before the agent does. */
+/** Opens the way out that a list of names needs, and says what makes programs take it. */
 async function openWay(
   agent: RunningAgent,
   network: NetworkPolicy,
   warn: (message: string) => void,
-): Promise<{ agent: RunningAgent; env: Readonly<Record<string, string>> }> {
-  if (typeof network === "string") return { agent, env: {} };
+): Promise<Readonly<Record<string, string>>> {
+  if (typeof network === "string") return {};
   try {
-    const egress = await openEgress(agent.channel, network.allow, warn);
-    return { agent: { ...agent, stop: () => egress.close().then(() => agent.stop()) }, env: egress.env };
+    return (await openEgress(agent.channel, network.allow, warn)).env;
   } catch (error) {
     await agent.stop();
     throw error;

@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 import type { Driver, DriverExit, DriverProcess } from "../../src/sandbox/types.js";
-import { change } from "./change.js";
+import { change } from "../support/change.js";
 import type { Mutant } from "./mutant.js";
 
 const KILLED: DriverExit = { exitCode: 137, signal: "SIGKILL" };

@@ -1,7 +1,7 @@
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Driver } from "../../src/sandbox/types.js";
-import { change } from "./change.js";
+import { change } from "../support/change.js";
 import type { Mutant } from "./mutant.js";
 
 type Written = Parameters<Driver["write"]>[0][number];

@@ -1,5 +1,5 @@
 import type { Driver, DriverProcess } from "../../src/sandbox/types.js";
-import { change } from "./change.js";
+import { change } from "../support/change.js";
 import type { Mutant } from "./mutant.js";
 import { Tap } from "./tap.js";
 

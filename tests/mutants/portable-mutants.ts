@@ -1,5 +1,5 @@
 import type { ExecOptions, ExecResult } from "../../contracts/types.js";
-import { change } from "./change.js";
+import { change } from "../support/change.js";
 import type { Mutant } from "./mutant.js";
 
 type Exec = (opts: ExecOptions) => Promise<ExecResult>;

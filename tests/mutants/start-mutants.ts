@@ -1,5 +1,5 @@
 import type { Driver, StartSpec } from "../../src/sandbox/types.js";
-import { change } from "./change.js";
+import { change } from "../support/change.js";
 import type { Mutant } from "./mutant.js";
 
 /** Breaks what a command is started with. */

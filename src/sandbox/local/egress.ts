@@ -19,7 +19,7 @@ export interface Egress {
 /** Changed by tests only, which have no public host to reach; no option of a sandbox leads here. */
 export const egressInternals: ProxyInternals = {};
 
-/** Opens a proxy inside a sandbox that has no network, for these names and nothing else. */
+/** Opens a proxy inside a sandbox that has no network, for these names and nothing else. It ends with the channel. */
 export async function openEgress(
   channel: AgentChannel,
   allow: readonly string[],

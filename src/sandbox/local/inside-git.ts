@@ -1,6 +1,6 @@
 import type { InsideHead } from "./jailed-commit.js";
-import type { LiveTree } from "./live-tree.js";
-import { privateGitOf } from "./live-tree.js";
+import { type LiveTree, privateGitOf } from "./live-tree.js";
+import { rebuildInsideGit } from "./rebuild-git.js";
 import { runInside } from "./run-inside.js";
 
 /** Hooks and the like that were planted inside must not stand in the way; they could harm nothing but the inside. */
@@ -32,7 +32,13 @@ export async function setInsideHead(tree: LiveTree, head: InsideHead | undefined
   if (privateGitOf(tree) === undefined) return;
   const argv = ["/bin/sh", "-c", SET_HEAD, "git", head?.sha ?? "", head?.branch ?? ""];
   const failure = await runInside(tree.driver, argv, ENV);
-  if (failure !== undefined) tree.warn(`The git directory inside could not be set: ${failure}`);
+  if (failure === undefined) return;
+  const again = (await rebuildInsideGit(tree)) ?? (await runInside(tree.driver, argv, ENV));
+  tree.warn(
+    again === undefined
+      ? `The git directory inside was broken and is new: ${failure}`
+      : `The git directory inside is broken: ${again}`,
+  );
 }
 
 /** Puts what is checked out inside on a new branch, with index and files as they are. */

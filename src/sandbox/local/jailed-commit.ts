@@ -15,10 +15,13 @@ export interface JailedGitResult {
  * work tree, the source's objects read-only at `/glovebox/objects` (and its alternates at their own paths), no network,
  * no capabilities, nothing else of the host's.
  */
-export type RunJailedGit = (
+export type RunJailedGit = ((
   args: readonly string[],
   opts?: { stdin?: Uint8Array; env?: Readonly<Record<string, string>> },
-) => Promise<JailedGitResult>;
+) => Promise<JailedGitResult>) & {
+  /** Ends the jail, when it outlives a call. */
+  end?(): Promise<void>;
+};
 
 const CONFIG = ["safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.bare=false"];
 const NO_COMMIT = /^error: '(.*?)\/?' does not have a commit checked out$/;
@@ -64,7 +67,9 @@ export interface JailedCommit {
 export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
   const { base, inside } = plan;
   const jailed = jail(runJailedGit, base !== undefined, inside);
-  await must(jailed, ["read-tree", base ?? "--empty"]);
+  // Keeps what the index knows of the base's files, when there is one; an index that cannot be used is made anew.
+  const kept = base === undefined ? undefined : await jailed(["read-tree", "-m", base]);
+  if (kept?.exitCode !== 0) await must(jailed, ["read-tree", base ?? "--empty"]);
   // Without this every unchanged file would be written as an object once more. Answers 1 when something has changed.
   await jailed(["update-index", "-q", "--refresh"]);
   const unborn = await addAll(jailed);

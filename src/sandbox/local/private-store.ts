@@ -19,20 +19,21 @@ export const NO_CONFIG: Readonly<Record<string, string>> = {
 };
 
 /**
- * Runs something on a repository of our own that can read the objects of the user's, has none of its settings, and is
+ * Runs something on a repository of our own that can read the objects of the user's, if there is one, has none of its settings, and is
  * never seen by a sandbox.
  */
 export async function withPrivateStore<T>(
   path: string,
-  repository: Repository,
+  repository: Repository | undefined,
   use: (store: HostGitOptions & { gitDir: string }) => Promise<T>,
 ): Promise<T> {
-  if (/[\n"]/.test(repository.objects)) {
-    throw new SandboxError("unsupported", `The path ${JSON.stringify(repository.objects)} cannot be borrowed from`);
+  const objects = repository?.objects ?? "";
+  if (/[\n"]/.test(objects)) {
+    throw new SandboxError("unsupported", `The path ${JSON.stringify(objects)} cannot be borrowed from`);
   }
   try {
     await writeGitDirectory(path, { head: "refs/heads/none", config: { core: { bare: "true" } }, repository });
-    await writeFile(join(path, "objects", "info", "alternates"), `${repository.objects}\n`);
+    if (objects !== "") await writeFile(join(path, "objects", "info", "alternates"), `${objects}\n`);
     return await use({ ...inRepository(path), gitDir: path, env: NO_CONFIG });
   } finally {
     await removeTree(path);

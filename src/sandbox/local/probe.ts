@@ -66,17 +66,19 @@ async function limitsFinding(open: OpenLocal, limits: Capabilities["limits"]): P
   }
 }
 
+/** Overlays in a user namespace came with Linux 5.11. */
 function overlayFinding(): Finding {
   const name = "overlay";
-  if (readSetting("/proc/filesystems")?.includes("\toverlay\n") === true) {
-    return { name, status: "unused", detail: "the kernel has it; workspaces are worktrees so far" };
+  const [major = 0, minor = 0] = release().split(".").map(Number);
+  if (major < 5 || (major === 5 && minor < 11)) {
+    const detail = `Linux ${release()} has none inside; a workspace can be a worktree or a copy`;
+    return { name, status: "limited", detail, fix: "use Linux 5.11 or later" };
   }
-  return {
-    name,
-    status: "unused",
-    detail: "not loaded; workspaces are worktrees so far",
-    fix: "sudo modprobe overlay",
-  };
+  if (readSetting("/proc/filesystems")?.includes("\toverlay\n") === true) {
+    return { name, status: "ok", detail: "the kernel has it, for --workspace overlay" };
+  }
+  const detail = "not loaded, so --workspace overlay does not open";
+  return { name, status: "limited", detail, fix: "sudo modprobe overlay" };
 }
 
 function readSetting(path: string): string | undefined {

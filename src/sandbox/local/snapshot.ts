@@ -8,6 +8,7 @@ import { writeGitDirectory } from "./git-directory.js";
 import { hostGit, runHostGit } from "./host-git.js";
 import type { InsideHead, JailedCommit } from "./jailed-commit.js";
 import { importPack, type JailedPackOptions, withJailedPack } from "./jailed-pack.js";
+import { withPrivateStore } from "./private-store.js";
 import { inRepository } from "./repository.js";
 import { checkHistory, checkSnapshot } from "./snapshot-policy.js";
 import { repositoryLock } from "./worktree.js";
@@ -47,16 +48,22 @@ export async function createSnapshot(opts: JailedPackOptions): Promise<Snapshot>
 async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
   const { sandboxId, source } = opts;
   return await withJailedPack(opts, async (made, pack) => {
-    const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
     const { commit, head } = made;
+    const parent = head?.sha ?? opts.parent ?? source?.baseSha;
+    const check = async (gitDir: string): Promise<string[]> => {
+      await importPack(gitDir, pack);
+      await checkStory(gitDir, commit, parent);
+      if (head && source) await checkHistory(gitDir, head.sha, source.baseSha);
+      return [...told(made), ...(await checkSnapshot(gitDir, commit, source?.baseSha))];
+    };
+    const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
+    // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
+    const warnings = await withPrivateStore(`${opts.store}.check`, source?.repository, (store) => check(store.gitDir));
     await failpoint("snapshot.committed");
     return await withLock(repositoryLock(gitDir), async () => {
       if (source === undefined) await prepareOwnRepository(gitDir);
       await importPack(gitDir, pack);
       await failpoint("snapshot.imported");
-      await checkStory(gitDir, commit, head?.sha ?? opts.parent ?? source?.baseSha);
-      if (head && source) await checkHistory(gitDir, head.sha, source.baseSha);
-      const warnings = [...told(made), ...(await checkSnapshot(gitDir, commit, source?.baseSha))];
       const ref = await createRef(gitDir, sandboxId, commit);
       return { ref, commit, ...(head && { head }), gitDir, warnings };
     });

@@ -114,4 +114,26 @@ export const networkCases: readonly ConformanceCase[] = [
     refused: refusesNetwork({ allow: ["allowed.invalid"] }),
     run: isCutOff,
   },
+  {
+    id: "network.allow-nothing",
+    title: "an empty list",
+    requirement: "With `network: { allow: [] }` nothing is reached.",
+    options: { network: { allow: [] } },
+    needs: keeps("allow"),
+    refused: refusesNetwork({ allow: [] }),
+    run: isCutOff,
+  },
+  {
+    id: "network.allow-odd",
+    title: "names that cannot be",
+    requirement:
+      "An entry of `network.allow` that would match everything, or nothing, is `invalid_argument` and is named.",
+    async run({ open }) {
+      for (const entry of ["*", "*.com", "https://allowed.invalid", "allowed.invalid/path", "127.0.0.1", "a b", ""]) {
+        const network = { allow: ["allowed.invalid", entry] };
+        const error = await refuses("invalid_argument", `open with ${JSON.stringify(entry)}`, () => open({ network }));
+        includes(error.message, "network.allow[1]", "the message names the entry");
+      }
+    },
+  },
 ];

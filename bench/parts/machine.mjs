@@ -1,0 +1,30 @@
+import { execFileSync } from "node:child_process";
+import { cpus, loadavg, release, totalmem } from "node:os";
+
+/** What of the machine the figures depend on; nothing that names it. */
+export function machineFacts() {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? "unknown",
+    cores: cpus().length,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    arch: process.arch,
+    kernel: release(),
+    node: process.version,
+    git: versionOf("git"),
+    bubblewrap: versionOf("bwrap"),
+    root: process.getuid?.() === 0,
+  };
+}
+
+/** How busy the machine is, over the last minute. */
+export function loadAverage() {
+  return Number((loadavg()[0] ?? 0).toFixed(2));
+}
+
+function versionOf(program) {
+  try {
+    return /\d+(\.\d+)+/.exec(execFileSync(program, ["--version"], { encoding: "utf8" }))?.[0] ?? "unknown";
+  } catch {
+    return "not there";
+  }
+}

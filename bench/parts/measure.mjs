@@ -1,0 +1,71 @@
+/** Runs something and gives how long it took, in milliseconds. */
+export async function timed(work) {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}
+
+/**
+ * Runs every variant once a round, each round beginning with another one, so that a machine that gets slower or faster
+ * does so for all of them. A variant gives its own figure, or is timed when it gives none.
+ */
+export async function interleave(variants, { rounds, warmup = 1 }) {
+  const names = Object.keys(variants);
+  const samples = Object.fromEntries(names.map((name) => [name, []]));
+  for (let round = -warmup; round < rounds; round++) {
+    for (let turn = 0; turn < names.length; turn++) {
+      const name = names[(turn + Math.max(0, round)) % names.length];
+      let own;
+      const took = await timed(async () => {
+        own = await variants[name](round);
+      });
+      if (round >= 0) samples[name].push(typeof own === "number" ? own : took);
+    }
+  }
+  return samples;
+}
+
+/** The value below which a share of the samples lies, by the nearest rank. */
+export function percentile(samples, share) {
+  const sorted = [...samples].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))];
+}
+
+/** The middle of the samples. */
+export function p50(samples) {
+  return percentile(samples, 0.5);
+}
+
+/** One line of a result: what was measured, in which unit, and what came out. */
+export function row(variant, samples, unit = "ms") {
+  return { variant, unit, p50: round(p50(samples)), p95: round(percentile(samples, 0.95)), samples: samples.length };
+}
+
+/** Four significant digits: more would pretend to know more. */
+export function round(value) {
+  return Number(value.toPrecision(4));
+}
+
+/** A goal that is a ratio: ours against another's, both in the same unit. */
+export function ratioGoal(what, { ours, other, atMost, atLeast, floor }) {
+  const ratio = round(ours.p50 / other.p50);
+  return goal(what, { value: ratio, unit: "x", against: other.variant, ours, other, atMost, atLeast, floor });
+}
+
+/** A goal that is a figure. The floor, a row, is what the machine itself takes for the least of it. */
+export function goal(what, { value, unit, against, ours, other, atMost, atLeast, floor }) {
+  const isReached = atMost === undefined ? value >= atLeast : value <= atMost;
+  const limit = atMost === undefined ? { atLeast } : { atMost };
+  const shown = ({ variant, p50, unit }) => ({ variant, p50, unit });
+  return {
+    what,
+    value: round(value),
+    unit,
+    ...limit,
+    reached: isReached,
+    ...(against && { against }),
+    ...(ours && { ours: shown(ours) }),
+    ...(other && { other: shown(other) }),
+    ...(floor && { floor: shown(floor) }),
+  };
+}

@@ -1,0 +1,205 @@
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Changes, SandboxEvent } from "../../contracts/types.js";
+import { createLocalSandbox } from "../../src/sandbox/local.js";
+import type { Sandbox } from "../../src/sandbox/types.js";
+import { listSnapshots } from "../../src/sandbox.js";
+import { type GitServer, serveEvil, serveGit } from "./git-server.js";
+import { createRepository, createScratch, git, type Scratch } from "./scratch.js";
+
+/** What somebody inside may try, and what they may aim at. */
+export interface Stage {
+  readonly scratch: Scratch;
+  readonly repo: string;
+  readonly remote: string;
+  readonly server: GitServer;
+  readonly evil: GitServer;
+  /** A program for a shell that leaves a trace when it runs on the host, and passes its input on. */
+  readonly payload: string;
+  /** A directory of the host's with one file, and a repository with a secret. */
+  readonly victim: string;
+  readonly token: string;
+  close(): Promise<void>;
+}
+
+/** How each step of a sandbox's life went: its answer or the code of its error. */
+export interface Life {
+  planted: string;
+  changes: Changes | string;
+  snapshot: string;
+  restore: string;
+  fork: string;
+  push: { pushed: boolean; error?: string } | string;
+  warnings: string[];
+  /** Everything that must not have happened and did. */
+  harm: string[];
+}
+
+const TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+
+/** Sets up a repository, its remote, a server that must not be talked to and a victim. */
+export async function setStage(): Promise<Stage> {
+  const scratch = createScratch();
+  const repo = createRepository(join(scratch.path, "repo"));
+  const remote = join(scratch.path, "remotes", "project.git");
+  mkdirSync(remote, { recursive: true });
+  git(remote, "init", "--quiet", "--bare", "--initial-branch=main");
+  git(remote, "config", "http.receivepack", "true");
+  git(repo, "push", "--quiet", remote, "main");
+  const server = await serveGit(join(scratch.path, "remotes"), TOKEN);
+  const evil = await serveEvil();
+  git(repo, "remote", "add", "origin", `${server.origin}/project.git`);
+  const victim = createRepository(join(scratch.path, "victim"));
+  writeFileSync(join(victim, "a.txt"), "the secret of the victim\n");
+  git(victim, "commit", "--quiet", "-am", "secret");
+  return {
+    scratch,
+    repo,
+    remote,
+    server,
+    evil,
+    payload: `touch ${join(scratch.path, "canary")}; cat`,
+    victim,
+    token: TOKEN,
+    async close() {
+      await server.close();
+      await evil.close();
+      scratch.remove();
+    },
+  };
+}
+
+/**
+ * Takes one sandbox from its opening to its end, with something planted at the beginning. A brief life has no restore and no
+ * fork: what never gets into a snapshot cannot come out of one.
+ */
+export async function liveThrough(stage: Stage, plant: string, opts: { brief?: boolean } = {}): Promise<Life> {
+  const { repo, token } = stage;
+  const before = look(stage);
+  const events: SandboxEvent[] = [];
+  const sandbox = await createLocalSandbox({ repo, branch: "work", onEvent: (event) => events.push(event) });
+  const life: Life = {
+    planted: "",
+    changes: "",
+    snapshot: "",
+    restore: "",
+    fork: "",
+    push: "",
+    warnings: [],
+    harm: [],
+  };
+  try {
+    const { exitCode, stderr } = await sandbox.shell(`printf 'work\\n' > work.txt\n${plant}`);
+    life.planted = exitCode === 0 ? "" : stderr;
+    life.changes = await codeOf(() => sandbox.changes());
+    life.snapshot = await codeOf(() => sandbox.snapshot());
+    if (opts.brief !== true) {
+      const [snapshot] = await listSnapshots();
+      life.restore = snapshot === undefined ? "no snapshot" : await codeOf(() => again(sandbox, snapshot.id));
+      life.fork = await codeOf(() => forkAndBack(sandbox));
+    }
+    life.push = await codeOf(async () => (await sandbox.pushBranch?.("work", token)) ?? "no pushBranch");
+  } finally {
+    await sandbox.teardown();
+  }
+  life.warnings = events.filter(({ type }) => type === "warning").map(({ message }) => message);
+  life.harm = [...differences(before, look(stage)), ...traces(stage), ...secrets(stage), ...leftOver()];
+  return life;
+}
+
+async function again(sandbox: Sandbox, id: string): Promise<string> {
+  await sandbox.restore(id);
+  return (await sandbox.readFile("work.txt")) ?? "no work.txt";
+}
+
+async function forkAndBack(sandbox: Sandbox): Promise<string> {
+  const fork = await sandbox.fork();
+  try {
+    return (await fork.readFile("work.txt")) ?? "no work.txt";
+  } finally {
+    await fork.teardown();
+  }
+}
+
+async function codeOf<T>(work: () => Promise<T>): Promise<T | string> {
+  try {
+    return await work();
+  } catch (error) {
+    return `refused: ${(error as { code?: string }).code ?? String(error)}`;
+  }
+}
+
+type Look = Readonly<Record<string, string>>;
+
+/** All that nobody but the user may change. */
+function look({ repo, remote, victim }: Stage): Look {
+  const refs = (path: string): string =>
+    git(path, "for-each-ref", "--format=%(objectname) %(refname)")
+      .split("\n")
+      .filter((line) => !/ refs\/(heads\/work$|glovebox\/)/.test(line))
+      .join("\n");
+  return {
+    "config of the repository": read(join(repo, ".git", "config")),
+    "hooks of the repository": tree(join(repo, ".git", "hooks")),
+    "info of the repository": tree(join(repo, ".git", "info")),
+    "refs of the repository": refs(repo),
+    "files of the repository": git(repo, "status", "--porcelain", "--ignored"),
+    "refs of the remote": refs(remote),
+    "the victim": `${tree(victim)}${git(victim, "status", "--porcelain")}`,
+  };
+}
+
+function differences(before: Look, after: Look): string[] {
+  return Object.keys(before).filter((name) => before[name] !== after[name]);
+}
+
+function traces({ scratch, evil, repo, remote }: Stage): string[] {
+  const found = existsSync(join(scratch.path, "canary")) ? ["a payload ran on the host"] : [];
+  if (evil.requests.length > 0) found.push(`requests at the evil server: ${JSON.stringify(evil.requests)}`);
+  for (const path of [repo, remote]) {
+    const check = git(path, "fsck", "--strict", "--no-progress", "--no-dangling");
+    if (check !== "") found.push(`fsck of ${path}: ${check}`);
+  }
+  return found;
+}
+
+/** Nothing of the victim may have got into the repository, or out to the remote. */
+function secrets({ repo, remote, victim }: Stage): string[] {
+  const secret = git(victim, "rev-parse", "HEAD:a.txt");
+  return [repo, remote].filter((path) =>
+    git(path, "cat-file", "--batch-all-objects", "--batch-check").includes(secret),
+  );
+}
+
+/** A git of ours that outlived the sandbox. */
+function leftOver(): string[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => ({ command: read(`/proc/${pid}/cmdline`), status: read(`/proc/${pid}/status`) }))
+    .filter(({ status }) => new RegExp(`^PPid:\\t${process.pid}$`, "m").test(status))
+    .filter(({ command }) => /git\0|bwrap\0/.test(command))
+    .map(({ command }) => `still running: ${command}`);
+}
+
+function tree(root: string): string {
+  const hash = createHash("sha256");
+  const walk = (path: string): void => {
+    if (!existsSync(path)) return;
+    for (const entry of readdirSync(path, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const inner = join(path, entry.name);
+      hash.update(`${entry.name}\0${entry.isFile() ? read(inner) : ""}\0`);
+      if (entry.isDirectory() && entry.name !== "objects") walk(inner);
+    }
+  };
+  walk(root);
+  return hash.digest("hex");
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return "";
+  }
+}
