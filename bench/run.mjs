@@ -18,7 +18,9 @@ const given = process.argv.slice(2);
 const names = given.filter((word) => !word.startsWith("--"));
 const unknown = given.filter((word) => (word.startsWith("--") ? !flags.includes(word) : !all.includes(word)));
 if (unknown.length > 0) {
-  console.error(`not known: ${unknown.join(" ")}\nusage: npm run bench [name...] [-- ${flags.join(" ")}]\nnames: ${all.join(" ")}`);
+  console.error(
+    `not known: ${unknown.join(" ")}\nusage: npm run bench [name...] [-- ${flags.join(" ")}]\nnames: ${all.join(" ")}`,
+  );
   process.exit(2);
 }
 if (!existsSync(join(here, "..", "dist", "src", "index.js"))) {

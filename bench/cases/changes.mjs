@@ -42,7 +42,12 @@ export async function measure({ isQuick, scratch }) {
     ];
     const goals = [
       ratioGoal("changes of 10 in 50,000 files, overlay", { ours: rows[0], other: rows[2], atMost: 2, floor: rows[2] }),
-      ratioGoal("changes of 10 in 50,000 files, worktree", { ours: rows[1], other: rows[2], atMost: 2, floor: rows[2] }),
+      ratioGoal("changes of 10 in 50,000 files, worktree", {
+        ours: rows[1],
+        other: rows[2],
+        atMost: 2,
+        floor: rows[2],
+      }),
     ];
     return { rows, goals };
   } finally {

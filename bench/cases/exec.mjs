@@ -56,7 +56,12 @@ export function execGoals(rows, share, timesFasterThanBwrap) {
       atMost: share,
       floor,
     }),
-    ratioGoal("warm exec of true against a fresh bwrap", { ours, other: bwrap, atMost: 1 / timesFasterThanBwrap, floor }),
+    ratioGoal("warm exec of true against a fresh bwrap", {
+      ours,
+      other: bwrap,
+      atMost: 1 / timesFasterThanBwrap,
+      floor,
+    }),
   ];
 }
 

@@ -33,7 +33,10 @@ export async function measure({ isQuick }) {
     const samples = await interleave(variants, { rounds: isQuick ? 100 : 1000, warmup: 10 });
     const rows = Object.entries(samples).map(([variant, taken]) => row(variant, taken));
     const [ours, floor] = [rows[3], rows[4]];
-    return { rows, goals: [goal("safe read of a small file", { value: ours.p50, unit: "ms", atMost: 1, ours, floor })] };
+    return {
+      rows,
+      goals: [goal("safe read of a small file", { value: ours.p50, unit: "ms", atMost: 1, ours, floor })],
+    };
   } finally {
     await sandbox.teardown();
     await rm(base, { recursive: true });

@@ -16,7 +16,10 @@ export async function measure({ isQuick }) {
     }
     const each = proportionalMemory(descendants()) / sandboxes.length;
     const rows = [row("the only sandbox", alone, "MB"), row(`each of ${sandboxes.length}`, [each], "MB")];
-    return { rows, goals: [goal("idle sandbox outside Node", { value: alone[0], unit: "MB", atMost: 3, ours: rows[0] })] };
+    return {
+      rows,
+      goals: [goal("idle sandbox outside Node", { value: alone[0], unit: "MB", atMost: 3, ours: rows[0] })],
+    };
   } finally {
     await Promise.all(sandboxes.map((sandbox) => sandbox.teardown()));
   }

@@ -8,7 +8,15 @@ import { git, repositoryOf } from "../parts/repositories.mjs";
 export async function measure({ isQuick, scratch }) {
   const rows = [];
   const goals = [];
-  for (const [files, rounds] of isQuick ? [[1000, 4], [10_000, 2]] : [[1000, 20], [10_000, 7]]) {
+  for (const [files, rounds] of isQuick
+    ? [
+        [1000, 4],
+        [10_000, 2],
+      ]
+    : [
+        [1000, 20],
+        [10_000, 7],
+      ]) {
     const repo = await repositoryOf(files, scratch);
     const taken = { remove: [], teardown: [] };
     const variants = {

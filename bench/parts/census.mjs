@@ -12,7 +12,10 @@ export async function census(repo) {
     mounts: lines(readFileSync("/proc/self/mountinfo", "utf8")),
     folders: readdirSync(tmpdir()).length,
     records: countIn(join(process.env.GLOVEBOX_HOME, "sandboxes")),
-    cgroups: ["", "memory", "cpu", "pids"].reduce((sum, name) => sum + countIn(join("/sys/fs/cgroup", name, "glovebox")), 0),
+    cgroups: ["", "memory", "cpu", "pids"].reduce(
+      (sum, name) => sum + countIn(join("/sys/fs/cgroup", name, "glovebox")),
+      0,
+    ),
     descriptors: readdirSync("/proc/self/fd").length,
     worktrees: lines(await git(repo, "worktree", "list")),
     branches: lines(await git(repo, "branch", "--list")),
@@ -21,5 +24,7 @@ export async function census(repo) {
 
 /** Entries that are directories: in a control group the rest are its settings. */
 function countIn(path) {
-  return existsSync(path) ? readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory()).length : 0;
+  return existsSync(path)
+    ? readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory()).length
+    : 0;
 }

@@ -1,1 +1,3 @@
-export async function openPeers() { return []; }
+export async function openPeers() {
+  return [];
+}

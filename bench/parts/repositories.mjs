@@ -35,7 +35,10 @@ function importStream(files) {
     pieces.push(`blob\nmark :${n + 2}\ndata ${text.length}\n${text}\n`);
     entries.push(`M 100644 :${n + 2} ${fileAt(n)}\n`);
   }
-  pieces.push("commit refs/heads/main\ncommitter Bench <bench@localhost> 1700000000 +0000\ndata 5\nstart\n", ...entries);
+  pieces.push(
+    "commit refs/heads/main\ncommitter Bench <bench@localhost> 1700000000 +0000\ndata 5\nstart\n",
+    ...entries,
+  );
   return pieces.join("");
 }
 

@@ -1,6 +1,11 @@
 /** The lines of a result as a person reads them. */
 export function formatResult({ name, rows, goals, notes = [] }) {
-  const shown = rows.map((row) => [row.variant, figure(row.p50, row.unit), figure(row.p95, row.unit), `${row.samples}`]);
+  const shown = rows.map((row) => [
+    row.variant,
+    figure(row.p50, row.unit),
+    figure(row.p95, row.unit),
+    `${row.samples}`,
+  ]);
   const table = columns([["", "p50", "p95", "n"], ...shown]);
   return [name, ...table.map((line) => `  ${line}`), ...goals.flatMap(goalLines), ...notes.map((note) => `  ${note}`)];
 }
@@ -20,7 +25,9 @@ export function limitOf({ atMost, atLeast, unit }) {
 function goalLines(goal) {
   const { what, value, unit, against, reached, floor } = goal;
   const beside = against === undefined ? "" : ` of ${against}`;
-  const lines = [`  ${reached ? "reached    " : "NOT REACHED"} ${what}: ${figure(value, unit)}${beside}, ${limitOf(goal)}`];
+  const lines = [
+    `  ${reached ? "reached    " : "NOT REACHED"} ${what}: ${figure(value, unit)}${beside}, ${limitOf(goal)}`,
+  ];
   if (!reached && floor) lines.push(`              floor: ${floor.variant}, ${figure(floor.p50, floor.unit)}`);
   return lines;
 }

@@ -39,6 +39,7 @@ export function runInJail(
     child.stderr.on("data", (chunk: Buffer) => {
       stderr += chunk;
     });
+    child.stdin.on("error", () => undefined); // who does not read its input may be gone before it is written
     child.stdin.end(opts.stdin ?? "");
     child.on("error", reject);
     child.on("close", (code) => resolve({ exitCode: code ?? 128, stdout: Buffer.concat(stdout), stderr }));

@@ -23,6 +23,7 @@ export interface Base {
   tree: string;
   /** What `writePrivateGit` made. */
   git: string;
+  index: string;
 }
 
 /** Names the git directory that an entry was made from. */
@@ -81,7 +82,7 @@ async function makeBase(repository: Repository, sha: string, dir: string, record
       throw error;
     }
   }
-  return { dir, tree: join(dir, "tree"), git: join(dir, "git") };
+  return { dir, tree: join(dir, "tree"), git: join(dir, "git"), index: join(dir, "index", "index") };
 }
 
 /** Removes bases that no sandbox uses, the least recently used first, until the rest fits. */

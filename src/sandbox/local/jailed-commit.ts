@@ -64,7 +64,9 @@ export interface JailedCommit {
 export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
   const { base, inside } = plan;
   const jailed = jail(runJailedGit, base !== undefined, inside);
-  await must(jailed, ["read-tree", base ?? "--empty"]);
+  // Keeps what the index knows of the base's files, when there is one; an index that cannot be used is made anew.
+  const kept = base === undefined ? undefined : await jailed(["read-tree", "-m", base]);
+  if (kept?.exitCode !== 0) await must(jailed, ["read-tree", base ?? "--empty"]);
   // Without this every unchanged file would be written as an object once more. Answers 1 when something has changed.
   await jailed(["update-index", "-q", "--refresh"]);
   const unborn = await addAll(jailed);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../errors.js";
 import { removeTree } from "../remove-tree.js";
-import { readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import { copyIfThere, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
 import { gitError, runHostGit } from "./host-git.js";
 import { commitInJail, type JailedCommit, type RunJailedGit } from "./jailed-commit.js";
 import { inRepository, type Repository } from "./repository.js";
@@ -15,7 +15,8 @@ export interface JailedPackOptions {
   /** Path of the store, which is made for this one commit and removed after it. */
   store: string;
   runJailedGit: RunJailedGit;
-  source?: { repository: Repository; baseSha: string } | undefined;
+  /** `index`: one that the host made of the files of the base; it saves hashing those that are as they were. */
+  source?: { repository: Repository; baseSha: string; index?: string } | undefined;
   /** Where the jail sees the git directory of the inside, when the commits made there are to come along. */
   inside?: string | undefined;
   /** A descendant of the base in the source that the commit is to be made on. */
@@ -46,7 +47,7 @@ export async function withJailedPack<T>(
   const { store, source, frozen = (work) => work() } = opts;
   const pack = `${store}.pack`;
   try {
-    await prepareStore(store, source?.repository);
+    await prepareStore(store, source?.repository, source?.index);
     const { sandboxId, inside, parent } = opts;
     const made = await frozen(async () => {
       const commit = await commitInJail(opts.runJailedGit, { sandboxId, base: source?.baseSha, inside, parent });
@@ -62,11 +63,14 @@ export async function withJailedPack<T>(
 }
 
 /** Makes an empty store for a jail, which writes files as the user's repository would. */
-export async function prepareStore(store: string, repository: Repository | undefined): Promise<void> {
+export async function prepareStore(store: string, repository: Repository | undefined, index?: string): Promise<void> {
   await removeTree(store);
   const settings = repository === undefined ? {} : await readCheckoutSettings(repository);
-  const config = { core: { bare: "false", ...settings }, gc: { auto: "0" }, maintenance: { auto: "false" } };
+  // The jail sees other owners and inodes. The time of the last change of any kind, which nobody can set, still counts.
+  const core = { bare: "false", checkstat: "minimal", ...settings };
+  const config = { core, gc: { auto: "0" }, maintenance: { auto: "false" } };
   await writeGitDirectory(store, { head: "refs/heads/snapshot", config, repository });
+  if (index !== undefined) await copyIfThere(index, join(store, "index"));
 }
 
 /**

@@ -62,7 +62,7 @@ export async function jailedPackOf(tree: LiveTree, opts: { withCommits: boolean 
     sandboxId: id,
     store,
     runJailedGit: createJailedGit({ store, tree: root, objects, signal }),
-    ...(base && { source: { repository: base.repository, baseSha: base.sha } }),
+    ...(base && { source: { repository: base.repository, baseSha: base.sha, index: base.index } }),
     ...(own && { inside: INSIDE_GIT }),
     parent,
     frozen: tree.frozen,

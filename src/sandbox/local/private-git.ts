@@ -36,7 +36,6 @@ export async function writePrivateGit({ repository, branch, baseSha, indexDir, d
       logallrefupdates: "true",
       // The inside sees other owners and inodes than the host, where the index was made: it must not hash all files again.
       checkstat: "minimal",
-      trustctime: "false",
       ...(await readCheckoutSettings(repository)),
     },
     user: { name: "Glovebox", email: "glovebox@localhost" },

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { packDirectory } from "../../util/tar-pack.js";
 import { removeTree } from "../remove-tree.js";
 import { type LiveTree, scratchPath } from "./live-tree.js";
-import { createPrivateGit, INSIDE_GIT } from "./private-git.js";
+import { INSIDE_GIT, privateGitDir, writePrivateGit } from "./private-git.js";
 import { runInside } from "./run-inside.js";
 
 /** `$1` is the new directory, `$2` the one that it replaces. */
@@ -20,13 +20,14 @@ rm -rf "./$1"
  */
 export async function rebuildInsideGit({ id, workspace, driver }: LiveTree): Promise<string | undefined> {
   const { base, workDir } = workspace;
-  if (base?.worktree === undefined) return "how it was made is not known";
+  if (base === undefined) return "how it was made is not known";
   const dir = scratchPath(id, "git");
   const name = `.glovebox-${randomBytes(8).toString("hex")}`;
-  const worktree = { path: workDir, gitDir: base.worktree, branch: base.branch, baseSha: base.sha };
   try {
-    await createPrivateGit({ repository: base.repository, worktree, workDir, dir });
-    await driver.importTree(packDirectory(join(dir, "git")), join(workDir, name));
+    const { repository, branch, sha } = base;
+    // Without an index: whoever replaced the files makes one that belongs to them.
+    await writePrivateGit({ repository, branch, baseSha: sha, indexDir: dir, dir });
+    await driver.importTree(packDirectory(privateGitDir(dir)), join(workDir, name));
     return await runInside(driver, ["/bin/sh", "-c", REPLACE, "git", name, INSIDE_GIT]);
   } finally {
     await driver.remove(join(workDir, name), { recursive: true });

@@ -29,6 +29,8 @@ export interface Workspace {
     repository: Repository;
     sha: string;
     branch: string;
+    /** An index that belongs to the files of the commit, which only the host writes. */
+    index: string;
     /** The worktree's own git directory, below the repository's. */
     worktree?: string;
   };
@@ -130,7 +132,7 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
   const worktree = await addWorktree({ repository, branch: plan.branch, forkAt, path: workDir, record: id, signal });
   const { baseSha: sha, branch, gitDir } = worktree;
   const trees = await privateGit({ ...plan, branch }, sha, gitDir);
-  const base = { repository, sha, branch, worktree: gitDir };
+  const base = { repository, sha, branch, index: join(gitDir, "index"), worktree: gitDir };
   return { kind: "worktree", workDir, root: directory(workDir), trees, base };
 }
 
@@ -142,7 +144,13 @@ async function makeCopy(plan: Plan, signal: AbortSignal | undefined): Promise<Wo
   await addResource(id, { kind: "directory", path: workDir });
   await checkOut(repository, sha, { tree: workDir, index: indexDir }, signal);
   const trees = await privateGit(plan, sha, indexDir);
-  return { kind: "copy", workDir, root: directory(workDir), trees, base: { repository, sha, branch } };
+  return {
+    kind: "copy",
+    workDir,
+    root: directory(workDir),
+    trees,
+    base: { repository, sha, branch, index: join(indexDir, "index") },
+  };
 }
 
 async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promise<JailBind[]> {
@@ -173,7 +181,7 @@ async function makeOverlay({ id, repository, branch, workDir, at }: Plan, origin
       { source: privateGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
       ...(await privateGitBinds(repository, base.git, workDir)),
     ],
-    base: { repository, sha, branch },
+    base: { repository, sha, branch, index: base.index },
   };
 }
 
