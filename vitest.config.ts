@@ -6,6 +6,7 @@ const config: ViteUserConfig = defineConfig({
     maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    maxConcurrency: 4,
     globals: true,
     reporters: ["default"],
     coverage: {

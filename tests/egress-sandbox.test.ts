@@ -330,6 +330,16 @@ test("a kept sandbox has the same list when it is opened again", async () => {
   expect(stdout).toMatch(/^hello GET .*does not allow .*403$/s);
 });
 
+test("a fork has the same list, and a proxy of its own", async () => {
+  const first = await createLocalSandbox({ network: { allow: [`${NAME}:${origin.port}`] } });
+  await using fork = await first.fork();
+  await first.teardown();
+  const { stdout } = await fork.shell(
+    `curl -sS http://${NAME}:${origin.port}/; curl -sS -w '%{http_code}' http://${NAME}:${raw.port}/`,
+  );
+  expect(stdout).toMatch(/^hello GET .*does not allow .*403$/s);
+});
+
 test("what cannot be kept is refused: an odd entry, and a list without isolation", async () => {
   await expect(createLocalSandbox({ network: { allow: ["*"] } })).rejects.toMatchObject({
     code: "invalid_argument",

@@ -69,6 +69,15 @@ export function toSandboxError(error: unknown, details: SandboxErrorDetails = {}
   return new SandboxError(codeOfSystemError(error), message, { ...details, cause: error });
 }
 
+/** Runs something whose failure, whatever it is, reaches a caller as a `SandboxError`. */
+export async function withTypedErrors<T>(operation: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw toSandboxError(error, { operation });
+  }
+}
+
 /** Errors of the layers below carry one of our codes already, or one of the system's. */
 function codeOfSystemError(error: unknown): SandboxErrorCode {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;

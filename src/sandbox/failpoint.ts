@@ -126,6 +126,6 @@ async function pass(name: Failpoint, active: ReadonlyMap<string, Plan>): Promise
   if (count !== plan.pass) return;
   if (plan.fault === "kill") process.kill(process.pid, "SIGKILL");
   if (plan.fault === "enospc") throw Object.assign(new Error(`ENOSPC: failpoint ${name}`), { code: "ENOSPC" });
-  if (plan.fault === "throw") throw new SandboxError("internal", `Failpoint ${name}`);
+  if (plan.fault === "throw") throw new SandboxError("unavailable", `Failpoint ${name}`);
   if (typeof plan.fault === "object") await delay(plan.fault.delay);
 }

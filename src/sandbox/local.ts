@@ -5,7 +5,7 @@ import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
-import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
+import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
 import { trimBases } from "./local/base-cache.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
@@ -116,7 +116,8 @@ async function makeDriver(
   opts: SandboxOptions,
   fill?: (tree: LiveTree) => Promise<void>,
 ): Promise<LocalDriver> {
-  await createRecord({ id, backend: "local", workDir: planned.workDir });
+  const { workDir, resources } = planned;
+  await createRecord({ id, backend: "local", workDir, resources });
   let driver: LocalDriver | undefined;
   try {
     await failpoint("create.recorded");
@@ -124,7 +125,8 @@ async function makeDriver(
     const plan: Reopen = { workspace, ...rules };
     driver = await startDriver(id, plan, mounts, opts);
     await fill?.(liveTree(id, plan, driver, opts.signal ?? new AbortController().signal));
-    await updateRecord(id, { state: opts.keep === true ? "kept" : "ready", reopen: plan });
+    if (opts.keep === true) await updateRecord(id, { state: "kept", reopen: plan });
+    else await markReady(id);
     await failpoint("create.ready");
     return driver;
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { SandboxEvent } from "../../contracts/types.js";
 import { dismantle, type RemoverOf } from "./dismantle.js";
-import { SandboxError, toSandboxError } from "./errors.js";
+import { SandboxError, toSandboxError, withTypedErrors } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import { listRecords, sweepLedger } from "./ledger.js";
 import { sweepStaleLocks } from "./lock.js";
@@ -43,7 +43,7 @@ export interface ReapOptions {
 
 /** Every sandbox that the ledger knows, of this and of other processes. */
 export async function listSandboxes(): Promise<SandboxInfo[]> {
-  const entries = await listRecords();
+  const entries = await withTypedErrors("list", listRecords);
   return entries.map((entry) => {
     if (!("record" in entry)) return { id: entry.id, state: "damaged", alive: false };
     const { id, state, backend, workDir, createdAt, expiresAt } = entry.record;

@@ -1,5 +1,5 @@
 import { dismantle, inUse, type Remover } from "./dismantle.js";
-import { SandboxError } from "./errors.js";
+import { SandboxError, withTypedErrors } from "./errors.js";
 import { isHeld, type ReapOptions, type ReapReport, reapRecords } from "./reap-records.js";
 import { loadBackend } from "./registry.js";
 
@@ -12,10 +12,12 @@ export { listSandboxes, type ReapOptions, type ReapReport, type SandboxInfo } fr
  * the ledger, and is tried again by the next call. Any number may run at once.
  */
 export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
-  const report = await reapRecords(removerOf, opts);
-  if (opts.cache === undefined || opts.dryRun === true) return report;
-  const { trimCache } = await loadBackend("local");
-  return { ...report, cache: (await trimCache?.(opts.cache)) ?? [] };
+  return await withTypedErrors("reap", async () => {
+    const report = await reapRecords(removerOf, opts);
+    if (opts.cache === undefined || opts.dryRun === true) return report;
+    const { trimCache } = await loadBackend("local");
+    return { ...report, cache: (await trimCache?.(opts.cache)) ?? [] };
+  });
 }
 
 /** Removes a kept sandbox, or one that a dead process left. In use: `conflict`. Unknown: `not_found`. */
@@ -24,7 +26,7 @@ export async function removeSandbox(id: string): Promise<void> {
     if (isHeld(record)) throw inUse(record);
     return true;
   };
-  if (!(await dismantle(id, mayRemove, removerOf)))
+  if (!(await withTypedErrors("remove", () => dismantle(id, mayRemove, removerOf))))
     throw new SandboxError("not_found", `No sandbox with the id "${id}"`);
 }
 

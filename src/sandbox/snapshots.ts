@@ -1,4 +1,4 @@
-import { SandboxError } from "./errors.js";
+import { SandboxError, withTypedErrors } from "./errors.js";
 import { loadBackend } from "./registry.js";
 import {
   readSnapshotRecord,
@@ -12,7 +12,8 @@ export type SnapshotInfo = Omit<SnapshotRecord, "version" | "details">;
 
 /** Every snapshot, the oldest first. */
 export async function listSnapshots(): Promise<SnapshotInfo[]> {
-  return (await readSnapshotRecords()).map(({ version: _, details: __, ...info }) => info);
+  const records = await withTypedErrors("snapshots", readSnapshotRecords);
+  return records.map(({ version: _, details: __, ...info }) => info);
 }
 
 /** Deletes a snapshot for good. Unknown: `not_found`. */
@@ -22,7 +23,9 @@ export async function deleteSnapshot(id: string): Promise<void> {
   if (removeSnapshot === undefined) {
     throw new SandboxError("unsupported", `The backend "${record.backend}" cannot delete snapshots`);
   }
-  await removeSnapshot(record);
-  // Last: until here the call can be made again.
-  await removeSnapshotRecord(id);
+  await withTypedErrors("deleteSnapshot", async () => {
+    await removeSnapshot(record);
+    // Last: until here the call can be made again.
+    await removeSnapshotRecord(id);
+  });
 }

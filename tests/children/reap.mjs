@@ -1,4 +1,5 @@
 // Reaps as any other process would and prints the report.
-const { reap } = await import(`${process.argv[2]}/src/sandbox/reap.js`);
-const { removed, kept, failed } = await reap();
+const [, , directory, options = "{}"] = process.argv;
+const { reap } = await import(`${directory}/src/sandbox/reap.js`);
+const { removed, kept, failed } = await reap(JSON.parse(options));
 console.log(JSON.stringify({ removed, kept, failed: failed.map(({ id, error }) => `${id}: ${error.message}`) }));

@@ -15,10 +15,13 @@ export interface JailedGitResult {
  * work tree, the source's objects read-only at `/glovebox/objects` (and its alternates at their own paths), no network,
  * no capabilities, nothing else of the host's.
  */
-export type RunJailedGit = (
+export type RunJailedGit = ((
   args: readonly string[],
   opts?: { stdin?: Uint8Array; env?: Readonly<Record<string, string>> },
-) => Promise<JailedGitResult>;
+) => Promise<JailedGitResult>) & {
+  /** Ends the jail, when it outlives a call. */
+  end?(): Promise<void>;
+};
 
 const CONFIG = ["safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.bare=false"];
 const NO_COMMIT = /^error: '(.*?)\/?' does not have a commit checked out$/;

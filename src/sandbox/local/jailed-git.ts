@@ -1,10 +1,10 @@
-import { spawn } from "node:child_process";
-import { SandboxError, toSandboxError } from "../errors.js";
-import { ownerMark } from "../orphans.js";
-import { findBwrap } from "./find-bwrap.js";
+import { startCommand } from "../agent/agent-process.js";
+import { SandboxError } from "../errors.js";
+import type { DriverProcess } from "../types.js";
 import { chooseStage, chooseUser } from "./identity.js";
-import { type JailBind, jailCommand } from "./jail.js";
-import type { RunJailedGit } from "./jailed-commit.js";
+import type { JailBind } from "./jail.js";
+import type { JailedGitResult, RunJailedGit } from "./jailed-commit.js";
+import { type RunningAgent, startJailedAgent } from "./start-agent.js";
 import { systemBinds } from "./system.js";
 
 /** What a jailed git works on. */
@@ -51,6 +51,8 @@ const CONFIG = [
 /**
  * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
  * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
+ *
+ * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`.
  */
 export function createJailedGit({ store, tree, writable = false, objects, signal }: JailedGitPlaces): RunJailedGit {
   const system = systemBinds("none");
@@ -60,8 +62,9 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
     { source: tree.source, ...(tree.overlay && { overlay: tree.overlay }), target: "/wt", writable, owned: true },
     ...objects.map((bind) => ({ ...bind, owned: true })),
   ];
-  return async (args, opts = {}) => {
-    const { file, args: jail } = jailCommand(
+  let jail: Promise<RunningAgent> | undefined;
+  const open = (): Promise<RunningAgent> =>
+    startJailedAgent(
       {
         binds,
         symlinks: system.symlinks,
@@ -70,51 +73,59 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
         user: chooseUser(),
         stage: chooseStage(),
         cgroups: [],
-        program: ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args],
         cwd: "/wt",
-        privileged: false,
-        env: { ...ENV, ...opts.env },
       },
-      findBwrap(),
+      signal,
     );
-    return await run(file, jail, opts.stdin, signal);
+  const run: RunJailedGit = async (args, opts = {}) => {
+    jail ??= open();
+    const { channel } = await jail;
+    const argv = ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args];
+    const stdin = opts.stdin === undefined ? "none" : "pipe";
+    const spec = { argv, cwd: "/wt", env: { ...ENV, ...opts.env }, stdin, timeout: TIMEOUT } as const;
+    return await finish(await startCommand(channel, spec, ""), opts.stdin, signal);
   };
+  const end = async (): Promise<void> => {
+    // One that could not be opened has nothing to end; whoever used it knows why.
+    const opened = await jail?.catch(() => undefined);
+    await opened?.stop();
+  };
+  return Object.assign(run, { end });
 }
 
-function run(
-  file: string,
-  args: readonly string[],
-  stdin: Uint8Array = new Uint8Array(),
-  signal?: AbortSignal,
-): Promise<Awaited<ReturnType<RunJailedGit>>> {
-  return new Promise((resolve, reject) => {
-    const ended = { killSignal: "SIGKILL", timeout: TIMEOUT, ...(signal && { signal }) } as const;
-    const child = spawn(file, args, {
-      stdio: "pipe",
-      env: { PATH: "/usr/bin:/bin", ...ownerMark() },
-      cwd: "/",
-      ...ended,
-    });
-    const kept: Buffer[] = [];
-    let length = 0;
-    let stderr = "";
-    child.stdout.on("data", (chunk: Buffer) => {
-      length += chunk.length;
-      if (length <= MAX_OUTPUT) kept.push(chunk);
-      else child.kill("SIGKILL");
-    });
-    child.stderr.on("data", (chunk: Buffer) => {
-      if (stderr.length < 64 << 10) stderr += chunk.toString("utf8");
-    });
-    child.stdin.on("error", () => undefined); // git may end without reading all of it; that shows in its exit code
-    child.stdin.end(stdin);
-    child.on("error", (error) => {
-      if (child.pid === undefined) reject(toSandboxError(error, { operation: "git" }));
-    });
-    child.on("close", (code) => {
-      if (signal?.aborted === true) reject(new SandboxError("aborted", "Aborted while git ran"));
-      if (length > MAX_OUTPUT) reject(new SandboxError("limit_exceeded", `git said more than ${MAX_OUTPUT} bytes`));
-      else resolve({ exitCode: code ?? 137, stdout: Buffer.concat(kept), stderr });
-    });
-  });
+async function finish(git: DriverProcess, stdin?: Uint8Array, signal?: AbortSignal): Promise<JailedGitResult> {
+  const kill = (): void => void git.kill("SIGKILL").catch(() => undefined);
+  signal?.addEventListener("abort", kill, { once: true });
+  try {
+    if (signal?.aborted === true) kill();
+    const [stdout, stderr, exit] = await Promise.all([
+      collect(git.stdout, MAX_OUTPUT, kill),
+      collect(git.stderr, MAX_OUTPUT, kill),
+      git.wait(),
+      stdin === undefined ? undefined : git.writeStdin(stdin).then(() => git.closeStdin()),
+    ]);
+    if (signal?.aborted === true) throw new SandboxError("aborted", "Aborted while git ran");
+    if (stdout === undefined || stderr === undefined) {
+      throw new SandboxError("limit_exceeded", `git said more than ${MAX_OUTPUT} bytes`);
+    }
+    return { exitCode: exit.exitCode, stdout, stderr: stderr.toString("utf8") };
+  } finally {
+    signal?.removeEventListener("abort", kill);
+  }
+}
+
+/** All of a stream; undefined when it is longer than that, and `tooLong` is called. */
+async function collect(
+  stream: AsyncIterable<Uint8Array>,
+  most: number,
+  tooLong: () => void,
+): Promise<Buffer | undefined> {
+  const kept: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    length += chunk.length;
+    if (length <= most) kept.push(chunk);
+    else tooLong();
+  }
+  return length <= most ? Buffer.concat(kept) : undefined;
 }

@@ -54,9 +54,11 @@ export async function withJailedPack<T>(
       await opts.beside?.(commit);
       return commit;
     });
+    await opts.runJailedGit.end?.();
     await takeOut(join(store, made.pack), pack, opts.maxBytes ?? MAX_BYTES);
     return await use(made, pack);
   } finally {
+    await opts.runJailedGit.end?.();
     await rm(pack, { force: true });
     await removeTree(store);
   }

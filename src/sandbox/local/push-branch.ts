@@ -47,8 +47,8 @@ export async function pushBranch(tree: LiveTree, branch: string, token: string):
     const before = pushes.get(tree)?.get(branch);
     const result = await push(tree, target, { branch, sha, before, token });
     if (!result.pushed) return result;
-    await failpoint("push.accepted");
     pushes.set(tree, new Map([...(pushes.get(tree) ?? []), [branch, sha]]));
+    await failpoint("push.accepted");
     await holdCommit(tree, gitDir, sha);
     await moveBranch(tree, branch, sha, before);
     await failpoint("push.moved");

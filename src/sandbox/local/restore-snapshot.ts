@@ -70,13 +70,14 @@ async function checkOut(tree: LiveTree, gitDir: string, commit: string, out: str
   const { base } = workspace;
   const store = scratchPath(id, "store");
   const objects = await objectBinds(base?.repository.objects ?? join(gitDir, "objects"));
+  const git = createJailedGit({ store, tree: { source: out }, writable: true, objects, signal });
   try {
     await prepareStore(store, base?.repository);
-    const git = createJailedGit({ store, tree: { source: out }, writable: true, objects, signal });
     const args = ["read-tree", "--reset", "-u", commit];
     const answer = await git(args, { env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: INSIDE_OBJECTS } });
     if (answer.exitCode !== 0) throw gitError(args, { ...answer, stdout: "" });
   } finally {
+    await git.end?.();
     await removeTree(store);
   }
 }
