@@ -33,6 +33,11 @@ export interface AddWorktree {
   signal?: AbortSignal | undefined;
 }
 
+/** What the reflog of a branch begins with that was made for a sandbox. */
+export function branchMark(record: string): string {
+  return `glovebox: created for ${record}`;
+}
+
 /** The lock that everything holds which adds to or takes from a repository. */
 export function repositoryLock(gitDir: string): string {
   return `repo:${gitDir}`;
@@ -114,7 +119,7 @@ async function createBranch(shared: string, branch: string, record: string, at =
       hint: "Make a first commit: git commit --allow-empty -m start",
     });
   }
-  const mark = `glovebox: created for ${record}`;
+  const mark = branchMark(record);
   await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark });
   const create = ["update-ref", "--create-reflog", "-m", mark, `refs/heads/${branch}`, sha, ""];
   // Without a name git would refuse to write the reflog, in a repository whose user never configured one.
