@@ -24,7 +24,14 @@ import { removeSnapshot } from "./local/remove-snapshot.js";
 import { renamesIn } from "./local/renames.js";
 import { type RunningAgent, startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
-import { newSandboxId, type PlannedWorkspace, planFork, planWorkspace, type Workspace } from "./local/workspace.js";
+import {
+  newSandboxId,
+  type PlannedWorkspace,
+  planFork,
+  planWorkspace,
+  resourcesOf,
+  type Workspace,
+} from "./local/workspace.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
@@ -254,7 +261,7 @@ async function startDriver(
         fork: (tree, count) => forkDrivers(tree, count, plan, mounts, opts),
         token: opts.githubToken,
       }),
-    release: () => (opts.keep === true ? letGo(id) : remove(id)),
+    release: () => (opts.keep === true ? letGo(id) : removeOwn(id, workspace, cgroups)),
   });
   return driver;
 }
@@ -277,6 +284,13 @@ async function openWay(
     await agent.stop();
     throw error;
   }
+}
+
+/** Takes a sandbox away, also when somebody has deleted its record meanwhile: this process still knows what it made. */
+async function removeOwn(id: string, workspace: Workspace, cgroups: readonly string[]): Promise<void> {
+  if (await dismantle(id, () => true, ownRemover)) return;
+  for (const path of cgroups) await removeResource({ kind: "cgroup", path });
+  for (const resource of resourcesOf(id, workspace)) await removeResource(resource);
 }
 
 async function remove(id: string): Promise<void> {

@@ -76,6 +76,9 @@ export class ProcessWatch implements Stoppable {
     process.wait().then(
       (exit) => {
         this.#exited = true;
+        // This process was too busy to see the deadline; its timer is still to come.
+        if (exit.timedOut === true && this.#options.timeout !== undefined && this.reason === undefined)
+          this.timedOut = true;
         this.#resolve(exit);
         clearTimeout(this.#lost);
         clearTimeout(this.#grace);

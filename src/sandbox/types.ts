@@ -159,6 +159,8 @@ export interface DriverExit {
   exitCode: number;
   signal?: string;
   oomKilled?: boolean;
+  /** True when the driver itself has ended it, at the timeout that it was started with. */
+  timedOut?: boolean;
 }
 
 /** A running process of a driver. */

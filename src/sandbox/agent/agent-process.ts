@@ -228,9 +228,10 @@ function exitOf(body: Buffer): DriverExit {
   const code = body.readInt32LE(1);
   if (signaled > 1 || code < signaled || code > (signaled === 1 ? 64 : 255))
     throw tampered("an end that cannot be read");
-  if (signaled === 0) return { exitCode: code };
+  const timedOut = body[5] === 1 ? { timedOut: true } : undefined;
+  if (signaled === 0) return { exitCode: code, ...timedOut };
   const name = Object.entries(constants.signals).find(([, number]) => number === code)?.[0];
-  return { exitCode: 128 + code, signal: name ?? `SIG${code}` };
+  return { exitCode: 128 + code, signal: name ?? `SIG${code}`, ...timedOut };
 }
 
 const WITH_STDIN = 1;

@@ -13,6 +13,11 @@ const SAFE_SETTING =
 /** Settings of a git directory, by section. */
 export type GitConfig = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
+/** Makes a directory for one use below a sandbox's own, which must be there: it never comes back when somebody has deleted it. */
+export async function makeScratchDirectory(path: string): Promise<void> {
+  await mkdir(path, { mode: 0o700 });
+}
+
 /** Makes a git directory by writing its few files, which is quicker than `git init` and has no templates in it. */
 export async function writeGitDirectory(
   path: string,

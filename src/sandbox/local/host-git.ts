@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
+import { statfsSync } from "node:fs";
 import { open } from "node:fs/promises";
+import { dirname } from "node:path";
 import { SandboxError, type SandboxErrorCode, toSandboxError } from "../errors.js";
 import { ownerMark } from "../orphans.js";
 import { assertOutside, findGit } from "./find-git.js";
@@ -95,11 +97,23 @@ export function gitError(args: readonly string[], { exitCode, stderr }: HostGitR
 }
 
 function codeOf(stderr: string): SandboxErrorCode {
-  if (/No space left on device|Disk quota exceeded/.test(stderr)) return "no_space";
+  if (/No space left on device|Disk quota exceeded/.test(stderr) || couldNotWrite(stderr)) return "no_space";
   if (/dubious ownership|Permission denied|Read-only file system/.test(stderr)) return "permission_denied";
   if (/not a git repository/.test(stderr)) return "invalid_argument";
   if (/already (checked out|used by worktree)|cannot lock ref|File exists/.test(stderr)) return "conflict";
   return "internal";
+}
+
+/** For some files git does not tell why it could not write them. */
+function couldNotWrite(stderr: string): boolean {
+  const path = /couldn't write '(\/[^']+)'/.exec(stderr)?.[1];
+  if (path === undefined) return false;
+  try {
+    const { bavail, ffree } = statfsSync(dirname(path));
+    return bavail === 0 || ffree === 0;
+  } catch {
+    return false;
+  }
 }
 
 function passedOn(): Record<string, string> {

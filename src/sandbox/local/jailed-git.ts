@@ -52,7 +52,7 @@ const CONFIG = [
  * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
  * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
  *
- * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`.
+ * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`, after which another begins.
  */
 export function createJailedGit({ store, tree, writable = false, objects, signal }: JailedGitPlaces): RunJailedGit {
   const system = systemBinds("none");
@@ -86,8 +86,10 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
     return await finish(await startCommand(channel, spec, ""), opts.stdin, signal);
   };
   const end = async (): Promise<void> => {
+    const ending = jail;
+    jail = undefined;
     // One that could not be opened has nothing to end; whoever used it knows why.
-    const opened = await jail?.catch(() => undefined);
+    const opened = await ending?.catch(() => undefined);
     await opened?.stop();
   };
   return Object.assign(run, { end });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../errors.js";
 import { removeTree } from "../remove-tree.js";
-import { copyIfThere, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import { copyIfThere, makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
 import { gitError, runHostGit } from "./host-git.js";
 import { commitInJail, type JailedCommit, type RunJailedGit } from "./jailed-commit.js";
 import { inRepository, type Repository } from "./repository.js";
@@ -71,6 +71,7 @@ export async function prepareStore(store: string, repository: Repository | undef
   // The jail sees other owners and inodes. The time of the last change of any kind, which nobody can set, still counts.
   const core = { bare: "false", checkstat: "minimal", ...settings };
   const config = { core, gc: { auto: "0" }, maintenance: { auto: "false" } };
+  await makeScratchDirectory(store);
   await writeGitDirectory(store, { head: "refs/heads/snapshot", config, repository });
   if (index !== undefined) await copyIfThere(index, join(store, "index"));
 }

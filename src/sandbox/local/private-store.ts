@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../errors.js";
 import { removeTree } from "../remove-tree.js";
-import { writeGitDirectory } from "./git-directory.js";
+import { makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
 import type { HostGitOptions } from "./host-git.js";
 import { inRepository, type Repository } from "./repository.js";
 
@@ -32,6 +32,7 @@ export async function withPrivateStore<T>(
     throw new SandboxError("unsupported", `The path ${JSON.stringify(objects)} cannot be borrowed from`);
   }
   try {
+    await makeScratchDirectory(path);
     await writeGitDirectory(path, { head: "refs/heads/none", config: { core: { bare: "true" } }, repository });
     if (objects !== "") await writeFile(join(path, "objects", "info", "alternates"), `${objects}\n`);
     return await use({ ...inRepository(path), gitDir: path, env: NO_CONFIG });

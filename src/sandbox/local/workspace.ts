@@ -1,10 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { runtimeDir } from "../home.js";
+<<<<<<< HEAD
+=======
+import { addResource } from "../ledger.js";
+>>>>>>> e0c9afeb500715129d90a2e7eec3f3f75438a9a2
 import type { Resource } from "../record.js";
 import type { SandboxOptions } from "../types.js";
 import { baseDirOf, openBase } from "./base-cache.js";
@@ -14,7 +18,7 @@ import type { JailBind } from "./jail.js";
 import { makeLayer } from "./layer.js";
 import { INSIDE_GIT, privateGitBinds, privateGitDir, writeBranch, writePrivateGit } from "./private-git.js";
 import { findRepository, type Repository, resolveCommit } from "./repository.js";
-import { addWorktree } from "./worktree.js";
+import { addWorktree, branchMark } from "./worktree.js";
 
 /** Where the files of a sandbox are and what the inside sees of them; enough to open it again. */
 export interface Workspace {
@@ -136,6 +140,18 @@ export async function planFork(
       return made.base === undefined ? made : { ...made, base: { ...made.base, sha } };
     },
   };
+}
+
+/** What a workspace consists of outside its runtime directory, last first. */
+export function resourcesOf(id: string, { kind, workDir: path, base }: Workspace): Resource[] {
+  if (kind === "copy" || kind === "empty") return [{ kind: "directory", path }];
+  if (kind !== "worktree" || base?.worktree === undefined) return [];
+  const { sha, branch, repository, worktree } = base;
+  const repo = repository.gitDir;
+  return [
+    { kind: "worktree", repo, path, name: basename(worktree) },
+    { kind: "branch", repo, name: branch, sha, mark: branchMark(id) },
+  ];
 }
 
 async function newWorkDir(id: string): Promise<string> {
