@@ -5,10 +5,6 @@ import { basename, join } from "node:path";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { runtimeDir } from "../home.js";
-<<<<<<< HEAD
-=======
-import { addResource } from "../ledger.js";
->>>>>>> e0c9afeb500715129d90a2e7eec3f3f75438a9a2
 import type { Resource } from "../record.js";
 import type { SandboxOptions } from "../types.js";
 import { baseDirOf, openBase } from "./base-cache.js";

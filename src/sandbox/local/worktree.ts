@@ -140,13 +140,8 @@ async function createBranch(
       hint: "Make a first commit: git commit --allow-empty -m start",
     });
   }
-<<<<<<< HEAD
-  const mark = `glovebox: created for ${record}`;
-  await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark }, next);
-=======
   const mark = branchMark(record);
-  await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark });
->>>>>>> e0c9afeb500715129d90a2e7eec3f3f75438a9a2
+  await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark }, next);
   const create = ["update-ref", "--create-reflog", "-m", mark, `refs/heads/${branch}`, sha, ""];
   // Without a name git would refuse to write the reflog, in a repository whose user never configured one.
   const env = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };
