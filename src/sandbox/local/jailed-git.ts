@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { SandboxError, toSandboxError } from "../errors.js";
 import { ownerMark } from "../orphans.js";
 import { findBwrap } from "./find-bwrap.js";
@@ -39,6 +40,7 @@ const ENV: Readonly<Record<string, string>> = {
   GIT_WORK_TREE: "/wt",
   GIT_CEILING_DIRECTORIES: "/",
 };
+const LINKER_CACHE = "/etc/ld.so.cache";
 const CONFIG = [
   "safe.directory=*",
   "core.hooksPath=/dev/null",
@@ -53,9 +55,10 @@ const CONFIG = [
  * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
  */
 export function createJailedGit({ store, tree, writable = false, objects, signal }: JailedGitPlaces): RunJailedGit {
-  const system = systemBinds("none");
+  const system = systemBinds();
   const binds: JailBind[] = [
-    ...system.binds.filter(({ target }) => !target.startsWith("/etc/") || target === "/etc/ld.so.cache"),
+    ...system.binds,
+    ...(existsSync(LINKER_CACHE) ? [{ source: LINKER_CACHE, target: LINKER_CACHE }] : []),
     { source: store, target: "/gd", writable: true, owned: true },
     { source: tree.source, ...(tree.overlay && { overlay: tree.overlay }), target: "/wt", writable, owned: true },
     ...objects.map((bind) => ({ ...bind, owned: true })),
