@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rmdir, stat, unlink, writeFile } from "node:fs/promises";
+import { existsSync, writeFileSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rmdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { syncDirectory, writeFileAtomic, writeFileDurable } from "./atomic-file.js";
 import { SandboxError, toSandboxError } from "./errors.js";
@@ -75,9 +75,9 @@ export async function addResource(id: string, ...resources: readonly Resource[])
  * Says of a sandbox that it is there. Nothing is lost with this mark, so it is not forced to the disk: whatever a power
  * loss leaves of a sandbox that was not kept is taken away.
  */
-export async function markReady(id: string): Promise<void> {
+export function markReady(id: string): void {
   try {
-    await writeFile(join(runtimeDir(id), READY), "", { mode: 0o600 });
+    writeFileSync(join(runtimeDir(id), READY), "", { mode: 0o600 });
   } catch (error) {
     throw toSandboxError(error, { operation: "ledger" });
   }

@@ -133,7 +133,7 @@ async function makeDriver(
     driver = await startDriver(id, plan, mounts, opts);
     await fill?.(liveTree(id, plan, driver, opts.signal ?? new AbortController().signal));
     if (opts.keep === true) await updateRecord(id, { state: "kept", reopen: plan });
-    else await markReady(id);
+    else markReady(id);
     await failpoint("create.ready");
     return driver;
   } catch (error) {
@@ -240,9 +240,7 @@ async function startDriver(
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
-  const walls = confined
-    ? buildWalls({ workDir, runtime, trees, network: walledNetwork(network), cgroups })
-    : undefined;
+  const walls = confined ? buildWalls({ workDir, trees, network: walledNetwork(network), cgroups }) : undefined;
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)
     : await startPlainAgent(workDir, cgroups, opts.signal);

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { startCommand } from "../agent/agent-process.js";
 import { SandboxError } from "../errors.js";
 import type { DriverProcess } from "../types.js";
@@ -39,6 +40,7 @@ const ENV: Readonly<Record<string, string>> = {
   GIT_WORK_TREE: "/wt",
   GIT_CEILING_DIRECTORIES: "/",
 };
+const LINKER_CACHE = "/etc/ld.so.cache";
 const CONFIG = [
   "safe.directory=*",
   "core.hooksPath=/dev/null",
@@ -55,9 +57,10 @@ const CONFIG = [
  * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`, after which another begins.
  */
 export function createJailedGit({ store, tree, writable = false, objects, signal }: JailedGitPlaces): RunJailedGit {
-  const system = systemBinds("none");
+  const system = systemBinds();
   const binds: JailBind[] = [
-    ...system.binds.filter(({ target }) => !target.startsWith("/etc/") || target === "/etc/ld.so.cache"),
+    ...system.binds,
+    ...(existsSync(LINKER_CACHE) ? [{ source: LINKER_CACHE, target: LINKER_CACHE }] : []),
     { source: store, target: "/gd", writable: true, owned: true },
     { source: tree.source, ...(tree.overlay && { overlay: tree.overlay }), target: "/wt", writable, owned: true },
     ...objects.map((bind) => ({ ...bind, owned: true })),
