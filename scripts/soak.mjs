@@ -46,7 +46,11 @@ const { FAILPOINTS } = await import(join(root, "dist", "src", "sandbox", "failpo
 const before = takeCensus(place, repo, []);
 console.log(`soak: seed ${seed}, ${lanes} lanes, ${seconds} s`);
 const began = performance.now();
-const isOver = () => performance.now() - began > seconds * 1000;
+let isStopped = false;
+process.once("SIGINT", () => {
+  isStopped = true;
+});
+const isOver = () => isStopped || performance.now() - began > seconds * 1000;
 const all = Array.from({ length: lanes }, (_, index) =>
   createLane({ seed: seed * 31 + index, name: `lane ${index}`, repo, glovebox, failpoints: FAILPOINTS, root }),
 );
