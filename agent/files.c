@@ -25,8 +25,12 @@ void files_use_root(int directory) { root = directory; }
 /* The kernel gives EXDEV when a path leads outside, and EAGAIN when somebody moved things while it looked. */
 static int open_beneath(const char *path, uint64_t flags) {
   struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+  if (*path == 0) { /* the root itself: no path, nothing that could lead anywhere */
+    int fd = openat(root, ".", (int)how.flags);
+    return fd < 0 ? -errno : fd;
+  }
   for (int attempt = 0; attempt < 256; attempt++) {
-    long fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof how);
+    long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
     if (fd >= 0) return (int)fd;
     if (errno != EAGAIN && errno != EINTR) break;
   }

@@ -115,6 +115,11 @@ export interface Capabilities {
   user: boolean;
   ports: boolean;
   git: boolean;
+  /**
+   * `no-directories-of-the-base`: in an overlay without privileges, rename(2) of a directory that was checked out fails
+   * with EXDEV; `mv` copies instead. Files and new directories are renamed as usual. Absent: not known.
+   */
+  renames?: "all" | "no-directories-of-the-base";
 }
 
 /** What differs from the start of the sandbox. */

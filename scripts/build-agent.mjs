@@ -20,25 +20,46 @@ import { hasCommand, installLine } from "./system-parts.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const sources = join(root, "agent");
-const stamp = join(root, "node_modules", ".cache", "glovebox", "agent-build");
+const stamps = join(root, "node_modules", ".cache", "glovebox");
+
+/** Compilers that make the agent for a machine that this one is not. */
+const crossCompilers = { x64: "x86_64-linux-gnu-gcc", arm64: "aarch64-linux-gnu-gcc" };
 
 const flags = [
   ..."-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Wshadow -fstack-protector-strong".split(" "),
   ..."-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -static -s -Wl,-z,noexecstack".split(" "),
 ];
 
-/** Compiles the program that is PID 1 in a sandbox, unless the one that is there came from the same sources. */
+/**
+ * Compiles the program that is PID 1 in a sandbox, unless the one that is there came from the same sources: for this
+ * machine, and for the other kinds whose cross compiler is here.
+ */
 export async function buildAgent() {
   if (process.platform !== "linux") return "not built: it runs on Linux only";
+  const notes = [await buildFor(process.arch, findCompiler())];
+  for (const [arch, compiler] of Object.entries(crossCompilers)) {
+    if (arch === process.arch) continue;
+    const place = join(sources, "bin", `linux-${arch}`);
+    // An agent of older sources must not be shipped beside a new one.
+    if (!hasCommand(compiler)) rmSync(place, { recursive: true, force: true });
+    notes.push(
+      hasCommand(compiler) ? await buildFor(arch, compiler) : `linux-${arch} not built: there is no ${compiler}`,
+    );
+  }
+  return notes.join("; ");
+}
+
+async function buildFor(arch, compiler) {
   const files = readdirSync(sources)
     .filter((name) => /\.[ch]$/.test(name))
     .sort();
   const units = files.filter((name) => name.endsWith(".c")).map((name) => join(sources, name));
   if (units.length === 0) throw new StepFailed("there is no C source in agent/");
-  const compiler = findCompiler();
-  const target = join(sources, "bin", `linux-${process.arch}`, "glovebox-agent");
-  const hash = hashOf([compiler, process.arch, ...flags], files);
-  if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash) return "up to date";
+  const target = join(sources, "bin", `linux-${arch}`, "glovebox-agent");
+  const stamp = join(stamps, `agent-linux-${arch}`);
+  const hash = hashOf([compiler, arch, ...flags], files);
+  if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash)
+    return `linux-${arch} up to date`;
 
   const scratch = mkdtempSync(join(tmpdir(), "glovebox-agent-"));
   try {
@@ -54,7 +75,7 @@ export async function buildAgent() {
   }
   mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, hash);
-  return `${Math.ceil(statSync(target).size / 1024)} KiB by ${compiler}`;
+  return `linux-${arch} ${Math.ceil(statSync(target).size / 1024)} KiB by ${compiler}`;
 }
 
 function findCompiler() {

@@ -11,6 +11,12 @@ const parts = [
   { commands: [process.env.CC, "musl-gcc", "gcc", "cc"], packages: ["gcc", "libc6-dev", "musl-tools"] },
 ];
 
+/** What only the tests and a release need: the agent for the other kind of machine, and something that runs it. */
+const extras = [
+  { commands: ["aarch64-linux-gnu-gcc"], packages: ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"] },
+  { commands: ["qemu-aarch64-static"], packages: ["qemu-user-static"] },
+];
+
 /** Whether a program of this name, or at this path, can be started. */
 export function hasCommand(name) {
   if (!name) return false;
@@ -27,8 +33,16 @@ export function hasCommand(name) {
 
 /** Debian packages that have to be installed; none on a system where the local backend is not confined anyway. */
 export function missingPackages(exists = hasCommand, platform = process.platform) {
-  if (platform !== "linux") return [];
-  return parts.filter((part) => !part.commands.some(exists)).flatMap((part) => part.packages);
+  return platform === "linux" ? lacking(parts, exists) : [];
+}
+
+/** Debian packages that some tests would be skipped without. */
+export function missingExtras(exists = hasCommand, platform = process.platform, arch = process.arch) {
+  return platform === "linux" && arch === "x64" ? lacking(extras, exists) : [];
+}
+
+function lacking(list, exists) {
+  return list.filter((part) => !part.commands.some(exists)).flatMap((part) => part.packages);
 }
 
 /** The line that a person has to type. */
@@ -49,16 +63,30 @@ export async function ensureSystemParts() {
   if (packages.length === 0) return process.platform === "linux" ? "all there" : "nothing needed on this system";
   const advice = adviceFor(packages);
   if (advice) throw new StepFailed(advice);
-  const options = { quiet: true, env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } };
-  const wait = ["-o", "DPkg::Lock::Timeout=120"];
-  const update = await run("apt-get", ["-qq", ...wait, "update"], options);
-  const install = ["-qq", ...wait, "install", "-y", "--no-install-recommends", ...packages];
-  const result = await run("apt-get", install, options);
-  // A package list that could not be refreshed matters only when the old one was not enough.
-  expectSuccess({ ...result, output: `${update.output}${result.output}` }, `apt-get install ${packages.join(" ")}`);
+  await install(packages);
   const still = missingPackages();
   if (still.length > 0) throw new StepFailed(`still missing after apt-get install: ${still.join(", ")}`);
   return `installed ${packages.join(" ")}`;
+}
+
+/** Installs what some tests need when it may, else says what is not run. */
+export async function ensureExtras() {
+  const packages = missingExtras();
+  if (packages.length === 0) return "all there";
+  const advice = adviceFor(packages);
+  if (advice) return `not run: the tests of the arm64 agent. ${advice}`;
+  await install(packages);
+  return `installed ${packages.join(" ")}`;
+}
+
+async function install(packages) {
+  const options = { quiet: true, env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } };
+  const wait = ["-o", "DPkg::Lock::Timeout=120"];
+  const update = await run("apt-get", ["-qq", ...wait, "update"], options);
+  const command = ["-qq", ...wait, "install", "-y", "--no-install-recommends", ...packages];
+  const result = await run("apt-get", command, options);
+  // A package list that could not be refreshed matters only when the old one was not enough.
+  expectSuccess({ ...result, output: `${update.output}${result.output}` }, `apt-get install ${packages.join(" ")}`);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {

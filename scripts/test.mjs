@@ -5,6 +5,7 @@ import { delimiter, join } from "node:path";
 import { installDependencies, prepare, root } from "./prepare.mjs";
 import { endAllOnInterrupt, run } from "./processes.mjs";
 import { expectSuccess, step } from "./step.mjs";
+import { ensureExtras } from "./system-parts.mjs";
 
 /** Suites beside vitest. Each prints a line `summary: {"passed":n,"failed":n,"skipped":[{"name":"","reason":""}]}`. */
 const suites = [
@@ -24,6 +25,8 @@ clean();
 report();
 
 async function main() {
+  // Without them some tests are skipped, and say so. Before the build, which needs one of them.
+  await step("parts for the tests of the arm64 agent", ensureExtras).catch(() => {});
   try {
     await prepare();
     total.passed += 1;

@@ -17,7 +17,6 @@ beforeEach(async () => {
   const tree = { source: scratch.path, target: scratch.path, writable: true, owned: true };
   const walls = buildWalls({
     workDir: scratch.path,
-    runtime: join(scratch.path, "runtime"),
     trees: [tree],
     network: "none",
     cgroups: [],

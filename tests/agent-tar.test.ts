@@ -98,6 +98,14 @@ describe("archives that come in", () => {
     expect(existsSync(join(plain.root, "d"))).toBe(false);
   });
 
+  test("of one that is refused nothing more is read, however long it is", async () => {
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      yield member("null", { type: "3" });
+      for (;;) yield new Uint8Array(64 << 10);
+    }
+    await expect(plain.files.importTree(endless(), "in")).rejects.toMatchObject({ code: "not_regular_file" });
+  });
+
   test("a link of the tree that leads outside is not followed", async () => {
     symlinkSync(victim, join(plain.root, "in"));
     await expect(unpack(member("evil", { data: "x" }), END)).rejects.toMatchObject({ code: "path_confinement" });

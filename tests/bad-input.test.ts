@@ -212,7 +212,12 @@ describe("options of a sandbox", () => {
   });
 
   test("what this backend cannot keep", async () => {
-    await expectRefused(open({ network: { allow: ["example.com"] } }), "unsupported", "network", "allow");
+    await expectRefused(
+      open({ isolation: "none", network: { allow: ["example.com"] } }),
+      "unsupported",
+      "network",
+      "allow",
+    );
     await expectRefused(open({ limits: { disk: 1 } }), "unsupported", "disk");
     await expectRefused(open({ image: "debian" }), "unsupported", "image", "debian");
     await expectRefused(open({ repo, workspace: "overlay", isolation: "none" }), "unsupported", "overlay");

@@ -44,6 +44,15 @@ describe("completion", { timeout: 60_000 }, () => {
     const { id } = (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox;
     expect(await offered("glovebox", "rm", id.slice(0, 3))).toEqual([id]);
     expect(await offered("glovebox", "exec", "--id", "")).toEqual([id]);
+    const snapshot = (await bench.run(["snapshot", id])).stdout.trim();
+    expect(await offered("glovebox", "restore", "")).toContain(id);
+    expect(await offered("glovebox", "restore", id, id.slice(0, 3))).toEqual([snapshot]);
+    expect(await offered("glovebox", "snapshots", "--delete", "")).toEqual([snapshot]);
+    expect(await offered("glovebox", "import", id, "bi")).toEqual(["bin"]);
+    expect(await offered("glovebox", "export", id, "x", "bi")).toEqual(["bin"]);
+    expect(await offered("glovebox", "export", id, "bi")).toEqual([]);
+    expect(await offered("glovebox", "exec", "--workspace", "o")).toEqual(["overlay"]);
+    await bench.run(["snapshots", "--delete", snapshot]);
     await bench.run(["rm", id]);
   });
 

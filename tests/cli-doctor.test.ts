@@ -72,13 +72,20 @@ describe("glovebox doctor", { timeout: 60_000 }, () => {
   });
 
   it("runs the conformance kit and prints the table", async () => {
-    const { code, stdout } = await bench.run(["doctor", "--conformance", "local", "--only", "exec.argv,limits.disk"]);
+    const { code, stdout } = await bench.run([
+      "doctor",
+      "--conformance",
+      "local",
+      "--only",
+      "exec.argv,limits.disk,restore.files",
+    ]);
     expect(stdout).toMatch(/^conformance of local\n/);
     expect(stdout).toMatch(/^passed {3}exec\.argv\./m);
     expect(stdout).toMatch(/^skipped {2}limits\.disk /m);
     expect(stdout).toMatch(/\nlocal: \d+ passed, 0 failed, \d+ skipped\n$/);
     expect(code).toBe(0);
     expect(await bench.settled()).toEqual([]);
+    expect((await bench.run(["snapshots", "-q"])).stdout).toBe("");
   });
 
   it("holds a backend of somebody else's to the kit, and says where it fails", async () => {

@@ -39,6 +39,15 @@ describe("a command line", () => {
     expect(argv).toEqual(["ls", "--json", "--", "-x"]);
   });
 
+  it("has flags whose value may be left out, and then the next flag is not it", () => {
+    const cache = (line: string) => [parse(line).flags.text("cache"), parse(line).flags.has("json")];
+    expect(cache("reap --cache")).toEqual(["", false]);
+    expect(cache("reap --cache --json")).toEqual(["", true]);
+    expect(cache("reap --json --cache 5g")).toEqual(["5g", true]);
+    expect(cache("reap --cache=5g")).toEqual(["5g", false]);
+    expect(commandHelp(findCommand("reap"), createStyle({}, {}))).toContain("--cache [size]");
+  });
+
   it.each([
     ["exec ls -la", 'exec needs "--" before the command', "glovebox exec -- ls -la"],
     ["exec --keep ls a;b", 'exec needs "--" before the command', "glovebox exec --keep -- ls 'a;b'"],
@@ -53,6 +62,9 @@ describe("a command line", () => {
     ["ls everything", 'ls does not take "everything"', "glovebox help ls"],
     ["ls -- x", 'ls takes no command after "--"', "glovebox help ls"],
     ["rm", "rm needs <id>…", "glovebox help rm"],
+    ["restore abc123", "restore needs <id> <snapshot>", "glovebox help restore"],
+    ["export abc123 a b c", 'export does not take "c"', "glovebox help export"],
+    ["diff abc123 --name-statos", 'unknown flag "--name-statos" of diff', "did you mean --name-status?"],
     ["excec -- ls", 'unknown verb "excec"', "did you mean exec?"],
     ["frobnicate", 'unknown verb "frobnicate"', "glovebox --help lists the verbs"],
     ["--json ls", '"--json" stands before the verb', "glovebox <verb> [flags]"],
@@ -131,7 +143,7 @@ describe("the help", () => {
       for (const { name } of command.flags) expect(text).toContain(`--${name}`);
       expect(command.examples.length).toBeGreaterThan(0);
       for (const [line] of command.examples) {
-        const call = /glovebox ([^>)]+)/.exec(line.replaceAll("<id>", "abc123"))?.[1]?.trim().split(/\s+/) ?? [];
+        const call = /glovebox ([^>)|]+)/.exec(line.replaceAll("<id>", "abc123"))?.[1]?.trim().split(/\s+/) ?? [];
         expect(() => parseCommandLine(findCommand(call[0] ?? ""), call.slice(1))).not.toThrow();
       }
     },

@@ -42,6 +42,20 @@ describe("a signal", { timeout: 60_000 }, () => {
     expect(bench.leftovers()).toEqual([]);
   });
 
+  it("ends a verb on a kept sandbox, which stays, and what was begun is taken back", async () => {
+    const line = ["exec", "--json", "--keep", "--repo", createRepository(join(bench.path, "repo")), "--", "true"];
+    const { id } = (JSON.parse((await bench.run(line)).stdout) as { sandbox: { id: string } }).sandbox;
+    const run = bench.start(["fork", id, "--count", "64"]);
+    const ids = async (): Promise<string[]> => (await bench.run(["ls", "-q"])).stdout.split("\n").filter(Boolean);
+    for (let tries = 0; tries < 100 && (await ids()).length < 2; tries++);
+    run.child.kill("SIGINT");
+    expect(await run.ended).toMatchObject({ code: 130, stdout: "", stderr: "" });
+    expect(await ids()).toEqual([id]);
+    expect((await bench.run(["exec", "--id", id, "--", "cat", "a.txt"])).stdout).toBe("one more\n");
+    await bench.run(["rm", id]);
+    expect(git(join(bench.path, "repo"), "for-each-ref", "--format=%(refname)", "refs/glovebox")).toBe("");
+  });
+
   it("a second one ends it at once: no process is left, and the next start takes the folder away", async () => {
     const run = bench.start(call(STUBBORN));
     await run.printed("ready\n");

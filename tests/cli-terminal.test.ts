@@ -4,6 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TERMINAL_RESET } from "../src/cli/raw-terminal.js";
 import { type Bench, createBench, program } from "./support/cli.js";
+import { createRepository } from "./support/scratch.js";
 import { openTerminals, type TerminalRun, type Terminals } from "./support/terminal.js";
 
 let bench: Bench;
@@ -47,6 +48,23 @@ describe("a terminal", { timeout: 60_000 }, () => {
         "\\x1b]0;owned\\x07\\x1b]52;c;eA==\\x07\\x1b[2J\\u009b2J\\x9b2J\\x1bP+q\\x1b\\ok\\rno\\b\\u202ex\r\n",
       );
     }
+  });
+
+  it("is not driven by a patch, nor by the name of a file in it", async () => {
+    const repo = createRepository(join(bench.path, "repo"));
+    const script = `printf '${HOSTILE}' > a.txt; printf x > "$(printf 'name\\033]0;named\\007')"`;
+    const { stdout } = await bench.run(["exec", "--json", "--keep", "--repo", repo, "--", "sh", "-c", script]);
+    const { id } = (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox;
+    for (const how of [[], ["--stat"], ["--name-status"]]) {
+      const { output, exitCode } = await (await glovebox(["diff", id, ...how])).ended;
+      expect(exitCode).toBe(0);
+      const active = ["\x1b]", "\x1bP", "\x1b[2J\u009b", "\x07", "\u202e", "\u009b"];
+      expect(active.filter((text) => output.includes(text))).toEqual([]);
+      expect(output).toContain("name\\");
+    }
+    const { bytes } = await bench.run(["diff", id]);
+    expect(bytes.includes("\x1b]0;owned\x07")).toBe(true);
+    await bench.run(["rm", id]);
   });
 
   it("gets the bytes as they are with --raw", async () => {

@@ -281,7 +281,6 @@ test("a proxy that is dead lets nothing out", async () => {
   const tree = { source: workDir, target: workDir, writable: true, owned: true };
   const walls = buildWalls({
     workDir,
-    runtime: join(scratch.path, "runtime"),
     trees: [tree],
     network: "none",
     cgroups: [],

@@ -15,6 +15,8 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "dev-server": /^served, changed, stopped$/,
   hello: /^1 cat: \/etc\/shadow: /,
   "own-backend": /^folder: \d{3} passed, 0 failed, \d+ skipped$/,
+  "race-to-green": /^right operator was green first; 2 others were torn down$/,
+  "save-points": /^saved, spoilt, restored, outlived$/,
   "stream-to-web": /^streamed, held back, aborted$/,
   tour: /^the tour is over$/,
   "untrusted-script": /^it got nothing, and nothing of it is left$/,

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { type Dirent, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
@@ -432,9 +432,15 @@ describe("defaultBranch", () => {
   });
 });
 
+/** What is there at this moment; a directory may go while it is listed. */
 function files(root: string): string[] {
-  if (!existsSync(root)) return [];
-  return readdirSync(root, { withFileTypes: true }).flatMap((entry) => {
+  let entries: Dirent[];
+  try {
+    entries = readdirSync(root, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+  return entries.flatMap((entry) => {
     const path = join(root, entry.name);
     if (entry.isDirectory()) return files(path);
     return entry.isFile() ? [path] : [];

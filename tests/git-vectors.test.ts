@@ -324,6 +324,31 @@ END
   });
 });
 
+describe.each(["overlay", "copy"] as const)("the same in the workspace %s", (workspace) => {
+  test("programs in settings, attributes, hooks and nested repositories", async () => {
+    const life = await liveThrough(
+      stage,
+      `printf '* filter=x diff=x\\n' > .gitattributes; mkdir -p ${GIT}/hooks; for h in ${HOOKS.join(" ")}; do
+        printf '#!/bin/sh\\n${stage.payload} >/dev/null </dev/null\\n' > ${GIT}/hooks/$h; chmod 755 ${GIT}/hooks/$h; done
+      for k in core.fsmonitor filter.x.clean filter.x.smudge diff.x.textconv diff.external core.askPass; do git config $k '${stage.payload}'; done
+      git init -q nested; git -C nested config core.fsmonitor '${stage.payload}'; printf in > nested/file
+      printf '${stage.victim}/.git\\n' > ${GIT}/commondir; true`,
+      { workspace },
+    );
+    expect(life).toMatchObject({ ...unharmed, changes: added(".gitattributes", "work.txt") });
+    expect(pushed("work.txt")).toBe("work");
+  });
+
+  test("commits made inside are pushed, saved, restored and forked", async () => {
+    const life = await liveThrough(stage, "rm sub/b.txt; git add -A; git commit -qm mine; rm -rf sub; printf x > sub", {
+      workspace,
+    });
+    expect(life).toMatchObject(unharmed);
+    expect(life.warnings).toEqual([]);
+    expect(git(stage.remote, "log", "-2", "--format=%s", "work")).toContain("mine");
+  });
+});
+
 describe("what the caller's environment says does not count", () => {
   test("variables of git that name programs, directories and settings", async () => {
     const { scratch, victim, payload, evil } = stage;

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -32,10 +32,13 @@ beforeAll(async () => {
   const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", place], { cwd: root });
   const [pack] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
   packed = pack.files.map(({ path }) => path);
+  // In an empty folder, and without a network: there is nothing else to fetch.
+  const env = { ...process.env, npm_config_cache: join(place, "cache") };
+  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", join(place, pack.filename)], {
+    cwd: place,
+    env,
+  });
   const installed = join(place, "node_modules", "glovebox");
-  await mkdir(installed, { recursive: true });
-  await run("tar", ["-xzf", join(place, pack.filename), "-C", installed, "--strip-components=1"]);
-  await writeFile(join(place, "package.json"), '{ "type": "module", "private": true }');
   manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8")) as Manifest;
 });
 
@@ -54,6 +57,18 @@ describe("the package", () => {
       expect.arrayContaining(["LICENSE", "README.md", expect.stringMatching(/^agent\/[\w-]+\.c$/)]),
     );
     if (process.platform === "linux") expect(packed).toContain(`agent/bin/linux-${process.arch}/glovebox-agent`);
+  });
+
+  it("holds the agents of linux on x64 and arm64, each for its own machine", async ({ skip }) => {
+    if (process.platform !== "linux") skip("the agent is built on Linux only");
+    const machines = { x64: 62, arm64: 183 };
+    for (const [arch, machine] of Object.entries(machines)) {
+      const path = `agent/bin/linux-${arch}/glovebox-agent`;
+      if (!packed.includes(path)) skip(`linux-${arch} is not built here: its compiler is missing`);
+      const program = await readFile(join(place, "node_modules", "glovebox", path));
+      expect([arch, program.readUInt16LE(18)]).toEqual([arch, machine]);
+      expect((await stat(join(place, "node_modules", "glovebox", path))).mode & 0o111).toBe(0o111);
+    }
   });
 
   it("holds nothing else", () => {
@@ -94,7 +109,7 @@ describe.each([
 
   it("has a binary that runs", async ({ skip }) => {
     if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
-    const program = join(place, "node_modules", "glovebox", manifest.bin["glovebox"] ?? "");
+    const program = join(place, "node_modules", ".bin", "glovebox");
     expect((await run(node, [program, "version"], { cwd: place })).stdout).toMatch(/^glovebox \d+\.\d+\.\d+\n$/);
     expect(await readFile(program, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
     if (process.platform !== "linux") skip("the local backend is confined on Linux only");

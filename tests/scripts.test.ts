@@ -34,6 +34,19 @@ describe("system parts", () => {
     ]);
   });
 
+  it("asks for the parts of the arm64 agent's tests only where they can run", async () => {
+    const calls = [
+      'missingExtras((name) => name === "qemu-aarch64-static", "linux", "x64")',
+      'missingExtras(() => false, "linux", "arm64")',
+      'missingExtras(() => false, "darwin", "x64")',
+    ];
+    expect(await evaluate("system-parts.mjs", "missingExtras", `[${calls.join(",")}]`)).toEqual([
+      ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
+      [],
+      [],
+    ]);
+  });
+
   it("tells an ordinary user exactly what to type, and root nothing", async () => {
     const calls = [1000, 0].map((uid) => `adviceFor(["bubblewrap"], () => true, ${uid}) ?? null`);
     expect(await evaluate("system-parts.mjs", "adviceFor", `[${calls.join(",")}]`)).toEqual([

@@ -1,7 +1,10 @@
-/** Keeps so many megabytes of the JavaScript heap in use until `release` is called. */
+/** Keeps so many megabytes of the JavaScript heap in use, as many small objects, until `release` is called. */
 export function fillHeap(megabytes) {
-  // Numbers with a fraction are stored as they are: eight bytes each, nothing for the collector to follow.
-  let kept = Array.from({ length: Math.ceil(megabytes / 8) }, (_, n) => new Array(1 << 20).fill(n + 0.5));
+  let kept = [];
+  const enough = process.memoryUsage().heapUsed + megabytes * 2 ** 20;
+  while (process.memoryUsage().heapUsed < enough) {
+    for (let n = 0; n < 100_000; n++) kept.push({ id: n, next: n + 1, weight: n + 0.5, owner: null, flag: n });
+  }
   return {
     release() {
       kept = [];

@@ -1,20 +1,6 @@
+import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
-
-/** One verb: what it takes, and what its help says. */
-export interface Command {
-  readonly name: string;
-  readonly summary: string;
-  /** What stands behind the verb and the flags. */
-  readonly operands: string;
-  readonly flags: readonly Flag[];
-  /** Whether `--` and a command follow. */
-  readonly argv: "required" | "optional" | "none";
-  /** How many operands before `--` there may be. */
-  readonly operandCount: readonly [number, number];
-  readonly offers?: Flag["offers"];
-  readonly notes?: readonly string[];
-  readonly examples: readonly (readonly [line: string, meaning: string])[];
-}
+import { KEPT_COMMANDS } from "./kept-commands.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 
@@ -39,6 +25,8 @@ export const COMMANDS: readonly Command[] = [
     examples: [
       ["glovebox exec -- echo hello", "an empty sandbox, no network"],
       ["glovebox exec --repo . --branch fix -- npm test", "a worktree of this repository"],
+      ["glovebox exec --repo . --workspace overlay --keep -- npm test", "ready at once, whatever the size"],
+      ["glovebox exec --network allow=packages.example.org -- npm ci", "this name and no other"],
       ["glovebox exec --memory 512m --timeout 30s -- node script.js", "bounded"],
       ["glovebox exec --json -- uname -a", "the result as JSON"],
       ["glovebox exec --keep -- sh -c 'echo 1 > a'", "leaves the files; then: exec --id <id> -- cat a"],
@@ -80,22 +68,34 @@ export const COMMANDS: readonly Command[] = [
     operands: "<id>…",
     argv: "none",
     operandCount: [1, Number.POSITIVE_INFINITY],
-    offers: "sandboxes",
+    offers: ["sandboxes"],
     flags: all,
     notes: ["One that a process has open is refused: end that process first."],
     examples: [["glovebox rm 3f2a9c41d07be655", "the files are gone for good"]],
   },
+  ...KEPT_COMMANDS,
   {
     name: "reap",
     summary: "remove what dead processes left behind",
     operands: "",
     argv: "none",
     operandCount: [0, 0],
-    flags: [{ name: "dry-run", short: "n", help: "only tell what would be removed" }, BACKEND_FLAG, ...all],
+    flags: [
+      { name: "dry-run", short: "n", help: "only tell what would be removed" },
+      {
+        name: "cache",
+        value: "size",
+        isOptional: true,
+        help: "also shrink the cache of overlay bases to this size; alone: to what is in use",
+      },
+      BACKEND_FLAG,
+      ...all,
+    ],
     notes: ["Never touches what is kept or in use. The exit code is 1 when something could not be removed."],
     examples: [
       ["glovebox reap --dry-run", "look first"],
       ["glovebox reap", "clean up"],
+      ["glovebox reap --cache 5g", "and keep at most 5 GiB of checkouts that overlays share"],
     ],
   },
   {
@@ -127,7 +127,7 @@ export const COMMANDS: readonly Command[] = [
     operands: "bash|zsh|fish",
     argv: "none",
     operandCount: [1, 1],
-    offers: ["bash", "zsh", "fish"],
+    offers: [["bash", "zsh", "fish"]],
     flags: all,
     examples: [
       ["source <(glovebox completion bash)", "in ~/.bashrc"],

@@ -1,5 +1,6 @@
 import { backendNames } from "../sandbox.js";
-import { COMMANDS, type Command } from "./commands.js";
+import type { Command } from "./command.js";
+import { COMMANDS } from "./commands.js";
 import { bashCompletion } from "./completion/bash.js";
 import { fishCompletion } from "./completion/fish.js";
 import { zshCompletion } from "./completion/zsh.js";

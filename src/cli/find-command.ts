@@ -1,5 +1,6 @@
 import { nearestName } from "../util/nearest.js";
-import { COMMANDS, type Command } from "./commands.js";
+import type { Command } from "./command.js";
+import { COMMANDS } from "./commands.js";
 import { UsageError } from "./usage-error.js";
 
 /** The verb of this name; the nearest one is named when there is none. */

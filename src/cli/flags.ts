@@ -4,10 +4,12 @@ export interface Flag {
   readonly short?: string;
   /** What the value is called in the help; absent: the flag takes none. */
   readonly value?: string;
+  /** Whether the value may be left out. */
+  readonly isOptional?: boolean;
   readonly repeat?: boolean;
   readonly help: string;
   /** What the shell offers as a value. */
-  readonly offers?: readonly string[] | "backends" | "sandboxes" | "files" | "directories";
+  readonly offers?: readonly string[] | "backends" | "sandboxes" | "snapshots" | "files" | "directories";
 }
 
 export const JSON_FLAG: Flag = { name: "json", help: "print one JSON document on stdout" };

@@ -1,4 +1,5 @@
-import { COMMANDS, type Command } from "./commands.js";
+import type { Command } from "./command.js";
+import { COMMANDS } from "./commands.js";
 import type { Flag } from "./flags.js";
 import type { Style } from "./style.js";
 
@@ -47,7 +48,8 @@ export function commandHelp(
   ].join("\n");
 }
 
-function labelOf({ name, short, value }: Flag): string {
-  const long = value === undefined ? `--${name}` : `--${name} <${value}>`;
+function labelOf({ name, short, value, isOptional }: Flag): string {
+  const shown = isOptional === true ? `[${value}]` : `<${value}>`;
+  const long = value === undefined ? `--${name}` : `--${name} ${shown}`;
   return short === undefined ? `    ${long}` : `-${short}, ${long}`;
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { nearestName } from "../util/nearest.js";
 import { shellQuote } from "../util/shell.js";
-import type { Command } from "./commands.js";
+import type { Command } from "./command.js";
 import type { Flag } from "./flags.js";
 import type { Flags, Parsed } from "./invocation.js";
 import { UsageError } from "./usage-error.js";
@@ -23,7 +23,13 @@ function readFlags(command: Command, args: readonly string[]): { flags: Flags; o
       { type: value === undefined ? ("boolean" as const) : ("string" as const), ...(short && { short }) },
     ]),
   );
-  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
+  const { tokens } = parseArgs({
+    args: withLeftOut(command, args),
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
   const found = new Map<string, string[]>();
   const operands: string[] = [];
   for (const token of tokens) {
@@ -48,6 +54,15 @@ function readFlags(command: Command, args: readonly string[]): { flags: Flags; o
   return { flags, operands };
 }
 
+/** Marks the values that may be left out and are, so that the next word is not taken for one. */
+function withLeftOut(command: Command, args: readonly string[]): string[] {
+  const names = command.flags.filter(({ isOptional }) => isOptional === true).map(({ name }) => `--${name}`);
+  return args.map((word, at) => {
+    const isLeftOut = names.includes(word) && (args[at + 1] ?? "-").startsWith("-");
+    return isLeftOut ? `${word}=` : word;
+  });
+}
+
 function readValue(
   flag: Flag,
   token: { rawName: string; value: string | undefined; inlineValue: boolean | undefined },
@@ -57,6 +72,7 @@ function readValue(
     if (inlineValue === true) throw new UsageError(`${rawName} takes no value`, `say ${rawName} alone`);
     return "";
   }
+  if (value === "" && flag.isOptional === true) return "";
   const isFlag = inlineValue !== true && value?.startsWith("-") === true;
   if (value === undefined || value === "" || isFlag) {
     throw new UsageError(`${rawName} needs a value`, `${rawName} <${flag.value}>: ${flag.help}`);

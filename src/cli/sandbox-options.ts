@@ -1,6 +1,7 @@
 import type { SandboxEvent } from "../../contracts/types.js";
 import type { OpenOptions } from "../sandbox.js";
 import type { Flags, Invocation } from "./invocation.js";
+import type { Screen } from "./screen.js";
 import {
   parseCores,
   parseCount,
@@ -33,10 +34,15 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...(flags.has("mount") && { mounts: flags.texts("mount").map((text) => parseMount("--mount", text)) }),
     ...(flags.has("keep") && { keep: true }),
     signal: interruption.signal,
-    onEvent: ({ type, message }: SandboxEvent) => {
-      if (type === "warning") void screen.remark(`warning: ${message}`);
-      if (type === "leak") void screen.complain(message, "glovebox reap tries again");
-    },
+    onEvent: tellOf(screen),
+  };
+}
+
+/** What tells the user of events that are no result of a verb. */
+export function tellOf(screen: Screen): (event: SandboxEvent) => void {
+  return ({ type, message }) => {
+    if (type === "warning") void screen.remark(`warning: ${message}`);
+    if (type === "leak") void screen.complain(message, "glovebox reap tries again");
   };
 }
 

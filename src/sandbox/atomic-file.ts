@@ -7,20 +7,25 @@ import { failpoint } from "./failpoint.js";
 export async function writeFileAtomic(path: string, content: string, mode = 0o600): Promise<void> {
   const temporary = `${path}.${process.pid}-${randomBytes(6).toString("hex")}.tmp`;
   try {
-    const handle = await open(temporary, "wx", mode);
-    try {
-      await handle.writeFile(content);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await failpoint("file.written");
+    await writeFileDurable(temporary, content, mode);
     await rename(temporary, path);
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
     throw error;
   }
   await syncDirectory(dirname(path));
+}
+
+/** Writes a new file, and returns once its content would survive a power loss; its name may need `syncDirectory`. */
+export async function writeFileDurable(path: string, content: string, mode = 0o600): Promise<void> {
+  const handle = await open(path, "wx", mode);
+  try {
+    await handle.writeFile(content);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await failpoint("file.written");
 }
 
 /** Makes the names in a directory survive a power loss, where the system can do that. */

@@ -33,18 +33,26 @@ export async function dismantle(
     if (record === undefined || !mayRemove(record)) return false;
     await awaitOrphansOf(record);
     // Without an owner, whoever gets the lock next may go on where this process stops.
-    await updateRecord(id, { state: "removing", owner: undefined });
-    await failpoint("removal.marked");
+    const letOthers = { state: "removing", owner: undefined } as const;
+    // What was not kept is a leftover as soon as its owner is dead, so nobody has to be told that it goes.
+    if (record.state === "kept") await updateRecord(id, letOthers);
     const left = [...record.resources];
-    const removeResource = await removerOf(record.backend);
-    for (let resource = left.at(-1); resource !== undefined; resource = left.at(-1)) {
-      await removeResource(resource);
-      await failpoint("removal.resource");
-      left.pop();
-      await updateRecord(id, { resources: left });
+    try {
+      await failpoint("removal.marked");
+      const removeResource = await removerOf(record.backend);
+      for (let resource = left.at(-1); resource !== undefined; resource = left.at(-1)) {
+        await removeResource(resource);
+        await failpoint("removal.resource");
+        left.pop();
+        // The last one leaves with the record itself.
+        if (left.length > 0) await updateRecord(id, { resources: left });
+      }
+      await failpoint("removal.emptied");
+      await removeRecord(id);
+    } catch (error) {
+      await updateRecord(id, { ...letOthers, resources: left }).catch(() => undefined);
+      throw error;
     }
-    await failpoint("removal.emptied");
-    await removeRecord(id);
     return true;
   });
 }

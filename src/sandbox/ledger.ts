@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, readFile, rename, stat } from "node:fs/promises";
+import { existsSync, writeFileSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rmdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { syncDirectory, writeFileAtomic } from "./atomic-file.js";
+import { syncDirectory, writeFileAtomic, writeFileDurable } from "./atomic-file.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import { runtimeDir, sandboxesDir } from "./home.js";
@@ -17,6 +18,8 @@ export interface NewRecord {
   workDir: string;
   reopen?: unknown;
   expiresAt?: string;
+  /** What is going to be made first. Default nothing. */
+  resources?: readonly Resource[];
 }
 
 /** What may change in a record; a field that is given as undefined is dropped. */
@@ -32,6 +35,9 @@ export interface RecordPatch {
 /** One directory of the ledger: a record, or what is wrong with it. */
 export type LedgerEntry = { id: string; record: SandboxRecord } | { id: string; damaged: string };
 
+const RECORD = "record.json";
+/** Beside a record that says `creating`: the sandbox is there. */
+const READY = "ready";
 const UNFINISHED = ".new-";
 const DISCARDED = ".gone-";
 const ABANDONED_AFTER = 3_600_000;
@@ -42,13 +48,15 @@ export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
   const target = runtimeDir(fields.id);
   const owner = currentOwner();
   const createdAt = new Date().toISOString();
-  const record: SandboxRecord = { version: 1, ...fields, state: "creating", owner, createdAt, resources: [] };
+  const { resources = [], ...rest } = fields;
+  const record: SandboxRecord = { version: 1, ...rest, state: "creating", owner, createdAt, resources };
   const draft = join(sandboxesDir(), `${UNFINISHED}${fields.id}.${ownerTag()}.${randomBytes(6).toString("hex")}`);
   try {
     await mkdir(draft, { mode: 0o700 });
-    await writeFileAtomic(join(draft, "record.json"), serialize(record));
+    await writeFileDurable(join(draft, RECORD), serialize(record));
     await rename(draft, target);
-    await syncDirectory(sandboxesDir());
+    // Both at once: where a file system writes its journal for one, the other is in it.
+    await Promise.all([syncDirectory(target), syncDirectory(sandboxesDir())]);
     return record;
   } catch (error) {
     await removeTree(draft).catch(() => undefined);
@@ -58,9 +66,21 @@ export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
   }
 }
 
-/** Notes a resource. To be awaited before the resource is made, so that a crash can never leave one unknown. */
-export async function addResource(id: string, resource: Resource): Promise<void> {
-  await change(id, (record) => ({ ...record, resources: [...record.resources, resource] }));
+/** Notes resources. To be awaited before they are made, so that a crash can never leave one unknown. */
+export async function addResource(id: string, ...resources: readonly Resource[]): Promise<void> {
+  await change(id, (record) => ({ ...record, resources: [...record.resources, ...resources] }));
+}
+
+/**
+ * Says of a sandbox that it is there. Nothing is lost with this mark, so it is not forced to the disk: whatever a power
+ * loss leaves of a sandbox that was not kept is taken away.
+ */
+export function markReady(id: string): void {
+  try {
+    writeFileSync(join(runtimeDir(id), READY), "", { mode: 0o600 });
+  } catch (error) {
+    throw toSandboxError(error, { operation: "ledger" });
+  }
 }
 
 /** Changes fields of a record. */
@@ -95,7 +115,9 @@ export async function removeRecord(id: string): Promise<void> {
     throw toSandboxError(error, { operation: "ledger" });
   }
   await failpoint("removal.discarded");
-  await removeTree(discarded);
+  // Mostly there is nothing else in it; then no program has to be started for it.
+  for (const name of [RECORD, READY]) await unlink(join(discarded, name)).catch(() => undefined);
+  await rmdir(discarded).catch(() => removeTree(discarded));
 }
 
 /** Removes what a crash left of a record that was being made or struck out. */
@@ -118,12 +140,14 @@ async function isAbandoned(path: string, name: string): Promise<boolean> {
 async function readEntry(id: string): Promise<LedgerEntry | undefined> {
   assertSandboxId(id);
   try {
-    const parsed = parseRecord(await readFile(join(runtimeDir(id), "record.json"), "utf8"), id);
-    return typeof parsed === "string" ? { id, damaged: parsed } : { id, record: parsed };
+    const parsed = parseRecord(await readFile(join(runtimeDir(id), RECORD), "utf8"), id);
+    if (typeof parsed === "string") return { id, damaged: parsed };
+    const isReady = parsed.state === "creating" && existsSync(join(runtimeDir(id), READY));
+    return { id, record: isReady ? { ...parsed, state: "ready" } : parsed };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") return { id, damaged: String(error) };
     const present = await stat(runtimeDir(id)).catch(() => undefined);
-    return present === undefined ? undefined : { id, damaged: "record.json is missing" };
+    return present === undefined ? undefined : { id, damaged: `${RECORD} is missing` };
   }
 }
 
@@ -136,7 +160,7 @@ async function change(id: string, edit: (record: SandboxRecord) => SandboxRecord
     }
     const edited = edit(record);
     try {
-      await writeFileAtomic(join(runtimeDir(id), "record.json"), serialize(edited));
+      await writeFileAtomic(join(runtimeDir(id), RECORD), serialize(edited));
     } catch (error) {
       throw toSandboxError(error, { operation: "ledger" });
     }

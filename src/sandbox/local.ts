@@ -5,7 +5,7 @@ import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
 import { runtimeDir } from "./home.js";
-import { addResource, createRecord, readRecord, updateRecord } from "./ledger.js";
+import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
 import { trimBases } from "./local/base-cache.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
@@ -21,6 +21,7 @@ import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
 import { removeSnapshot } from "./local/remove-snapshot.js";
+import { renamesIn } from "./local/renames.js";
 import { type RunningAgent, startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
 import {
@@ -49,7 +50,11 @@ interface Reopen {
 }
 
 /** What the local backend keeps on this machine with this kind of isolation, and with or without a repository. */
-export function localCapabilities(isolation: "required" | "none" = "required", git = true): Capabilities {
+export function localCapabilities(
+  isolation: "required" | "none" = "required",
+  git = true,
+  renames: NonNullable<Capabilities["renames"]> = "all",
+): Capabilities {
   const confined = isolation === "required";
   return {
     isolation: confined ? "namespaces" : "none",
@@ -62,6 +67,7 @@ export function localCapabilities(isolation: "required" | "none" = "required", g
     user: false,
     ports: false,
     git,
+    renames,
   };
 }
 
@@ -117,7 +123,8 @@ async function makeDriver(
   opts: SandboxOptions,
   fill?: (tree: LiveTree) => Promise<void>,
 ): Promise<LocalDriver> {
-  await createRecord({ id, backend: "local", workDir: planned.workDir });
+  const { workDir, resources } = planned;
+  await createRecord({ id, backend: "local", workDir, resources });
   let driver: LocalDriver | undefined;
   try {
     await failpoint("create.recorded");
@@ -125,7 +132,8 @@ async function makeDriver(
     const plan: Reopen = { workspace, ...rules };
     driver = await startDriver(id, plan, mounts, opts);
     await fill?.(liveTree(id, plan, driver, opts.signal ?? new AbortController().signal));
-    await updateRecord(id, { state: opts.keep === true ? "kept" : "ready", reopen: plan });
+    if (opts.keep === true) await updateRecord(id, { state: "kept", reopen: plan });
+    else markReady(id);
     await failpoint("create.ready");
     return driver;
   } catch (error) {
@@ -232,9 +240,7 @@ async function startDriver(
   const runtime = runtimeDir(id);
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
-  const walls = confined
-    ? buildWalls({ workDir, runtime, trees, network: walledNetwork(network), cgroups })
-    : undefined;
+  const walls = confined ? buildWalls({ workDir, trees, network: walledNetwork(network), cgroups }) : undefined;
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)
     : await startPlainAgent(workDir, cgroups, opts.signal);
@@ -244,7 +250,7 @@ async function startDriver(
   driver = new LocalDriver({
     id,
     workDir,
-    capabilities: localCapabilities(isolation, workspace.base !== undefined),
+    capabilities: localCapabilities(isolation, workspace.base !== undefined, renamesIn(workspace.kind)),
     baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...proxied },
     agent,
     cgroups,

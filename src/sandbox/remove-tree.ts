@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { lstat, rm } from "node:fs/promises";
+import { lstat, rm, rmdir } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { isAbsolute, normalize, sep } from "node:path";
 import { promisify } from "node:util";
@@ -18,7 +18,7 @@ const env = { PATH: "/usr/bin:/bin", LC_ALL: "C" };
  */
 export async function removeTree(path: string): Promise<void> {
   assertRemovable(path);
-  if (!(await isThere(path))) return;
+  if (await removeEmpty(path)) return;
   if (process.platform === "win32") return await rm(path, { recursive: true, force: true, maxRetries: 3 });
   const first = await removeOnce(path);
   if (first === undefined) return;
@@ -28,6 +28,16 @@ export async function removeTree(path: string): Promise<void> {
   throw new SandboxError(codeOf(second), `Cannot remove ${path}: ${second.trim().split("\n")[0] ?? ""}`, {
     operation: "remove",
   });
+}
+
+/** Most sandboxes leave an empty directory, for which no program has to be started. */
+async function removeEmpty(path: string): Promise<boolean> {
+  try {
+    await rmdir(path);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
+  }
 }
 
 /** Tells what went wrong, or nothing when the tree is gone. */

@@ -12,6 +12,8 @@ export interface SnapshotRecord {
   readonly backend: string;
   /** ISO 8601. */
   readonly createdAt: string;
+  /** The repository of the user's whose files they are. Absent: there is none. */
+  readonly repo?: string;
   /** The git directory that holds it, where it is a commit. */
   readonly gitDir?: string;
   readonly ref?: string;
@@ -77,7 +79,7 @@ function parse(text: string, id: string): SnapshotRecord | undefined {
   try {
     const value = JSON.parse(text) as Record<string, unknown>;
     const texts = ["sandboxId", "backend", "createdAt"].map((field) => value[field]);
-    const maybe = ["gitDir", "ref", "commit", "archive"].map((field) => value[field] ?? "");
+    const maybe = ["repo", "gitDir", "ref", "commit", "archive"].map((field) => value[field] ?? "");
     const isComplete = [...texts, ...maybe].every((field) => typeof field === "string");
     return value["version"] === 1 && value["id"] === id && isComplete
       ? (value as unknown as SnapshotRecord)

@@ -1,13 +1,16 @@
-import { mkdir, readdir, rm, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { lstat, readdir, stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import { packDirectory } from "../util/tar-pack.js";
 import { unpackTar } from "../util/tar-unpack.js";
 import { checkPath } from "./checks.js";
 import { SandboxError } from "./errors.js";
 import { resolveInside } from "./sandbox-path.js";
 import type { SandboxState } from "./sandbox-state.js";
+import { MAX_IMPORT_BYTES } from "./types.js";
 
-/** Copies a directory out to a host path that is absent or empty; on failure nothing of it stays there. */
+const SLASH = Buffer.from("/");
+
+/** Copies a directory out to a host path that is absent or empty, whole or not at all. */
 export async function exportDirectory(
   state: SandboxState,
   sandboxPath: string,
@@ -22,18 +25,12 @@ export async function exportDirectory(
   if (found.type === "file" || found.type === "other") {
     throw new SandboxError("invalid_path", `The path ${source} is no directory: ${found.type}`);
   }
-  const existed = await isEmptyDirectory(target);
-  await mkdir(target, { recursive: true });
-  try {
-    await unpackTar(until(state.driver.exportTree(source), signal), target);
-  } catch (error) {
-    await empty(target, existed);
-    throw error;
-  }
+  await assertVacant(target);
+  await unpackTar(until(state.driver.exportTree(source), signal), target);
   return target;
 }
 
-/** Copies a host directory in, over what is there. */
+/** Copies a host directory in, over what is there. What is too large is refused before anything is changed. */
 export async function refreshFromHost(
   state: SandboxState,
   hostPath: string,
@@ -46,22 +43,37 @@ export async function refreshFromHost(
   const found = await stat(source).catch(absent);
   if (found === undefined) throw new SandboxError("not_found", `There is no directory ${source} on the host`);
   if (!found.isDirectory()) throw new SandboxError("invalid_path", `The host path ${source} is no directory`);
+  await assertFits(source, signal);
   await state.driver.importTree(until(packDirectory(source), signal), target);
 }
 
-async function isEmptyDirectory(path: string): Promise<boolean> {
-  const found = await stat(path).catch(absent);
-  if (found === undefined) return false;
-  if (!found.isDirectory()) throw new SandboxError("conflict", `The host path ${path} is no directory`);
-  if ((await readdir(path)).length > 0) {
-    throw new SandboxError("conflict", `The host directory ${path} is not empty`, { hint: "choose a new directory" });
-  }
-  return true;
+/** A link is refused: whoever can write to the place that it names would say where the files go. */
+async function assertVacant(path: string): Promise<void> {
+  const found = await lstat(path).catch(absent);
+  if (found === undefined) return;
+  const hint = "choose a new directory";
+  if (found.isSymbolicLink()) throw new SandboxError("conflict", `The host path ${path} is a symbolic link`, { hint });
+  if (!found.isDirectory()) throw new SandboxError("conflict", `The host path ${path} is no directory`, { hint });
+  if ((await readdir(path)).length === 0) return;
+  throw new SandboxError("conflict", `The host directory ${path} is not empty`, { hint });
 }
 
-async function empty(path: string, keepItself: boolean): Promise<void> {
-  if (!keepItself) return rm(path, { recursive: true, force: true });
-  for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true });
+async function assertFits(root: string, signal: AbortSignal): Promise<void> {
+  let left = MAX_IMPORT_BYTES;
+  const directories = [Buffer.from(root)];
+  for (let at = directories.pop(); at !== undefined; at = directories.pop()) {
+    signal.throwIfAborted();
+    for (const name of await readdir(at, { encoding: "buffer" }).catch(() => [])) {
+      const path = Buffer.concat([at, SLASH, name]);
+      const found = await lstat(path).catch(() => undefined);
+      if (found?.isDirectory()) directories.push(path);
+      if (found?.isFile()) left -= found.size;
+      if (left >= 0) continue;
+      throw new SandboxError("limit_exceeded", `The host directory ${root} has more than ${MAX_IMPORT_BYTES} bytes`, {
+        hint: "copy it in parts, or mount it: mounts: [{ source }]",
+      });
+    }
+  }
 }
 
 function absent(error: NodeJS.ErrnoException): undefined {

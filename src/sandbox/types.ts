@@ -224,5 +224,7 @@ export interface Driver {
   destroy(): Promise<void>;
 }
 
+/** Most that one `refreshFromHost`, `restore` or `fork` puts into a sandbox: 8 GiB. */
+export const MAX_IMPORT_BYTES: number = 8 * 1024 ** 3;
 /** Largest file that `readFile` and `readBytes` return; larger ones go through `exportDirectory` or a stream. */
 export const MAX_FILE_BYTES: number = 256 * 1024 * 1024;

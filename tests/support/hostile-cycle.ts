@@ -70,15 +70,22 @@ export async function setStage(): Promise<Stage> {
   };
 }
 
+/** How a sandbox lives. */
+export interface LifeOptions {
+  brief?: boolean;
+  workspace?: "worktree" | "overlay" | "copy";
+}
+
 /**
  * Takes one sandbox from its opening to its end, with something planted at the beginning. A brief life has no restore and no
  * fork: what never gets into a snapshot cannot come out of one.
  */
-export async function liveThrough(stage: Stage, plant: string, opts: { brief?: boolean } = {}): Promise<Life> {
+export async function liveThrough(stage: Stage, plant: string, opts: LifeOptions = {}): Promise<Life> {
   const { repo, token } = stage;
   const before = look(stage);
   const events: SandboxEvent[] = [];
-  const sandbox = await createLocalSandbox({ repo, branch: "work", onEvent: (event) => events.push(event) });
+  const { workspace = "worktree" } = opts;
+  const sandbox = await createLocalSandbox({ repo, branch: "work", workspace, onEvent: (event) => events.push(event) });
   const life: Life = {
     planted: "",
     changes: "",

@@ -1,5 +1,5 @@
 import { shellQuote } from "../../util/shell.js";
-import type { Command } from "../commands.js";
+import type { Command } from "../command.js";
 import type { Flag } from "../flags.js";
 
 /** The completion script of bash. */
@@ -8,10 +8,10 @@ export function bashCompletion(commands: readonly Command[]): string {
   const values = commands.flatMap(({ name, flags }) => flags.flatMap((flag) => valueCase(name, flag)));
   const flags = commands.map(({ name, flags: all, offers }) => {
     const names = all.map((flag) => `--${flag.name}`).join(" ");
-    return `    ${name}) ${offer(`${names}`, offers)} ;;`;
+    return `    ${name}) ${operandCase(names, offers ?? [])} ;;`;
   });
   return `_glovebox() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} verb=\${COMP_WORDS[1]} i
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} verb=\${COMP_WORDS[1]} i operands=0
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W ${quote(`${verbs} --help --version`)} -- "$cur"))
@@ -22,6 +22,7 @@ export function bashCompletion(commands: readonly Command[]): string {
       compopt -o default
       return
     fi
+    [[ \${COMP_WORDS[i]} == -* ]] || ((operands += 1))
   done
   case "$verb $prev" in
 ${values.join("\n")}
@@ -34,6 +35,19 @@ complete -F _glovebox glovebox
 `;
 }
 
+/** What is offered depends on how many operands there are already; a value of a flag counts as one. */
+function operandCase(flags: string, offers: NonNullable<Command["offers"]>): string {
+  const plain = offer(flags, undefined);
+  if (offers.length === 0) return plain;
+  const last = offers.length - 1;
+  const cases = offers.map((each, at) => {
+    const isPath = each === "directories" || each === "files";
+    const what = isPath ? `${plain}; ${pathOffer(each, "+=")}` : offer(flags, each);
+    return `${at === last ? "*" : at}) ${what} ;;`;
+  });
+  return `case $operands in ${cases.join(" ")} esac`;
+}
+
 function valueCase(verb: string, { name, short, value, offers }: Flag): string[] {
   if (value === undefined) return [];
   const patterns = [`"${verb} --${name}"`, ...(short === undefined ? [] : [`"${verb} -${short}"`])].join(" | ");
@@ -41,15 +55,19 @@ function valueCase(verb: string, { name, short, value, offers }: Flag): string[]
 }
 
 function valueOffer(offers: Flag["offers"]): string {
-  if (offers === "directories") return 'compopt -o filenames; COMPREPLY=($(compgen -d -- "$cur"));';
-  if (offers === "files") return 'compopt -o filenames; COMPREPLY=($(compgen -f -- "$cur"));';
+  if (offers === "directories" || offers === "files") return `${pathOffer(offers, "=")};`;
   return offers === undefined ? "" : `${offer("", offers)};`;
+}
+
+function pathOffer(kind: "directories" | "files", how: "=" | "+="): string {
+  return `compopt -o filenames; COMPREPLY${how}($(compgen ${kind === "files" ? "-f" : "-d"} -- "$cur"))`;
 }
 
 function offer(words: string, offers: Flag["offers"]): string {
   const more = Array.isArray(offers) ? offers.join(" ") : "";
   const list = quote([words, more].filter(Boolean).join(" "));
-  const ids = offers === "sandboxes" ? '" $(glovebox ls --quiet 2>/dev/null)"' : "";
+  const lister = offers === "sandboxes" ? "ls" : offers === "snapshots" ? "snapshots" : undefined;
+  const ids = lister === undefined ? "" : `" $(glovebox ${lister} --quiet 2>/dev/null)"`;
   return `COMPREPLY=($(compgen -W ${list}${ids} -- "$cur"))`;
 }
 

@@ -1,4 +1,4 @@
-import type { Command } from "../commands.js";
+import type { Command } from "../command.js";
 import type { Flag } from "../flags.js";
 
 /** The completion script of fish. */
@@ -8,8 +8,7 @@ export function fishCompletion(commands: readonly Command[]): string {
     const used = `-n ${quote(`__fish_seen_subcommand_from ${name}; and not contains -- -- (commandline -opc)`)}`;
     lines.push(`complete -c glovebox -n __fish_use_subcommand -a ${name} -d ${quote(summary)}`);
     for (const flag of flags) lines.push(`complete -c glovebox ${used} ${flagPart(flag)} -d ${quote(flag.help)}`);
-    const operands = valuePart(offers);
-    if (offers !== undefined) lines.push(`complete -c glovebox ${used} ${operands}`);
+    for (const each of offers ?? []) if (each) lines.push(`complete -c glovebox ${used} ${valuePart(each)}`);
     if (argv !== "none") {
       const behind = quote(`__fish_seen_subcommand_from ${name}; and contains -- -- (commandline -opc)`);
       lines.push(`complete -c glovebox -n ${behind} -F`);
@@ -18,15 +17,16 @@ export function fishCompletion(commands: readonly Command[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-function flagPart({ name, short, value, offers }: Flag): string {
+function flagPart({ name, short, value, isOptional, offers }: Flag): string {
   const names = short === undefined ? `-l ${name}` : `-s ${short} -l ${name}`;
-  return value === undefined ? names : `${names} -x ${valuePart(offers)}`.trimEnd();
+  return value === undefined || isOptional === true ? names : `${names} -x ${valuePart(offers)}`.trimEnd();
 }
 
 function valuePart(offers: Flag["offers"]): string {
   if (offers === "directories") return "-a '(__fish_complete_directories)'";
   if (offers === "files") return "-a '(__fish_complete_path)'";
   if (offers === "sandboxes") return "-a '(glovebox ls --quiet 2>/dev/null)'";
+  if (offers === "snapshots") return "-a '(glovebox snapshots --quiet 2>/dev/null)'";
   return Array.isArray(offers) ? `-a ${quote(offers.join(" "))}` : "";
 }
 

@@ -1,17 +1,21 @@
 import { shellQuote } from "../../util/shell.js";
-import type { Command } from "../commands.js";
+import type { Command } from "../command.js";
 import type { Flag } from "../flags.js";
 
 /** The completion script of zsh, to be sourced or put into a directory of `fpath` as `_glovebox`. */
 export function zshCompletion(commands: readonly Command[]): string {
   const verbs = commands.map(({ name, summary }) => `    ${quote(`${name}:${escapeColon(summary)}`)}`);
-  const cases = commands.map(({ name, flags, argv, offers }) => {
-    const specs = [...flags.flatMap(flagSpecs), ...operandSpecs(argv, offers)];
+  const cases = commands.map((command) => {
+    const { name, flags } = command;
+    const specs = [...flags.flatMap(flagSpecs), ...operandSpecs(command)];
     return [`    ${name})`, `      _arguments -s -S ${specs.join(" \\\n        ")}`, "      ;;"].join("\n");
   });
   return `#compdef glovebox
 _glovebox_sandboxes() {
   compadd -- \${(f)"$(glovebox ls --quiet 2>/dev/null)"}
+}
+_glovebox_snapshots() {
+  compadd -- \${(f)"$(glovebox snapshots --quiet 2>/dev/null)"}
 }
 _glovebox() {
   local -a verbs
@@ -36,23 +40,26 @@ fi
 `;
 }
 
-function flagSpecs({ name, short, value, repeat, help, offers }: Flag): string[] {
+function flagSpecs({ name, short, value, isOptional, repeat, help, offers }: Flag): string[] {
   const names = [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
   const text = `[${help.replace(/[[\]:\\]/g, "\\$&")}]`;
-  const argument = value === undefined ? "" : `:${escapeColon(value)}:${action(offers)}`;
+  const argument =
+    value === undefined ? "" : `${isOptional === true ? "::" : ":"}${escapeColon(value)}:${action(offers)}`;
   const others = repeat === true ? "*" : `(${names.join(" ")})`;
   return names.map((each) => quote(`${others}${each}${text}${argument}`));
 }
 
-function operandSpecs(argv: Command["argv"], offers: Flag["offers"]): string[] {
+function operandSpecs({ argv, offers = [], operandCount }: Command): string[] {
   if (argv !== "none") return [quote("*::command:_normal")];
-  return offers === undefined ? [] : [quote(`*:operand:${action(offers)}`)];
+  const isEndless = operandCount[1] === Number.POSITIVE_INFINITY;
+  return offers.map((each, at) => quote(`${isEndless ? "*" : at + 1}:operand:${action(each)}`));
 }
 
 function action(offers: Flag["offers"]): string {
   if (offers === "directories") return "_files -/";
   if (offers === "files") return "_files";
   if (offers === "sandboxes") return "_glovebox_sandboxes";
+  if (offers === "snapshots") return "_glovebox_snapshots";
   return Array.isArray(offers) ? `(${offers.join(" ")})` : " ";
 }
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Sandbox } from "../../sandbox/types.js";
-import { conformanceOf, openSandbox, removeSandbox } from "../../sandbox.js";
+import { conformanceOf, deleteSnapshot, listSnapshots, openSandbox, removeSandbox } from "../../sandbox.js";
 import {
   type ConformanceHarness,
   type ConformanceReport,
@@ -61,6 +61,12 @@ async function runCases(
     const ended = new Promise<undefined>((resolve) => interruption.onEnd(() => resolve(undefined)));
     const report = await Promise.race([running, ended]);
     if (report === undefined) await Promise.all([...opened].map((sandbox) => sandbox.teardown()));
+    await forgetSnapshots(new Set([...opened].map(({ id }) => id)));
     return report;
   });
+}
+
+/** Deletes what the kit saved: a snapshot outlives its sandbox, and nobody else knows of these. */
+async function forgetSnapshots(sandboxes: ReadonlySet<string>): Promise<void> {
+  for (const { id, sandboxId } of await listSnapshots()) if (sandboxes.has(sandboxId)) await deleteSnapshot(id);
 }

@@ -4,7 +4,7 @@ import type { Finding } from "../../sandbox.js";
 const VARIABLES: Readonly<Record<string, readonly (readonly string[])[]>> = {
   daytona: [["DAYTONA_API_KEY"], ["DAYTONA_JWT_TOKEN", "DAYTONA_ORGANIZATION_ID"]],
   vercel: [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]],
-  github: [["GITHUB_TOKEN"], ["GH_TOKEN"]],
+  github: [["GITHUB_TOKEN"], ["GH_TOKEN"], ["GLOVEBOX_TOKEN"]],
 };
 
 /** Which credentials of a service are there. Names only: no value is ever shown. */

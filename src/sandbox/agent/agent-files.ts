@@ -1,6 +1,6 @@
 import type { FileStat } from "../../../contracts/types.js";
 import { SandboxError } from "../errors.js";
-import { MAX_FILE_BYTES } from "../types.js";
+import { MAX_FILE_BYTES, MAX_IMPORT_BYTES } from "../types.js";
 import { AgentCall } from "./agent-process.js";
 import type { AgentChannel } from "./channel.js";
 import { AgentFailure, archiveError, errorFor } from "./failure.js";
@@ -8,8 +8,6 @@ import { BodyWriter, REQUEST, tampered } from "./frames.js";
 
 /** Content up to this size travels in one frame. */
 const INLINE_BYTES = 1 << 20;
-/** Bounds what one imported archive may hold, in MiB. */
-const MAX_IMPORT_MB = 64 << 10;
 const FILE_TYPES = ["file", "directory", "symlink", "other"] as const;
 
 /** File work through the agent. Paths are relative to its root; `shown` is what the caller called them. */
@@ -108,11 +106,15 @@ export class AgentFiles {
   }
 
   async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-    const call = new AgentCall(this.#channel, REQUEST.tarIn, this.#body(path).u32(MAX_IMPORT_MB).pieces);
+    const call = new AgentCall(this.#channel, REQUEST.tarIn, this.#body(path).u32(MAX_IMPORT_BYTES / 2 ** 20).pieces);
     await named(path, () => call.started());
     const detail = collect(call.stderr);
     try {
-      for await (const chunk of tar) await call.writeStdin(chunk);
+      for await (const chunk of tar) {
+        await call.writeStdin(chunk);
+        // Refused: the rest may be endless.
+        if (call.isOver) break;
+      }
       await call.closeStdin();
     } catch (error) {
       await call.kill("SIGKILL");

@@ -3,9 +3,9 @@ import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../util/tar-encode.js
 import { toConfinedName } from "../../util/tar-names.js";
 import { readTar } from "../../util/tar-read.js";
 import { SandboxError } from "../errors.js";
+import { MAX_IMPORT_BYTES } from "../types.js";
 
 const MAX_ENTRIES = 5_000_000;
-const MAX_BYTES = 16 * 1024 ** 3;
 const TYPES: Readonly<Record<string, "file" | "directory" | "symlink">> = {
   "0": "file",
   "\0": "file",
@@ -17,13 +17,13 @@ const TYPES: Readonly<Record<string, "file" | "directory" | "symlink">> = {
  * Writes those members of a stream whose names are wanted to a new archive, and gives how many there were.
  *
  * The stream comes from inside and is believed nothing; the archive is one of ours, which only this user can read. Names
- * are bytes in Latin-1 strings.
+ * are bytes in Latin-1 strings. It is never larger than what can be put back.
  */
 export async function writeArchive(
   tar: AsyncIterable<Uint8Array>,
   path: string,
   isWanted: (name: string) => boolean,
-  maxBytes: number = MAX_BYTES,
+  maxBytes: number = MAX_IMPORT_BYTES,
 ): Promise<number> {
   const file = await open(path, "wx", 0o600);
   let size = 0;

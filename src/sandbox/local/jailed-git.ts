@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { startCommand } from "../agent/agent-process.js";
 import { SandboxError } from "../errors.js";
 import type { DriverProcess } from "../types.js";
@@ -39,6 +40,7 @@ const ENV: Readonly<Record<string, string>> = {
   GIT_WORK_TREE: "/wt",
   GIT_CEILING_DIRECTORIES: "/",
 };
+const LINKER_CACHE = "/etc/ld.so.cache";
 const CONFIG = [
   "safe.directory=*",
   "core.hooksPath=/dev/null",
@@ -52,12 +54,13 @@ const CONFIG = [
  * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
  * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
  *
- * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`.
+ * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`, after which another begins.
  */
 export function createJailedGit({ store, tree, writable = false, objects, signal }: JailedGitPlaces): RunJailedGit {
-  const system = systemBinds("none");
+  const system = systemBinds();
   const binds: JailBind[] = [
-    ...system.binds.filter(({ target }) => !target.startsWith("/etc/") || target === "/etc/ld.so.cache"),
+    ...system.binds,
+    ...(existsSync(LINKER_CACHE) ? [{ source: LINKER_CACHE, target: LINKER_CACHE }] : []),
     { source: store, target: "/gd", writable: true, owned: true },
     { source: tree.source, ...(tree.overlay && { overlay: tree.overlay }), target: "/wt", writable, owned: true },
     ...objects.map((bind) => ({ ...bind, owned: true })),
@@ -86,8 +89,10 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
     return await finish(await startCommand(channel, spec, ""), opts.stdin, signal);
   };
   const end = async (): Promise<void> => {
+    const ending = jail;
+    jail = undefined;
     // One that could not be opened has nothing to end; whoever used it knows why.
-    const opened = await jail?.catch(() => undefined);
+    const opened = await ending?.catch(() => undefined);
     await opened?.stop();
   };
   return Object.assign(run, { end });

@@ -9,6 +9,7 @@ import { findBwrap } from "./find-bwrap.js";
 import { findGit } from "./find-git.js";
 import { namespaceFinding } from "./probe-namespaces.js";
 import { type OpenLocal, probeWalls } from "./probe-walls.js";
+import { renamesIn } from "./renames.js";
 
 /** Looks at all that the local backend needs on this machine; the walls are tried by opening real sandboxes. */
 export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding[]> {
@@ -24,7 +25,7 @@ export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]
     attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
     ...(await probeWalls(open)),
     await limitsFinding(open, limits),
-    overlayFinding(),
+    overlayFinding(release(), readSetting("/proc/filesystems"), process.getuid?.() === 0),
   ];
 }
 
@@ -66,19 +67,24 @@ async function limitsFinding(open: OpenLocal, limits: Capabilities["limits"]): P
   }
 }
 
-/** Overlays in a user namespace came with Linux 5.11. */
-function overlayFinding(): Finding {
+/** Whether `workspace: "overlay"` can be had here, and what cannot be renamed in it. */
+export function overlayFinding(linux: string, filesystems: string | undefined, isRoot: boolean): Finding {
   const name = "overlay";
-  const [major = 0, minor = 0] = release().split(".").map(Number);
+  const [major = 0, minor = 0] = linux.split(".").map(Number);
+  // Overlays in a user namespace came with 5.11.
   if (major < 5 || (major === 5 && minor < 11)) {
-    const detail = `Linux ${release()} has none inside; a workspace can be a worktree or a copy`;
+    const detail = `Linux ${linux} has none inside; a workspace can be a worktree or a copy`;
     return { name, status: "limited", detail, fix: "use Linux 5.11 or later" };
   }
-  if (readSetting("/proc/filesystems")?.includes("\toverlay\n") === true) {
+  if (filesystems?.includes("\toverlay\n") !== true) {
+    const detail = "not loaded, so --workspace overlay does not open";
+    return { name, status: "limited", detail, fix: "sudo modprobe overlay" };
+  }
+  if (renamesIn("overlay", isRoot) === "all") {
     return { name, status: "ok", detail: "the kernel has it, for --workspace overlay" };
   }
-  const detail = "not loaded, so --workspace overlay does not open";
-  return { name, status: "limited", detail, fix: "sudo modprobe overlay" };
+  const detail = "in --workspace overlay rename(2) of a checked-out directory fails with EXDEV; mv works";
+  return { name, status: "limited", detail, fix: "--workspace copy, where that matters" };
 }
 
 function readSetting(path: string): string | undefined {

@@ -16,23 +16,22 @@ export interface Repository {
 /** Looks at a directory that is to be a repository: its top level, or the directory of a bare one. */
 export async function findRepository(path: string): Promise<Repository> {
   const cwd = await realDirectory(path);
-  const query = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--show-object-format"];
+  // A bare one has no top level: then git fails, but only after it has told the rest.
+  const query = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--show-object-format", "--show-toplevel"];
   // Without this git would also take a repository further up, which the caller did not name.
   const opts: HostGitOptions = { cwd, env: { GIT_CEILING_DIRECTORIES: dirname(cwd) } };
   const answer = await runHostGit(query, opts);
-  if (answer.exitCode !== 0) {
+  const [shared = "", objectFormat, topLevel] = answer.stdout.trimEnd().split("\n");
+  if (answer.exitCode !== 0 && !/must be run in a work tree/.test(answer.stderr)) {
     if (!/not a git repository/.test(answer.stderr)) throw gitError(query, answer);
     throw new SandboxError("invalid_argument", `Invalid repo "${path}" — not a git repository`, {
       hint: await enclosing(cwd),
     });
   }
-  const [shared = "", objectFormat] = answer.stdout.trimEnd().split("\n");
   if (objectFormat !== "sha1" && objectFormat !== "sha256") {
     throw new SandboxError("unsupported", `Repository "${path}" has the unknown object format ${objectFormat ?? ""}`);
   }
   const gitDir = await realpath(shared);
-  const top = await runHostGit(["rev-parse", "--show-toplevel"], opts);
-  const topLevel = top.exitCode === 0 ? top.stdout.trimEnd() : undefined;
   return { gitDir, objects: await realpath(join(gitDir, "objects")), ...(topLevel && { topLevel }), objectFormat };
 }
 

@@ -52,6 +52,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
     if (kept > 0) await rename(draft, place);
     if (kept > 0) await syncDirectory(snapshotsDir());
     await failpoint("snapshot.archived");
+    const repository = workspace.base?.repository;
     const details: LocalDetails = { source: sourceOf(workspace), ...(head && { head }) };
     const record: SnapshotRecord = {
       version: 1,
@@ -59,6 +60,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
       sandboxId,
       backend: "local",
       createdAt: new Date().toISOString(),
+      ...(repository && { repo: repository.topLevel ?? repository.gitDir }),
       gitDir,
       ref,
       commit,

@@ -1,31 +1,8 @@
-import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { lstatSync, readlinkSync } from "node:fs";
 import type { JailBind, JailSpec } from "./jail.js";
 
-/** What of `/etc` is needed to run programs and says nothing about the host's users or secrets. */
-const ETC = [
-  "alternatives",
-  "ca-certificates",
-  "fonts",
-  "java",
-  "java-17-openjdk",
-  "java-21-openjdk",
-  "ld.so.cache",
-  "ld.so.conf",
-  "ld.so.conf.d",
-  "localtime",
-  "mime.types",
-  "perl",
-  "pki/tls/certs",
-  "protocols",
-  "python3",
-  "services",
-  "ssl/certs",
-  "ssl/openssl.cnf",
-  "timezone",
-];
-
-/** The read-only system: `/usr`, what belongs to it at the root, and a few files of `/etc`. */
-export function systemBinds(network: "none" | "full"): Pick<JailSpec, "binds" | "symlinks"> {
+/** The read-only system: `/usr` and what belongs to it at the root. */
+export function systemBinds(): Pick<JailSpec, "binds" | "symlinks"> {
   const binds: JailBind[] = [{ source: "/usr", target: "/usr" }];
   const symlinks: { path: string; target: string }[] = [{ path: "/var/run", target: "/run" }];
   for (const path of ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]) {
@@ -33,9 +10,6 @@ export function systemBinds(network: "none" | "full"): Pick<JailSpec, "binds" | 
     if (stat?.isSymbolicLink()) symlinks.push({ path, target: readlinkSync(path) });
     else if (stat?.isDirectory()) binds.push({ source: path, target: path });
   }
-  const etc = network === "full" ? [...ETC, "resolv.conf"] : ETC;
-  for (const path of etc.map((name) => `/etc/${name}`))
-    if (existsSync(path)) binds.push({ source: path, target: path });
   return { binds, symlinks };
 }
 

@@ -1,13 +1,17 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
 import { chooseStage, chooseUser } from "./identity.js";
 import type { JailBind, JailSpec } from "./jail.js";
+import { createMemory } from "./memory.js";
+import { prepareEtc } from "./prepared-etc.js";
 import { syntheticEtc, systemBinds } from "./system.js";
-import { findToolchains } from "./toolchains.js";
+import { findToolchains, type Toolchains } from "./toolchains.js";
 
 /** The private home inside. */
 export const INSIDE_HOME = "/home/sandbox";
+const RESOLVER = "/etc/resolv.conf";
 const MB = 1 << 20;
+const rememberedToolchains = createMemory<Toolchains>();
 
 /** What a sandbox's walls are made of. */
 export interface Walls {
@@ -19,23 +23,21 @@ export interface Walls {
 /** Puts a sandbox's walls together: the system and its toolchains read-only, private memory, and the given trees. */
 export function buildWalls(opts: {
   workDir: string;
-  /** Host directory for the files that are made for the inside. */
-  runtime: string;
   trees: readonly JailBind[];
   network: "none" | "full";
   cgroups: readonly string[];
 }): Walls {
-  const system = systemBinds(opts.network);
-  const toolchains = findToolchains(process.env);
-  const etc = join(opts.runtime, "etc");
-  mkdirSync(etc, { recursive: true, mode: 0o755 });
-  const made = Object.entries(syntheticEtc(INSIDE_HOME)).map(([name, text]): JailBind => {
-    writeFileSync(join(etc, name), text, { mode: 0o644 });
-    return { source: join(etc, name), target: `/etc/${name}` };
-  });
+  const system = systemBinds();
+  const toolchains = rememberedToolchains(process.env["PATH"] ?? "", () => findToolchains(process.env));
+  // Where it is needed it is bound by itself: it changes with the networks that the machine is in.
+  const own = opts.network === "full" && existsSync(RESOLVER) ? [{ source: RESOLVER, target: RESOLVER }] : [];
+  const etc = prepareEtc(
+    syntheticEtc(INSIDE_HOME),
+    own.map(({ target }) => basename(target)),
+  );
   return {
     spec: {
-      binds: [...system.binds, ...made, ...toolchains.binds, ...opts.trees],
+      binds: [...system.binds, { source: etc, target: "/etc" }, ...own, ...toolchains.binds, ...opts.trees],
       symlinks: system.symlinks,
       tmpfs: [
         { path: "/tmp", size: 2048 * MB, mode: 0o1777 },

@@ -5,7 +5,6 @@ import { basename, join } from "node:path";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { runtimeDir } from "../home.js";
-import { addResource } from "../ledger.js";
 import type { Resource } from "../record.js";
 import type { SandboxOptions } from "../types.js";
 import { baseDirOf, openBase } from "./base-cache.js";
@@ -40,6 +39,8 @@ export interface Workspace {
 /** A workspace that is decided but not made: everything that can be refused has been. */
 export interface PlannedWorkspace {
   workDir: string;
+  /** What of it the ledger has to know before anything is made. */
+  resources: readonly Resource[];
   make(id: string, signal?: AbortSignal): Promise<Workspace>;
 }
 
@@ -54,27 +55,46 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
     const workDir = checkBaseDir(opts.baseDir);
     return {
       workDir,
+      resources: [],
       make: async () => ({ kind: "base-dir", workDir, root: directory(workDir), trees: protectGit(workDir) }),
     };
   }
   const workDir = await newWorkDir(id);
-  if (opts.repo === undefined) return { workDir, make: () => makeEmpty(id, workDir) };
+  if (opts.repo === undefined) return planEmpty(workDir);
   if (/^[a-z][a-z0-9+.-]*::?\/\/|^[^/]+@[^/]+:|^[a-z]+::/i.test(opts.repo)) {
     throw new SandboxError("unsupported", `The local backend takes no URL as repo yet: "${opts.repo}"`, {
       hint: "clone it first and name the directory",
     });
   }
   const repository = await findRepository(opts.repo);
-  if ((await resolveCommit(repository.gitDir, "HEAD")) === undefined && opts.branch === undefined) {
-    throw new SandboxError("invalid_argument", `Invalid repo "${opts.repo}" — it has no commit yet`, {
-      hint: "git commit",
-    });
-  }
   const branch = opts.branch ?? `glovebox/${id}`;
   const plan = { id, repository, branch, workDir };
-  if (opts.workspace === "overlay") return { workDir, make: () => makeOverlay(plan) };
-  if (opts.workspace === "copy") return { workDir, make: (_, signal) => makeCopy(plan, signal) };
-  return { workDir, make: (_, signal) => makeWorktree(plan, signal) };
+  const isWorktree = opts.workspace === undefined || opts.workspace === "worktree";
+  if (isWorktree && opts.branch !== undefined) return planWorktree(plan);
+  const sha = await startOf(opts.repo, repository, opts.branch);
+  if (opts.workspace === "overlay") return planOverlay({ ...plan, at: sha });
+  if (opts.workspace === "copy") return planCopy({ ...plan, at: sha });
+  return planWorktree({ ...plan, newAt: sha });
+}
+
+function planEmpty(workDir: string): PlannedWorkspace {
+  return { workDir, resources: [{ kind: "directory", path: workDir }], make: () => makeEmpty(workDir) };
+}
+
+/** What it makes is noted while it is made, under the lock of the repository. */
+function planWorktree(plan: Plan): PlannedWorkspace {
+  return { workDir: plan.workDir, resources: [], make: (_, signal) => makeWorktree(plan, signal) };
+}
+
+function planCopy(plan: Start): PlannedWorkspace {
+  const { workDir } = plan;
+  const resources = [{ kind: "directory", path: workDir }];
+  return { workDir, resources, make: (_, signal) => makeCopy(plan, signal) };
+}
+
+function planOverlay(plan: Start, origin?: Workspace): PlannedWorkspace {
+  const resources = [{ kind: "base", path: baseDirOf(plan.repository, plan.at) }];
+  return { workDir: plan.workDir, resources, make: () => makeOverlay(plan, origin) };
 }
 
 /** A workspace of a repository, decided. */
@@ -83,11 +103,14 @@ interface Plan {
   repository: Repository;
   branch: string;
   workDir: string;
-  /** The commit to start from, when it is not the branch's own or HEAD's. */
-  at?: string;
+  /** The branch is known to be new; this is where it starts. */
+  newAt?: string;
   /** Start at this commit on a new branch that is called after `branch`. */
   forkAt?: string;
 }
+
+/** A workspace that does not touch the branches of its repository, and the commit that it starts from. */
+type Start = Plan & { at: string };
 
 /** Checks where a copy of another sandbox shall be. One of a directory of the user's is a directory of its own. */
 export async function planFork(
@@ -98,13 +121,14 @@ export async function planFork(
 ): Promise<PlannedWorkspace> {
   const workDir = await newWorkDir(id);
   const { base, kind } = origin;
-  if (base === undefined) return { workDir, make: () => makeEmpty(id, workDir) };
+  if (base === undefined) return planEmpty(workDir);
   const { repository, branch, sha } = base;
   const plan = { id, repository, branch: `${branch}-fork-${n}`, workDir, at: sha };
-  if (kind === "overlay") return { workDir, make: () => makeOverlay(plan, origin) };
-  if (kind === "copy") return { workDir, make: (_, signal) => makeCopy(plan, signal) };
+  if (kind === "overlay") return planOverlay(plan, origin);
+  if (kind === "copy") return planCopy(plan);
   return {
     workDir,
+    resources: [],
     async make(_, signal) {
       // Without isolation, what was committed inside is on the branch itself.
       const tip = isConfined ? undefined : await resolveCommit(repository.gitDir, `refs/heads/${branch}`);
@@ -134,15 +158,15 @@ function directory(workDir: string): JailBind {
   return { source: workDir, target: workDir, writable: true, owned: true };
 }
 
-async function makeEmpty(id: string, workDir: string): Promise<Workspace> {
-  await addResource(id, { kind: "directory", path: workDir });
+async function makeEmpty(workDir: string): Promise<Workspace> {
   await mkdir(workDir, { mode: 0o700 });
   return { kind: "empty", workDir, root: directory(workDir), trees: [] };
 }
 
 async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
-  const { id, repository, forkAt, workDir } = plan;
-  const worktree = await addWorktree({ repository, branch: plan.branch, forkAt, path: workDir, record: id, signal });
+  const { id, repository, newAt, forkAt, workDir } = plan;
+  const start = { branch: plan.branch, newAt, forkAt };
+  const worktree = await addWorktree({ repository, ...start, path: workDir, record: id, signal });
   const { baseSha: sha, branch, gitDir } = worktree;
   const trees = await privateGit({ ...plan, branch }, sha, gitDir);
   const base = { repository, sha, branch, index: join(gitDir, "index"), worktree: gitDir };
@@ -150,11 +174,9 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
 }
 
 /** The files in a directory of their own, which the repository does not know about. */
-async function makeCopy(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
-  const { id, repository, branch, workDir } = plan;
-  const sha = plan.at ?? (await startOf(repository, branch));
+async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<Workspace> {
+  const { id, repository, branch, workDir, at: sha } = plan;
   const indexDir = join(runtimeDir(id), "index");
-  await addResource(id, { kind: "directory", path: workDir });
   await checkOut(repository, sha, { tree: workDir, index: indexDir }, signal);
   const trees = await privateGit(plan, sha, indexDir);
   return {
@@ -179,9 +201,8 @@ async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promis
  * A layer of its own over files that all sandboxes on the commit share; nothing is copied, nothing grows with them. A
  * fork starts with a copy of the layers of its origin, which must stand still meanwhile.
  */
-async function makeOverlay({ id, repository, branch, workDir, at }: Plan, origin?: Workspace): Promise<Workspace> {
-  const sha = at ?? (await startOf(repository, branch));
-  await addResource(id, { kind: "base", path: baseDirOf(repository, sha) });
+async function makeOverlay(plan: Start, origin?: Workspace): Promise<Workspace> {
+  const { id, repository, branch, workDir, at: sha } = plan;
   const base = await openBase(repository, sha, id);
   const files = await makeLayer(join(runtimeDir(id), "files"), origin?.root.overlay);
   const git = await makeLayer(join(runtimeDir(id), "git"), origin?.trees[0]?.overlay);
@@ -198,9 +219,10 @@ async function makeOverlay({ id, repository, branch, workDir, at }: Plan, origin
   };
 }
 
-/** The commit that a branch starts from: its own when it exists, else HEAD's. */
-async function startOf({ gitDir }: Repository, branch: string): Promise<string> {
-  const sha = (await resolveCommit(gitDir, `refs/heads/${branch}`)) ?? (await resolveCommit(gitDir, "HEAD"));
+/** The commit to start from: that of a branch which was named and exists, else HEAD's. */
+async function startOf(repo: string, { gitDir }: Repository, branch: string | undefined): Promise<string> {
+  const own = branch === undefined ? undefined : await resolveCommit(gitDir, `refs/heads/${branch}`);
+  const sha = own ?? (await resolveCommit(gitDir, "HEAD"));
   if (sha !== undefined) return sha;
-  throw new SandboxError("invalid_argument", `The repository ${gitDir} has no commit yet`, { hint: "git commit" });
+  throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, { hint: "git commit" });
 }

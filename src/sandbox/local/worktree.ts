@@ -1,10 +1,11 @@
-import { lstat, mkdir, realpath } from "node:fs/promises";
+import { lstat, mkdir, readFile, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { addResource } from "../ledger.js";
 import { withLock } from "../lock.js";
+import type { Resource } from "../record.js";
 import { gitError, hostGit, runHostGit } from "./host-git.js";
 import { inRepository, type Repository, resolveCommit } from "./repository.js";
 import { freeEntryName } from "./worktree-entry.js";
@@ -24,6 +25,8 @@ export interface AddWorktree {
   repository: Repository;
   /** Created from HEAD when it does not exist. Checked out elsewhere: `conflict`. */
   branch: string;
+  /** The branch is known not to exist; this commit is where it is created. */
+  newAt?: string | undefined;
   /** Start at this commit instead, on a new branch that is called after `branch`, with `-fork-<n>`. */
   forkAt?: string | undefined;
   /** Must not exist; its parent must. */
@@ -57,18 +60,21 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
   const register = async (): Promise<Worktree> => {
     const branch = opts.forkAt === undefined ? opts.branch : await freeForkName(shared, opts.branch);
     assertBranchName(branch);
-    const baseSha = (await useBranch(shared, branch)) ?? (await createBranch(shared, branch, record, opts.forkAt));
-    await failpoint("create.branched");
     const name = await freeEntryName(shared, basename(target));
-    await addResource(record, { kind: "worktree", repo: shared, path: target, name });
+    const entry = { kind: "worktree", repo: shared, path: target, name };
+    const newAt = opts.newAt ?? opts.forkAt;
+    const used = newAt === undefined ? await useBranch(shared, branch) : undefined;
+    if (used !== undefined) await addResource(record, entry);
+    const baseSha = used ?? (await createBranch(shared, branch, record, newAt, entry));
+    await failpoint("create.branched");
     // By git it would be open to every user of the machine, however private the repository is.
     await mkdir(target, { mode: 0o700 });
     const add = ["worktree", "add", "--quiet", "--no-checkout", "--", target, branch];
     // Relative links between the worktree and the repository would not survive being mounted elsewhere.
     const config = { "worktree.useRelativePaths": "false" };
     await hostGit(add, { ...inRepository(shared), config, signal });
-    const gitDir = await hostGit(["rev-parse", "--absolute-git-dir"], { cwd: target, signal });
-    return { path: target, gitDir: gitDir.trimEnd(), branch, baseSha };
+    const gitDir = await readGitFile(target);
+    return { path: target, gitDir, branch, baseSha };
   };
   const worktree = await withLock(repositoryLock(shared), register, { signal });
   await failpoint("create.registered");
@@ -112,15 +118,30 @@ async function freeForkName(shared: string, branch: string): Promise<string> {
   }
 }
 
-async function createBranch(shared: string, branch: string, record: string, at = "HEAD"): Promise<string> {
-  const sha = await resolveCommit(shared, at);
+/** Which git directory a worktree belongs to. Only to be asked of one that no sandbox has had yet. */
+async function readGitFile(worktree: string): Promise<string> {
+  const text = await readFile(join(worktree, ".git"), "utf8");
+  const gitDir = /^gitdir: (\/.*)\n$/s.exec(text)?.[1];
+  if (gitDir !== undefined) return await realpath(gitDir);
+  throw new SandboxError("internal", `git worktree add wrote an unknown .git: ${JSON.stringify(text)}`);
+}
+
+/** Makes a branch, after the ledger knows of it and of `next`, the resource that is made after it. */
+async function createBranch(
+  shared: string,
+  branch: string,
+  record: string,
+  at: string | undefined,
+  next: Resource,
+): Promise<string> {
+  const sha = at ?? (await resolveCommit(shared, "HEAD"));
   if (sha === undefined) {
     throw new SandboxError("invalid_argument", `Invalid repo "${shared}" — it has no commit to start from`, {
       hint: "Make a first commit: git commit --allow-empty -m start",
     });
   }
   const mark = branchMark(record);
-  await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark });
+  await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark }, next);
   const create = ["update-ref", "--create-reflog", "-m", mark, `refs/heads/${branch}`, sha, ""];
   // Without a name git would refuse to write the reflog, in a repository whose user never configured one.
   const env = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };

@@ -64,13 +64,18 @@ export const directoryCases: readonly ConformanceCase[] = [
   {
     id: "directories.export-onto-full",
     title: "onto a directory in use",
-    requirement: "`exportDirectory` onto a directory that is not empty, or a file, is `conflict` and leaves it alone.",
+    requirement: "`exportDirectory` onto a full directory, a file or a link is `conflict` and leaves it alone.",
     async run({ sandbox, hostDirectory }) {
       await sandbox.writeFile("tree/mine", "inside");
       const target = await hostDirectory();
       await writeFile(join(target, "mine"), "outside");
       await refuses("conflict", "onto a full directory", () => sandbox.exportDirectory("tree", target));
       await refuses("conflict", "onto a file", () => sandbox.exportDirectory("tree", join(target, "mine")));
+      const empty = await hostDirectory();
+      const link = join(await hostDirectory(), "link");
+      await symlink(empty, link);
+      await refuses("conflict", "onto a link", () => sandbox.exportDirectory("tree", link));
+      equal(await readdir(empty), [], "behind the link");
       equal(await readdir(target), ["mine"], "names");
       equal(await readFile(join(target, "mine"), "utf8"), "outside", "content");
     },

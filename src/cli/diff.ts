@@ -1,0 +1,60 @@
+import type { Changes } from "../../contracts/types.js";
+import type { Invocation } from "./invocation.js";
+import { withKept } from "./kept-sandbox.js";
+import { countLines, type FileLines } from "./patch-lines.js";
+import { createSink } from "./sink.js";
+import { formatTable } from "./table.js";
+import { UsageError } from "./usage-error.js";
+
+const LETTERS: Readonly<Record<Changes["files"][number]["status"], string>> = {
+  added: "A",
+  modified: "M",
+  deleted: "D",
+  renamed: "R",
+};
+
+/** `glovebox diff <id>`. */
+export async function run(invocation: Invocation): Promise<number> {
+  const { operands, flags, screen } = invocation;
+  const [id = ""] = operands;
+  const [isStat, isNames] = [flags.has("stat"), flags.has("name-status")];
+  if (isStat && isNames) throw new UsageError("--stat and --name-status are two answers", "leave one of them out");
+  const changes = await withKept(invocation, id, `comparing ${id}`, (sandbox) => sandbox.changes());
+  if (flags.has("json")) {
+    const { patch, files } = changes;
+    await screen.printJson(isStat ? { files: withLines(changes) } : isNames ? { files } : { patch, files });
+    return 0;
+  }
+  const text = isStat ? statOf(withLines(changes)) : isNames ? namesOf(changes) : changes.patch;
+  const sink = createSink(screen, screen.stdout, false);
+  await sink.write(Buffer.from(text));
+  await sink.end();
+  return 0;
+}
+
+type Counted = Changes["files"][number] & FileLines;
+
+/** The sections of a patch are in the order of its files. */
+function withLines({ patch, files }: Changes): Counted[] {
+  const lines = countLines(patch);
+  return files.map((file, at) => ({ ...file, ...(lines[at] ?? { added: 0, removed: 0 }) }));
+}
+
+function statOf(files: readonly Counted[]): string {
+  const sum = (field: "added" | "removed"): number => files.reduce((total, file) => total + file[field], 0);
+  const rows = files.map((file) => [
+    ` ${shown(file.path)}`,
+    file.isBinary === true ? "binary" : `+${file.added} -${file.removed}`,
+  ]);
+  const total = `${files.length} files changed, ${sum("added")} lines added, ${sum("removed")} removed\n`;
+  return formatTable(rows) + total;
+}
+
+function namesOf({ files }: Changes): string {
+  return files.map(({ path, status }) => `${LETTERS[status]}\t${shown(path)}\n`).join("");
+}
+
+/** A name that would break its line stands there as a JSON string. */
+function shown(path: string): string {
+  return /[\p{Cc}"\\]/u.test(path) ? JSON.stringify(path) : path;
+}

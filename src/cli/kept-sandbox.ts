@@ -1,0 +1,48 @@
+import { SandboxError } from "../sandbox/errors.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { listSandboxes, openSandbox } from "../sandbox.js";
+import { nearestName } from "../util/nearest.js";
+import type { Invocation } from "./invocation.js";
+import { tellOf } from "./sandbox-options.js";
+
+/** Opens a kept sandbox for one piece of work and lets it go again; its files stay. */
+export async function withKept<T>(
+  { screen, interruption }: Invocation,
+  id: string,
+  what: string,
+  work: (sandbox: Sandbox) => Promise<T>,
+): Promise<T> {
+  const known = await listSandboxes();
+  const backend = known.find((sandbox) => sandbox.id === id)?.backend;
+  const options = { id, ...(backend !== undefined && { backend }), signal: interruption.signal };
+  return await screen.during(what, async () => {
+    const sandbox = await openSandbox({ ...options, onEvent: tellOf(screen) }).catch((error: unknown) => {
+      const ids = known.map((each) => each.id);
+      throw withHint(error, nearestHint(id, ids, "glovebox ls lists the ids"));
+    });
+    const forget = interruption.onEnd(() => void sandbox.teardown());
+    try {
+      return await work(sandbox);
+    } catch (error) {
+      if (interruption.ending === undefined) throw error;
+      throw new SandboxError("aborted", `It was ended by ${interruption.ending}`, { cause: error });
+    } finally {
+      forget();
+      await sandbox.teardown();
+    }
+  });
+}
+
+/** The name that may have been meant, else where the names are listed. */
+export function nearestHint(name: string, names: readonly string[], otherwise: string): string {
+  const nearest = nearestName(name, names);
+  return nearest === undefined ? otherwise : `did you mean ${nearest}?`;
+}
+
+/** An error about something that is not there, with a hint when it has none of its own. */
+export function withHint(error: unknown, hint: string): unknown {
+  if (!(error instanceof SandboxError) || error.hint !== undefined) return error;
+  if (error.code !== "not_found" && error.code !== "invalid_argument") return error;
+  const { code, message, backend, operation, cause } = error;
+  return new SandboxError(code, message, { backend, operation, cause, hint });
+}

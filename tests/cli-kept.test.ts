@@ -1,0 +1,172 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Bench, createBench, type Ended } from "./support/cli.js";
+import { createRepository, git } from "./support/scratch.js";
+
+let bench: Bench;
+let repo: string;
+beforeAll(() => {
+  bench = createBench();
+  repo = createRepository(join(bench.path, "repo"));
+});
+afterAll(() => bench.remove());
+
+/** A kept sandbox in which a script has run; its id. */
+async function keep(script: string, ...flags: string[]): Promise<string> {
+  const { code, stdout, stderr } = await bench.run([
+    ...["exec", "--json", "--keep", "--repo", repo, ...flags],
+    ...["--", "sh", "-c", script],
+  ]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox.id;
+}
+
+async function inside(id: string, script: string): Promise<string> {
+  return (await bench.run(["exec", "--id", id, "--", "sh", "-c", script])).stdout;
+}
+
+async function json<T>(...args: string[]): Promise<T> {
+  return JSON.parse((await bench.run([...args, "--json"])).stdout) as T;
+}
+
+async function ids(): Promise<string[]> {
+  return (await bench.run(["ls", "-q"])).stdout.split("\n").filter(Boolean).sort();
+}
+
+function refused(code: number, message: string, hint: string): Partial<Ended> {
+  return { code, stdout: "", stderr: `glovebox: ${message}\nhint: ${hint}\n` };
+}
+
+describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
+  it("save, list, restore and delete", async () => {
+    const id = await keep("printf 1 > a.txt; mkdir ignored; printf i > ignored/i");
+    expect((await bench.run(["snapshots"])).stderr).toBe("glovebox: there are no snapshots\n");
+    const { stdout, code } = await bench.run(["snapshot", id]);
+    const snapshot = stdout.trim();
+    expect({ code, isId: snapshot.startsWith(`${id}-`) }).toEqual({ code: 0, isId: true });
+    expect((await bench.run(["snapshots"])).stdout).toMatch(
+      new RegExp(`^ID +SANDBOX +CREATED +REPOSITORY\\n${snapshot} +${id} +\\d{4}-\\S+Z +${repo}\\n$`),
+    );
+    expect(await json("snapshots")).toMatchObject([{ id: snapshot, sandboxId: id, repo }]);
+    await inside(id, "printf 2 > a.txt; rm -r ignored; printf new > new");
+
+    const wrong = `${snapshot.slice(0, -1)}x`;
+    expect(await bench.run(["restore", id, wrong])).toMatchObject(
+      refused(1, `No snapshot with the id "${wrong}"`, `did you mean ${snapshot}?`),
+    );
+    expect(await inside(id, "cat a.txt new")).toBe("2new");
+    expect(await bench.run(["restore", id, snapshot])).toMatchObject({ code: 0, stdout: `${id}\n` });
+    expect(await inside(id, "cat a.txt ignored/i; ls new 2>&1 | tail -c 10")).toContain("1i");
+    expect(await inside(id, "test -e new || printf gone")).toBe("gone");
+
+    expect(await bench.run(["snapshots", "--delete", "none-such"])).toMatchObject(
+      refused(1, 'No snapshot with the id "none-such"', "glovebox snapshots lists the ids"),
+    );
+    expect(await json("snapshots", "--delete", snapshot)).toEqual({ deleted: [snapshot] });
+    expect((await bench.run(["snapshots", "-q"])).stdout).toBe("");
+    await bench.run(["rm", id]);
+    expect(git(repo, "for-each-ref", "refs/glovebox")).toBe("");
+  });
+
+  it("fork, and the forks are kept, with the files as they are", async () => {
+    const id = await keep("printf x > new", "--branch", "forked", "--workspace", "overlay");
+    const { code, stdout } = await bench.run(["fork", id, "--count", "2"]);
+    const forks = stdout.split("\n").filter(Boolean);
+    expect({ code, count: forks.length }).toEqual({ code: 0, count: 2 });
+    expect(await ids()).toEqual([id, ...forks].sort());
+    expect(await inside(forks[1] ?? "", "cat new; git symbolic-ref --short HEAD")).toBe("xforked-fork-2\n");
+    const { forks: more } = await json<{ forks: { id: string; workDir: string }[] }>("fork", id);
+    expect(more).toHaveLength(1);
+    expect((await bench.run(["fork", id, "--count", "65"])).code).toBe(2);
+    expect((await bench.run(["fork", id, "--count", "0"])).code).toBe(2);
+    await bench.run(["rm", id, ...forks, more[0]?.id ?? ""]);
+    expect(await ids()).toEqual([]);
+    const { code: reaped, stdout: report } = await bench.run(["reap", "--cache"]);
+    expect({ reaped, report }).toMatchObject({
+      reaped: 0,
+      report: expect.stringMatching(/\n1 removed from the cache\n$/),
+    });
+    expect((await bench.run(["reap", "--cache", "1g", "--json"])).stdout).toContain('"cache":[]');
+    expect(await bench.run(["reap", "-n", "--cache"])).toMatchObject(
+      refused(2, "--dry-run does not look at the cache", "leave --cache out"),
+    );
+  });
+
+  it("show what was changed: a patch that git takes, counts, names", async () => {
+    const id = await keep(
+      "printf 'one\\n-- two\\n' > a.txt; mv sub/b.txt sub/c.txt; printf 'n\\n' > \"$(printf 'new\\nline')\"; printf '\\0' > bin",
+    );
+    const { stdout: patch, code } = await bench.run(["diff", id]);
+    expect(code).toBe(0);
+    const copy = join(bench.path, "copy");
+    git(bench.path, "clone", "--quiet", repo, copy);
+    writeFileSync(join(bench.path, "patch"), patch.replace(/diff --git a\/bin [\s\S]*?differ\n/, ""));
+    git(copy, "apply", join(bench.path, "patch"));
+    expect(readFileSync(join(copy, "a.txt"), "utf8")).toBe("one\n-- two\n");
+    expect((await bench.run(["diff", id, "--name-status"])).stdout.split("\n").sort()).toEqual(
+      ["", "A\tbin", 'A\t"new\\nline"', "M\ta.txt", "R\tsub/c.txt"].sort(),
+    );
+    const stat = (await bench.run(["diff", id, "--stat"])).stdout;
+    expect(stat).toMatch(/^ a\.txt +\+2 -1$/m);
+    expect(stat).toMatch(/^ bin +binary$/m);
+    expect(stat).toMatch(/^4 files changed, 3 lines added, 1 removed$/m);
+    expect(await json("diff", id)).toMatchObject({
+      patch,
+      files: expect.arrayContaining([{ path: "bin", status: "added" }]),
+    });
+    expect(await bench.run(["diff", id, "--stat", "--name-status"])).toMatchObject({ code: 2 });
+    await bench.run(["rm", id]);
+  });
+
+  it("copy out and in", async () => {
+    const id = await keep("mkdir -p out/deep; printf x > out/deep/x; ln -s /etc/passwd out/bad");
+    const host = join(bench.path, "taken");
+    const link = await bench.run(["export", id, "out", host]);
+    expect({ code: link.code, exists: existsSync(host) }).toEqual({ code: 1, exists: false });
+    await inside(id, "rm out/bad");
+    expect(await bench.run(["export", id, "out", "taken"])).toMatchObject({ code: 0, stdout: `${host}\n` });
+    expect(readFileSync(join(host, "deep", "x"), "utf8")).toBe("x");
+    expect(await bench.run(["export", id, "out", host])).toMatchObject(
+      refused(1, `The host directory ${host} is not empty`, "choose a new directory"),
+    );
+    mkdirSync(join(bench.path, "empty"));
+    symlinkSync(join(bench.path, "empty"), join(bench.path, "link"));
+    expect(await bench.run(["export", id, "out", "link"])).toMatchObject(
+      refused(1, `The host path ${join(bench.path, "link")} is a symbolic link`, "choose a new directory"),
+    );
+    expect(readdirSync(join(bench.path, "empty"))).toEqual([]);
+    expect((await bench.run(["export", id, "nowhere", "elsewhere"])).code).toBe(1);
+    expect(await json("import", id, "taken", "again")).toEqual({ sandbox: id, path: "again" });
+    expect(await inside(id, "cat again/deep/x")).toBe("x");
+    expect((await bench.run(["import", id, "nowhere", "again"])).code).toBe(1);
+    expect(await bench.run(["import", id, "taken", "../out"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("path confinement violation: ../out is outside base directory") as string,
+    });
+    await bench.run(["rm", id]);
+  });
+
+  it("say which sandbox may have been meant, and that one is in use", async () => {
+    const id = await keep("true");
+    const wrong = `${id.slice(0, -1)}x`;
+    for (const line of [
+      ["snapshot", wrong],
+      ["restore", wrong, "s"],
+      ["fork", wrong],
+      ["diff", wrong],
+    ]) {
+      const { code, stderr } = await bench.run(line);
+      expect([line[0], code, stderr]).toEqual([line[0], 1, expect.stringContaining(`\nhint: did you mean ${id}?\n`)]);
+    }
+    const run = bench.start(["exec", "--id", id, "--", "sh", "-c", "echo ready; read line"]);
+    await run.printed("ready\n");
+    expect(await bench.run(["snapshot", id])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("is open in process") as string,
+    });
+    run.child.stdin?.end("\n");
+    await run.ended;
+    await bench.run(["rm", id]);
+  });
+});

@@ -1,0 +1,77 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createMemory } from "../src/sandbox/local/memory.js";
+import { prepareEtc } from "../src/sandbox/local/prepared-etc.js";
+import { currentOwner, ownerTag } from "../src/sandbox/owner.js";
+import { createScratch, type Scratch } from "./support/scratch.js";
+
+let scratch: Scratch;
+let umask: number;
+
+beforeEach(() => {
+  scratch = createScratch();
+  umask = process.umask();
+});
+afterEach(() => {
+  process.umask(umask);
+  scratch.remove();
+});
+
+describe.runIf(process.platform === "linux")("the /etc of a sandbox", () => {
+  it("has what was made for it, and of the host's nothing about users, secrets or mounts", () => {
+    const etc = prepareEtc({ passwd: "root:x:0:0::/:\n", hosts: "::1 localhost\n" });
+    expect(readFileSync(join(etc, "passwd"), "utf8")).toBe("root:x:0:0::/:\n");
+    const names = readdirSync(etc);
+    expect(names).toEqual(expect.arrayContaining(["passwd", "hosts"]));
+    for (const name of ["shadow", "gshadow", "sudoers", "ssh", "machine-id", "fstab", "resolv.conf", "group"]) {
+      expect(names).not.toContain(name);
+    }
+    if (existsSync(join(etc, "ssl"))) expect(readdirSync(join(etc, "ssl"))).not.toContain("private");
+    const certificates = "ssl/certs/ca-certificates.crt";
+    if (existsSync(join("/etc", certificates))) {
+      expect(readFileSync(join(etc, certificates))).toEqual(readFileSync(join("/etc", certificates)));
+    }
+  });
+
+  it("can be read by every user, whatever the mask of this process", () => {
+    process.umask(0o077);
+    const etc = prepareEtc({ passwd: "", "nsswitch.conf": "" });
+    for (const entry of readdirSync(etc, { withFileTypes: true, recursive: true })) {
+      if (entry.isSymbolicLink()) continue;
+      const { mode } = statSync(join(entry.parentPath, entry.name));
+      expect([entry.name, mode & 0o777]).toEqual([entry.name, entry.isDirectory() ? 0o755 : 0o644]);
+    }
+    expect(statSync(etc).mode & 0o777).toBe(0o755);
+  });
+
+  it("is one for all that ask for the same, another for others, and made anew when it is gone", () => {
+    const one = prepareEtc({ passwd: "a" });
+    expect(prepareEtc({ passwd: "a" })).toBe(one);
+    const other = prepareEtc({ passwd: "a" }, ["resolv.conf"]);
+    expect(other).not.toBe(one);
+    expect(readFileSync(join(other, "resolv.conf"), "utf8")).toBe("");
+    process.env["GLOVEBOX_HOME"] = join(scratch.path, "second");
+    expect(readFileSync(join(prepareEtc({ passwd: "a" }), "passwd"), "utf8")).toBe("a");
+  });
+
+  it("takes away what a process that died in the middle left, and nothing of a live one", async () => {
+    const parent = join(scratch.home, "etc");
+    const first = prepareEtc({ passwd: "a" });
+    const dead = join(parent, `.new.${ownerTag({ ...currentOwner(), startTime: "1" })}.a`);
+    const live = join(parent, `.new.${ownerTag()}.b`);
+    for (const path of [dead, live]) mkdirSync(path);
+    prepareEtc({ passwd: "b" });
+    await expect.poll(() => existsSync(dead)).toBe(false);
+    expect([existsSync(live), existsSync(first)]).toEqual([true, true]);
+  });
+});
+
+describe("what is remembered", () => {
+  it("is made once for one key after another, and again for another key", () => {
+    const remember = createMemory<number>();
+    let made = 0;
+    const ask = (key: string): number => remember(key, () => ++made);
+    expect([ask("a"), ask("a"), ask("b"), ask("b"), ask("a")]).toEqual([1, 1, 2, 2, 3]);
+  });
+});
