@@ -8,7 +8,10 @@ import { expectSuccess, step } from "./step.mjs";
 import { ensureExtras } from "./system-parts.mjs";
 
 /** Suites beside vitest. Each prints a line `summary: {"passed":n,"failed":n,"skipped":[{"name":"","reason":""}]}`. */
-const suites = [{ name: "conformance as an ordinary user", script: "scripts/conformance-as-user.mjs" }];
+const suites = [
+  { name: "conformance as an ordinary user", script: "scripts/conformance-as-user.mjs" },
+  { name: "soak", script: "scripts/soak.mjs", args: ["--seconds", "20", "--summary"] },
+];
 
 const total = { passed: 0, failed: 0, skipped: [] };
 const scratch = mkdtempSync(join(tmpdir(), "glovebox-test-"));
@@ -61,7 +64,7 @@ async function runVitest() {
   add("vitest", code, tally);
 }
 
-async function runSuite({ name, script }) {
+async function runSuite({ name, script, args = [] }) {
   let tally = { passed: 0, failed: 0, skipped: [] };
   console.log(`\n${name}`);
   const onLine = (line) => {
@@ -69,7 +72,7 @@ async function runSuite({ name, script }) {
     tally = JSON.parse(line.slice("summary: ".length));
     return false;
   };
-  const { code } = await run(process.execPath, [join(root, script)], { cwd: root, env, onLine });
+  const { code } = await run(process.execPath, [join(root, script), ...args], { cwd: root, env, onLine });
   add(name, code, tally);
 }
 

@@ -23,13 +23,13 @@ export function sourceOf({ kind, workDir, base }: Workspace): string {
   return kind === "base-dir" ? `directory:${workDir}` : "empty";
 }
 
-const answering = new Set<string>();
+const answering = new WeakSet<LiveTree["driver"]>();
 
 /** Notes, once, that the sandbox may leave unfinished snapshots behind. */
-export async function answerForSnapshots({ id, workspace }: LiveTree): Promise<void> {
-  if (answering.has(id)) return;
+export async function answerForSnapshots({ id, workspace, driver }: LiveTree): Promise<void> {
+  if (answering.has(driver)) return;
   await addResource(id, { kind: "snapshots", sandbox: id, repo: workspace.base?.repository.gitDir ?? "" });
-  answering.add(id);
+  answering.add(driver);
 }
 
 /** Saves a sandbox's files and commits for good, and gives the id under which they are restored. */

@@ -1,0 +1,48 @@
+import { readdirSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc");
+
+/** What this process holds while no sandbox is open, after so many operations. */
+export async function sampleProcess(operations) {
+  // Descriptors are closed, and weak references cleared, some turns after what used them is gone.
+  for (let turn = 0; turn < 3; turn++) {
+    collectGarbage();
+    await delay(10);
+  }
+  const { rss, heapUsed } = process.memoryUsage();
+  return { operations, rss, heap: heapUsed, descriptors: readdirSync("/proc/self/fd").length };
+}
+
+/** The most that may be added over a whole run: at first memory grows whatever one does. */
+const LIMITS = {
+  rss: { start: 40 << 20, each: 1024, unit: 1 << 20, name: "MB of memory" },
+  heap: { start: 6 << 20, each: 256, unit: 1 << 20, name: "MB of heap" },
+  descriptors: { start: 2, each: 0, unit: 1, name: "descriptors" },
+};
+
+/** Fits a line through what was held, less the first samples, and tells where it leads too far up. */
+export function fitGrowth(samples) {
+  const settled = samples.slice(Math.ceil(samples.length / 4));
+  if (settled.length < 3) return [];
+  const span = settled.at(-1).operations - settled[0].operations;
+  return Object.entries(LIMITS).map(([key, { start, each, unit, name }]) => {
+    const slope = slopeOf(settled.map((sample) => [sample.operations, sample[key]]));
+    const growth = slope * span;
+    const [first, last, more] = [settled[0][key], settled.at(-1)[key], growth].map((value) =>
+      (value / unit).toFixed(1),
+    );
+    const text = `${name}: ${first} to ${last}, ${more} more in ${span} operations by a line through ${settled.length} samples`;
+    return { text, isTooMuch: growth > Math.max(start, each * span) };
+  });
+}
+
+function slopeOf(points) {
+  const mean = (index) => points.reduce((sum, point) => sum + point[index], 0) / points.length;
+  const [x, y] = [mean(0), mean(1)];
+  const spread = points.reduce((sum, point) => sum + (point[0] - x) ** 2, 0);
+  return spread === 0 ? 0 : points.reduce((sum, point) => sum + (point[0] - x) * (point[1] - y), 0) / spread;
+}

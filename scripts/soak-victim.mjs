@@ -1,0 +1,25 @@
+// A process with sandboxes that is about to be harmed: a failpoint kills it or makes one of its calls fail.
+const [, , entry, text] = process.argv;
+const { openSandbox, reap } = await import(entry);
+
+const attempt = async (work) => {
+  try {
+    return await work();
+  } catch (error) {
+    // What is not typed is a fault of ours, whatever the failpoint did.
+    if (error.name !== "SandboxError") throw error;
+    return undefined;
+  }
+};
+const sandbox = await attempt(() => openSandbox(JSON.parse(text)));
+if (sandbox !== undefined) {
+  await attempt(() =>
+    sandbox.exec({ argv: ["sh", "-c", "echo 1 > new.txt; mkdir -p ignored; echo 2 > ignored/new.txt"] }),
+  );
+  const id = await attempt(() => sandbox.snapshot());
+  if (id !== undefined) await attempt(() => sandbox.restore(id));
+  const fork = await attempt(() => sandbox.fork());
+  await fork?.teardown();
+  await sandbox.teardown();
+}
+await attempt(() => reap());
