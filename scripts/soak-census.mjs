@@ -9,7 +9,8 @@ export function takeCensus(place, repo, ids) {
   return {
     processes: processesWith(basename(place)),
     temporary: readdirSync(join(place, "tmp")),
-    home: run("find", join(place, "home"), "-type", "f"),
+    // What all sandboxes share of /etc stays.
+    home: run("find", join(place, "home"), "-type", "f", "!", "-path", "*/home/etc/*"),
     refs: run("git", "for-each-ref"),
     worktrees: run("git", "worktree", "list"),
     git: run("find", join(repo, ".git"), "(", "-name", "*.lock", "-o", "-path", "*/worktrees/*", ")", "-type", "f"),

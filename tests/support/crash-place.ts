@@ -53,7 +53,10 @@ export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledg
   const { path, repo, marker } = place;
   const records = entries(join(path, "home", "snapshots")).filter((name) => name.endsWith(".json"));
   const known = records.map((name) => checkSnapshot(place, name));
-  const isKnown = (name: string): boolean => known.some((each) => name.includes(each.id) || name.includes(each.ref));
+  /** Made once for all sandboxes, and whole. */
+  const isShared = (name: string): boolean => /\/home\/etc\/[0-9a-f]{32}\//.test(name);
+  const isKnown = (name: string): boolean =>
+    isShared(name) || known.some((each) => name.includes(each.id) || name.includes(each.ref));
   const lines = (text: string): string[] => text.split("\n").filter(Boolean);
   const gitFiles = lines(execFileSync("find", [join(repo, ".git"), "-type", "f"]).toString());
   return {

@@ -65,16 +65,16 @@ export function prepareEtc(made: Readonly<Record<string, string>>, empty: readon
 function makeEtc(parent: string, target: string, made: Readonly<Record<string, string>>): void {
   sweepDrafts(parent);
   const draft = join(parent, `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
-  makeDirectory(draft);
-  for (const name of SHOWN) copyShown(join("/etc", name), join(draft, name));
-  for (const [name, text] of Object.entries(made)) {
-    writeFileSync(join(draft, name), text);
-    chmodSync(join(draft, name), 0o644);
-  }
   try {
+    makeDirectory(draft);
+    for (const name of SHOWN) copyShown(join("/etc", name), join(draft, name));
+    for (const [name, text] of Object.entries(made)) {
+      writeFileSync(join(draft, name), text);
+      chmodSync(join(draft, name), 0o644);
+    }
     renameSync(draft, target);
   } catch (error) {
-    // Another process was faster.
+    // The disk is full, or another process was faster.
     void removeTree(draft).catch(() => undefined);
     if (!existsSync(target)) throw error;
   }
