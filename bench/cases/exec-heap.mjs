@@ -14,7 +14,7 @@ export async function measure({ isQuick }) {
   try {
     const samples = await interleave(execVariants(sandbox, directory), { rounds: isQuick ? 20 : 100, warmup: 3 });
     const rows = Object.entries(samples).map(([variant, taken]) => row(variant, taken));
-    return { rows, goals: execGoals(rows, 0.1, 5) };
+    return { rows, goals: execGoals(rows, 0.1, ", 500 MB heap") };
   } finally {
     heap.release();
     await sandbox.teardown();

@@ -9,15 +9,14 @@ const IN_FLIGHT = 16;
 export async function measure({ isQuick }) {
   const sandbox = await createLocalSandbox();
   try {
-    const each = isQuick ? 64 : 320;
-    const variants = {
+    const variants = (each) => ({
       glovebox: () => rate(each, () => sandbox.exec({ argv: ["/bin/true"] })),
       execFile: () => rate(each, () => start("/bin/true")),
-    };
+    });
     const rounds = isQuick ? 3 : 7;
-    const small = await interleave(variants, { rounds });
+    const small = await interleave(variants(isQuick ? 64 : 320), { rounds });
     const heap = fillHeap(500);
-    const large = await interleave(variants, { rounds });
+    const large = await interleave(variants(96), { rounds });
     heap.release();
     const rows = [
       row("glovebox, small heap", small.glovebox, "exec/s"),

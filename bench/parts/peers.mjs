@@ -1,3 +1,51 @@
-export async function openPeers() {
-  return [];
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import { start } from "./processes.mjs";
+
+const require = createRequire(new URL("../peers/package.json", import.meta.url));
+
+/** Other libraries that run commands on this machine, each ready to run `true`. One that cannot is told and left out. */
+export async function openPeers(directory) {
+  const opened = [];
+  const notes = [];
+  for (const [name, open] of Object.entries({ "sandbox-runtime": openSandboxRuntime, "OpenAI Agents": openAgents })) {
+    try {
+      opened.push({ name: `${name}, true`, ...(await open(directory)) });
+    } catch (error) {
+      notes.push(`not measured: ${name}: ${error.message.split("\n")[0]}`);
+    }
+  }
+  return { peers: opened, notes };
+}
+
+/** Confined by bubblewrap, a new one for each command. Needs ripgrep and socat. */
+async function openSandboxRuntime(directory) {
+  const { SandboxManager } = await load("@anthropic-ai/sandbox-runtime");
+  await SandboxManager.initialize({
+    network: { allowedDomains: [], deniedDomains: [] },
+    filesystem: { denyRead: [], allowWrite: [directory], denyWrite: [] },
+  });
+  const exec = async () => {
+    const command = await SandboxManager.wrapWithSandbox("/bin/true");
+    await start("/bin/sh", ["-c", command], { cwd: directory });
+  };
+  await exec();
+  return { exec, close: () => SandboxManager.reset() };
+}
+
+/** Not confined on Linux: what it costs to do without. */
+async function openAgents(directory) {
+  const { UnixLocalSandboxClient } = await load("@openai/agents-core/sandbox/local");
+  const client = new UnixLocalSandboxClient({ workspaceBaseDir: directory });
+  const session = await client.create({});
+  const exec = async () => {
+    const { exitCode } = await session.exec({ cmd: "/bin/true" });
+    if (exitCode !== 0) throw new Error(`it ended with ${exitCode}`);
+  };
+  await exec();
+  return { exec, close: () => session.close() };
+}
+
+async function load(name) {
+  return await import(pathToFileURL(require.resolve(name)).href);
 }

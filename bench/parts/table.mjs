@@ -12,13 +12,14 @@ export function formatResult({ name, rows, goals, notes = [] }) {
 
 /** A number with its unit. */
 export function figure(value, unit) {
-  const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  const digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 0.1 ? 2 : 4;
+  if (unit === "") return String(value);
   return `${value.toFixed(digits)}${unit === "x" ? "x" : ` ${unit}`}`;
 }
 
 /** What a goal asks for. */
 export function limitOf({ atMost, atLeast, unit }) {
-  const limit = (value) => (unit === "x" ? `${value}x` : `${value} ${unit}`);
+  const limit = (value) => (unit === "x" ? `${value}x` : `${value} ${unit}`.trim());
   return atMost === undefined ? `>= ${limit(atLeast)}` : `<= ${limit(atMost)}`;
 }
 
