@@ -69,7 +69,7 @@ describe("changes", () => {
 break"; printf 3 > "$(printf 'b\\377d')"; printf '\\351t\\351\\n' > latin`,
     );
     expect(files.map(({ path }) => path)).toEqual(["-rf", "binary", "b\ufffdd", "latin", "line\nbreak"]);
-    expect(patch).toContain("Binary files /dev/null and b/binary differ");
+    expect(patch).toContain("GIT binary patch");
     expect(patch).toContain('"b/line\\nbreak"');
   });
 

@@ -41,9 +41,12 @@ export async function setInsideHead(tree: LiveTree, head: InsideHead | undefined
   );
 }
 
+/** `$1` is the branch. Not `checkout -b`, which looks at every file. */
+const SET_BRANCH = 'git update-ref "refs/heads/$1" HEAD && git symbolic-ref HEAD "refs/heads/$1"';
+
 /** Puts what is checked out inside on a new branch, with index and files as they are. */
 export async function setInsideBranch(tree: LiveTree, branch: string): Promise<void> {
-  const failure = await runInside(tree.driver, ["git", "checkout", "--quiet", "-b", branch], ENV);
+  const failure = await runInside(tree.driver, ["/bin/sh", "-c", SET_BRANCH, "git", branch], ENV);
   if (failure !== undefined) tree.warn(`The fork stays on the branch of its origin: ${failure}`);
 }
 

@@ -35,7 +35,7 @@ export async function listChanges(tree: LiveTree): Promise<Changes> {
 async function compare(store: HostGitOptions, from: string, to: string): Promise<Changes> {
   const query = ["diff-tree", "-r", "-M", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color"];
   const raw = await hostGit([...query, "--raw", "-z", from, to, "--"], store);
-  const patch = await hostGit([...query, "--patch", from, to, "--"], store);
+  const patch = await hostGit([...query, "--patch", "--binary", from, to, "--"], store);
   return { patch, files: parse(raw) };
 }
 

@@ -85,7 +85,10 @@ function copyShown(from: string, to: string): void {
   const found = lstatSync(from, { throwIfNoEntry: false });
   if (found === undefined) return;
   makeDirectory(dirname(to));
-  if (!found.isSymbolicLink()) return copyTree(from, to, found);
+  if (!found.isSymbolicLink()) {
+    copyTree(from, to, found);
+    return;
+  }
   const real = attempt(() => realpathSync(from));
   if (real === undefined) return;
   if (real.startsWith("/usr/")) symlinkSync(real, to);
