@@ -42,6 +42,8 @@ export interface CommitPlan {
   sandboxId: string;
   /** The commit that the sandbox started from. */
   base: string | undefined;
+  /** The store has an index that knows how the base's files looked when they were written. Default false. */
+  isIndexed?: boolean;
   /** Where the jail sees the git directory of the inside, whose commits are to come along. */
   inside?: string | undefined;
   /** A commit that is known to be in the source and to descend from the base: the parent instead of the base. */
@@ -67,11 +69,9 @@ export interface JailedCommit {
 export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
   const { base, inside } = plan;
   const jailed = jail(runJailedGit, base !== undefined, inside);
-  // Keeps what the index knows of the base's files, when there is one; an index that cannot be used is made anew.
-  const kept = base === undefined ? undefined : await jailed(["read-tree", "-m", base]);
-  if (kept?.exitCode !== 0) await must(jailed, ["read-tree", base ?? "--empty"]);
+  const isUsable = await readBase(jailed, base);
   // Without this every unchanged file would be written as an object once more. Answers 1 when something has changed.
-  await jailed(["update-index", "-q", "--refresh"]);
+  if (!isUsable || plan.isIndexed !== true) await jailed(["update-index", "-q", "--refresh"]);
   const unborn = await addAll(jailed);
   const { changed, links } = await restoreLinks(jailed, base);
   const others = (await must(jailed, ["ls-files", "--others", "--directory", "-z"])).split("\0").filter(Boolean);
@@ -93,6 +93,17 @@ export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan)
     others: [...others, ...links.map((path) => `${path}/`)],
     ...(typeof found === "string" && { complaint: found }),
   };
+}
+
+/** Makes the index one of the base. Tells whether it still knows of the base's files what it knew before. */
+async function readBase(jailed: Jailed, base: string | undefined): Promise<boolean> {
+  if (base !== undefined) {
+    if ((await jailed(["diff-index", "--cached", "--quiet", base, "--"])).exitCode === 0) return true;
+    if ((await jailed(["read-tree", "-m", base])).exitCode === 0) return true;
+  }
+  // There is none, or one that cannot be used.
+  await must(jailed, ["read-tree", base ?? "--empty"]);
+  return false;
 }
 
 function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | undefined): Jailed {

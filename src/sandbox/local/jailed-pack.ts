@@ -1,4 +1,4 @@
-import { constants } from "node:fs";
+import { constants, existsSync } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -49,8 +49,9 @@ export async function withJailedPack<T>(
   try {
     await prepareStore(store, source?.repository, source?.index);
     const { sandboxId, inside, parent } = opts;
+    const plan = { sandboxId, base: source?.baseSha, isIndexed: existsSync(join(store, "index")), inside, parent };
     const made = await frozen(async () => {
-      const commit = await commitInJail(opts.runJailedGit, { sandboxId, base: source?.baseSha, inside, parent });
+      const commit = await commitInJail(opts.runJailedGit, plan);
       await opts.beside?.(commit);
       return commit;
     });
