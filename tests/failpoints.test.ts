@@ -18,6 +18,7 @@ type Scenario = "create" | "overlay" | "exec" | "snapshot" | "restore" | "fork" 
 const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly number[] }[]> = {
   "create.recorded": [{ scenario: "create" }],
   "create.branched": [{ scenario: "create" }],
+  "create.drafted": [{ scenario: "create" }],
   "create.registered": [{ scenario: "create" }],
   "create.populated": [{ scenario: "create" }],
   "create.private-git": [{ scenario: "create" }],
@@ -48,10 +49,10 @@ const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly numb
   "removal.discarded": [{ scenario: "teardown" }, { scenario: "reap" }],
   "reap.listed": [{ scenario: "reap" }],
   "reap.removed": [{ scenario: "reap" }],
-  // A sandbox writes its record five times, with a control group; then come what it answers for and the snapshot's own.
+  // A sandbox writes its record four times, with a control group; then come what it answers for and the snapshot's own.
   "file.written": [
     { scenario: "create", at: [1, 2] },
-    { scenario: "snapshot", at: isRoot ? [6, 7] : [5, 6] },
+    { scenario: "snapshot", at: isRoot ? [5, 6] : [4, 5] },
   ],
   "lock.held": [{ scenario: "exec" }, { scenario: "snapshot", at: [2] }],
 };

@@ -72,8 +72,6 @@ describe("a process is killed while it makes a worktree", () => {
     ["rev-parse", "before"],
     ["update-ref", "before"],
     ["update-ref", "after"],
-    ["worktree add", "before"],
-    ["worktree add", "after"],
     ["reset", "before"],
     ["reset", "after"],
   ] as const)("%s, %s", async (subcommand, when) => {

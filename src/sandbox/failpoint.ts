@@ -7,6 +7,8 @@ export const FAILPOINTS = [
   "create.recorded",
   /** Its branch was made. */
   "create.branched",
+  /** The entry of its worktree is written, git does not see it yet. */
+  "create.drafted",
   /** Git knows its worktree, which has no files yet. */
   "create.registered",
   /** Its files were written. */

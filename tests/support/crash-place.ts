@@ -73,7 +73,7 @@ export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledg
     sandboxes: place.sandboxes(),
     refs: lines(git(repo, "for-each-ref")).filter((line) => !isKnown(line)),
     worktrees: lines(git(repo, "worktree", "list")).length,
-    left: gitFiles.filter((name) => /\.lock$|\/worktrees\//.test(name)),
+    left: gitFiles.filter((name) => /\.lock$|\/worktrees\/|\.git\/glovebox-/.test(name)),
     head: readFileSync(join(repo, ".git", "HEAD"), "utf8"),
     config: readFileSync(join(repo, ".git", "config"), "utf8"),
     hooks: treeDigest(join(repo, ".git", "hooks")),

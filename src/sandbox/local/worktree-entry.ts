@@ -1,6 +1,7 @@
-import { lstat, readdir, readFile, rmdir } from "node:fs/promises";
+import { lstat, readdir, readFile, rename, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { removeTree } from "../remove-tree.js";
+import { hiddenEntry } from "./register-worktree.js";
 
 /** The name under which git will register a worktree: the first free one of `work`, `work1`, `work2`, … */
 export async function freeEntryName(gitDir: string, wanted: string): Promise<string> {
@@ -22,10 +23,19 @@ export async function removeEntry(gitDir: string, name: string, path: string): P
     const place = join(gitDir, "worktrees", entry);
     const link = await readFile(join(place, "gitdir"), "utf8").catch(() => "");
     const isHalfMade = entry === name && link.trim() === "";
-    if (isHalfMade || link.trimEnd() === join(path, ".git")) await removeTree(place);
+    if (isHalfMade || link.trimEnd() === join(path, ".git")) await removeWhole(gitDir, entry);
   }
+  await removeTree(hiddenEntry(gitDir, name));
   // As git does after the last one. Fails while there are others, which is right.
   await rmdir(join(gitDir, "worktrees")).catch(() => undefined);
+}
+
+/** Takes an entry out of git's sight at once: one that lacks a file would be in the way of everybody's git. */
+async function removeWhole(gitDir: string, name: string): Promise<void> {
+  const hidden = hiddenEntry(gitDir, name);
+  await removeTree(hidden);
+  await rename(join(gitDir, "worktrees", name), hidden);
+  await removeTree(hidden);
 }
 
 /** Whether a directory is (still) a git directory. */

@@ -1,4 +1,4 @@
-import { lstat, mkdir, readFile, realpath } from "node:fs/promises";
+import { lstat, mkdir, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
@@ -7,6 +7,7 @@ import { addResource } from "../ledger.js";
 import { withLock } from "../lock.js";
 import type { Resource } from "../record.js";
 import { gitError, hostGit, runHostGit } from "./host-git.js";
+import { registerWorktree } from "./register-worktree.js";
 import { inRepository, type Repository, resolveCommit } from "./repository.js";
 import { freeEntryName } from "./worktree-entry.js";
 
@@ -49,8 +50,8 @@ export function repositoryLock(gitDir: string): string {
 /**
  * Makes a registered worktree with its files.
  *
- * Registering is done by one process at a time, because git's own `worktree add` fails when several run at once. The
- * files, which take most of the time, are written outside of the lock.
+ * Registering is done by one process at a time, so that a name and a branch that were found free still are. The files,
+ * which take most of the time, are written outside of the lock.
  */
 export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
   const { repository, path, record, signal } = opts;
@@ -69,11 +70,7 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
     await failpoint("create.branched");
     // By git it would be open to every user of the machine, however private the repository is.
     await mkdir(target, { mode: 0o700 });
-    const add = ["worktree", "add", "--quiet", "--no-checkout", "--", target, branch];
-    // Relative links between the worktree and the repository would not survive being mounted elsewhere.
-    const config = { "worktree.useRelativePaths": "false" };
-    await hostGit(add, { ...inRepository(shared), config, signal });
-    const gitDir = await readGitFile(target);
+    const gitDir = await registerWorktree({ shared, name, path: target, branch, signal });
     return { path: target, gitDir, branch, baseSha };
   };
   const worktree = await withLock(repositoryLock(shared), register, { signal });
@@ -116,14 +113,6 @@ async function freeForkName(shared: string, branch: string): Promise<string> {
     const name = `${branch}-fork-${n}`;
     if (!taken.has(`refs/heads/${name}`)) return name;
   }
-}
-
-/** Which git directory a worktree belongs to. Only to be asked of one that no sandbox has had yet. */
-async function readGitFile(worktree: string): Promise<string> {
-  const text = await readFile(join(worktree, ".git"), "utf8");
-  const gitDir = /^gitdir: (\/.*)\n$/s.exec(text)?.[1];
-  if (gitDir !== undefined) return await realpath(gitDir);
-  throw new SandboxError("internal", `git worktree add wrote an unknown .git: ${JSON.stringify(text)}`);
 }
 
 /** Makes a branch, after the ledger knows of it and of `next`, the resource that is made after it. */
