@@ -134,7 +134,9 @@ function parseHolder(text: string): LockHolder | undefined {
     if (typeof token === "string" && /^[0-9a-f]{24}$/.test(token) && typeof owner?.pid === "number") {
       return { token, owner };
     }
-  } catch {}
+  } catch {
+    // Not written by us to its end: a holder that cannot be read is none.
+  }
   return undefined;
 }
 

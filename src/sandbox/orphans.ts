@@ -55,5 +55,7 @@ function environmentOf(pid: string): string[] {
 function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
-  } catch {}
+  } catch {
+    // Gone by itself; the next look tells.
+  }
 }

@@ -39,7 +39,10 @@ export class LocalDriver implements Driver {
   readonly #files: AgentFiles;
   readonly #ending = new AbortController();
   readonly #settled: () => Promise<void>;
-  /** While it is pending nothing new begins inside. */
+  /**
+   * While it is pending nothing new begins inside. Waited for by a loop in place, not by a method: between the last look
+   * and what follows it nothing else may run.
+   */
   #still: Promise<unknown> | undefined;
   onWarning?: (message: string) => void;
   declare readonly snapshot?: () => Promise<string>;

@@ -1,4 +1,4 @@
-import { assertBranchName, branchNameFault } from "../branch-name.js";
+import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { withAskpass } from "./askpass.js";
@@ -31,7 +31,7 @@ const pushes = new WeakMap<LiveTree, Map<string, string>>();
 export async function pushBranch(tree: LiveTree, branch: string, token: string): Promise<PushResult> {
   const { base } = tree.workspace;
   if (base === undefined) throw needsRepository("pushBranch");
-  checkBranch(branch);
+  assertBranchName(branch);
   if (!/^[\x21-\x7e]{1,4096}$/.test(token)) {
     throw new SandboxError("invalid_argument", "Invalid token — it holds a blank, a line break or another character");
   }
@@ -68,13 +68,6 @@ export async function findPushTarget(gitDir: string): Promise<PushTarget> {
   throw new SandboxError("invalid_argument", `The repository ${gitDir} has no remote "origin"`, {
     hint: "git remote add origin https://<host>/<repository>.git",
   });
-}
-
-function checkBranch(branch: string): void {
-  const fault = branchNameFault(branch);
-  if (fault !== undefined)
-    throw new SandboxError("invalid_argument", `Invalid branch ${JSON.stringify(branch)} — ${fault}`);
-  assertBranchName(branch);
 }
 
 /** The parent instead of a commit that changes nothing; else the commit, and the parent that it was made on. */

@@ -36,7 +36,9 @@ async function killListed(path: string): Promise<void> {
     if (pid <= 1 || pid === process.pid) continue;
     try {
       process.kill(pid, "SIGKILL");
-    } catch {}
+    } catch {
+      // Gone by itself; what is not shows when the group cannot be removed.
+    }
   }
 }
 
