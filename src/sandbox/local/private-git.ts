@@ -20,6 +20,24 @@ export interface PrivateGit {
   indexDir: string;
   /** An absent or empty directory that is not visible inside. */
   dir: string;
+  /** What was read of the repository already. */
+  source?: Promise<GitSource> | undefined;
+}
+
+/** What a private git directory takes over from the user's repository. */
+export interface GitSource {
+  readonly settings: Readonly<Record<string, string>>;
+  /** In the form of a `packed-refs` file. */
+  readonly refs: string;
+}
+
+/** Reads what a private git directory takes over, which may be done before its files are there. */
+export function readGitSource(repository: Repository): Promise<GitSource> {
+  const both = Promise.all([readCheckoutSettings(repository), listRefs(repository)]);
+  const source = both.then(([settings, refs]) => ({ settings, refs }));
+  // Whoever fails before it is asked for tells of the first failure only.
+  source.catch(() => undefined);
+  return source;
 }
 
 /**
@@ -28,15 +46,17 @@ export interface PrivateGit {
  *
  * Once a sandbox has run, the directory is hostile: no git of the host's may ever look at it.
  */
-export async function writePrivateGit({ repository, branch, baseSha, indexDir, dir }: PrivateGit): Promise<void> {
+export async function writePrivateGit(opts: PrivateGit): Promise<void> {
+  const { repository, branch, baseSha, indexDir, dir } = opts;
   const git = privateGitDir(dir);
+  const { settings, refs } = await (opts.source ?? readGitSource(repository));
   const config = {
     core: {
       bare: "false",
       logallrefupdates: "true",
       // The inside sees other owners and inodes than the host, where the index was made: it must not hash all files again.
       checkstat: "minimal",
-      ...(await readCheckoutSettings(repository)),
+      ...settings,
     },
     user: { name: "Glovebox", email: "glovebox@localhost" },
     gc: { auto: "0" },
@@ -44,7 +64,7 @@ export async function writePrivateGit({ repository, branch, baseSha, indexDir, d
   };
   await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
   await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
-  await writeFile(join(git, "packed-refs"), await listRefs(repository));
+  await writeFile(join(git, "packed-refs"), refs);
   if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
   else await writeBranch(git, branch, baseSha);
   await copyIfThere(join(indexDir, "index"), join(git, "index"));

@@ -12,7 +12,15 @@ import { checkBaseDir, protectGit } from "./base-dir.js";
 import { checkOut } from "./checkout.js";
 import type { JailBind } from "./jail.js";
 import { makeLayer } from "./layer.js";
-import { INSIDE_GIT, privateGitBinds, privateGitDir, writeBranch, writePrivateGit } from "./private-git.js";
+import {
+  type GitSource,
+  INSIDE_GIT,
+  privateGitBinds,
+  privateGitDir,
+  readGitSource,
+  writeBranch,
+  writePrivateGit,
+} from "./private-git.js";
 import { findRepository, type Repository, resolveCommit } from "./repository.js";
 import { addWorktree, branchMark } from "./worktree.js";
 
@@ -166,9 +174,10 @@ async function makeEmpty(workDir: string): Promise<Workspace> {
 async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
   const { id, repository, newAt, forkAt, workDir } = plan;
   const start = { branch: plan.branch, newAt, forkAt };
+  const source = readGitSource(repository);
   const worktree = await addWorktree({ repository, ...start, path: workDir, record: id, signal });
   const { baseSha: sha, branch, gitDir } = worktree;
-  const trees = await privateGit({ ...plan, branch }, sha, gitDir);
+  const trees = await privateGit({ ...plan, branch }, sha, gitDir, source);
   const base = { repository, sha, branch, index: join(gitDir, "index"), worktree: gitDir };
   return { kind: "worktree", workDir, root: directory(workDir), trees, base };
 }
@@ -177,8 +186,9 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
 async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<Workspace> {
   const { id, repository, branch, workDir, at: sha } = plan;
   const indexDir = join(runtimeDir(id), "index");
+  const source = readGitSource(repository);
   await checkOut(repository, sha, { tree: workDir, index: indexDir }, signal);
-  const trees = await privateGit(plan, sha, indexDir);
+  const trees = await privateGit(plan, sha, indexDir, source);
   return {
     kind: "copy",
     workDir,
@@ -188,10 +198,15 @@ async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<W
   };
 }
 
-async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promise<JailBind[]> {
+async function privateGit(
+  plan: Plan,
+  baseSha: string,
+  indexDir: string,
+  source: Promise<GitSource>,
+): Promise<JailBind[]> {
   const { id, repository, branch, workDir } = plan;
   const dir = join(runtimeDir(id), "git");
-  await writePrivateGit({ repository, branch, baseSha, indexDir, dir });
+  await writePrivateGit({ repository, branch, baseSha, indexDir, dir, source });
   await failpoint("create.private-git");
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
   return [git, ...(await privateGitBinds(repository, dir, workDir))];
