@@ -1,9 +1,15 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { JailBind } from "../jail/jail.js";
 import { findAlternates } from "./alternates.js";
-import { copyIfThere, INSIDE_OBJECTS, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import {
+  copyIfThere,
+  type GitConfig,
+  INSIDE_OBJECTS,
+  readCheckoutSettings,
+  writeGitDirectory,
+} from "./git-directory.js";
 import { hostGit } from "./host-git.js";
-import type { JailBind } from "./jail.js";
 import { inRepository, type Repository } from "./repository.js";
 
 /** Where the inside finds its git directory. */
@@ -30,7 +36,19 @@ export interface PrivateGit {
  */
 export async function writePrivateGit({ repository, branch, baseSha, indexDir, dir }: PrivateGit): Promise<void> {
   const git = privateGitDir(dir);
-  const config = {
+  const config = await insideConfig(repository);
+  await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
+  await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
+  await writeFile(join(git, "packed-refs"), await listRefs(repository));
+  if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
+  else await writeBranch(git, branch, baseSha);
+  await copyIfThere(join(indexDir, "index"), join(git, "index"));
+  await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
+}
+
+/** The settings of a git directory for the inside. */
+export async function insideConfig(repository: Repository): Promise<GitConfig> {
+  return {
     core: {
       bare: "false",
       logallrefupdates: "true",
@@ -42,13 +60,6 @@ export async function writePrivateGit({ repository, branch, baseSha, indexDir, d
     gc: { auto: "0" },
     maintenance: { auto: "false" },
   };
-  await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
-  await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
-  await writeFile(join(git, "packed-refs"), await listRefs(repository));
-  if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
-  else await writeBranch(git, branch, baseSha);
-  await copyIfThere(join(indexDir, "index"), join(git, "index"));
-  await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
 }
 
 /** Makes a branch the current one of a git directory, at a commit. */
@@ -80,7 +91,7 @@ export async function privateGitBinds(repository: Repository, dir: string, workD
 }
 
 /** The branches and tags of the source, in the form of a `packed-refs` file. */
-async function listRefs(repository: Repository): Promise<string> {
+export async function listRefs(repository: Repository): Promise<string> {
   const format = "%(objectname)%00%(refname)%00%(*objectname)%00%(symref)";
   const query = ["for-each-ref", `--format=${format}`, "refs/heads", "refs/tags", "refs/remotes"];
   const answer = await hostGit(query, { ...inRepository(repository.gitDir), maxOutput: 256 * 1024 * 1024 });
