@@ -2,16 +2,10 @@ import { randomBytes } from "node:crypto";
 import { mkdir, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
-import { runtimeDir } from "../home.js";
-import type { Resource } from "../record.js";
-import type { SandboxOptions } from "../types.js";
-import { baseDirOf, openBase } from "./base-cache.js";
-import { checkBaseDir, protectGit } from "./base-dir.js";
-import { checkOut } from "./checkout.js";
-import type { JailBind } from "./jail.js";
-import { makeLayer } from "./layer.js";
+import { baseDirOf, openBase } from "../git/base-cache.js";
+import { checkOut } from "../git/checkout.js";
+import type { TreeBase } from "../git/live-tree.js";
 import {
   type GitSource,
   INSIDE_GIT,
@@ -20,9 +14,17 @@ import {
   readGitSource,
   writeBranch,
   writePrivateGit,
-} from "./private-git.js";
-import { findRepository, type Repository, resolveCommit } from "./repository.js";
-import { addWorktree, branchMark } from "./worktree.js";
+} from "../git/private-git.js";
+import { type Repository, resolveCommit } from "../git/repository.js";
+import { findSource } from "../git/source.js";
+import { findStart } from "../git/start-commit.js";
+import { addWorktree, branchMark } from "../git/worktree.js";
+import { runtimeDir } from "../home.js";
+import type { JailBind } from "../jail/jail.js";
+import type { Resource } from "../record.js";
+import type { SandboxOptions } from "../types.js";
+import { checkBaseDir, protectGit } from "./base-dir.js";
+import { makeLayer } from "./layer.js";
 
 /** Where the files of a sandbox are and what the inside sees of them; enough to open it again. */
 export interface Workspace {
@@ -33,15 +35,7 @@ export interface Workspace {
   /** What is bound beside the work directory itself. */
   trees: JailBind[];
   /** The commit that the files started from, in the user's repository. */
-  base?: {
-    repository: Repository;
-    sha: string;
-    branch: string;
-    /** An index that belongs to the files of the commit, which only the host writes. */
-    index: string;
-    /** The worktree's own git directory, below the repository's. */
-    worktree?: string;
-  };
+  base?: TreeBase;
 }
 
 /** A workspace that is decided but not made: everything that can be refused has been. */
@@ -69,17 +63,12 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
   }
   const workDir = await newWorkDir(id);
   if (opts.repo === undefined) return planEmpty(workDir);
-  if (/^[a-z][a-z0-9+.-]*::?\/\/|^[^/]+@[^/]+:|^[a-z]+::/i.test(opts.repo)) {
-    throw new SandboxError("unsupported", `The local backend takes no URL as repo yet: "${opts.repo}"`, {
-      hint: "clone it first and name the directory",
-    });
-  }
-  const repository = await findRepository(opts.repo);
+  const repository = await findSource(opts.repo);
   const branch = opts.branch ?? `glovebox/${id}`;
   const plan = { id, repository, branch, workDir };
   const isWorktree = opts.workspace === undefined || opts.workspace === "worktree";
   if (isWorktree && opts.branch !== undefined) return planWorktree(plan);
-  const sha = await startOf(opts.repo, repository, opts.branch);
+  const sha = await findStart(opts.repo, repository, opts.branch);
   if (opts.workspace === "overlay") return planOverlay({ ...plan, at: sha });
   if (opts.workspace === "copy") return planCopy({ ...plan, at: sha });
   return planWorktree({ ...plan, newAt: sha });
@@ -232,12 +221,4 @@ async function makeOverlay(plan: Start, origin?: Workspace): Promise<Workspace> 
     ],
     base: { repository, sha, branch, index: base.index },
   };
-}
-
-/** The commit to start from: that of a branch which was named and exists, else HEAD's. */
-async function startOf(repo: string, { gitDir }: Repository, branch: string | undefined): Promise<string> {
-  const own = branch === undefined ? undefined : await resolveCommit(gitDir, `refs/heads/${branch}`);
-  const sha = own ?? (await resolveCommit(gitDir, "HEAD"));
-  if (sha !== undefined) return sha;
-  throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, { hint: "git commit" });
 }

@@ -1,9 +1,15 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { JailBind } from "../jail/jail.js";
 import { findAlternates } from "./alternates.js";
-import { copyIfThere, INSIDE_OBJECTS, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import {
+  copyIfThere,
+  type GitConfig,
+  INSIDE_OBJECTS,
+  readCheckoutSettings,
+  writeGitDirectory,
+} from "./git-directory.js";
 import { hostGit } from "./host-git.js";
-import type { JailBind } from "./jail.js";
 import { inRepository, type Repository } from "./repository.js";
 
 /** Where the inside finds its git directory. */
@@ -26,15 +32,15 @@ export interface PrivateGit {
 
 /** What a private git directory takes over from the user's repository. */
 export interface GitSource {
-  readonly settings: Readonly<Record<string, string>>;
+  readonly config: GitConfig;
   /** In the form of a `packed-refs` file. */
   readonly refs: string;
 }
 
 /** Reads what a private git directory takes over, which may be done before its files are there. */
 export function readGitSource(repository: Repository): Promise<GitSource> {
-  const both = Promise.all([readCheckoutSettings(repository), listRefs(repository)]);
-  const source = both.then(([settings, refs]) => ({ settings, refs }));
+  const both = Promise.all([insideConfig(repository), listRefs(repository)]);
+  const source = both.then(([config, refs]) => ({ config, refs }));
   // Whoever fails before it is asked for tells of the first failure only.
   source.catch(() => undefined);
   return source;
@@ -49,19 +55,7 @@ export function readGitSource(repository: Repository): Promise<GitSource> {
 export async function writePrivateGit(opts: PrivateGit): Promise<void> {
   const { repository, branch, baseSha, indexDir, dir } = opts;
   const git = privateGitDir(dir);
-  const { settings, refs } = await (opts.source ?? readGitSource(repository));
-  const config = {
-    core: {
-      bare: "false",
-      logallrefupdates: "true",
-      // The inside sees other owners and inodes than the host, where the index was made: it must not hash all files again.
-      checkstat: "minimal",
-      ...settings,
-    },
-    user: { name: "Glovebox", email: "glovebox@localhost" },
-    gc: { auto: "0" },
-    maintenance: { auto: "false" },
-  };
+  const { config, refs } = await (opts.source ?? readGitSource(repository));
   await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
   await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
   await writeFile(join(git, "packed-refs"), refs);
@@ -69,6 +63,22 @@ export async function writePrivateGit(opts: PrivateGit): Promise<void> {
   else await writeBranch(git, branch, baseSha);
   await copyIfThere(join(indexDir, "index"), join(git, "index"));
   await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
+}
+
+/** The settings of a git directory for the inside. */
+export async function insideConfig(repository: Repository): Promise<GitConfig> {
+  return {
+    core: {
+      bare: "false",
+      logallrefupdates: "true",
+      // The inside sees other owners and inodes than the host, where the index was made: it must not hash all files again.
+      checkstat: "minimal",
+      ...(await readCheckoutSettings(repository)),
+    },
+    user: { name: "Glovebox", email: "glovebox@localhost" },
+    gc: { auto: "0" },
+    maintenance: { auto: "false" },
+  };
 }
 
 /** Makes a branch the current one of a git directory, at a commit. */
@@ -100,7 +110,7 @@ export async function privateGitBinds(repository: Repository, dir: string, workD
 }
 
 /** The branches and tags of the source, in the form of a `packed-refs` file. */
-async function listRefs(repository: Repository): Promise<string> {
+export async function listRefs(repository: Repository): Promise<string> {
   const format = "%(objectname)%00%(refname)%00%(*objectname)%00%(symref)";
   const query = ["for-each-ref", `--format=${format}`, "refs/heads", "refs/tags", "refs/remotes"];
   const answer = await hostGit(query, { ...inRepository(repository.gitDir), maxOutput: 256 * 1024 * 1024 });
