@@ -37,6 +37,10 @@ import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
+export { withAskpass } from "./local/askpass.js";
+export { type HostGitOptions, type HostGitResult, hostGit, runHostGit } from "./local/host-git.js";
+export { type PushTarget, parsePushUrl } from "./local/push-url.js";
+export { complaintOf, runRemoteGit } from "./local/remote-git.js";
 export { conformance, removeResource, removeSnapshot, trimBases as trimCache };
 
 const ownRemover: RemoverOf = async () => removeResource;

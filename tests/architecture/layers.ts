@@ -21,9 +21,10 @@ const BACKENDS = ["local", "docker", "daytona", "vercel", "dagger"];
 /** The one file that names the backends, through `import()`. */
 export const REGISTRY = "src/sandbox/registry.ts";
 
-/** Files that a neighbour may import though they lie in a room: they are entry points of the package. */
+/** Files that a neighbour may import though they lie in a room: they are entry points of the package, or made for neighbours. */
 export const PUBLIC_ROOM_FILES: readonly string[] = [
   ...CONTRACT_FILES,
+  "src/sandbox/host.ts",
   ...BACKENDS.map((name) => `src/sandbox/${name}.ts`),
 ];
 
