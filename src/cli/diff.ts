@@ -1,7 +1,7 @@
 import type { Changes } from "../../contracts/types.js";
+import { countLines, type FileLines } from "../util/patch-lines.js";
 import type { Invocation } from "./invocation.js";
 import { withKept } from "./kept-sandbox.js";
-import { countLines, type FileLines } from "./patch-lines.js";
 import { createSink } from "./sink.js";
 import { formatTable } from "./table.js";
 import { UsageError } from "./usage-error.js";

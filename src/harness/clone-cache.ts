@@ -28,7 +28,10 @@ export async function openClone(url: string, token: string | undefined, signal?:
   const target = parsePushUrl(url);
   const name = createHash("sha256").update(target.url).digest("hex").slice(0, 24);
   const path = join(privateSubdirectory("clones"), name);
-  return await withLock(`clone:${path}`, () => refresh(path, target, token ?? "", signal), { timeout: 600_000, signal });
+  return await withLock(`clone:${path}`, () => refresh(path, target, token ?? "", signal), {
+    timeout: 600_000,
+    signal,
+  });
 }
 
 async function refresh(path: string, target: PushTarget, token: string, signal?: AbortSignal): Promise<Clone> {

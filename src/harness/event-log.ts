@@ -1,5 +1,5 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
-import { createRedactor, type Redactor, type RedactOptions } from "../util/redact.js";
+import { createRedactor, type RedactOptions, type Redactor } from "../util/redact.js";
 import type { RunEvent, RunEventBody } from "./types.js";
 
 /** The events of a run, in a file that is only ever added to. */

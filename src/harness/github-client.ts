@@ -136,7 +136,9 @@ function complaint(answer: Response, text: string): string {
   }
   const errors = field(body, "errors");
   const details = Array.isArray(errors) ? errors.map((error) => field(error, "message") ?? field(error, "code")) : [];
-  return [field(body, "message"), ...details].filter((part) => typeof part === "string").join("; ") || "no reason given";
+  return (
+    [field(body, "message"), ...details].filter((part) => typeof part === "string").join("; ") || "no reason given"
+  );
 }
 
 function reasonOf(error: unknown): string {

@@ -15,11 +15,7 @@ export function pullRequestTitle(intent: string): string {
 
 /** What the pull request says: what was asked, what was checked, what was changed, and how to go on. */
 export function pullRequestBody(report: RunReport): string {
-  const head = [
-    `Blueprint: ${report.blueprint}`,
-    `Branch: ${report.branch ?? ""}`,
-    `Run: ${report.runId}`,
-  ].join("\n");
+  const head = [`Blueprint: ${report.blueprint}`, `Branch: ${report.branch ?? ""}`, `Run: ${report.runId}`].join("\n");
   const parts = [
     head,
     incompleteNote(report),

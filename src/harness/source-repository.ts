@@ -81,7 +81,9 @@ async function warningsOf(topLevel: string | undefined, isShallow: boolean): Pro
     const changed = status.stdout.split("\0").filter((line) => /^.. /.test(line)).length;
     if (changed > 0) {
       const files = changed === 1 ? "1 file that is" : `${changed} files that are`;
-      warnings.push(`the working tree has ${files} not committed: the run starts from the commit and does not see them`);
+      warnings.push(
+        `the working tree has ${files} not committed: the run starts from the commit and does not see them`,
+      );
     }
   }
   if (isShallow) warnings.push("the repository is shallow: the run sees the commits that are there, no older ones");
