@@ -1,4 +1,3 @@
-import { redact } from "../util/sanitize.js";
 import { formatChanges, formatDuration, formatRunCost } from "./format.js";
 import { inlineCode, markdownTable } from "./markdown.js";
 import type { NodeReport, RunReport } from "./types.js";
@@ -9,7 +8,7 @@ const MOST_FILES = 50;
 
 /** `[harness] {intent}` on one line, cut at 256 characters, never within one. */
 export function pullRequestTitle(intent: string): string {
-  const line = `[harness] ${redact(intent)}`.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
+  const line = `[harness] ${intent}`.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
   return [...line].slice(0, LONGEST_TITLE).join("");
 }
 
@@ -19,7 +18,7 @@ export function pullRequestBody(report: RunReport): string {
   const parts = [
     head,
     incompleteNote(report),
-    quote(redact(report.intent)),
+    quote(report.intent),
     checksTable(report.nodes),
     changesList(report),
     costLine(report),

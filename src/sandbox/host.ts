@@ -1,7 +1,17 @@
 /** What the layers above need of the host: the same files, locks, owners and git that sandboxes are kept with. */
 export { writeFileAtomic } from "./atomic-file.js";
 export { assertBranchName } from "./branch-name.js";
-export { failpoint } from "./failpoint.js";
+export {
+  type Check,
+  checkBoolean,
+  checkEnv,
+  checkOptions,
+  checkSignal,
+  checkText,
+  invalidArgument,
+  oneOf,
+  type Shape,
+} from "./checks.js";
 export { privateSubdirectory } from "./home.js";
 export {
   complaintOf,
