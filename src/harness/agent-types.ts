@@ -62,6 +62,8 @@ export interface AgentDriver {
   readonly network: readonly string[];
   /** Variables that it needs; of each group one is enough. */
   readonly secrets: readonly (readonly string[])[];
+  /** What its CLI has no way to do; asking for it is refused before the run. */
+  readonly cannot?: readonly ("tools" | "continue")[];
   /** Prints the version; run inside the sandbox before the first node. Absent: presence is not checked. */
   readonly versionArgv?: readonly string[];
   /** The oldest version that the driver speaks to. */

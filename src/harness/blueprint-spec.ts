@@ -126,6 +126,7 @@ export interface BlueprintSpec {
     network?: "none" | "full";
     allow?: readonly string[];
     env?: Readonly<Record<string, string>>;
+    setup?: readonly (readonly string[])[];
     limits?: Limits;
     mounts?: readonly Mount[];
   };

@@ -51,6 +51,8 @@ export interface BlueprintSandbox {
   readonly network?: "none" | "full";
   readonly allow: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** Programs to run before the first node, and before the agents are looked for. */
+  readonly setup: readonly (readonly string[])[];
   readonly limits?: Limits;
   readonly mounts: readonly Mount[];
 }

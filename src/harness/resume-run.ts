@@ -1,7 +1,7 @@
 import { SandboxError } from "../sandbox/errors.js";
 import { removeSandbox } from "../sandbox.js";
+import { blueprintOf } from "./blueprint-of.js";
 import { gitHubHost } from "./github-host.js";
-import { loadBlueprint } from "./load.js";
 import { needsOf, resolveSecrets } from "./needs.js";
 import { readReport } from "./read-report.js";
 import { findResumePoint } from "./resume-point.js";
@@ -36,7 +36,7 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   }
   const written = await readRunPlan(directory);
   const plan = { ...written, ...(options.limits && { limits: { ...written.limits, ...options.limits } }) };
-  const blueprint = await blueprintOf(plan, options);
+  const blueprint = await blueprintAgain(plan, options);
   const report = await readReport(directory);
   const resume = await findResumePoint(directory, blueprint, report, options.from);
   const secrets = resolveSecrets(needsOf(blueprint, { ...plan, ...options }), options.secretSource ?? process.env);
@@ -66,7 +66,7 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   });
 }
 
-async function blueprintOf({ blueprint: kept, repo, runId }: RunPlan, options: ResumeOptions): Promise<Blueprint> {
+async function blueprintAgain({ blueprint: kept, repo, runId }: RunPlan, options: ResumeOptions): Promise<Blueprint> {
   if (kept.document !== undefined) return kept.document;
   const wanted = options.blueprint ?? kept.source;
   if (wanted === undefined) {
@@ -74,7 +74,7 @@ async function blueprintOf({ blueprint: kept, repo, runId }: RunPlan, options: R
       hint: "resumeRun({ runId, blueprint }) takes it again",
     });
   }
-  const blueprint = await loadBlueprint(wanted, { repo, trust: options.trust ?? false });
+  const blueprint = await blueprintOf(wanted, { repo, trust: options.trust });
   if (keptBlueprint(blueprint).sha256 === kept.sha256) return blueprint;
   throw new SandboxError("conflict", `The blueprint ${kept.name} is not the one that run "${runId}" was begun with`, {
     retryable: false,

@@ -4,11 +4,11 @@ import { SandboxError } from "../sandbox/errors.js";
 import { chooseBackend, type OpenOptions } from "../sandbox.js";
 import { ownVersion } from "../util/own-version.js";
 import type { RedactOptions } from "../util/redact.js";
+import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
 import { gitHubHost } from "./github-host.js";
-import { loadBlueprint } from "./load.js";
+import { resolveInputs } from "./inputs.js";
 import { needsOf, resolveSecrets, sandboxOptionsOf } from "./needs.js";
-import { resolveInputs } from "./resolve-inputs.js";
 import { createRunDirectory } from "./run-directory.js";
 import { branchOfRun, newRunId } from "./run-id.js";
 import { keptBlueprint, plainSandboxOptions, type RunPlan, writeRunPlan } from "./run-plan.js";
@@ -58,7 +58,7 @@ export async function runHarness(options: HarnessOptions): Promise<RunReport> {
 /** Decides everything about a run and makes nothing. */
 export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> {
   checkHarnessOptions(options);
-  const blueprint = await loadBlueprint(options.blueprint, { repo: options.repo, trust: options.trust ?? false });
+  const blueprint = await blueprintOf(options.blueprint, options);
   for (const name of ["from", "until"] as const) checkNode(blueprint, name, options[name]);
   const inputs = resolveInputs(blueprint, options.inputs);
   const needs = needsOf(blueprint, options);

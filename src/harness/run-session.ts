@@ -121,7 +121,6 @@ async function runNodes(
     ...(startAt !== undefined && { startAt }),
     ...(plan.until !== undefined && { until: plan.until }),
   });
-  if (outcome.sandboxLost) await recorder.record({ type: "sandbox.lost", message: outcome.error?.message ?? "" });
   return outcome;
 }
 

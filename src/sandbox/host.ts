@@ -12,18 +12,10 @@ export {
   oneOf,
   type Shape,
 } from "./checks.js";
+export { withAskpass } from "./git/askpass.js";
+export { hostGit, runHostGit } from "./git/host-git.js";
+export { type PushTarget, parsePushUrl } from "./git/push-url.js";
+export { complaintOf, runRemoteGit } from "./git/remote-git.js";
 export { privateSubdirectory } from "./home.js";
-export {
-  complaintOf,
-  type HostGitOptions,
-  type HostGitResult,
-  hostGit,
-  type PushTarget,
-  parsePushUrl,
-  runHostGit,
-  runRemoteGit,
-  withAskpass,
-} from "./local.js";
 export { withLock } from "./lock.js";
 export { currentOwner, isOwnerAlive, type Owner } from "./owner.js";
-export { removeTree } from "./remove-tree.js";
