@@ -1,7 +1,7 @@
 import { resumeRun } from "../harness.js";
 import type { Invocation } from "./invocation.js";
-import { environmentFailure, followRun } from "./run/follow-run.js";
 import { limitsOf } from "./run.js";
+import { environmentFailure, followRun } from "./run-view/follow-run.js";
 
 /** `glovebox resume <run>`. */
 export async function run(invocation: Invocation): Promise<number> {

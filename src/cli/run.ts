@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type HarnessOptions, prepareRun, runHarness } from "../harness.js";
 import { toInertLine } from "../util/inert-text.js";
 import type { Flags, Invocation } from "./invocation.js";
-import { environmentFailure, followRun } from "./run/follow-run.js";
+import { environmentFailure, followRun } from "./run-view/follow-run.js";
 import { UsageError } from "./usage-error.js";
 import { parseDuration, parseWord } from "./values.js";
 

@@ -1,8 +1,8 @@
 import { findRunDirectory, readReport, stateOfRun } from "../harness.js";
 import { SandboxError } from "../sandbox/errors.js";
 import type { Invocation } from "./invocation.js";
-import { nodeLine } from "./run/node-line.js";
-import { summaryOf } from "./run/summary.js";
+import { nodeLine } from "./run-view/node-line.js";
+import { summaryOf } from "./run-view/summary.js";
 
 /** `glovebox show <run>`. */
 export async function run({ operands, flags, screen }: Invocation): Promise<number> {

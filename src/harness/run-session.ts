@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { SandboxError, toSandboxError } from "../sandbox/errors.js";
 import { writeFileAtomic } from "../sandbox/host.js";
 import type { Sandbox } from "../sandbox/types.js";
-import { redact } from "../util/sanitize.js";
+import { redact, registerSecret } from "../util/sanitize.js";
 import { saveCheckpoint } from "./checkpoints.js";
 import { runBlueprint } from "./engine.js";
 import { collectWork, exitCodeOf, finalStatus, leaveSandbox, pushRun } from "./finish-run.js";
@@ -23,6 +23,8 @@ const WORTH_SAVING = 1_000;
 export async function runSession(opts: SessionOptions): Promise<RunReport> {
   const { plan, directory, blueprint, resume, hidden } = opts;
   await claimRun(directory);
+  // Also the engine and the sandbox must not show what only the push needs.
+  const forget = opts.githubToken ? registerSecret(opts.githubToken, "GITHUB_TOKEN") : () => undefined;
   const recorder = new RunRecorder({
     directory,
     report: firstReport(opts),
@@ -50,6 +52,7 @@ export async function runSession(opts: SessionOptions): Promise<RunReport> {
     unwatch();
     if (resume !== undefined) recorder.report.resumedFrom = resume.startAt;
     await conclude(opts, recorder, performance.now() - began);
+    forget();
   }
   return recorder.report;
 }
