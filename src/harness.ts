@@ -16,7 +16,7 @@ export {
 } from "./harness/needs.js";
 export { pullRequestBody, pullRequestTitle } from "./harness/pull-request-text.js";
 export { pushRunAgain } from "./harness/push-run.js";
-export { listRuns, type RunState, type RunSummary, readReport, stateOfRun } from "./harness/read-report.js";
+export { changesOf, listRuns, type RunState, type RunSummary, readReport, stateOfRun } from "./harness/read-report.js";
 export { reportHtml } from "./harness/report-html.js";
 export { nextCommands, reportMarkdown } from "./harness/report-markdown.js";
 export { type ResumeOptions, resumeRun } from "./harness/resume-run.js";

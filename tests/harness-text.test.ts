@@ -145,6 +145,7 @@ describe("where GitHub is", () => {
     ["git@git.example.org:acme/widgets.git", { owner: "acme", name: "widgets" }],
     ["ssh://git@git.example.org/acme/widgets", { owner: "acme", name: "widgets" }],
     ["https://elsewhere.example.org/acme/widgets", undefined],
+    ["https://github.com/acme/widgets", undefined],
     ["git@elsewhere.example.org:acme/widgets.git", undefined],
     ["https://git.example.org/a/b/c", undefined],
     ["/srv/repo", undefined],

@@ -23,6 +23,7 @@ export function repositoryAt({ serverUrl }: GitHubHost, reference: string): GitH
   const host = new URL(serverUrl).host;
   const ssh = /^(?:ssh:\/\/)?git@([^:/]+)[:/]([^:]+)$/.exec(reference);
   const path = ssh?.[1] === host ? ssh[2] : pathBelow(serverUrl, reference);
+  if (path === undefined && reference.includes(":")) return undefined;
   try {
     return parseGitHubRepo((path ?? reference).replace(/\/$/, ""));
   } catch {

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
+import type { Changes } from "../../contracts/types.js";
 import { SandboxError } from "../sandbox/errors.js";
-import { listRunDirectories, type RunDirectory } from "./run-directory.js";
+import { findRunDirectory, listRunDirectories, type RunDirectory } from "./run-directory.js";
 import { isRunning } from "./run-owner.js";
 import type { RunReport } from "./types.js";
 
@@ -52,4 +53,14 @@ async function summarizeRun(directory: RunDirectory): Promise<RunSummary> {
   const { blueprint, repo, intent, startedAt, totalDurationMs, pushResult } = report;
   const prUrl = pushResult?.prUrl;
   return { runId, state, path, blueprint, repo, intent, startedAt, totalDurationMs, ...(prUrl && { prUrl }) };
+}
+
+/** What a run changed, as it was written down. */
+export async function changesOf(runId: string): Promise<Changes> {
+  const directory = await findRunDirectory(runId);
+  const patch = await readFile(directory.at("changes.patch"), "utf8").catch(() => undefined);
+  if (patch === undefined) {
+    throw new SandboxError("not_found", `Run "${runId}" has no patch yet`, { hint: `glovebox logs ${runId} -f` });
+  }
+  return { patch, files: (await readReport(directory))?.changes?.files ?? [] };
 }
