@@ -4,16 +4,18 @@ import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
-import { trimBases } from "./git/base-cache.js";
 import { fillFork, nameForkedBranch, withForkSource } from "./git/fork-files.js";
 import type { LiveTree } from "./git/live-tree.js";
 import { createOperations } from "./git/operations.js";
+import { shownUrl } from "./git/push-url.js";
 import { removeSnapshot } from "./git/remove-snapshot.js";
+import { parseSourceUrl } from "./git/source-url.js";
 import { runtimeDir } from "./home.js";
 import { findBwrap } from "./jail/find-bwrap.js";
 import { type RunningAgent, startJailedAgent, startPlainAgent } from "./jail/start-agent.js";
 import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
+import { trimCache } from "./local/cache.js";
 import { removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
@@ -38,7 +40,7 @@ import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { conformance, removeResource, removeSnapshot, trimBases as trimCache };
+export { conformance, removeResource, removeSnapshot, trimCache };
 
 const ownRemover: RemoverOf = async () => removeResource;
 
@@ -210,6 +212,10 @@ function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): vo
   if (isolation === "required") findBwrap();
   assertCapabilities(opts, localCapabilities(isolation), "local");
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
+  if (isolation === "none" && opts.repo !== undefined && parseSourceUrl(opts.repo) !== undefined) {
+    // The inside would commit in a clone that is in the cache, where nobody keeps it.
+    throw unsupported("repo", shownUrl(opts.repo), "without isolation it takes the path of a clone, not a URL");
+  }
   if (opts.workspace === "overlay" && isolation === "none") {
     throw unsupported("workspace", opts.workspace, "without isolation there is nothing to mount it in");
   }
