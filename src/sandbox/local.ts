@@ -5,7 +5,7 @@ import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
 import { fillFork, nameForkedBranch, withForkSource } from "./git/fork-files.js";
-import type { LiveTree } from "./git/live-tree.js";
+import { type LiveTree, sweepScratch } from "./git/live-tree.js";
 import { createOperations } from "./git/operations.js";
 import { shownUrl } from "./git/push-url.js";
 import { removeSnapshot } from "./git/remove-snapshot.js";
@@ -21,6 +21,7 @@ import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { openEgress } from "./local/egress.js";
+import { noteEtc } from "./local/etc-cache.js";
 import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
@@ -189,6 +190,7 @@ async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
   const record = await claimRecord(id);
   const plan = record.reopen as Reopen;
   try {
+    await sweepScratch(id);
     checkPossible({ network: plan.network, limits: plan.limits }, plan.isolation);
     const { kind, workDir } = plan.workspace;
     // The user may have made a git directory there since.
@@ -241,6 +243,7 @@ async function startDriver(
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
   const walls = confined ? buildWalls({ workDir, trees, network: walledNetwork(network), cgroups }) : undefined;
+  if (walls) noteEtc(id, walls.etc);
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)
     : await startPlainAgent(workDir, cgroups, opts.signal);
