@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../errors.js";
 import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
+import { removeTree } from "../remove-tree.js";
 import type { Driver } from "../types.js";
 import { findAlternates } from "./alternates.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
@@ -12,6 +14,8 @@ import type { JailedPackOptions } from "./jailed-pack.js";
 import { listLayerPaths } from "./layer-paths.js";
 import { INSIDE_GIT } from "./private-git.js";
 import { type Repository, resolveCommit } from "./repository.js";
+
+const SCRATCH = /^[a-z]+-[0-9a-f]{12}(\.[a-z]+)?$/;
 
 /** The commit that the files of a sandbox started from, in the user's repository. Nothing but data: it can be written down. */
 export interface TreeBase {
@@ -70,6 +74,12 @@ export interface InsideGit {
 /** A name below a sandbox's runtime directory that nothing else has. */
 export function scratchPath(id: string, name: string): string {
   return join(runtimeDir(id), `${name}-${randomBytes(6).toString("hex")}`);
+}
+
+/** Removes what a process that died left of such names; to be called when a kept sandbox is opened again. */
+export async function sweepScratch(id: string): Promise<void> {
+  const dir = runtimeDir(id);
+  for (const name of await readdir(dir)) if (SCRATCH.test(name)) await removeTree(join(dir, name));
 }
 
 /** What a jail needs to read the objects of a repository. */
