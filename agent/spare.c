@@ -14,7 +14,7 @@ void spare_prepare(void) {
 }
 
 bool spare_start(const struct command *command, struct supervisor *out) {
-  if (spare.pid == 0 || command->builtin || !command->jailed || !is_small_order(command)) return false;
+  if (spare.pid == 0 || command->builtin || command->as || !command->jailed || !is_small_order(command)) return false;
   if (!give_order(orders, command)) {
     kill(spare.pid, SIGKILL); /* it may have half of it */
     return false;

@@ -56,6 +56,20 @@ static void execute(char *const *argv, char *const *env) {
   refuse_program(argv[0], reason);
 }
 
+/* The environment, with the home directory of the user when it names none. */
+static char *const *with_home(char *const *env, const char *home) {
+  if (value_of(env, "HOME")) return env;
+  size_t count = 0, length = strlen(home);
+  while (env[count]) count++;
+  char **longer = calloc(count + 2, sizeof *longer), *variable = malloc(length + 6);
+  if (!longer || !variable) return env;
+  memcpy(longer, env, count * sizeof *longer);
+  memcpy(variable, "HOME=", 5);
+  memcpy(variable + 5, home, length + 1);
+  longer[count] = variable;
+  return longer;
+}
+
 static void become_command(const struct command *command) {
   setsid();
   if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
@@ -67,12 +81,16 @@ static void become_command(const struct command *command) {
   umask(022);
   restore_descriptor_limit();
   close_from(CONTROL);
+  if (command->as && become_identity(command->as, !command->jailed) != 0) {
+    dprintf(ERR, "glovebox: the user could not be changed: %s\n", strerror(errno));
+    _exit(126);
+  }
   if (command->jailed && install_filter() != 0) {
     dprintf(ERR, "glovebox: the system call filter could not be installed\n");
     _exit(126);
   }
   if (command->builtin) _exit(command->builtin());
-  execute(command->argv, command->env);
+  execute(command->argv, command->as ? with_home(command->env, command->as->home) : command->env);
 }
 
 /* Reaps what has ended, and reports the end of the command itself; true when nothing is left. */
@@ -149,13 +167,14 @@ static const char *prepare_supervisor(enum confinement how, bool in_jail) {
   go_first_when_memory_ends(how);
   if (how == CONFINE_NAMESPACE && !mount_proc()) return "a fresh /proc could not be mounted";
   if (how == CONFINE_SUBREAPER) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  if (in_jail && drop_privileges() != 0) return "capabilities could not be dropped";
+  if (in_jail && !contained && drop_privileges() != 0) return "capabilities could not be dropped";
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return NULL;
 }
 
 /* Starts the command, whose descriptors are arranged, and stays with it. */
 static void supervise_command(const struct command *command, enum confinement how) {
+  if (contained) leave_reach_of_commands();
   pid_t pid = fork();
   if (pid == 0) become_command(command);
   if (pid < 0) {
@@ -166,6 +185,7 @@ static void supervise_command(const struct command *command, enum confinement ho
   for (int fd = IN; fd <= ERR; fd++)
     if (empty < 0 || dup2(empty, fd) < 0) close(fd);
   close(CWD);
+  if (contained) keep_only_killing();
   supervise(pid, how);
 }
 

@@ -4,6 +4,8 @@ import { SandboxError, type SandboxErrorCode } from "../errors.js";
 /** Beside errno values: what the agent finds by itself (`agent/agent.h`). */
 const ESCAPES = 10001;
 const NOT_REGULAR = 10002;
+/** Nobody inside has the name that a command was to run under. */
+export const NO_USER = 10003;
 
 const { errno } = constants;
 const CODES = new Map<number, [SandboxErrorCode, string]>([
