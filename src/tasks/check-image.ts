@@ -44,7 +44,11 @@ const built: readonly (readonly [string, Check])[] = [
   ["dockerfilePath", checkRelative],
   ["buildArgs", checkEnv],
 ];
-const stageShape: Shape = new Map([...built, ["parentTag", checkTag] as const, ["cacheKey", checkText as Check] as const]);
+const stageShape: Shape = new Map([
+  ...built,
+  ["parentTag", checkTag] as const,
+  ["cacheKey", checkText as Check] as const,
+]);
 
 const checkStage: Check = (value, name) => {
   checkOptions(value, stageShape, name);

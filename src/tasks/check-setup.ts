@@ -32,7 +32,8 @@ const checkHostname: Check = (value, name) => {
   if (TAKEN_HOSTNAMES.includes(value)) throw invalidArgument(name, "a host name that means nothing else", value);
 };
 
-const checkCommand: Check = (value, name) => {
+/** A command as text or as arguments. */
+export const checkCommand: Check = (value, name) => {
   if (typeof value === "string") return checkText(value, name);
   if (!Array.isArray(value) || value.length === 0) {
     throw invalidArgument(name, "a string or a non-empty array of strings", value);
@@ -44,7 +45,10 @@ const checkCommand: Check = (value, name) => {
 };
 
 const checkUser: Check = (value, name) => {
-  if (typeof value !== "string" || !/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?$/.test(value))
+  if (
+    typeof value !== "string" ||
+    !/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?$/.test(value)
+  )
     throw invalidArgument(name, "the name or number of a user", value);
 };
 
@@ -159,9 +163,13 @@ export function checkSetup(setup: unknown, name: string, networkEnabled: boolean
   checkContainer(given.agentContainer, `${name}.agentContainer`);
   checkNames(given as TaskSetup, name);
   if (given.networkConfig?.internal === false && !networkEnabled) {
-    throw new SandboxError("invalid_argument", `${name}.networkConfig.internal is false, but the manager has no network`, {
-      hint: "createSandboxManager({ networkEnabled: true }) lets tasks reach other machines",
-    });
+    throw new SandboxError(
+      "invalid_argument",
+      `${name}.networkConfig.internal is false, but the manager has no network`,
+      {
+        hint: "createSandboxManager({ networkEnabled: true }) lets tasks reach other machines",
+      },
+    );
   }
 }
 
@@ -190,5 +198,12 @@ function twice(what: string, value: string, first: string, second: string, name:
 
 /** The name that the other containers of a task reach this one by. */
 export function hostnameOf({ name, spec }: ContainerSetup): string {
-  return spec.hostname ?? (name.toLowerCase().replace(/[^a-z0-9-]+/g, "-").replace(/^-+|-+$/g, "") || "x");
+  return (
+    spec.hostname ??
+    (name
+      .toLowerCase()
+      .replace(/[^a-z0-9-]+/g, "-")
+      .replace(/^-+|-+$/g, "") ||
+      "x")
+  );
 }

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import { invalidArgument } from "../sandbox/checks.js";
 
 /** Longest part of a name that comes from a caller; engines take names of any length, people do not read them. */
 const MAX_PART = 48;
@@ -7,6 +8,12 @@ const MAX_PART = 48;
 export function toNamePart(text: string): string {
   const safe = text.replace(/[^A-Za-z0-9_-]+/g, "-").replace(/^-+|-+$/g, "");
   return safe.slice(0, MAX_PART) || "x";
+}
+
+/** Refuses a prefix that cannot begin the name of a container. */
+export function checkPrefix(value: unknown, name: string): void {
+  if (typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/.test(value)) return;
+  throw invalidArgument(name, "letters, digits, dashes and underscores, 32 at most", value);
 }
 
 /** The id of a new batch: `{prefix}-{8 hex digits}`. */

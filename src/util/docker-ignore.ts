@@ -58,8 +58,8 @@ function toPattern(glob: string): RegExp {
       const end = glob.indexOf("]", at + 2);
       source += end === -1 ? "\\[" : toClass(glob.slice(at + 1, end));
       if (end !== -1) at = end;
-    } else if (char === "\\" && at + 1 < glob.length) source += escape(glob.charAt(++at));
-    else source += escape(char);
+    } else if (char === "\\" && at + 1 < glob.length) source += literal(glob.charAt(++at));
+    else source += literal(char);
   }
   return new RegExp(`^${source}(?:/.*)?$`, "s");
 }
@@ -70,6 +70,6 @@ function toClass(body: string): string {
   return `[${isNegated ? "^" : ""}${members}]`;
 }
 
-function escape(char: string): string {
+function literal(char: string): string {
   return /[\\^$.*+?()[\]{}|/]/.test(char) ? `\\${char}` : char;
 }
