@@ -14,15 +14,24 @@ interface Level {
   readonly names: Buffer[];
 }
 
+/** What is packed, and how. */
+export interface PackOptions {
+  /** Decides about each path below the root; `enter`: what is below a directory, but not itself. Default: all is taken. */
+  select?(path: string, isDirectory: boolean): "take" | "enter" | "skip";
+  /** Write no times, so that equal files make equal archives. Default false. */
+  isTimeless?: boolean;
+}
+
 /**
  * The tree below a host directory as a tar stream: directories, regular files and symbolic links, in byte order.
  * Sockets, FIFOs, devices and what vanishes meanwhile are left out; links are never followed.
  */
-export function packDirectory(hostDir: string): AsyncIterable<Uint8Array> {
-  return coalesce(pieces(Buffer.from(hostDir)));
+export function packDirectory(hostDir: string, opts: PackOptions = {}): AsyncIterable<Uint8Array> {
+  return coalesce(pieces(Buffer.from(hostDir), opts));
 }
 
-async function* pieces(root: Buffer): AsyncGenerator<Buffer> {
+async function* pieces(root: Buffer, { select, isTimeless = false }: PackOptions): AsyncGenerator<Buffer> {
+  const toMember = isTimeless ? toTimelessMember : toTimedMember;
   const stack: Level[] = [await openLevel(root, Buffer.alloc(0), 0)];
   try {
     for (let level = stack.at(-1); level !== undefined; level = stack.at(-1)) {
@@ -35,16 +44,18 @@ async function* pieces(root: Buffer): AsyncGenerator<Buffer> {
       const source = Buffer.concat([level.base, SLASH, name]);
       const path = level.prefix.length === 0 ? name : Buffer.concat([level.prefix, SLASH, name]);
       const stats = await unlessGone(lstat(source));
+      const selection = select?.(path.toString(), stats?.isDirectory() === true) ?? "take";
+      if (selection === "skip") continue;
       if (stats?.isSymbolicLink()) {
         const link = await unlessGone(readlink(source, { encoding: "buffer" }));
         if (link !== undefined) yield encodeTarMember(toMember("symlink", path, stats, 0, link));
       } else if (stats?.isFile()) {
-        yield* packFile(source, path);
+        yield* packFile(source, path, toMember);
       } else if (stats?.isDirectory()) {
         const next = await unlessGone(openLevel(source, path, O_NOFOLLOW));
         if (next === undefined) continue;
         stack.push(next);
-        yield encodeTarMember(toMember("directory", path, stats, 0));
+        if (selection === "take") yield encodeTarMember(toMember("directory", path, stats, 0));
       }
     }
     yield Buffer.alloc(2 * TAR_BLOCK);
@@ -65,7 +76,7 @@ async function openLevel(path: Buffer, prefix: Buffer, flags: number): Promise<L
   }
 }
 
-async function* packFile(source: Buffer, path: Buffer): AsyncGenerator<Buffer> {
+async function* packFile(source: Buffer, path: Buffer, toMember: typeof toTimedMember): AsyncGenerator<Buffer> {
   // Without O_NONBLOCK a FIFO put in the file's place would hold us for ever.
   const handle = await unlessGone(open(source, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   if (handle === undefined) return;
@@ -91,9 +102,13 @@ async function* exactly(handle: FileHandle, size: number): AsyncGenerator<Buffer
   }
 }
 
-function toMember(type: TarMember["type"], path: Buffer, stats: Stats, size: number, link?: Buffer): TarMember {
+function toTimedMember(type: TarMember["type"], path: Buffer, stats: Stats, size: number, link?: Buffer): TarMember {
   const member = { type, path, size, mode: stats.mode, mtime: stats.mtimeMs / 1000 };
   return link === undefined ? member : { ...member, link };
+}
+
+function toTimelessMember(...args: Parameters<typeof toTimedMember>): TarMember {
+  return { ...toTimedMember(...args), mtime: 0 };
 }
 
 async function unlessGone<T>(pending: Promise<T>): Promise<T | undefined> {

@@ -21,9 +21,13 @@ const BACKENDS = ["local", "docker", "daytona", "vercel", "dagger"];
 /** The one file that names the backends, through `import()`. */
 export const REGISTRY = "src/sandbox/registry.ts";
 
-/** Files that a neighbour may import though they lie in a room: they are entry points of the package. */
+/** How every layer refuses options that it does not know or that are wrong. */
+const CHECKS = "src/sandbox/checks.ts";
+
+/** Files that a neighbour may import though they lie in a room: the vocabulary, and entry points of the package. */
 export const PUBLIC_ROOM_FILES: readonly string[] = [
   ...CONTRACT_FILES,
+  CHECKS,
   ...BACKENDS.map((name) => `src/sandbox/${name}.ts`),
 ];
 
