@@ -1,6 +1,7 @@
 import type { Capabilities, Limits, NetworkPolicy } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
+import { openEgress } from "./egress/open-egress.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
@@ -12,7 +13,6 @@ import { removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
-import { openEgress } from "./local/egress.js";
 import { findBwrap } from "./local/find-bwrap.js";
 import { fillFork, nameForkedBranch, withForkSource } from "./local/fork-files.js";
 import type { LiveTree } from "./local/live-tree.js";

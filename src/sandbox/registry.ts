@@ -48,7 +48,7 @@ const notYet = (name: string): BackendLoader => {
 const backends = new Map<string, BackendLoader>([
   ["local", () => import("./local.js")],
   ["daytona", () => import("./daytona.js")],
-  ["docker", notYet("docker")],
+  ["docker", () => import("./docker.js")],
   ["vercel", notYet("vercel")],
   ["dagger", notYet("dagger")],
 ]);

@@ -33,6 +33,7 @@ export function errorFor(number: number, subject: string): SandboxError {
   if (number === ESCAPES) {
     return new SandboxError("path_confinement", `path confinement violation: ${subject} is outside base directory`);
   }
+  if (number === NO_USER) return new SandboxError("not_found", `There is no user "${subject}" in the sandbox`);
   const [code, text] = CODES.get(number) ?? ["internal", `failed with error ${number}`];
   return new SandboxError(code, `${subject} ${text}`);
 }
