@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SandboxEvent, SandboxProcess } from "../contracts/types.js";
 import { startCommand } from "../src/sandbox/agent/agent-process.js";
 import { egressInternals, openEgress } from "../src/sandbox/egress/open-egress.js";
-import { startJailedAgent } from "../src/sandbox/local/start-agent.js";
+import { startJailedAgent } from "../src/sandbox/jail/start-agent.js";
 import { buildWalls } from "../src/sandbox/local/walls.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox } from "../src/sandbox/types.js";

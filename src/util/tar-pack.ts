@@ -22,18 +22,43 @@ export interface PackOptions {
   isTimeless?: boolean;
 }
 
+/** One tree of an archive. */
+export interface PackedTree {
+  hostDir: string;
+  /** A directory of the archive that the tree is put into. Default: the top. */
+  at?: string;
+  /** A name at the top of the tree that is left out. */
+  except?: string;
+}
+
 /**
  * The tree below a host directory as a tar stream: directories, regular files and symbolic links, in byte order.
  * Sockets, FIFOs, devices and what vanishes meanwhile are left out; links are never followed.
  */
 export function packDirectory(hostDir: string, opts: PackOptions = {}): AsyncIterable<Uint8Array> {
-  return coalesce(pieces(Buffer.from(hostDir), opts));
+  return packTrees([{ hostDir }], opts);
 }
 
-async function* pieces(root: Buffer, { select, isTimeless = false }: PackOptions): AsyncGenerator<Buffer> {
+/** As `packDirectory`, several trees in one stream. */
+export function packTrees(trees: readonly PackedTree[], opts: PackOptions = {}): AsyncIterable<Uint8Array> {
+  return coalesce(archive(trees, opts));
+}
+
+async function* archive(trees: readonly PackedTree[], opts: PackOptions): AsyncGenerator<Buffer> {
+  for (const tree of trees) yield* pieces(tree, opts);
+  yield Buffer.alloc(2 * TAR_BLOCK);
+}
+
+async function* pieces(
+  { hostDir, at = "", except }: PackedTree,
+  { select, isTimeless = false }: PackOptions,
+): AsyncGenerator<Buffer> {
   const toMember = isTimeless ? toTimelessMember : toTimedMember;
-  const stack: Level[] = [await openLevel(root, Buffer.alloc(0), 0)];
+  const prefix = Buffer.from(at);
+  const top = await openLevel(Buffer.from(hostDir), prefix, 0);
+  const stack: Level[] = [except === undefined ? top : { ...top, names: withoutName(top.names, except) }];
   try {
+    if (at !== "") yield encodeTarMember(toMember("directory", prefix, await top.handle.stat(), 0));
     for (let level = stack.at(-1); level !== undefined; level = stack.at(-1)) {
       const name = level.names.pop();
       if (name === undefined) {
@@ -58,10 +83,13 @@ async function* pieces(root: Buffer, { select, isTimeless = false }: PackOptions
         if (selection === "take") yield encodeTarMember(toMember("directory", path, stats, 0));
       }
     }
-    yield Buffer.alloc(2 * TAR_BLOCK);
   } finally {
     for (const level of stack) await level.handle.close();
   }
+}
+
+function withoutName(names: readonly Buffer[], left: string): Buffer[] {
+  return names.filter((name) => !name.equals(Buffer.from(left)));
 }
 
 async function openLevel(path: Buffer, prefix: Buffer, flags: number): Promise<Level> {
