@@ -28,6 +28,7 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "serve") == 0) return serve_with(argc - 2, argv + 2);
   if (strcmp(verb, "launch") == 0) return launch(argc - 2, argv + 2);
   if (strcmp(verb, "run") == 0) return run_once(argc - 2, argv + 2);
-  fprintf(stderr, "usage: glovebox-agent serve|launch|run ...\n");
+  if (strcmp(verb, "dial") == 0) return dial(argc - 2, argv + 2);
+  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial ...\n");
   return 125;
 }

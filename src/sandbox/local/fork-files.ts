@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { failpoint } from "../failpoint.js";
-import { writeArchive } from "./archive.js";
+import { writeArchive } from "../archive.js";
 import { setInsideBranch, setInsideHead } from "./inside-git.js";
 import type { InsideHead } from "./jailed-commit.js";
 import { jailedPackOf, type LiveTree, privateGitOf, scratchPath } from "./live-tree.js";

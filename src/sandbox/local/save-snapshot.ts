@@ -4,7 +4,7 @@ import { syncDirectory } from "../atomic-file.js";
 import { failpoint } from "../failpoint.js";
 import { addResource } from "../ledger.js";
 import { type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../snapshot-record.js";
-import { isAmong, writeArchive } from "./archive.js";
+import { isAmong, writeArchive } from "../archive.js";
 import type { InsideHead } from "./jailed-commit.js";
 import { jailedPackOf, type LiveTree, ownsGit, scratchPath } from "./live-tree.js";
 import { createSnapshot } from "./snapshot.js";

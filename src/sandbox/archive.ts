@@ -1,9 +1,9 @@
 import { open } from "node:fs/promises";
-import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../util/tar-encode.js";
-import { toConfinedName } from "../../util/tar-names.js";
-import { readTar } from "../../util/tar-read.js";
-import { SandboxError } from "../errors.js";
-import { MAX_IMPORT_BYTES } from "../types.js";
+import { encodeTarMember, TAR_BLOCK, tarPadding } from "../util/tar-encode.js";
+import { toConfinedName } from "../util/tar-names.js";
+import { readTar } from "../util/tar-read.js";
+import { SandboxError } from "./errors.js";
+import { MAX_IMPORT_BYTES } from "./types.js";
 
 const MAX_ENTRIES = 5_000_000;
 const TYPES: Readonly<Record<string, "file" | "directory" | "symlink">> = {
