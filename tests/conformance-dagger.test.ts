@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from "vitest";
 import { type DaggerEngine, startDaggerEngine } from "./fakes/dagger-engine.js";
 import { createDaggerHarness } from "./support/dagger-harness.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
-import { testConformance } from "./support/test-conformance.js";
+import { testConformanceAtOnce } from "./support/test-conformance.js";
 
 let engine: DaggerEngine;
 let scratch: Scratch;
@@ -15,6 +15,7 @@ afterAll(async () => {
   scratch.remove();
 });
 
-testConformance(
+testConformanceAtOnce(
   createDaggerHarness("dagger", () => ({ dagger: { session: { port: engine.port, token: engine.token } } })),
+  6,
 );

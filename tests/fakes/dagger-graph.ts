@@ -140,13 +140,13 @@ export class Graph {
     },
     Container: {
       from: async (on: ContainerValue, { address }) => {
-        const tree = this.#images.get(String(address));
+        const tree = this.#images.get(String(address).replace(/@sha256:.*/, ""));
         if (tree === undefined) throw new Error(`failed to resolve image "${String(address)}": not found`);
         const env = new Map([["PATH", "/usr/local/bin:/usr/bin:/bin"]]);
         return await this.#configure(on, `from ${String(address)}`, {
           tree,
           env,
-          image: `${String(address)}@sha256:0`,
+          image: `${String(address).replace(/@.*/, "")}@sha256:${"0".repeat(64)}`,
         });
       },
       withExec: (on: ContainerValue, args, signal) => this.#exec(on, args, signal),

@@ -50,7 +50,7 @@ export async function buildBase(
       for (const [name, uri] of Object.entries(opts.secrets ?? {})) {
         container = container.withSecretVariable(name, client.secret(uri));
       }
-      const token = client.setSecret(`glovebox-${listener.port}`, listener.token);
+      const token = client.setSecret(listener.tokenName, listener.token);
       container = await container
         .withSecretVariable("GLOVEBOX_TOKEN", token)
         .withServiceBinding(HOST_ALIAS, listener.service)

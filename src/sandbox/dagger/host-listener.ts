@@ -16,6 +16,8 @@ export class HostListener {
   readonly port: number;
   /** Secret; known to the containers of this process alone. */
   readonly token: string = randomBytes(24).toString("hex");
+  /** What the engine calls the token. Never used again: an engine goes by the name, whatever the value is by then. */
+  readonly tokenName: string = `glovebox-${randomBytes(8).toString("hex")}`;
   /** The port as a service that a container can be bound to. */
   readonly service: Service;
   readonly #server: Server;

@@ -12,7 +12,6 @@ export const HOST_ALIAS = "glovebox-host";
 export const AGENT_PATH = "/.glovebox/agent";
 /** An engine that has much to do needs a while to start a container. */
 const START_LIMIT = 120_000;
-const LOST = "The Dagger engine lost a step of the sandbox";
 
 /** The right to use a step's agent. */
 export interface Lease {
@@ -46,8 +45,8 @@ export class Steps {
   #current: Container;
   #live: Promise<LiveStep> | undefined;
   #closing: Promise<unknown> | undefined;
-  /** Why the last step is not in the graph, until somebody was told. */
-  #lost: unknown;
+  /** Why a step is not in the graph. To go on from the one before it would be to forget what was acknowledged. */
+  #lost: SandboxError | undefined;
 
   constructor(session: Session, base: Container, workDir: string, secrets: readonly string[]) {
     this.#session = session;
@@ -66,18 +65,17 @@ export class Steps {
     return this.#live === undefined && this.#closing === undefined;
   }
 
-  /** Goes on from another container; whatever runs must have ended. */
+  /** Goes on from another container, also after a loss; whatever runs must have ended. */
   replace(container: Container): void {
     this.#current = container;
+    this.#lost = undefined;
   }
 
   /** Gives the channel to an agent, to be released once. Work that only reads leaves the graph as it is. */
   async acquire(isChange: boolean): Promise<Lease> {
     while (this.#closing !== undefined) await this.#closing;
     this.#ending.signal.throwIfAborted();
-    const lost = this.#lost;
-    this.#lost = undefined;
-    if (lost !== undefined) throw lost;
+    if (this.#lost !== undefined) throw this.#lost;
     this.#live ??= this.#begin();
     const opening = this.#live;
     let step: LiveStep;
@@ -101,11 +99,7 @@ export class Steps {
         if (step.users > 0 || this.#live !== opening) return;
         const finished = this.#finish(step);
         if (isPatient) await finished;
-        else {
-          finished.catch((error: unknown) => {
-            this.#lost = error;
-          });
-        }
+        else finished.catch(() => undefined);
       },
     };
   }
@@ -179,9 +173,10 @@ export class Steps {
     }
   }
 
-  /** The engine or the agent is gone in the middle of a step: the next one goes on from what the graph has. */
+  /** The engine or the agent is gone in the middle of a step. */
   #lose(step: LiveStep): void {
     if (this.#closing !== undefined || this.#live === undefined) return;
+    if (step.isChanged) this.#lost = lostError();
     this.#live = undefined;
     this.#closing = step.result
       .catch(() => undefined)
@@ -192,17 +187,19 @@ export class Steps {
 
   /** Lets the agent end and takes over what the engine has then. */
   #finish(step: LiveStep): Promise<void> {
+    step.channel.onClosed = undefined;
+    this.#live = undefined;
     const finished = (async () => {
       step.channel.close();
       try {
         const container = await step.result;
         if (step.isChanged) this.#current = container;
       } catch (error) {
-        if (step.isChanged)
-          throw new SandboxError("backend_lost", `${LOST}: ${daggerError(error, "").message}`, { cause: error });
+        if (!step.isChanged) return;
+        this.#lost = lostError(error);
+        throw this.#lost;
       }
     })();
-    this.#live = undefined;
     this.#closing = finished
       .catch(() => undefined)
       .finally(() => {
@@ -210,6 +207,14 @@ export class Steps {
       });
     return finished;
   }
+}
+
+function lostError(cause?: unknown): SandboxError {
+  return new SandboxError("backend_lost", "The Dagger engine lost a step of the sandbox", {
+    backend: "dagger",
+    cause,
+    hint: "restore a snapshot, or open a new sandbox",
+  });
 }
 
 function timedOut(error: unknown): unknown {
