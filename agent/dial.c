@@ -42,10 +42,10 @@ static bool introduce(int fd) {
   return told;
 }
 
-/* `NAME=value` as it stands in our own environment. */
-static char *variable_of(const char *name) {
+/* `NAME=value` as it stands in an environment. */
+static char *find_variable(char **env, const char *name) {
   size_t length = strlen(name);
-  for (char **at = environ; *at; at++)
+  for (char **at = env; *at; at++)
     if (strncmp(*at, name, length) == 0 && (*at)[length] == '=') return *at;
   return NULL;
 }
@@ -61,7 +61,8 @@ bool add_inherited(char ***env) {
   if (!all) return false;
   *env = all;
   for (size_t i = 0; i < names; i++) {
-    char *variable = variable_of(inherited[i]);
+    all[given] = NULL;
+    char *variable = find_variable(all, inherited[i]) ? NULL : find_variable(environ, inherited[i]);
     if (variable) all[given++] = variable;
   }
   all[given] = NULL;

@@ -28,6 +28,8 @@ import type { DaggerOptions, Driver, Sandbox, SandboxOptions } from "./types.js"
 export { conformance, removeSnapshot };
 
 const KEPT_FILES = "files.tar";
+/** To start a container takes an engine longer than most commands take. */
+const DEFAULT_LINGER = 100;
 
 /** What the Dagger backend keeps; ports are those of its services. */
 export function daggerCapabilities(opts: DaggerOptions = {}): Capabilities {
@@ -174,16 +176,17 @@ async function makeDriver(plan: Plan): Promise<DaggerDriver> {
 function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
   const { id, session, base, recipe, opts, dagger } = plan;
   const secrets = Object.keys(dagger.secrets ?? {});
+  const { linger = DEFAULT_LINGER } = dagger;
   return {
     id,
     workDir: WORK_DIR,
     capabilities: daggerCapabilities(dagger),
     baseEnv: base.env,
-    steps: new Steps(session, plan.from ?? base.container, WORK_DIR, secrets),
+    steps: new Steps(session, plan.from ?? base.container, { workDir: WORK_DIR, secrets, linger }),
     operations: (driver) => ({
       snapshot: async () => {
         const taken = await saveSnapshot(driver, recipe);
-        if (driver.steps.isIdle) session.snapshots.set(taken, driver.steps.current);
+        if (await driver.steps.isIdle()) session.snapshots.set(taken, driver.steps.current);
         return taken;
       },
       restore: (taken) => restore(driver, plan, taken),
@@ -205,7 +208,7 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
 /** Goes back to a snapshot: to its container, where this session has it, else to one that is built again. */
 async function restore(driver: DaggerDriver, { session, base, recipe }: Plan, id: string): Promise<void> {
   const found = await findSnapshot(id);
-  if (!driver.steps.isIdle) {
+  if (!(await driver.steps.isIdle())) {
     throw new SandboxError("conflict", "A step of the graph cannot be replaced while something runs in it", {
       hint: "end what was spawned, then restore",
     });
@@ -235,7 +238,9 @@ async function restore(driver: DaggerDriver, { session, base, recipe }: Plan, id
 /** Copies of a sandbox as it is now, which share its graph; all of them or none. */
 async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Driver[]> {
   const made: DaggerDriver[] = [];
-  const files = driver.steps.isIdle ? undefined : join(runtimeDir(driver.id), `fork-${randomBytes(4).toString("hex")}`);
+  const files = (await driver.steps.isIdle())
+    ? undefined
+    : join(runtimeDir(driver.id), `fork-${randomBytes(4).toString("hex")}`);
   const { signal: _, ...opts } = plan.opts;
   try {
     if (files !== undefined) await saveFiles(driver, files);

@@ -48,6 +48,11 @@ export interface DaggerOptions {
   services?: Readonly<Record<string, DaggerService>>;
   /** Name of a variable to where Dagger finds its value: `env://`, `file://`, `cmd://` and the like. */
   secrets?: Readonly<Record<string, string>>;
+  /**
+   * How long a step of the graph stays open for the next operation, in milliseconds. 0: each operation is a step of its
+   * own, in the graph when its call returns. Default 100.
+   */
+  linger?: number;
   /** The module `@dagger.io/dagger`, where it is not to be imported by its name. */
   sdk?: unknown;
 }

@@ -56,6 +56,7 @@ const shape: Shape = new Map<string, Check>([
   ["setup", arrayOf(checkCommand)],
   ["services", checkServices],
   ["secrets", checkSecrets],
+  ["linger", whole(0, 60_000)],
   ["sdk", () => undefined],
 ]);
 

@@ -27,6 +27,17 @@ interface LiveStep {
   readonly result: Promise<Container>;
   users: number;
   isChanged: boolean;
+  /** Ends it when nobody has needed it for a while. */
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** What all steps of a sandbox have in common. */
+export interface StepOptions {
+  readonly workDir: string;
+  /** Names of variables whose values only the engine knows. */
+  readonly secrets: readonly string[];
+  /** How long a step that nobody needs waits for the next one who does, in milliseconds. */
+  readonly linger: number;
 }
 
 /**
@@ -34,13 +45,11 @@ interface LiveStep {
  *
  * A step is one `withExec` of the agent, which calls this process and does what it is told until nobody needs it. It then
  * ends with 0, whatever the commands ended with, so that the engine keeps what they did: of a command that ends with a
- * signal or with 128, as git does, an engine throws the state away. Work that overlaps shares a step.
+ * signal or with 128, as git does, an engine throws the state away. Work that overlaps, or follows closely, shares a step.
  */
 export class Steps {
   readonly #session: Session;
-  readonly #workDir: string;
-  /** Names of variables whose values only the engine knows. */
-  readonly #secrets: readonly string[];
+  readonly #options: StepOptions;
   readonly #ending = new AbortController();
   #current: Container;
   #live: Promise<LiveStep> | undefined;
@@ -48,11 +57,10 @@ export class Steps {
   /** Why a step is not in the graph. To go on from the one before it would be to forget what was acknowledged. */
   #lost: SandboxError | undefined;
 
-  constructor(session: Session, base: Container, workDir: string, secrets: readonly string[]) {
+  constructor(session: Session, base: Container, options: StepOptions) {
     this.#session = session;
     this.#current = base;
-    this.#workDir = workDir;
-    this.#secrets = secrets;
+    this.#options = options;
   }
 
   /** The container as the last finished step left it. */
@@ -60,9 +68,12 @@ export class Steps {
     return this.#current;
   }
 
-  /** Whether nothing runs, so that `current` is all there is. */
-  get isIdle(): boolean {
-    return this.#live === undefined && this.#closing === undefined;
+  /** Whether nothing runs; `current` is then all there is. */
+  async isIdle(): Promise<boolean> {
+    const step = await this.#live?.catch(() => undefined);
+    if (step?.users === 0) await this.settle();
+    while (this.#closing !== undefined) await this.#closing;
+    return this.#live === undefined;
   }
 
   /** Goes on from another container, also after a loss; whatever runs must have ended. */
@@ -87,6 +98,7 @@ export class Steps {
     }
     // Between its last user and us it may have been closed.
     if (this.#live !== opening) return await this.acquire(isChange);
+    clearTimeout(step.timer);
     step.users += 1;
     step.isChanged ||= isChange;
     let isReleased = false;
@@ -97,6 +109,11 @@ export class Steps {
         isReleased = true;
         step.users -= 1;
         if (step.users > 0 || this.#live !== opening) return;
+        if (this.#options.linger > 0) {
+          step.timer = setTimeout(() => void this.#finish(step).catch(() => undefined), this.#options.linger);
+          step.timer.unref();
+          return;
+        }
         const finished = this.#finish(step);
         if (isPatient) await finished;
         else finished.catch(() => undefined);
@@ -130,6 +147,7 @@ export class Steps {
     const opening = this.#live;
     this.#ending.abort(new SandboxError("closed", "the sandbox is closed"));
     const step = await opening?.catch(() => undefined);
+    clearTimeout(step?.timer);
     step?.channel.close();
     await step?.result.catch(() => undefined);
     await this.#closing;
@@ -138,11 +156,12 @@ export class Steps {
   async #begin(): Promise<LiveStep> {
     const number = randomUUID();
     const { listener, sdk } = this.#session;
+    const { workDir, secrets } = this.#options;
     const cancel = new AbortController();
     const signal = AbortSignal.any([cancel.signal, this.#ending.signal]);
     const connected = listener.expect(number, AbortSignal.any([signal, AbortSignal.timeout(START_LIMIT)]));
     connected.catch(() => undefined);
-    const args = [AGENT_PATH, "dial", HOST_ALIAS, String(listener.port), this.#workDir, ...this.#secrets];
+    const args = [AGENT_PATH, "dial", HOST_ALIAS, String(listener.port), workDir, ...secrets];
     // The number is what tells the step from any other: an engine does not run again what it has seen.
     const container = this.#current.withEnvVariable("GLOVEBOX_STEP", number);
     const result = cancellable(signal, () => container.withExec(args, { expect: sdk.ReturnType.Any }).sync());
@@ -164,7 +183,7 @@ export class Steps {
       socket.resume();
       await Promise.race([channel.hello, early]);
       isBegun = true;
-      const step: LiveStep = { channel, result, users: 0, isChanged: false };
+      const step: LiveStep = { channel, result, users: 0, isChanged: false, timer: undefined };
       channel.onClosed = () => this.#lose(step);
       return step;
     } catch (error) {
@@ -187,6 +206,7 @@ export class Steps {
 
   /** Lets the agent end and takes over what the engine has then. */
   #finish(step: LiveStep): Promise<void> {
+    clearTimeout(step.timer);
     step.channel.onClosed = undefined;
     this.#live = undefined;
     const finished = (async () => {
