@@ -4,25 +4,29 @@ import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
+import { fillFork, nameForkedBranch, withForkSource } from "./git/fork-files.js";
+import { type LiveTree, sweepScratch } from "./git/live-tree.js";
+import { createOperations } from "./git/operations.js";
+import { shownUrl } from "./git/push-url.js";
+import { removeSnapshot } from "./git/remove-snapshot.js";
+import { parseSourceUrl } from "./git/source-url.js";
 import { runtimeDir } from "./home.js";
+import { findBwrap } from "./jail/find-bwrap.js";
+import { type RunningAgent, startJailedAgent, startPlainAgent } from "./jail/start-agent.js";
 import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
-import { trimBases } from "./local/base-cache.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
+import { trimCache } from "./local/cache.js";
 import { removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { openEgress } from "./local/egress.js";
-import { findBwrap } from "./local/find-bwrap.js";
-import { fillFork, nameForkedBranch, withForkSource } from "./local/fork-files.js";
-import type { LiveTree } from "./local/live-tree.js";
-import { createOperations } from "./local/operations.js";
+import { noteEtc } from "./local/etc-cache.js";
+import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
-import { removeSnapshot } from "./local/remove-snapshot.js";
 import { renamesIn } from "./local/renames.js";
-import { type RunningAgent, startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
 import {
   newSandboxId,
@@ -37,7 +41,7 @@ import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { conformance, removeResource, removeSnapshot, trimBases as trimCache };
+export { conformance, removeResource, removeSnapshot, trimCache };
 
 const ownRemover: RemoverOf = async () => removeResource;
 
@@ -147,6 +151,7 @@ async function makeDriver(
 /** Makes copies of a sandbox as it is now; all of them or none. */
 async function forkDrivers(
   tree: LiveTree,
+  driver: LocalDriver,
   count: number,
   plan: Reopen,
   mounts: ReturnType<typeof checkMounts>,
@@ -158,7 +163,7 @@ async function forkDrivers(
     while (made.length < count) {
       tree.signal.throwIfAborted();
       const id = newSandboxId();
-      const planned = await planFork(id, made.length + 1, workspace, tree.isConfined);
+      const planned = await planFork(id, made.length + 1, workspace, rules.isolation === "required");
       made.push(await makeDriver(id, planned, rules, mounts, opts, fill));
       await failpoint("fork.made");
     }
@@ -166,7 +171,7 @@ async function forkDrivers(
   };
   try {
     // A layer is copied as it is; everything else is taken out once and put into each.
-    if (workspace.kind === "overlay") return await tree.frozen(() => makeAll(nameForkedBranch));
+    if (workspace.kind === "overlay") return await driver.frozen(() => makeAll(nameForkedBranch));
     return await withForkSource(tree, (source) => makeAll((fork) => fillFork(fork, source)));
   } catch (error) {
     for (const driver of made) {
@@ -177,22 +182,15 @@ async function forkDrivers(
   }
 }
 
-function liveTree(id: string, { workspace, isolation }: Reopen, driver: LocalDriver, signal: AbortSignal): LiveTree {
-  return {
-    id,
-    workspace,
-    isConfined: isolation === "required",
-    driver,
-    warn: (message) => driver.onWarning?.(message),
-    frozen: (work) => driver.frozen(work),
-    signal,
-  };
+function liveTree(id: string, plan: Reopen, driver: LocalDriver, signal: AbortSignal): LiveTree {
+  return localTree(id, plan.workspace, plan.isolation === "required", driver, signal);
 }
 
 async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
   const record = await claimRecord(id);
   const plan = record.reopen as Reopen;
   try {
+    await sweepScratch(id);
     checkPossible({ network: plan.network, limits: plan.limits }, plan.isolation);
     const { kind, workDir } = plan.workspace;
     // The user may have made a git directory there since.
@@ -216,6 +214,10 @@ function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): vo
   if (isolation === "required") findBwrap();
   assertCapabilities(opts, localCapabilities(isolation), "local");
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
+  if (isolation === "none" && opts.repo !== undefined && parseSourceUrl(opts.repo) !== undefined) {
+    // The inside would commit in a clone that is in the cache, where nobody keeps it.
+    throw unsupported("repo", shownUrl(opts.repo), "without isolation it takes the path of a clone, not a URL");
+  }
   if (opts.workspace === "overlay" && isolation === "none") {
     throw unsupported("workspace", opts.workspace, "without isolation there is nothing to mount it in");
   }
@@ -241,6 +243,7 @@ async function startDriver(
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
   const walls = confined ? buildWalls({ workDir, trees, network: walledNetwork(network), cgroups }) : undefined;
+  if (walls) noteEtc(id, walls.etc);
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)
     : await startPlainAgent(workDir, cgroups, opts.signal);
@@ -256,7 +259,7 @@ async function startDriver(
     cgroups,
     operations: (driver, signal) =>
       createOperations(liveTree(id, plan, driver, signal), {
-        fork: (tree, count) => forkDrivers(tree, count, plan, mounts, opts),
+        fork: (tree, count) => forkDrivers(tree, driver, count, plan, mounts, opts),
         token: opts.githubToken,
       }),
     release: () => (opts.keep === true ? letGo(id) : removeOwn(id, workspace, cgroups)),

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { writeArchive } from "../archive.js";
+import { writeArchive } from "../git/archive.js";
 import { syncDirectory } from "../atomic-file.js";
 import { SandboxError } from "../errors.js";
 import { readSnapshotRecord, type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../snapshot-record.js";

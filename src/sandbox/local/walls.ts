@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
-import { chooseStage, chooseUser } from "./identity.js";
-import type { JailBind, JailSpec } from "./jail.js";
+import { chooseStage, chooseUser } from "../jail/identity.js";
+import type { JailBind, JailSpec } from "../jail/jail.js";
+import { syntheticEtc, systemBinds } from "../jail/system.js";
 import { createMemory } from "./memory.js";
 import { prepareEtc } from "./prepared-etc.js";
-import { syntheticEtc, systemBinds } from "./system.js";
 import { findToolchains, type Toolchains } from "./toolchains.js";
 
 /** The private home inside. */
@@ -16,6 +16,8 @@ const rememberedToolchains = createMemory<Toolchains>();
 /** What a sandbox's walls are made of. */
 export interface Walls {
   spec: Omit<JailSpec, "program" | "privileged" | "env">;
+  /** The host directory that is its `/etc`, for `noteEtc`. */
+  etc: string;
   /** The environment that every command starts from. */
   baseEnv: Record<string, string>;
 }
@@ -36,6 +38,7 @@ export function buildWalls(opts: {
     own.map(({ target }) => basename(target)),
   );
   return {
+    etc,
     spec: {
       binds: [...system.binds, { source: etc, target: "/etc" }, ...own, ...toolchains.binds, ...opts.trees],
       symlinks: system.symlinks,

@@ -1,0 +1,45 @@
+import { isBranchName } from "../branch-name.js";
+import { SandboxError } from "../errors.js";
+import { withAskpass } from "./askpass.js";
+import { runHostGit } from "./host-git.js";
+import { type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
+import { withPrivateStore } from "./private-store.js";
+import { findPushTarget } from "./push-branch.js";
+import { runRemoteGit } from "./remote-git.js";
+import { inRepository } from "./repository.js";
+
+const TIMEOUT = 30_000;
+
+/** The branch that the remote begins with: as the user's repository remembers it, else as the remote says, else the current one. */
+export async function findDefaultBranch(tree: LiveTree, token: string | undefined): Promise<string> {
+  const { base } = tree;
+  if (base === undefined) throw needsRepository("defaultBranch");
+  const { gitDir } = base.repository;
+  const remembered = (await symbolicRef(gitDir, "refs/remotes/origin/HEAD"))?.replace(/^origin\//, "");
+  if (isBranchName(remembered)) return remembered;
+  const told = await askRemote(tree, token).catch(() => undefined);
+  if (isBranchName(told)) return told;
+  const current = await symbolicRef(gitDir, "HEAD");
+  if (isBranchName(current)) return current;
+  throw new SandboxError("not_found", `The repository ${gitDir} does not tell its default branch`, {
+    hint: "git remote set-head origin --auto",
+  });
+}
+
+async function symbolicRef(gitDir: string, name: string): Promise<string | undefined> {
+  const answer = await runHostGit(["symbolic-ref", "--quiet", "--short", name], inRepository(gitDir));
+  return answer.exitCode === 0 ? answer.stdout.trim() : undefined;
+}
+
+async function askRemote(tree: LiveTree, token = ""): Promise<string | undefined> {
+  const { base } = tree;
+  if (base === undefined) return undefined;
+  const target = await findPushTarget(base.repository.gitDir);
+  return await withPrivateStore(scratchPath(tree.id, "remote"), base.repository, (own) =>
+    withAskpass(scratchPath(tree.id, "askpass"), target, token, async (asking) => {
+      const store = { ...own, signal: AbortSignal.any([tree.signal, AbortSignal.timeout(TIMEOUT)]) };
+      const answer = await runRemoteGit(["ls-remote", "--symref", "--", target.url, "HEAD"], target, store, asking);
+      return /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(answer.stdout)?.[1];
+    }),
+  );
+}

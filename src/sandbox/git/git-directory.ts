@@ -1,0 +1,80 @@
+import { copyFile, mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { SandboxError } from "../errors.js";
+import { runHostGit } from "./host-git.js";
+import { inRepository, type Repository } from "./repository.js";
+
+/** How the sandbox's jails see the object store of the source repository. */
+export const INSIDE_OBJECTS = "/glovebox/objects";
+
+const SAFE_SETTING =
+  /^core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode)\n(true|false|input|lf|crlf|native)$/;
+
+/** Settings of a git directory, by section. */
+export type GitConfig = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** Makes a directory for one use below a sandbox's own, which must be there: it never comes back when somebody has deleted it. */
+export async function makeScratchDirectory(path: string): Promise<void> {
+  await mkdir(path, { mode: 0o700 });
+}
+
+/** Makes a git directory by writing its few files, which is quicker than `git init` and has no templates in it. */
+export async function writeGitDirectory(
+  path: string,
+  opts: {
+    head: string;
+    config: GitConfig;
+    repository?: Repository | undefined;
+    objectFormat?: Repository["objectFormat"];
+  },
+): Promise<void> {
+  const { head, config, repository } = opts;
+  for (const name of ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"]) {
+    await mkdir(join(path, name), { recursive: true, mode: 0o700 });
+  }
+  const format = opts.objectFormat ?? repository?.objectFormat ?? "sha1";
+  const core = { repositoryformatversion: format === "sha1" ? "0" : "1", ...config["core"] };
+  const extensions = format === "sha1" ? {} : { extensions: { objectformat: format } };
+  await writeFile(join(path, "config"), formatConfig({ ...config, core, ...extensions }), { mode: 0o600 });
+  await writeFile(join(path, "HEAD"), `ref: ${head}\n`, { mode: 0o600 });
+  if (repository === undefined) return;
+  // A shallow history ends where this file says; without it git takes the missing parents for damage.
+  for (const name of ["shallow", "info/exclude", "info/attributes"]) {
+    await copyIfThere(join(repository.gitDir, name), join(path, name));
+  }
+}
+
+/** What the user's settings say about how files are written, and nothing that could be a secret or a program. */
+export async function readCheckoutSettings(repository: Repository): Promise<Record<string, string>> {
+  const query = ["config", "--null", "--get-regexp", "^core\\."];
+  const { stdout } = await runHostGit(query, inRepository(repository.gitDir));
+  const settings: Record<string, string> = {};
+  for (const entry of stdout.split("\0")) {
+    const [, key, value] = SAFE_SETTING.exec(entry) ?? [];
+    if (key !== undefined && value !== undefined) settings[key] = value;
+  }
+  return settings;
+}
+
+/** Copies a file; one that is not there is left out. */
+export async function copyIfThere(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+  await copyFile(from, to).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+}
+
+function formatConfig(config: GitConfig): string {
+  const sections = Object.entries(config).map(([section, values]) => {
+    const lines = Object.entries(values).map(([key, value]) => `\t${key} = ${quote(value)}\n`);
+    return `[${section}]\n${lines.join("")}`;
+  });
+  return sections.join("");
+}
+
+function quote(value: string): string {
+  if (/[\n\r\0]/.test(value)) {
+    throw new SandboxError("invalid_path", `${JSON.stringify(value)} cannot be written into a git configuration`);
+  }
+  return `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+}

@@ -1,0 +1,121 @@
+import { existsSync } from "node:fs";
+import { readUpTo } from "../../util/read-up-to.js";
+import { startCommand } from "../agent/agent-process.js";
+import { SandboxError } from "../errors.js";
+import { chooseStage, chooseUser } from "../jail/identity.js";
+import type { JailBind } from "../jail/jail.js";
+import { type RunningAgent, startJailedAgent } from "../jail/start-agent.js";
+import { systemBinds } from "../jail/system.js";
+import type { DriverProcess } from "../types.js";
+import type { JailedGitResult, RunJailedGit } from "./jailed-commit.js";
+
+/** What a jailed git works on. */
+export interface JailedGitPlaces {
+  /** Host-private bare repository; the only thing that can be written, at /gd. */
+  store: string;
+  /** The tree that the inside wrote, at /wt. */
+  tree: Pick<JailBind, "source" | "overlay">;
+  /** Whether the tree is to be written: one of ours, for the files of a snapshot. Default false. */
+  writable?: boolean;
+  /** Whatever else the store refers to, read-only. */
+  objects: readonly JailBind[];
+  /** Ends a git that is running. */
+  signal?: AbortSignal;
+}
+
+const MAX_OUTPUT = 64 << 20;
+/** A program that the tree names can make git wait for ever. */
+const TIMEOUT = 600_000;
+const ENV: Readonly<Record<string, string>> = {
+  PATH: "/usr/bin:/bin",
+  HOME: "/nonexistent",
+  LC_ALL: "C",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_ATTR_NOSYSTEM: "1",
+  GIT_NO_LAZY_FETCH: "1",
+  GIT_NO_REPLACE_OBJECTS: "1",
+  GIT_ALLOW_PROTOCOL: "none",
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_DIR: "/gd",
+  GIT_WORK_TREE: "/wt",
+  GIT_CEILING_DIRECTORIES: "/",
+};
+const LINKER_CACHE = "/etc/ld.so.cache";
+const CONFIG = [
+  "safe.directory=*",
+  "core.hooksPath=/dev/null",
+  "core.fsmonitor=false",
+  "core.bare=false",
+  "gc.auto=0",
+  "maintenance.auto=false",
+];
+
+/**
+ * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
+ * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
+ *
+ * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`, after which another begins.
+ */
+export function createJailedGit({ store, tree, writable = false, objects, signal }: JailedGitPlaces): RunJailedGit {
+  const system = systemBinds();
+  const binds: JailBind[] = [
+    ...system.binds,
+    ...(existsSync(LINKER_CACHE) ? [{ source: LINKER_CACHE, target: LINKER_CACHE }] : []),
+    { source: store, target: "/gd", writable: true, owned: true },
+    { source: tree.source, ...(tree.overlay && { overlay: tree.overlay }), target: "/wt", writable, owned: true },
+    ...objects.map((bind) => ({ ...bind, owned: true })),
+  ];
+  let jail: Promise<RunningAgent> | undefined;
+  const open = (): Promise<RunningAgent> =>
+    startJailedAgent(
+      {
+        binds,
+        symlinks: system.symlinks,
+        tmpfs: [{ path: "/tmp", size: 64 << 20, mode: 0o1777 }],
+        network: "none",
+        user: chooseUser(),
+        stage: chooseStage(),
+        cgroups: [],
+        cwd: "/wt",
+      },
+      signal,
+    );
+  const run: RunJailedGit = async (args, opts = {}) => {
+    jail ??= open();
+    const { channel } = await jail;
+    const argv = ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args];
+    const stdin = opts.stdin === undefined ? "none" : "pipe";
+    const spec = { argv, cwd: "/wt", env: { ...ENV, ...opts.env }, stdin, timeout: TIMEOUT } as const;
+    return await finish(await startCommand(channel, spec, ""), opts.stdin, signal);
+  };
+  const end = async (): Promise<void> => {
+    const ending = jail;
+    jail = undefined;
+    // One that could not be opened has nothing to end; whoever used it knows why.
+    const opened = await ending?.catch(() => undefined);
+    await opened?.stop();
+  };
+  return Object.assign(run, { end });
+}
+
+async function finish(git: DriverProcess, stdin?: Uint8Array, signal?: AbortSignal): Promise<JailedGitResult> {
+  const kill = (): void => void git.kill("SIGKILL").catch(() => undefined);
+  signal?.addEventListener("abort", kill, { once: true });
+  try {
+    if (signal?.aborted === true) kill();
+    const [stdout, stderr, exit] = await Promise.all([
+      readUpTo(git.stdout, MAX_OUTPUT, kill),
+      readUpTo(git.stderr, MAX_OUTPUT, kill),
+      git.wait(),
+      stdin === undefined ? undefined : git.writeStdin(stdin).then(() => git.closeStdin()),
+    ]);
+    if (signal?.aborted === true) throw new SandboxError("aborted", "Aborted while git ran");
+    if (!stdout.isWhole || !stderr.isWhole) {
+      throw new SandboxError("limit_exceeded", `git said more than ${MAX_OUTPUT} bytes`);
+    }
+    return { exitCode: exit.exitCode, stdout: stdout.bytes, stderr: stderr.bytes.toString("utf8") };
+  } finally {
+    signal?.removeEventListener("abort", kill);
+  }
+}

@@ -1,0 +1,124 @@
+import { constants, existsSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { SandboxError } from "../errors.js";
+import { removeTree } from "../remove-tree.js";
+import { copyIfThere, makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import { gitError, runHostGit } from "./host-git.js";
+import { type CommitPlan, commitInJail, type JailedCommit, type RunJailedGit } from "./jailed-commit.js";
+import { inRepository, type Repository } from "./repository.js";
+
+/** What `withJailedPack` needs. */
+export interface JailedPackOptions {
+  sandboxId: string;
+  /** Path of the store, which is made for this one commit and removed after it. */
+  store: string;
+  runJailedGit: RunJailedGit;
+  /** `index`: one that the host made of the files of the base; it saves hashing those that are as they were. */
+  source?: { repository: Repository; baseSha: string; index?: string } | undefined;
+  /** Where the jail sees the git directory of the inside, when the commits made there are to come along. */
+  inside?: string | undefined;
+  /** A descendant of the base in the source that the commit is to be made on. */
+  parent?: string | undefined;
+  /** As `CommitPlan.changedPaths`. */
+  changedPaths?: CommitPlan["changedPaths"];
+  /** As `CommitPlan.withOthers`. */
+  withOthers?: boolean | undefined;
+  /** Bytes that the pack may have. Default 4 GiB. */
+  maxBytes?: number | undefined;
+  /** Holds the sandbox still while its tree is read. Default: does not. */
+  frozen?: (<T>(work: () => Promise<T>) => Promise<T>) | undefined;
+  /** What else is to be read while the sandbox holds still. */
+  beside?: ((made: JailedCommit) => Promise<void>) | undefined;
+}
+
+const MAX_BYTES = 4 * 1024 ** 3;
+/** As many objects as `git fetch` would store one by one. */
+const UNPACK_LIMIT = 100;
+
+/**
+ * Commits a sandbox's tree in a jail and gives the commit's objects, in a pack that nobody else can write any more.
+ *
+ * Everything that walks the sandbox's tree runs in the jail, since a nested repository there can make git execute
+ * programs. So the store counts as hostile too once git has run: the host takes one pack out of it and never looks at it
+ * with git.
+ */
+export async function withJailedPack<T>(
+  opts: JailedPackOptions,
+  use: (made: JailedCommit, pack: string) => Promise<T>,
+): Promise<T> {
+  const { store, source, frozen = (work) => work() } = opts;
+  const pack = `${store}.pack`;
+  try {
+    await prepareStore(store, source?.repository, source?.index);
+    const { sandboxId, inside, parent, changedPaths, withOthers } = opts;
+    const isIndexed = existsSync(join(store, "index"));
+    const plan = { sandboxId, base: source?.baseSha, isIndexed, inside, parent, changedPaths, withOthers };
+    const made = await frozen(async () => {
+      const commit = await commitInJail(opts.runJailedGit, plan);
+      await opts.beside?.(commit);
+      return commit;
+    });
+    await opts.runJailedGit.end?.();
+    await takeOut(join(store, made.pack), pack, opts.maxBytes ?? MAX_BYTES);
+    return await use(made, pack);
+  } finally {
+    await opts.runJailedGit.end?.();
+    await rm(pack, { force: true });
+    await removeTree(store);
+  }
+}
+
+/** Makes an empty store for a jail, which writes files as the user's repository would. */
+export async function prepareStore(store: string, repository: Repository | undefined, index?: string): Promise<void> {
+  await removeTree(store);
+  const settings = repository === undefined ? {} : await readCheckoutSettings(repository);
+  // The jail sees other owners and inodes. The time of the last change of any kind, which nobody can set, still counts.
+  const core = { bare: "false", checkstat: "minimal", ...settings };
+  const config = { core, gc: { auto: "0" }, maintenance: { auto: "false" } };
+  await makeScratchDirectory(store);
+  await writeGitDirectory(store, { head: "refs/heads/snapshot", config, repository });
+  if (index !== undefined) await copyIfThere(index, join(store, "index"));
+}
+
+/**
+ * Stores the objects of a pack, each one checked. Not by `git fetch` from a bundle: before 2.46 that ignores
+ * `transfer.fsckObjects`.
+ */
+export async function importPack(gitDir: string, pack: string): Promise<void> {
+  const isSmall = (await countObjects(pack)) < UNPACK_LIMIT;
+  const args = isSmall ? ["unpack-objects", "-q", "--strict"] : ["index-pack", "--stdin", "--strict"];
+  const result = await runHostGit(args, { ...inRepository(gitDir), input: pack, interruptible: true });
+  if (result.exitCode === 0) return;
+  const error = gitError(args, result);
+  throw error.code === "internal" ? new SandboxError("tampered", error.message, { cause: error }) : error;
+}
+
+/** Copies the pack to where the jail cannot write. Whatever lies in the store may have been put there from inside. */
+async function takeOut(from: string, to: string, maxBytes: number): Promise<void> {
+  const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch((error) => {
+    throw new SandboxError("tampered", "The jail left no pack", { cause: error });
+  });
+  try {
+    const { size } = await source.stat().then((found) => (found.isFile() ? found : { size: 0 }));
+    if (size === 0) throw new SandboxError("tampered", "The pack of the jail is empty or not a regular file");
+    if (size > maxBytes) throw new SandboxError("limit_exceeded", `The snapshot has ${size} bytes, over ${maxBytes}`);
+    await rm(to, { force: true });
+    const target = await open(to, "wx", 0o600);
+    await pipeline(source.createReadStream({ end: size - 1, autoClose: false }), target.createWriteStream());
+  } finally {
+    await source.close();
+  }
+}
+
+/** What the head of a pack says; git itself finds out whether that is true. */
+async function countObjects(pack: string): Promise<number> {
+  const handle = await open(pack);
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(12), 0, 12, 0);
+    return bytesRead === 12 ? buffer.readUInt32BE(8) : 0;
+  } finally {
+    await handle.close();
+  }
+}

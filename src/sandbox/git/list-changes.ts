@@ -1,0 +1,59 @@
+import type { Changes } from "../../../contracts/types.js";
+import { type HostGitOptions, hostGit } from "./host-git.js";
+import { importPack, withJailedPack } from "./jailed-pack.js";
+import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
+import { withPrivateStore } from "./private-store.js";
+import { checkStory, told } from "./snapshot.js";
+
+const STATUS: Readonly<Record<string, Changes["files"][number]["status"]>> = {
+  A: "added",
+  D: "deleted",
+  R: "renamed",
+};
+const MAX_OUTPUT = 256 * 1024 * 1024;
+
+/**
+ * What differs from the commit that the sandbox started from, ignored files left out.
+ *
+ * A jail makes a commit of the files; the comparison is made of its checked objects in a store that nobody else writes,
+ * so that no attribute or setting from inside has a say in it. Nothing of it gets into the user's repository.
+ */
+export async function listChanges(tree: LiveTree): Promise<Changes> {
+  const { base } = tree;
+  if (base === undefined) throw needsRepository("changes");
+  const plan = { ...(await jailedPackOf(tree, { withCommits: false })), withOthers: false };
+  return await withJailedPack(plan, async (made, pack) => {
+    for (const warning of told(made)) tree.warn(warning);
+    return await withPrivateStore(scratchPath(tree.id, "changes"), base.repository, async (store) => {
+      await importPack(store.gitDir, pack);
+      const comparison = { ...store, maxOutput: MAX_OUTPUT, signal: tree.signal };
+      const [changes] = await Promise.all([
+        compare(comparison, base.sha, made.commit),
+        checkStory(store.gitDir, made.commit, base.sha),
+      ]);
+      return changes;
+    });
+  });
+}
+
+async function compare(store: HostGitOptions, from: string, to: string): Promise<Changes> {
+  const query = ["diff-tree", "-r", "-M", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color"];
+  const [raw, patch] = await Promise.all([
+    hostGit([...query, "--raw", "-z", from, to, "--"], store),
+    hostGit([...query, "--patch", "--binary", from, to, "--"], store),
+  ]);
+  return { patch, files: parse(raw) };
+}
+
+/** `:<modes> <ids> <status>` and one path, or two of a rename, each ended by a zero byte. */
+function parse(raw: string): Changes["files"] {
+  const files: Changes["files"] = [];
+  const parts = raw.split("\0");
+  for (let at = 0; at + 1 < parts.length; ) {
+    const letter = (parts[at] ?? "").split(" ").at(-1)?.[0] ?? "";
+    const isRename = letter === "R";
+    files.push({ path: parts[at + (isRename ? 2 : 1)] ?? "", status: STATUS[letter] ?? "modified" });
+    at += isRename ? 3 : 2;
+  }
+  return files;
+}

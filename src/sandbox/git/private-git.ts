@@ -1,0 +1,125 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { JailBind } from "../jail/jail.js";
+import { findAlternates } from "./alternates.js";
+import {
+  copyIfThere,
+  type GitConfig,
+  INSIDE_OBJECTS,
+  readCheckoutSettings,
+  writeGitDirectory,
+} from "./git-directory.js";
+import { hostGit } from "./host-git.js";
+import { inRepository, type Repository } from "./repository.js";
+
+/** Where the inside finds its git directory. */
+export const INSIDE_GIT = "/glovebox/git";
+
+/** What `writePrivateGit` needs. */
+export interface PrivateGit {
+  repository: Repository;
+  /** Absent: none is current yet. */
+  branch?: string;
+  /** The commit that the files are of. */
+  baseSha: string;
+  /** A directory with the `index` that belongs to the files. */
+  indexDir: string;
+  /** An absent or empty directory that is not visible inside. */
+  dir: string;
+  /** What was read of the repository already. */
+  source?: Promise<GitSource> | undefined;
+}
+
+/** What a private git directory takes over from the user's repository. */
+export interface GitSource {
+  readonly config: GitConfig;
+  /** In the form of a `packed-refs` file. */
+  readonly refs: string;
+}
+
+/** Reads what a private git directory takes over, which may be done before its files are there. */
+export function readGitSource(repository: Repository): Promise<GitSource> {
+  const both = Promise.all([insideConfig(repository), listRefs(repository)]);
+  const source = both.then(([config, refs]) => ({ config, refs }));
+  // Whoever fails before it is asked for tells of the first failure only.
+  source.catch(() => undefined);
+  return source;
+}
+
+/**
+ * Makes a git directory for the inside of a sandbox, so that nothing of the user's repository has to be writable there,
+ * and its configuration, which may hold tokens, is not even readable.
+ *
+ * Once a sandbox has run, the directory is hostile: no git of the host's may ever look at it.
+ */
+export async function writePrivateGit(opts: PrivateGit): Promise<void> {
+  const { repository, branch, baseSha, indexDir, dir } = opts;
+  const git = privateGitDir(dir);
+  const { config, refs } = await (opts.source ?? readGitSource(repository));
+  await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
+  await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
+  await writeFile(join(git, "packed-refs"), refs);
+  if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
+  else await writeBranch(git, branch, baseSha);
+  await copyIfThere(join(indexDir, "index"), join(git, "index"));
+  await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
+}
+
+/** The settings of a git directory for the inside. */
+export async function insideConfig(repository: Repository): Promise<GitConfig> {
+  return {
+    core: {
+      bare: "false",
+      logallrefupdates: "true",
+      // The inside sees other owners and inodes than the host, where the index was made: it must not hash all files again.
+      checkstat: "minimal",
+      ...(await readCheckoutSettings(repository)),
+    },
+    user: { name: "Glovebox", email: "glovebox@localhost" },
+    gc: { auto: "0" },
+    maintenance: { auto: "false" },
+  };
+}
+
+/** Makes a branch the current one of a git directory, at a commit. */
+export async function writeBranch(git: string, branch: string, sha: string): Promise<void> {
+  const ref = join(git, "refs", "heads", branch);
+  await mkdir(dirname(ref), { recursive: true, mode: 0o700 });
+  await writeFile(ref, `${sha}\n`, { mode: 0o600 });
+  await writeFile(join(git, "HEAD"), `ref: refs/heads/${branch}\n`, { mode: 0o600 });
+}
+
+/** The git directory itself, below the one that `writePrivateGit` was given. */
+export function privateGitDir(dir: string): string {
+  return join(dir, "git");
+}
+
+function gitFile(dir: string): string {
+  return join(dir, "gitfile");
+}
+
+/** What has to be bound where for the inside to find a private git directory, except for that directory itself. */
+export async function privateGitBinds(repository: Repository, dir: string, workDir: string): Promise<JailBind[]> {
+  const alternates = await findAlternates(repository.objects);
+  const shown = (source: string, target: string): JailBind => ({ source, target, owned: true });
+  return [
+    shown(repository.objects, INSIDE_OBJECTS),
+    ...alternates.map((path) => shown(path, path)),
+    shown(gitFile(dir), join(workDir, ".git")),
+  ];
+}
+
+/** The branches and tags of the source, in the form of a `packed-refs` file. */
+export async function listRefs(repository: Repository): Promise<string> {
+  const format = "%(objectname)%00%(refname)%00%(*objectname)%00%(symref)";
+  const query = ["for-each-ref", `--format=${format}`, "refs/heads", "refs/tags", "refs/remotes"];
+  const answer = await hostGit(query, { ...inRepository(repository.gitDir), maxOutput: 256 * 1024 * 1024 });
+  const lines = ["# pack-refs with: peeled fully-peeled sorted"];
+  for (const line of answer.split("\n")) {
+    const [sha, name, peeled, target] = line.split("\0");
+    if (sha === undefined || name === undefined || target !== "") continue;
+    lines.push(`${sha} ${name}`);
+    if (peeled) lines.push(`^${peeled}`);
+  }
+  return `${lines.join("\n")}\n`;
+}

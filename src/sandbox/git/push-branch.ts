@@ -1,0 +1,109 @@
+import { assertBranchName } from "../branch-name.js";
+import { SandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
+import { withAskpass } from "./askpass.js";
+import { type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
+import { advanceInsideHead } from "./inside-git.js";
+import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
+import { assertFree, moveBranch } from "./move-branch.js";
+import { withPrivateStore } from "./private-store.js";
+import { type PushTarget, parsePushUrl } from "./push-url.js";
+import { complaintOf, runRemoteGit } from "./remote-git.js";
+import { deleteRef } from "./remove-snapshot.js";
+import { inRepository } from "./repository.js";
+import { holdCommit } from "./restore-snapshot.js";
+import { answerForSnapshots } from "./save-snapshot.js";
+import { createSnapshot } from "./snapshot.js";
+
+/** What a push led to. */
+export interface PushResult {
+  pushed: boolean;
+  error?: string;
+}
+
+/** What this process pushed of each sandbox, by branch: the only commits at the remote that may be written over. */
+const pushes = new WeakMap<LiveTree, Map<string, string>>();
+
+/**
+ * Commits the files as they are and pushes them to the `origin` of the user's repository. What the remote has to say
+ * against it is a result; the local branch follows only a push that succeeded.
+ */
+export async function pushBranch(tree: LiveTree, branch: string, token: string): Promise<PushResult> {
+  const { base } = tree;
+  if (base === undefined) throw needsRepository("pushBranch");
+  assertBranchName(branch);
+  if (!/^[\x21-\x7e]{1,4096}$/.test(token)) {
+    throw new SandboxError("invalid_argument", "Invalid token — it holds a blank, a line break or another character");
+  }
+  const { gitDir } = base.repository;
+  const target = await findPushTarget(gitDir);
+  await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
+  await answerForSnapshots(tree);
+  const snapshot = await createSnapshot(await jailedPackOf(tree, { withCommits: true }));
+  try {
+    for (const warning of snapshot.warnings) tree.warn(warning);
+    const { sha, parent } = await withoutEmptyCommit(gitDir, snapshot.commit);
+    await failpoint("push.committed");
+    const before = pushes.get(tree)?.get(branch);
+    const result = await push(tree, target, { branch, sha, before, token });
+    if (!result.pushed) return result;
+    pushes.set(tree, new Map([...(pushes.get(tree) ?? []), [branch, sha]]));
+    await failpoint("push.accepted");
+    await holdCommit(tree, gitDir, sha);
+    await moveBranch(tree, branch, sha, before);
+    await failpoint("push.moved");
+    if (parent !== undefined) await advanceInsideHead(tree, parent, sha, "glovebox: pushed");
+    return result;
+  } finally {
+    await deleteRef(gitDir, snapshot.ref, snapshot.commit);
+  }
+}
+
+/** The remote that the user's repository calls origin, as its own file names it: no setting elsewhere changes it. */
+export async function findPushTarget(gitDir: string): Promise<PushTarget> {
+  const query = ["config", "--local", "--get", "remote.origin.url"];
+  const { stdout } = await runHostGit(query, inRepository(gitDir));
+  const url = stdout.replace(/\n$/, "");
+  if (url !== "") return parsePushUrl(url);
+  throw new SandboxError("invalid_argument", `The repository ${gitDir} has no remote "origin"`, {
+    hint: "git remote add origin https://<host>/<repository>.git",
+  });
+}
+
+/** The parent instead of a commit that changes nothing; else the commit, and the parent that it was made on. */
+async function withoutEmptyCommit(gitDir: string, commit: string): Promise<{ sha: string; parent?: string }> {
+  const query = ["rev-parse", `${commit}^`, `${commit}^{tree}`, `${commit}^^{tree}`];
+  const [parent = "", tree, before] = (await hostGit(query, inRepository(gitDir))).trimEnd().split("\n");
+  return tree === before ? { sha: parent } : { sha: commit, parent };
+}
+
+async function push(
+  tree: LiveTree,
+  target: PushTarget,
+  what: { branch: string; sha: string; before: string | undefined; token: string },
+): Promise<PushResult> {
+  const { branch, sha, before, token } = what;
+  const { base } = tree;
+  if (base === undefined) throw needsRepository("pushBranch");
+  const ref = `refs/heads/${branch}`;
+  const secrets = [token, Buffer.from(`x-access-token:${token}`).toString("base64")];
+  return await withPrivateStore(scratchPath(tree.id, "push"), base.repository, (own) =>
+    withAskpass(scratchPath(tree.id, "askpass"), target, token, async (asking) => {
+      const store = { ...own, signal: tree.signal };
+      const list = await runRemoteGit(["ls-remote", "--refs", "--", target.url, ref], target, store, asking);
+      if (list.exitCode !== 0) return { pushed: false, error: complaintOf(list, secrets) };
+      const old = /^([0-9a-f]{40,64})\t/.exec(list.stdout)?.[1] ?? "";
+      if (old === sha) return { pushed: true };
+      if (old !== "" && old !== before && !(await isAncestor(store, old, sha))) {
+        return { pushed: false, error: `${branch} at ${target.url} has commits that this sandbox does not build upon` };
+      }
+      const options = ["--porcelain", "--no-verify", "--no-follow-tags", `--force-with-lease=${ref}:${old}`];
+      const answer = await runRemoteGit(["push", ...options, "--", target.url, `${sha}:${ref}`], target, store, asking);
+      return answer.exitCode === 0 ? { pushed: true } : { pushed: false, error: complaintOf(answer, secrets) };
+    }),
+  );
+}
+
+async function isAncestor(store: HostGitOptions, older: string, newer: string): Promise<boolean> {
+  return (await runHostGit(["merge-base", "--is-ancestor", older, newer], store)).exitCode === 0;
+}

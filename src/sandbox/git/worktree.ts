@@ -1,0 +1,171 @@
+import { lstat, mkdir, realpath } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { assertBranchName } from "../branch-name.js";
+import { SandboxError } from "../errors.js";
+import { failpoint } from "../failpoint.js";
+import { addResource } from "../ledger.js";
+import { withLock } from "../lock.js";
+import type { Resource } from "../record.js";
+import { gitError, hostGit, runHostGit } from "./host-git.js";
+import { registerWorktree } from "./register-worktree.js";
+import { inRepository, type Repository, resolveCommit } from "./repository.js";
+import { freeEntryName } from "./worktree-entry.js";
+
+/** A registered worktree of the user's repository. */
+export interface Worktree {
+  readonly path: string;
+  /** Its own git directory, below the repository's. */
+  readonly gitDir: string;
+  readonly branch: string;
+  /** The commit that it started from. */
+  readonly baseSha: string;
+}
+
+/** What `addWorktree` needs. */
+export interface AddWorktree {
+  repository: Repository;
+  /** Created from HEAD when it does not exist. Checked out elsewhere: `conflict`. */
+  branch: string;
+  /** The branch is known not to exist; this commit is where it is created. */
+  newAt?: string | undefined;
+  /** The branch starts at this commit, wherever it was before; only for a repository of ours. */
+  resetTo?: string | undefined;
+  /** Start at this commit instead, on a new branch that is called after `branch`, with `-fork-<n>`. */
+  forkAt?: string | undefined;
+  /** Must not exist; its parent must. */
+  path: string;
+  /** Id of the ledger record that answers for the worktree, and for the branch when it is created. */
+  record: string;
+  signal?: AbortSignal | undefined;
+}
+
+/** What the reflog of a branch begins with that was made for a sandbox. */
+export function branchMark(record: string): string {
+  return `glovebox: created for ${record}`;
+}
+
+/** The lock that everything holds which adds to or takes from a repository. */
+export function repositoryLock(gitDir: string): string {
+  return `repo:${gitDir}`;
+}
+
+/**
+ * Makes a registered worktree with its files.
+ *
+ * Registering is done by one process at a time, so that a name and a branch that were found free still are. The files,
+ * which take most of the time, are written outside of the lock.
+ */
+export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
+  const { repository, path, record, signal } = opts;
+  assertBranchName(opts.branch);
+  const target = await freePath(path);
+  const { gitDir: shared } = repository;
+  const register = async (): Promise<Worktree> => {
+    const branch = opts.forkAt === undefined ? opts.branch : await freeForkName(shared, opts.branch);
+    assertBranchName(branch);
+    const name = await freeEntryName(shared, basename(target));
+    const entry = { kind: "worktree", repo: shared, path: target, name };
+    if (opts.resetTo !== undefined) await dropBranch(shared, branch);
+    const newAt = opts.newAt ?? opts.resetTo ?? opts.forkAt;
+    const used = newAt === undefined ? await useBranch(shared, branch) : undefined;
+    if (used !== undefined) await addResource(record, entry);
+    const baseSha = used ?? (await createBranch(shared, branch, record, newAt, entry));
+    await failpoint("create.branched");
+    // By git it would be open to every user of the machine, however private the repository is.
+    await mkdir(target, { mode: 0o700 });
+    const gitDir = await registerWorktree({ shared, name, path: target, branch, signal });
+    return { path: target, gitDir, branch, baseSha };
+  };
+  const worktree = await withLock(repositoryLock(shared), register, { signal });
+  await failpoint("create.registered");
+  await populate(worktree, signal);
+  await failpoint("create.populated");
+  return worktree;
+}
+
+/** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
+async function populate({ path, gitDir }: Worktree, signal: AbortSignal | undefined): Promise<void> {
+  const config = { "core.sparseCheckout": "false", "index.sparse": "false", "core.splitIndex": "false" };
+  await hostGit(["reset", "--hard", "--quiet"], {
+    cwd: path,
+    gitDir,
+    workTree: path,
+    config,
+    signal,
+    interruptible: true,
+  });
+}
+
+/** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */
+async function useBranch(shared: string, branch: string): Promise<string | undefined> {
+  const sha = await resolveCommit(shared, `refs/heads/${branch}`);
+  if (sha === undefined) return undefined;
+  const place = await checkedOutAt(shared, branch);
+  if (place === undefined) return sha;
+  throw new SandboxError("conflict", `Branch "${branch}" is already checked out at ${place}`, {
+    retryable: false,
+    hint: "Name another branch. If that directory is gone: git worktree prune",
+  });
+}
+
+/** Takes away a branch that is checked out nowhere. What is on it was pushed: else no branch of a clone ever moves. */
+async function dropBranch(shared: string, branch: string): Promise<void> {
+  const sha = await useBranch(shared, branch);
+  if (sha !== undefined) await hostGit(["update-ref", "-d", `refs/heads/${branch}`, sha], inRepository(shared));
+}
+
+/** The first of `<branch>-fork-1`, `-2`, … that is no branch. */
+async function freeForkName(shared: string, branch: string): Promise<string> {
+  const list = await hostGit(["for-each-ref", "--format=%(refname)", "refs/heads/"], inRepository(shared));
+  const taken = new Set(list.split("\n"));
+  for (let n = 1; ; n++) {
+    const name = `${branch}-fork-${n}`;
+    if (!taken.has(`refs/heads/${name}`)) return name;
+  }
+}
+
+/** Makes a branch, after the ledger knows of it and of `next`, the resource that is made after it. */
+async function createBranch(
+  shared: string,
+  branch: string,
+  record: string,
+  at: string | undefined,
+  next: Resource,
+): Promise<string> {
+  const sha = at ?? (await resolveCommit(shared, "HEAD"));
+  if (sha === undefined) {
+    throw new SandboxError("invalid_argument", `Invalid repo "${shared}" — it has no commit to start from`, {
+      hint: "Make a first commit: git commit --allow-empty -m start",
+    });
+  }
+  const mark = branchMark(record);
+  await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark }, next);
+  const create = ["update-ref", "--create-reflog", "-m", mark, `refs/heads/${branch}`, sha, ""];
+  // Without a name git would refuse to write the reflog, in a repository whose user never configured one.
+  const env = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };
+  const answer = await runHostGit(create, { ...inRepository(shared), env });
+  if (answer.exitCode === 0) return sha;
+  const { code } = gitError(create, answer);
+  if (code !== "conflict") throw gitError(create, answer);
+  throw new SandboxError("conflict", `Branch "${branch}" cannot be created: ${answer.stderr.trim()}`, {
+    retryable: false,
+    hint: "A branch cannot lie below another one, as x/y below x. Name another branch.",
+  });
+}
+
+/** Where a branch is checked out, in any worktree of a repository. */
+export async function checkedOutAt(shared: string, branch: string): Promise<string | undefined> {
+  const list = await hostGit(["worktree", "list", "--porcelain"], inRepository(shared));
+  for (const block of list.split("\n\n")) {
+    const lines = block.split("\n");
+    if (lines.includes(`branch refs/heads/${branch}`)) return lines[0]?.replace(/^worktree /, "");
+  }
+  return undefined;
+}
+
+async function freePath(path: string): Promise<string> {
+  const target = join(await realpath(dirname(path)), basename(path));
+  const present = await lstat(target).catch(() => undefined);
+  if (present === undefined) return target;
+  throw new SandboxError("conflict", `${target} already exists`, { retryable: false });
+}
