@@ -185,7 +185,9 @@ extern bool jailed;
 int64_t now_ms(void);
 int serve(int in, int out, const char *root, bool tested, bool only_loopback);
 
-/* launch.c, run-once.c */
+/* launch.c, run-once.c, dial.c */
 int launch(int argc, char **argv);
 int run_once(int argc, char **argv);
+int dial(int argc, char **argv);
+bool add_inherited(char ***env);
 #endif

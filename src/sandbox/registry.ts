@@ -52,7 +52,7 @@ const backends = new Map<string, BackendLoader>([
   ["daytona", () => import("./daytona.js")],
   ["docker", () => import("./docker.js")],
   ["vercel", notYet("vercel")],
-  ["dagger", notYet("dagger")],
+  ["dagger", () => import("./dagger.js")],
 ]);
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;
