@@ -1,0 +1,9 @@
+export {
+  createSandboxManager,
+  type ManagerFactory,
+  type ManagerLoader,
+  managerNames,
+  registerManager,
+} from "./tasks/manager-registry.js";
+export { type FileTask, parseTaskFile, readTaskFile, type TaskFile } from "./tasks/task-file.js";
+export type * from "./tasks/types.js";
