@@ -1,6 +1,7 @@
 import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
+import { TASK_COMMAND } from "./task-command.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 
@@ -74,6 +75,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [["glovebox rm 3f2a9c41d07be655", "the files are gone for good"]],
   },
   ...KEPT_COMMANDS,
+  TASK_COMMAND,
   {
     name: "reap",
     summary: "remove what dead processes left behind",
