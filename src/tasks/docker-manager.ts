@@ -10,7 +10,7 @@ import {
   type Shape,
   whole,
 } from "../sandbox/checks.js";
-import { Engine, findEndpoint } from "../sandbox/docker.js";
+import { Engine, findEndpoint, sweep } from "../sandbox/docker.js";
 import { SandboxError, toSandboxError } from "../sandbox/errors.js";
 import { createLimit } from "../util/limit.js";
 import { shellQuote } from "../util/shell.js";
@@ -71,17 +71,21 @@ class DockerManager implements SandboxManager {
     });
     planImages(specsOf(tasks));
     const batchId = newBatchId(batchIdPrefix);
+    const engine = new Engine(findEndpoint(docker));
+    const emit = createTaskEmit(batchId, onEvent);
     const batch = new DockerBatch({
       batchId,
-      engine: new Engine(findEndpoint(docker)),
+      engine,
       networkEnabled,
       verifyOnly,
       limit: this.#limit,
-      emit: createTaskEmit(batchId, onEvent),
+      emit,
       onClosed: (gone) => this.#batches.delete(gone),
     });
     try {
-      await batch.prepare(tasks, opts.signal);
+      // What dead managers left is no reason not to go on, and neither is that it cannot be removed.
+      const swept = sweep({}, engine).catch((error: unknown) => emit("warning", toSandboxError(error).message));
+      await batch.prepare(tasks, opts.signal).finally(() => swept);
     } catch (error) {
       await batch.teardown();
       if (opts.signal?.aborted)
