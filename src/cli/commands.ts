@@ -2,6 +2,7 @@ import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
 import { RUN_COMMANDS } from "./run-commands.js";
+import { TASK_COMMAND } from "./task-command.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 
@@ -78,6 +79,7 @@ export const COMMANDS: readonly Command[] = [
   },
   ...RUN_COMMANDS,
   ...KEPT_COMMANDS,
+  TASK_COMMAND,
   {
     name: "reap",
     summary: "remove what dead processes left behind",
