@@ -14,6 +14,7 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   export: () => import("./export.js"),
   import: () => import("./import.js"),
   push: () => import("./push.js"),
+  task: () => import("./task.js"),
   run: () => import("./run.js"),
   resume: () => import("./resume.js"),
   runs: () => import("./runs.js"),

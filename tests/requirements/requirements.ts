@@ -1,4 +1,5 @@
 import type { Requirement } from "./requirement.js";
+import { SPEC_2 } from "./spec-2.js";
 
 const VERCEL = "Vercel and Dagger";
 const FOUNDATION_2 = "Foundation 2";
@@ -29,6 +30,8 @@ export const REQUIREMENTS: readonly Requirement[] = [
     "teardown-idempotent": "teardown is idempotent",
     "daytona-stub": "daytona stub throws",
   }),
+
+  ...SPEC_2,
 
   ...criteria("S3", "spec 3", [
     "Sandbox interface defined with complete API",
