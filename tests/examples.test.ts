@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
 
 const run = promisify(execFile);
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -15,12 +16,17 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "dev-server": /^served, changed, stopped$/,
   hello: /^1 cat: \/etc\/shadow: /,
   "own-backend": /^folder: \d{3} passed, 0 failed, \d+ skipped$/,
+  "own-manager": /^a manager of its own ran a task and its clone$/,
   "race-to-green": /^right operator was green first; 2 others were torn down$/,
   "save-points": /^saved, spoilt, restored, outlived$/,
   "stream-to-web": /^streamed, held back, aborted$/,
+  tasks: /^served, cloned, told what was broken$/,
   tour: /^the tour is over$/,
   "untrusted-script": /^it got nothing, and nothing of it is left$/,
 };
+
+/** The ones that need a Docker engine. */
+const WITH_DOCKER = ["tasks"];
 
 describe("examples", () => {
   test("are all run here", () => {
@@ -28,13 +34,23 @@ describe("examples", () => {
     expect(names.map((name) => name.replace(/\.ts$/, "")).sort()).toEqual(Object.keys(LAST_LINES).sort());
   });
 
-  test.each(Object.entries(LAST_LINES))("%s finds itself in order", { timeout: 300_000 }, async (name, expected) => {
-    const path = join(root, "dist", "examples", `${name}.js`);
-    if (!existsSync(path)) throw new Error(`there is no ${path}: type npm run build first`);
-    const program = run(process.execPath, [path], { cwd: root, maxBuffer: 10 * 1024 * 1024 });
-    const { stdout } = await program.catch((error: { stdout?: string; stderr?: string }) => {
-      throw new Error(`${name} failed:\n${error.stdout}${error.stderr}`);
-    });
-    expect(stdout.trim().split("\n").at(-1)).toMatch(expected);
-  });
+  test.for(Object.entries(LAST_LINES))(
+    "%s finds itself in order",
+    { timeout: 300_000 },
+    async ([name, expected], { skip }) => {
+      const env = { ...process.env };
+      if (WITH_DOCKER.includes(name)) {
+        const reason = whyNoDocker(BUSYBOX);
+        if (reason !== undefined) return skip(reason);
+        Object.assign(env, { DOCKER_HOST: await useEngine(BUSYBOX), GLOVEBOX_EXAMPLE_IMAGE: BUSYBOX });
+      }
+      const path = join(root, "dist", "examples", `${name}.js`);
+      if (!existsSync(path)) throw new Error(`there is no ${path}: type npm run build first`);
+      const program = run(process.execPath, [path], { cwd: root, env, maxBuffer: 10 * 1024 * 1024 });
+      const { stdout } = await program.catch((error: { stdout?: string; stderr?: string }) => {
+        throw new Error(`${name} failed:\n${error.stdout}${error.stderr}`);
+      });
+      expect(stdout.trim().split("\n").at(-1)).toMatch(expected);
+    },
+  );
 });
