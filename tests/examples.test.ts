@@ -12,6 +12,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** What each program must have printed when it found nothing wrong with itself. */
 const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "chat-executor": /^error send_mail \{\}: there is no tool send_mail$/,
+  container: /^confined, saved, forked, refused$/,
   demo: /^Everything went as it must\.$/,
   "dev-server": /^served, changed, stopped$/,
   hello: /^1 cat: \/etc\/shadow: /,
@@ -26,7 +27,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
 };
 
 /** The ones that need a Docker engine. */
-const WITH_DOCKER = ["tasks"];
+const WITH_DOCKER = ["container", "tasks"];
 
 describe("examples", () => {
   test("are all run here", () => {

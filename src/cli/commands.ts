@@ -31,6 +31,7 @@ export const COMMANDS: readonly Command[] = [
       ["glovebox exec --repo https://github.com/acme/widgets -- ls", "a clone, kept up to date; or acme/widgets"],
       ["glovebox exec --repo . --workspace overlay --keep -- npm test", "ready at once, whatever the size"],
       ["glovebox exec --network allow=packages.example.org -- npm ci", "this name and no other"],
+      ["glovebox exec --backend docker --image debian:bookworm-slim -- id", "in a container"],
       ["glovebox exec --memory 512m --timeout 30s -- node script.js", "bounded"],
       ["glovebox exec --json -- uname -a", "the result as JSON"],
       ["glovebox exec --keep -- sh -c 'echo 1 > a'", "leaves the files; then: exec --id <id> -- cat a"],

@@ -7,7 +7,14 @@ import { engineOf, lastingChoice } from "./docker/engines.js";
 import { findImage, type ImageConfig } from "./docker/image-config.js";
 import type { KeptPlan } from "./docker/kept-plan.js";
 import { KEPT_LABEL, ownerLabels, SANDBOX_LABEL } from "./docker/labels.js";
-import { DOCKER_CAPABILITIES, LiveSandbox, makeSandbox, newSandboxId, ownRemover } from "./docker/live-sandbox.js";
+import {
+  DOCKER_CAPABILITIES,
+  LiveSandbox,
+  makeSandbox,
+  networkOf,
+  newSandboxId,
+  ownRemover,
+} from "./docker/live-sandbox.js";
 import { checkDockerOptions, checkPossible } from "./docker/options.js";
 import { probeDocker } from "./docker/probe.js";
 import { pullImage } from "./docker/pull-image.js";
@@ -94,7 +101,7 @@ async function createNew(engine: Engine, opts: SandboxOptions, docker: DockerOpt
     image: image.id,
     user,
     workDir,
-    network: network === "full" ? "bridge" : "none",
+    network: unsafe?.hostNetwork === true ? "none" : networkOf(id, { network }),
     limits: opts.limits ?? {},
     capabilities: "none",
     isKept: keep,
