@@ -17,15 +17,17 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "dev-server": /^served, changed, stopped$/,
   hello: /^1 cat: \/etc\/shadow: /,
   "own-backend": /^folder: \d{3} passed, 0 failed, \d+ skipped$/,
+  "own-manager": /^a manager of its own ran a task and its clone$/,
   "race-to-green": /^right operator was green first; 2 others were torn down$/,
   "save-points": /^saved, spoilt, restored, outlived$/,
   "stream-to-web": /^streamed, held back, aborted$/,
+  tasks: /^served, cloned, told what was broken$/,
   tour: /^the tour is over$/,
   "untrusted-script": /^it got nothing, and nothing of it is left$/,
 };
 
 /** The ones that need a Docker engine. */
-const WITH_DOCKER = ["container"];
+const WITH_DOCKER = ["container", "tasks"];
 
 describe("examples", () => {
   test("are all run here", () => {

@@ -33,6 +33,7 @@ export { AttachedStream } from "./docker/attached-stream.js";
 export { commitContainer } from "./docker/commit.js";
 export { type RunningContainer, resumeContainer, startContainer } from "./docker/container.js";
 export type { ContainerPlan } from "./docker/container-config.js";
+export { copyTree } from "./docker/copy-tree.js";
 export { type OutputPiece, readOutput } from "./docker/demultiplexer.js";
 export { DockerDriver } from "./docker/driver.js";
 export { type Endpoint, type EndpointChoice, findEndpoint } from "./docker/endpoint.js";
