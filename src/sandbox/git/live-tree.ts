@@ -11,6 +11,7 @@ import { INSIDE_OBJECTS } from "./git-directory.js";
 import type { InsideHead } from "./jailed-commit.js";
 import { createJailedGit } from "./jailed-git.js";
 import type { JailedPackOptions } from "./jailed-pack.js";
+import { listLayerPaths } from "./layer-paths.js";
 import { INSIDE_GIT } from "./private-git.js";
 import { type Repository, resolveCommit } from "./repository.js";
 
@@ -102,6 +103,7 @@ export async function jailedPackOf(
   const isShared = opts.withCommits && own === undefined && base !== undefined;
   const parent = isShared ? await resolveCommit(base.repository.gitDir, `refs/heads/${base.branch}`) : undefined;
   const { repository, sha: baseSha, index } = base ?? {};
+  const { source, overlay } = look.root;
   return {
     sandboxId: id,
     store,
@@ -109,6 +111,7 @@ export async function jailedPackOf(
     ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
     ...(own && { inside: INSIDE_GIT }),
     parent,
+    ...(overlay !== undefined && { changedPaths: () => listLayerPaths(source, overlay) }),
     frozen: (work) => look.frozen(work),
   };
 }

@@ -26,6 +26,24 @@ export interface PrivateGit {
   indexDir: string;
   /** An absent or empty directory that is not visible inside. */
   dir: string;
+  /** What was read of the repository already. */
+  source?: Promise<GitSource> | undefined;
+}
+
+/** What a private git directory takes over from the user's repository. */
+export interface GitSource {
+  readonly config: GitConfig;
+  /** In the form of a `packed-refs` file. */
+  readonly refs: string;
+}
+
+/** Reads what a private git directory takes over, which may be done before its files are there. */
+export function readGitSource(repository: Repository): Promise<GitSource> {
+  const both = Promise.all([insideConfig(repository), listRefs(repository)]);
+  const source = both.then(([config, refs]) => ({ config, refs }));
+  // Whoever fails before it is asked for tells of the first failure only.
+  source.catch(() => undefined);
+  return source;
 }
 
 /**
@@ -34,12 +52,13 @@ export interface PrivateGit {
  *
  * Once a sandbox has run, the directory is hostile: no git of the host's may ever look at it.
  */
-export async function writePrivateGit({ repository, branch, baseSha, indexDir, dir }: PrivateGit): Promise<void> {
+export async function writePrivateGit(opts: PrivateGit): Promise<void> {
+  const { repository, branch, baseSha, indexDir, dir } = opts;
   const git = privateGitDir(dir);
-  const config = await insideConfig(repository);
+  const { config, refs } = await (opts.source ?? readGitSource(repository));
   await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
   await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
-  await writeFile(join(git, "packed-refs"), await listRefs(repository));
+  await writeFile(join(git, "packed-refs"), refs);
   if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
   else await writeBranch(git, branch, baseSha);
   await copyIfThere(join(indexDir, "index"), join(git, "index"));

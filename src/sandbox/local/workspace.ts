@@ -6,7 +6,15 @@ import { failpoint } from "../failpoint.js";
 import { baseDirOf, openBase } from "../git/base-cache.js";
 import { checkOut } from "../git/checkout.js";
 import type { TreeBase } from "../git/live-tree.js";
-import { INSIDE_GIT, privateGitBinds, privateGitDir, writeBranch, writePrivateGit } from "../git/private-git.js";
+import {
+  type GitSource,
+  INSIDE_GIT,
+  privateGitBinds,
+  privateGitDir,
+  readGitSource,
+  writeBranch,
+  writePrivateGit,
+} from "../git/private-git.js";
 import { type Repository, resolveCommit } from "../git/repository.js";
 import { findSource, findStart, resourcesOfSource } from "../git/source.js";
 import { addWorktree, branchMark } from "../git/worktree.js";
@@ -158,9 +166,10 @@ async function makeEmpty(workDir: string): Promise<Workspace> {
 async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
   const { id, repository, newAt, resetTo, forkAt, workDir } = plan;
   const start = { branch: plan.branch, newAt, resetTo, forkAt };
+  const source = readGitSource(repository);
   const worktree = await addWorktree({ repository, ...start, path: workDir, record: id, signal });
   const { baseSha: sha, branch, gitDir } = worktree;
-  const trees = await privateGit({ ...plan, branch }, sha, gitDir);
+  const trees = await privateGit({ ...plan, branch }, sha, gitDir, source);
   const base = { repository, sha, branch, index: join(gitDir, "index"), worktree: gitDir };
   return { kind: "worktree", workDir, root: directory(workDir), trees, base };
 }
@@ -169,8 +178,9 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
 async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<Workspace> {
   const { id, repository, branch, workDir, at: sha } = plan;
   const indexDir = join(runtimeDir(id), "index");
+  const source = readGitSource(repository);
   await checkOut(repository, sha, { tree: workDir, index: indexDir }, signal);
-  const trees = await privateGit(plan, sha, indexDir);
+  const trees = await privateGit(plan, sha, indexDir, source);
   return {
     kind: "copy",
     workDir,
@@ -180,10 +190,15 @@ async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<W
   };
 }
 
-async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promise<JailBind[]> {
+async function privateGit(
+  plan: Plan,
+  baseSha: string,
+  indexDir: string,
+  source: Promise<GitSource>,
+): Promise<JailBind[]> {
   const { id, repository, branch, workDir } = plan;
   const dir = join(runtimeDir(id), "git");
-  await writePrivateGit({ repository, branch, baseSha, indexDir, dir });
+  await writePrivateGit({ repository, branch, baseSha, indexDir, dir, source });
   await failpoint("create.private-git");
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
   return [git, ...(await privateGitBinds(repository, dir, workDir))];
