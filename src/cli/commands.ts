@@ -1,6 +1,7 @@
 import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
+import { RUN_COMMANDS } from "./run-commands.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 
@@ -75,6 +76,7 @@ export const COMMANDS: readonly Command[] = [
     notes: ["One that a process has open is refused: end that process first."],
     examples: [["glovebox rm 3f2a9c41d07be655", "the files are gone for good"]],
   },
+  ...RUN_COMMANDS,
   ...KEPT_COMMANDS,
   {
     name: "reap",

@@ -62,8 +62,8 @@ export const KEPT_COMMANDS: readonly Command[] = [
   },
   {
     name: "diff",
-    summary: "show what was changed in a kept sandbox since its start",
-    operands: "<id>",
+    summary: "show what was changed in a run, or in a kept sandbox since its start",
+    operands: "<id|run>",
     argv: "none",
     operandCount: [1, 1],
     offers: ["sandboxes"],
@@ -73,7 +73,7 @@ export const KEPT_COMMANDS: readonly Command[] = [
       ...all,
     ],
     notes: [
-      "Needs a sandbox that was made with --repo. Ignored files are left out. Into a file or a pipe goes a patch",
+      "A sandbox must have been made with --repo. Ignored files are left out. Into a file or a pipe goes a patch",
       "that git apply takes, as long as no binary file was changed: of those it only says that they differ. On a",
       "terminal, what could drive it is shown as text.",
       "A name with a line end, a quote or a backslash is shown as a JSON string.",
@@ -117,17 +117,27 @@ export const KEPT_COMMANDS: readonly Command[] = [
   },
   {
     name: "push",
-    summary: "commit the files of a kept sandbox and push them",
-    operands: "<id>",
+    summary: "push what a run made, or the files of a kept sandbox",
+    operands: "<id|run>",
     argv: "none",
     operandCount: [1, 1],
     offers: ["sandboxes"],
-    flags: [{ name: "branch", value: "name", help: "branch at the remote, and here; needed" }, ...all],
+    flags: [
+      { name: "branch", value: "name", help: "of a sandbox: branch at the remote, and here; needed" },
+      { name: "base", value: "branch", help: "of a run: branch that the pull request is for" },
+      { name: "draft", help: "of a run: open the pull request as a draft" },
+      ...all,
+    ],
     notes: [
+      "Of a run exactly the files that its report tells of are pushed, and a pull request is opened; the token is read",
+      "from GITHUB_TOKEN, and the exit code is 4 when the remote refuses.",
       "Goes to the remote origin of the repository, over https, never over commits that it does not build upon.",
       "The token is read from GLOVEBOX_TOKEN, GITHUB_TOKEN or GH_TOKEN, in this order, and from nowhere else: the",
       "arguments of a program can be read by everybody. The exit code is 1 when the remote refuses.",
     ],
-    examples: [["glovebox push 3f2a9c41d07be655 --branch fix/login", "then open a pull request from it"]],
+    examples: [
+      ["glovebox push 3f2a9c41d07be655 --branch fix/login", "then open a pull request from it"],
+      ["glovebox push 4f2a91c0", "a run whose push failed, or that was not to be pushed"],
+    ],
   },
 ];

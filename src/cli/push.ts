@@ -8,6 +8,9 @@ import { UsageError } from "./usage-error.js";
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
   const [id = ""] = operands;
+  const isSandbox = /^[0-9a-f]{16}$/.test(id);
+  if (!isSandbox && (await import("../harness.js").then(({ isRun }) => isRun(id))))
+    return await pushRun(invocation, id);
   const branch = flags.text("branch");
   if (branch === undefined)
     throw new UsageError("push needs --branch <name>", `glovebox push ${id} --branch fix/login`);
@@ -26,6 +29,25 @@ export async function run(invocation: Invocation): Promise<number> {
   }
   if (!flags.has("json")) await screen.print(`${branch}\n`);
   return 0;
+}
+
+/** Pushes what a run made, and opens its pull request. */
+async function pushRun({ flags, screen }: Invocation, id: string): Promise<number> {
+  const { pushRunAgain, EXIT_CODES } = await import("../harness.js");
+  const base = flags.text("base");
+  if (flags.has("branch")) throw new UsageError("a run has its own branch", "leave --branch out");
+  const options = {
+    githubToken: process.env["GITHUB_TOKEN"],
+    ...(flags.has("draft") && { draft: true }),
+    ...(base !== undefined && { base }),
+  };
+  const result = await screen.during(`pushing ${id}`, () => pushRunAgain(id, options));
+  if (flags.has("json")) await screen.printJson({ run: id, ...result });
+  else if (result.prUrl !== undefined) await screen.print(`${result.prUrl}\n`);
+  else if (result.state === "no_changes") await screen.remark(`run ${id} changed nothing, so there is nothing to push`);
+  if (result.error === undefined) return 0;
+  await screen.complain(result.error, "what the remote says is after the colon; glovebox push tries again");
+  return EXIT_CODES.push;
 }
 
 function requireToken(): string {
