@@ -93,7 +93,7 @@ export const COMMANDS: readonly Command[] = [
         name: "cache",
         value: "size",
         isOptional: true,
-        help: "also shrink the cache of overlay bases to this size; alone: to what is in use",
+        help: "also shrink the caches of checkouts and clones to this size; alone: to what is in use",
       },
       BACKEND_FLAG,
       ...all,
@@ -102,7 +102,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [
       ["glovebox reap --dry-run", "look first"],
       ["glovebox reap", "clean up"],
-      ["glovebox reap --cache 5g", "and keep at most 5 GiB of checkouts that overlays share"],
+      ["glovebox reap --cache 5g", "and keep at most 5 GiB of checkouts and clones"],
     ],
   },
   {
