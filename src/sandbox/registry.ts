@@ -49,7 +49,7 @@ const backends = new Map<string, BackendLoader>([
   ["local", () => import("./local.js")],
   ["daytona", () => import("./daytona.js")],
   ["docker", notYet("docker")],
-  ["vercel", notYet("vercel")],
+  ["vercel", () => import("./vercel.js")],
   ["dagger", notYet("dagger")],
 ]);
 
