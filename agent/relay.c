@@ -18,9 +18,13 @@
 
 #include "agent.h"
 
-#define WINDOW (4u << 20)     /* so much is kept for who has not confirmed it; then the agent waits */
+#define WINDOW (8u << 20)     /* so much is kept for who has not confirmed it; then the agent waits */
 #define MAX_LETTER (8u << 20)
 #define PIECE (48u << 10)
+#define BUNDLE (1u << 20)     /* so much at once is left in a file */
+#define BULKY (128u << 10)    /* less is not worth a file */
+#define BUNDLES 128           /* names of such files: more than fit into WINDOW, so none is in use twice */
+#define MOMENT 5              /* milliseconds */
 #define HEARTBEAT 10000       /* milliseconds of silence after which an empty line shows that the way is open */
 #define RESCAN 500            /* should a notice of a new file ever be lost */
 #define LAST_WORDS 10000      /* how long somebody may come for what an ended agent said last */
@@ -200,9 +204,37 @@ static bool introduce(void) {
   return say(line, size);
 }
 
-/* One line for each piece: its position and its bytes. An empty line is a sign of life, `!` says that there is no agent. */
-static int listen_to(int fd, uint64_t position) {
-  static uint8_t bytes[PIECE];
+/* What there is to read by now, up to a bundle. Where there is much, more is worth a moment. 0: the end. */
+static size_t gather(int fd, uint8_t *bytes) {
+  size_t length = 0;
+  for (int flags = 0; length < BUNDLE; flags = MSG_DONTWAIT) {
+    ssize_t got = recv(fd, bytes + length, BUNDLE - length, flags);
+    if (got > 0) length += (size_t)got;
+    else if (got == 0 || (errno != EAGAIN && errno != EINTR)) break;
+    else if (errno == EAGAIN) {
+      struct pollfd more = {.fd = fd, .events = POLLIN};
+      if (length < PIECE || poll(&more, 1, MOMENT) <= 0) break;
+    }
+  }
+  return length;
+}
+
+/* Leaves a bundle in a file. The other side has taken what had its name before, or it would not be sent more. */
+static bool leave_bundle(const char *directory, unsigned number, const uint8_t *bytes, size_t length) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/out-%u", directory, number);
+  unlink(path);
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0) return false;
+  size_t done = 0;
+  for (ssize_t wrote; done < length && (wrote = write(fd, bytes + done, length - done)) > 0;) done += (size_t)wrote;
+  return close(fd) == 0 && done == length;
+}
+
+/* One line for each piece: its position and its bytes, or the file that has them. An empty line is a sign of life, `!` says that
+ * there is no agent. */
+static int listen_to(int fd, uint64_t position, const char *directory) {
+  static uint8_t bytes[BUNDLE];
   static char line[PIECE * 2];
   uint8_t from[8];
   write_u64(from, position);
@@ -212,14 +244,24 @@ static int listen_to(int fd, uint64_t position) {
     int count = poll(&ready, 1, HEARTBEAT);
     if (count == 0 && !say("\n", 1)) return 1;
     if (count <= 0) continue;
-    ssize_t got = recv(fd, bytes, sizeof bytes, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return 0;
-    size_t length = (size_t)snprintf(line, sizeof line, "%llx ", (unsigned long long)position);
-    length += to_base64(bytes, (size_t)got, line + length);
-    line[length++] = '\n';
-    if (!say(line, length)) return 1;
-    position += (uint64_t)got;
+    size_t got = gather(fd, bytes);
+    if (got == 0) return 0;
+    unsigned number = (unsigned)(position / BULKY % BUNDLES);
+    if (got >= BULKY && leave_bundle(directory, number, bytes, got)) {
+      int length = snprintf(line, sizeof line, "%llx @%u %zu\n", (unsigned long long)position, number, got);
+      if (!say(line, (size_t)length)) return 1;
+      position += got;
+      continue;
+    }
+    for (size_t at = 0; at < got;) {
+      size_t part = got - at < PIECE ? got - at : PIECE;
+      size_t length = (size_t)snprintf(line, sizeof line, "%llx ", (unsigned long long)position);
+      length += to_base64(bytes + at, part, line + length);
+      line[length++] = '\n';
+      if (!say(line, length)) return 1;
+      position += part;
+      at += part;
+    }
   }
 }
 
@@ -250,5 +292,5 @@ int relay(int argc, char **argv) {
     say("!\n", 2);
     return 3;
   }
-  return listen_to(fd, strtoull(argv[5], NULL, 10));
+  return listen_to(fd, strtoull(argv[5], NULL, 10), argv[2]);
 }

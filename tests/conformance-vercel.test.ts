@@ -17,4 +17,8 @@ afterAll(async () => {
   scratch.remove();
 });
 
-testConformance(createVercelHarness(() => service));
+testConformance(
+  createVercelHarness(() => service),
+  undefined,
+  { concurrent: true },
+);

@@ -8,7 +8,12 @@ const FIRST_ACCEPTED = 0x8000_0000;
 const MAX_ACCEPTED = 256;
 
 /** What carries the bytes to an agent and back; held by `ref` while a call is under way. */
-export type ChannelStream = Duplex & { ref(): unknown; unref(): unknown };
+export type ChannelStream = Duplex & {
+  ref(): unknown;
+  unref(): unknown;
+  /** How much of one output may be on the way at one time, where that is more than usual. */
+  readonly window?: number;
+};
 
 /** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
 export interface CallHandler {
@@ -51,6 +56,10 @@ export class AgentChannel {
     stream.on("error", (error: Error) => this.close(lost(error)));
     stream.on("close", () => this.close(lost()));
     stream.on("end", () => this.close(lost()));
+  }
+
+  get window(): number {
+    return this.#stream.window ?? 0;
   }
 
   /** Opens a call; every frame about it goes to `handler` until `release`. */

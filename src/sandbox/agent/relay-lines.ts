@@ -2,7 +2,7 @@ import { tampered } from "./frames.js";
 
 /** Longest line that an honest relay prints. */
 const MAX_LINE = 128 << 10;
-const DATA = /^([0-9a-f]{1,13}) ([A-Za-z0-9+/]+={0,2})$/;
+const DATA = /^([0-9a-f]{1,13}) (?:([A-Za-z0-9+/]+={0,2})|@(\d{1,3}) (\d{1,7}))$/;
 
 /** Reads what a relay prints: its introduction, signs of life, pieces of the agent's bytes with their position. */
 export class RelayLines {
@@ -20,8 +20,8 @@ export class RelayLines {
     this.#rest = "";
   }
 
-  /** Gives the bytes that this text completes. What does not fit is `tampered`. */
-  *push(text: string): Generator<Buffer> {
+  /** Gives the bytes that this text completes, some of which are in a file. What does not fit is `tampered`. */
+  async *push(text: string, fetch: (name: string) => Promise<Uint8Array>): AsyncGenerator<Uint8Array> {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";
     if (this.#rest.length > MAX_LINE) throw tampered("a line without an end");
@@ -30,19 +30,20 @@ export class RelayLines {
       if (line === "") continue;
       if (line === "!") this.hasEnded = true;
       else if (line.startsWith("~")) this.environment = parseEnvironment(line.slice(1));
-      else yield* this.#data(line);
+      else yield await this.#data(line, fetch);
     }
   }
 
-  *#data(line: string): Generator<Buffer> {
-    const [, at = "", encoded = ""] = DATA.exec(line) ?? [];
+  async #data(line: string, fetch: (name: string) => Promise<Uint8Array>): Promise<Uint8Array> {
+    const [, at = "", encoded, file, length] = DATA.exec(line) ?? [];
     const position = Number.parseInt(at, 16);
     if (line.length > MAX_LINE || Number.isNaN(position)) throw tampered("a line that cannot be read");
     // Something on the way was lost, or came twice: a new relay begins where this one should have.
     if (position !== this.position) throw new Error(`expected position ${this.position}, got ${position}`);
-    const bytes = Buffer.from(encoded, "base64");
+    const bytes = encoded === undefined ? await fetch(`out-${file}`) : Buffer.from(encoded, "base64");
+    if (length !== undefined && bytes.length !== Number(length)) throw new Error(`out-${file} is not whole`);
     this.position += bytes.length;
-    yield bytes;
+    return bytes;
   }
 }
 

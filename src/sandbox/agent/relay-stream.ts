@@ -9,6 +9,8 @@ export interface RelayPort {
   post(number: number, letter: Uint8Array): Promise<void>;
   /** Starts or joins the relay and gives what it prints from this position on, until it is cut off. */
   listen(how: "start" | "join", position: number, signal: AbortSignal): AsyncIterable<string>;
+  /** Reads a file that the relay has left beside the letters. */
+  fetch(name: string, signal: AbortSignal): Promise<Uint8Array>;
   /** Why there is no use in trying again; undefined when there is. */
   verdict(error: unknown): SandboxError | undefined;
   /** Told when the agent gets something to do, and when it has nothing to do any more. */
@@ -19,14 +21,15 @@ export interface RelayPort {
 const SILENCE = 35_000;
 /** Without a call for so long nobody listens any more; the next call does again. */
 const IDLE = 5_000;
-/** What was received is confirmed in steps of this size: the relay keeps four times as much. */
+/** What was received is confirmed in steps of this size: the relay keeps eight times as much. */
 const CONFIRM_STEP = 1 << 20;
-const MAX_LETTER = 2 << 20;
+const MAX_LETTER = 4 << 20;
 const MAX_TRIES = 8;
 const HEAD_BYTES = 12;
 
 /** The bytes to and from a resident agent, over letters and the output of commands that may be cut off. */
 export class RelayStream extends Duplex {
+  readonly window: number = 4 << 20;
   readonly #port: RelayPort;
   readonly #lines = new RelayLines();
   #letters = 0;
@@ -38,7 +41,7 @@ export class RelayStream extends Duplex {
   #room: (() => void) | undefined;
 
   constructor(port: RelayPort) {
-    super({ writableHighWaterMark: CONFIRM_STEP, readableHighWaterMark: 64 << 10, autoDestroy: true });
+    super({ writableHighWaterMark: 2 * MAX_LETTER, readableHighWaterMark: 64 << 10, autoDestroy: true });
     this.#port = port;
     port.onBusy?.(true);
     this.#receive().catch((error: unknown) => this.destroy(lost(error)));
@@ -67,6 +70,15 @@ export class RelayStream extends Duplex {
 
   override _read(): void {
     this.#room?.();
+  }
+
+  /** What is sent at one time goes into one letter. */
+  override write(chunk: Uint8Array): boolean {
+    if (this.writableCorked === 0) {
+      this.cork();
+      setImmediate(() => this.uncork());
+    }
+    return super.write(chunk);
   }
 
   override _writev(chunks: readonly { chunk: Buffer }[], done: (error?: Error | null) => void): void {
@@ -149,7 +161,9 @@ export class RelayStream extends Duplex {
       this.#lines.restart();
       for await (const text of this.#port.listen(how, this.#lines.position, listening.signal)) {
         silence.refresh();
-        for (const bytes of this.#lines.push(text)) await this.#deliver(bytes);
+        const pieces = this.#lines.push(text, (name) => this.#port.fetch(name, listening.signal));
+        for await (const bytes of pieces) await this.#deliver(bytes);
+        silence.refresh();
         if (this.#lines.hasEnded || this.destroyed) return undefined;
       }
       return undefined;
@@ -161,7 +175,7 @@ export class RelayStream extends Duplex {
     }
   }
 
-  async #deliver(bytes: Buffer): Promise<void> {
+  async #deliver(bytes: Uint8Array): Promise<void> {
     const hasRoom = this.push(bytes);
     if (this.#lines.position - this.#confirmed >= CONFIRM_STEP && this.writableLength === 0)
       this.write(Buffer.alloc(0));

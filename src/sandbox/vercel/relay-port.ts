@@ -21,12 +21,15 @@ const MAX_COMPLAINT = 2_000;
 /** Reaches an agent by the service's files and commands; nothing in it does harm when it is done twice. */
 export function createRelayPort(place: RelayPlace): RelayPort {
   const { session, program, directory, root, user, onBusy } = place;
-  // Letters are written by the machine's own user, and taken away by whoever the agent runs as.
-  const mode = user === undefined ? "700" : "777";
+  // Letters are written by the machine's own user, and read and taken away by whoever the agent runs as. The program is in
+  // the first directory, so others may pass through it, and read nothing of it.
+  const mode = user === undefined ? "711" : "777";
+  const letterMode = user === undefined ? 0o600 : 0o644;
   let complaint = "";
   return {
     onBusy,
-    post: (number, letter) => session.writeFiles([{ path: `${directory}/${number}`, content: letter, mode: 0o644 }]),
+    post: (number, letter) =>
+      session.writeFiles([{ path: `${directory}/${number}`, content: letter, mode: letterMode }]),
     async *listen(how, position, signal) {
       const words = [program, "relay", how, directory, directory, mode, root, String(position)];
       const [cmd = "", ...args] =
@@ -46,6 +49,11 @@ export function createRelayPort(place: RelayPlace): RelayPort {
         else if (complaint.length < MAX_COMPLAINT) complaint += data;
       }
       if (complaint !== "" || isSilent) await explain(command.wait({ signal }), complaint, user);
+    },
+    async fetch(name, signal) {
+      const bytes = await session.readFileToBuffer({ path: `${directory}/${name}` }, { signal });
+      if (bytes === null) throw new Error(`${name} is not there`);
+      return bytes;
     },
     verdict: (error) => (isPassing(error) ? undefined : lost(error)),
   };
