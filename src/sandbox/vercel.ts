@@ -53,6 +53,8 @@ interface Plan {
   readonly settings: VercelSettings;
   readonly opts: SandboxOptions;
   readonly keep: boolean;
+  /** Aborts the creation, and nothing after it. */
+  signal: AbortSignal | undefined;
   /** Set once there is a driver to tell. */
   warn(message: string): void;
 }
@@ -106,8 +108,7 @@ async function createNew(client: VercelClient, settings: VercelSettings, opts: S
 }
 
 function planOf(id: string, client: VercelClient, settings: VercelSettings, opts: SandboxOptions, keep: boolean): Plan {
-  const { signal: _, ...lasting } = opts;
-  return { id, client, settings, opts: lasting, keep, warn: () => undefined };
+  return { id, client, settings, opts, keep, signal: opts.signal, warn: () => undefined };
 }
 
 function newId(): string {
@@ -128,8 +129,10 @@ async function makeDriver(
     machine = await nextMachine(plan, source);
     await prepare?.(machine);
     await updateRecord(id, { workDir: machine.workDir });
+    plan.signal?.throwIfAborted();
     if (!plan.keep) markReady(id);
     await failpoint("create.ready");
+    plan.signal = undefined;
     return driverOf(plan, machine);
   } catch (error) {
     await machine?.close();
@@ -156,15 +159,15 @@ function driverOf(plan: Plan, machine: Machine): VercelDriver {
 
 /** Makes a machine for a sandbox. It is in the record before the service hears of it. */
 async function nextMachine(plan: Plan, source?: MachineSource): Promise<Machine> {
-  const { id, client, settings, keep, opts } = plan;
+  const { id, client, settings, keep, signal } = plan;
   const { teamId, projectId } = client.access;
   const name = `${id}-${randomBytes(4).toString("hex")}`;
   const resource: MachineResource = { kind: "vercel-machine", name, teamId, projectId };
   await addResource(id, { ...resource });
-  const made = { name, owner: id, persistent: keep, signal: opts.signal, ...(source !== undefined && { source }) };
+  const made = { name, owner: id, persistent: keep, signal, ...(source !== undefined && { source }) };
   const sandbox = await createMachine(client, settings, made);
   await failpoint("create.started");
-  const machine = await Machine.start(sandbox, settings.timeout, (message) => plan.warn(message));
+  const machine = await Machine.start(sandbox, settings.timeout, (message) => plan.warn(message), signal);
   if (keep) {
     const reopenable: Reopen = { name, teamId, projectId, settings };
     await updateRecord(id, { state: "kept", reopen: reopenable });
@@ -239,7 +242,9 @@ async function forkFiles(
   const source = { type: "snapshot", snapshotId } as const;
   const made = await Promise.allSettled([
     nextMachine(plan, source),
-    ...Array.from({ length: count }, () => makeDriver(planOf(newId(), client, settings, opts, false), source)),
+    ...Array.from({ length: count }, () =>
+      makeDriver({ ...planOf(newId(), client, settings, opts, false), signal: undefined }, source),
+    ),
   ] as const);
   const [next, ...forks] = made as [PromiseSettledResult<Machine>, ...PromiseSettledResult<VercelDriver>[]];
   if (next.status === "rejected") {

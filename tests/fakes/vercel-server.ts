@@ -99,6 +99,12 @@ export class FakeVercel {
     return this.#find(prefix).params;
   }
 
+  /** How many streams of logs of a sandbox are open. */
+  listeners(prefix: string): number {
+    const commands = [...this.#find(prefix).session.commands.values()];
+    return commands.reduce((sum, { watchers }) => sum + watchers.size, 0);
+  }
+
   /** Stops the machine of a sandbox as if its time were over. */
   async stopMachine(prefix: string): Promise<void> {
     await this.#stop(this.#find(prefix).session);

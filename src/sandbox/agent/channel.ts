@@ -53,7 +53,7 @@ export class AgentChannel {
     });
     this.hello.catch(() => undefined); // the opener may have given up by then
     stream.on("data", (chunk: Buffer) => this.#receive(chunk));
-    stream.on("error", (error: Error) => this.close(lost(error)));
+    stream.on("error", (error: Error) => this.close(error instanceof SandboxError ? error : lost(error)));
     stream.on("close", () => this.close(lost()));
     stream.on("end", () => this.close(lost()));
   }

@@ -122,12 +122,19 @@ export class RelayStream extends Duplex {
         await work();
         return;
       } catch (error) {
-        const final = this.destroyed ? lost(error) : this.#port.verdict(error);
+        const final = this.destroyed ? lost(error) : this.#verdict(error);
         if (final !== undefined) throw final;
         if (tries === MAX_TRIES) throw lost(error);
         await delay(pauseAfter(tries));
       }
     }
+  }
+
+  /** Once an agent was there, whatever keeps us from it leaves the outcome of its calls unknown. */
+  #verdict(error: unknown): SandboxError | undefined {
+    const final = this.#port.verdict(error);
+    if (final === undefined || final.code === "tampered" || this.#lines.environment === undefined) return final;
+    return new SandboxError("backend_lost", final.message, { cause: final, hint: final.hint });
   }
 
   async #receive(): Promise<void> {
@@ -143,7 +150,7 @@ export class RelayStream extends Duplex {
       const failure = await this.#listen();
       if (this.destroyed) return;
       if (this.#lines.hasEnded) throw lost();
-      const final = failure === undefined ? undefined : this.#port.verdict(failure);
+      const final = failure === undefined ? undefined : this.#verdict(failure);
       if (final !== undefined && this.#isHeld) throw final;
       tries = this.#lines.heard > before ? 0 : tries + 1;
       if (tries === MAX_TRIES) throw lost(failure);

@@ -1,3 +1,4 @@
+import { registerSecret } from "../../util/redact.js";
 import { SandboxError } from "../errors.js";
 import type { VercelOptions } from "../types.js";
 import { findCredentials, type VercelCredentials } from "./credentials.js";
@@ -18,6 +19,7 @@ const used = new Map<string, VercelClient>();
 /** Gets the SDK and the credentials, or says what is missing of them. */
 export async function connect(opts: VercelOptions = {}): Promise<VercelClient> {
   const credentials = findCredentials(opts);
+  registerSecret(credentials.token, "VERCEL_TOKEN");
   const sdk = (opts.sdk as VercelSdk | undefined) ?? (await importSdk());
   const client = { sdk, access: { ...credentials, fetch: redirected(opts.fetch ?? globalThis.fetch) } };
   used.set(placeOf(credentials), client);

@@ -37,14 +37,20 @@ export class Machine {
   }
 
   /** Puts the agent into a machine that has been started, and waits until it answers. */
-  static async start(sandbox: Sandbox, timeout: number, warn: (message: string) => void): Promise<Machine> {
+  static async start(
+    sandbox: Sandbox,
+    timeout: number,
+    warn: (message: string) => void,
+    signal?: AbortSignal,
+  ): Promise<Machine> {
     const session = sandbox.currentSession();
     const place = `/tmp/.glovebox-${randomBytes(8).toString("hex")}`;
     const lifetime = new Lifetime(session, timeout, warn);
     try {
       const content = await readFile(agentBinary(ARCHITECTURE));
       await session.writeFiles([{ path: programIn(place), content, mode: 0o755 }]);
-      const { channel, stream } = await openChannel(session, place, lifetime);
+      signal?.throwIfAborted();
+      const { channel, stream } = await openChannel(session, place, lifetime, undefined, signal);
       const { PATH = "/usr/local/bin:/usr/bin:/bin", HOME = session.cwd, LANG = "C.UTF-8" } = stream.environment;
       return new Machine(sandbox, { place, lifetime, channel, env: { PATH, HOME, LANG } });
     } catch (error) {
@@ -85,6 +91,7 @@ async function openChannel(
   place: string,
   lifetime: Lifetime,
   user?: string,
+  signal?: AbortSignal,
 ): Promise<{ channel: AgentChannel; stream: RelayStream }> {
   const stream = new RelayStream(
     createRelayPort({
@@ -101,19 +108,14 @@ async function openChannel(
     () => channel.close(new SandboxError("unavailable", "the agent did not answer in time")),
     START_TIMEOUT,
   );
+  const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
+  signal?.addEventListener("abort", onAbort, { once: true });
   try {
     await channel.hello;
-  } catch (error) {
-    throw reasonOf(error);
   } finally {
     clearTimeout(late);
+    signal?.removeEventListener("abort", onAbort);
   }
   channel.unref();
   return { channel, stream };
-}
-
-/** The channel tells that its stream failed; why is behind it. */
-function reasonOf(error: unknown): unknown {
-  const { cause } = error as { cause?: unknown };
-  return cause instanceof SandboxError ? cause : error;
 }

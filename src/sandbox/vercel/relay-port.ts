@@ -55,7 +55,7 @@ export function createRelayPort(place: RelayPlace): RelayPort {
       if (bytes === null) throw new Error(`${name} is not there`);
       return bytes;
     },
-    verdict: (error) => (isPassing(error) ? undefined : lost(error)),
+    verdict: (error) => (isPassing(error) ? undefined : toVercelError(error)),
   };
 }
 
@@ -68,11 +68,4 @@ async function explain(ended: Promise<{ exitCode: number }>, complaint: string, 
     throw new SandboxError("not_found", `There is no user "${user}" in the sandbox`);
   }
   throw new SandboxError("unavailable", `The agent could not be started in the machine: ${said}`);
-}
-
-/** Whatever the service's reason is, a machine that does not answer for good is lost. */
-function lost(error: unknown): SandboxError {
-  const known = toVercelError(error);
-  if (known.code !== "not_found" || error instanceof SandboxError) return known;
-  return new SandboxError("backend_lost", known.message, { cause: known.cause, hint: known.hint });
 }
