@@ -19,6 +19,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "save-points": /^saved, spoilt, restored, outlived$/,
   "stream-to-web": /^streamed, held back, aborted$/,
   tour: /^the tour is over$/,
+  vercel: /^(computed, cut short, forked|not run: There are no credentials for Vercel)$/,
   "untrusted-script": /^it got nothing, and nothing of it is left$/,
 };
 

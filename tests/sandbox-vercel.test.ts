@@ -1,15 +1,17 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { runtimeDir } from "../src/sandbox/home.js";
 import { readRecord } from "../src/sandbox/ledger.js";
 import { deleteSnapshot, listSnapshots } from "../src/sandbox/snapshots.js";
 import type { Sandbox, SandboxOptions, VercelOptions } from "../src/sandbox/types.js";
+import { explainImport } from "../src/sandbox/vercel/client.js";
 import { findCredentials } from "../src/sandbox/vercel/credentials.js";
 import { createVercelSandbox } from "../src/sandbox/vercel.js";
 import { listSandboxes, openSandbox, reap } from "../src/sandbox.js";
 import { FakeVercel, PROJECT, TEAM, TOKEN } from "./fakes/vercel-server.js";
-import { createScratch, type Scratch } from "./support/scratch.js";
+import { type GitServer, serveGit } from "./support/git-server.js";
+import { createRepository, createScratch, type Scratch } from "./support/scratch.js";
 
 let service: FakeVercel;
 let scratch: Scratch;
@@ -214,6 +216,71 @@ describe("snapshots", () => {
     expect(
       service.census().filter((name) => ids.some((id) => name.startsWith(id)) || name.startsWith("snap_")),
     ).toEqual([]);
+  });
+});
+
+describe("a repository", () => {
+  const token = "ghp_repository_token_0123";
+  let remote: GitServer;
+
+  beforeAll(async () => {
+    createRepository(join(scratch.path, "remotes", "project"));
+    remote = await serveGit(join(scratch.path, "remotes"), token);
+    service.hosts.set("https://git.example", remote.origin);
+  });
+  afterAll(() => remote.close());
+
+  test.each([
+    ["other", "first"],
+    ["new-branch", "second"],
+  ])("is cloned by the service onto %s, with a token that stays nowhere", async (branch, subject) => {
+    const repo = "https://git.example/project/.git";
+    const sandbox = await open({ repo, branch, githubToken: token, env: { HOME: "/tmp" } });
+    expect((await sandbox.shell("git rev-parse --abbrev-ref HEAD; git log -1 --format=%s")).stdout).toBe(
+      `${branch}\n${subject}\n`,
+    );
+    expect(
+      (await sandbox.shell(`grep -r ${token} . /tmp /proc/[0-9]*/environ; git remote get-url origin`)).stdout,
+    ).toBe(`${repo}\n`);
+    const asked = service.requests.map(({ line, body }) => [line, body] as const);
+    const policies = asked.filter(([line]) => line.includes("network-policy")).map(([, body]) => body);
+    expect(policies.at(-1)).toEqual({ mode: "deny-all" });
+    expect(JSON.stringify(await readRecord(sandbox.id))).not.toContain(token);
+  });
+
+  test("that cannot be cloned is an error without the token, and leaves no machine", async () => {
+    const before = service.census();
+    const repo = "https://git.example/nowhere/.git";
+    const error = await open({ repo, githubToken: token }).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ code: "invalid_argument" });
+    expect(`${(error as Error).message}${(error as Error).stack}${String((error as Error).cause)}`).not.toContain(
+      token,
+    );
+    expect(service.census()).toEqual(before);
+  });
+});
+
+describe("the package @vercel/sandbox", () => {
+  test("may be given as a module", async () => {
+    const sdk = await import("@vercel/sandbox");
+    const sandbox = await open({}, { sdk });
+    expect((await sandbox.exec({ argv: ["echo", "given"] })).stdout).toBe("given\n");
+  });
+
+  test("is an optional peer with the version that the tests run on", () => {
+    const own = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as Record<string, never>;
+    expect(own["peerDependenciesMeta"]).toMatchObject({ "@vercel/sandbox": { optional: true } });
+    expect(own["dependencies"]).not.toHaveProperty("@vercel/sandbox");
+    expect(own["peerDependencies"]).toMatchObject({ "@vercel/sandbox": ">=3.5" });
+  });
+
+  test("that is missing is named with the line that installs it", () => {
+    const missing = Object.assign(new Error("Cannot find package '@vercel/sandbox'"), { code: "ERR_MODULE_NOT_FOUND" });
+    expect(() => explainImport(missing)).toThrow(
+      expect.objectContaining({ code: "missing_dependency", hint: "npm install @vercel/sandbox" }),
+    );
+    const broken = Object.assign(new Error("Cannot find package 'zod'"), { code: "ERR_MODULE_NOT_FOUND" });
+    expect(() => explainImport(broken)).toThrow(broken);
   });
 });
 

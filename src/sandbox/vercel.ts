@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { Capabilities } from "../../contracts/types.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
@@ -28,8 +29,10 @@ import { toSettings, type VercelSettings } from "./vercel/settings.js";
 
 export { conformance, probe };
 
-/** What is true of every sandbox of this backend. */
-export const capabilities: typeof vercelCapabilities = vercelCapabilities;
+/** What every sandbox of this backend keeps. */
+export function capabilities(): Capabilities {
+  return vercelCapabilities;
+}
 
 /** What a kept sandbox remembers of how it was made. Never a secret. */
 interface Reopen {

@@ -58,6 +58,8 @@ class Refusal extends Error {
 /** Stands for the Vercel Sandbox service: the real wire, real commands, state, and faults that can be switched on. */
 export class FakeVercel {
   readonly faults: Faults = new Faults();
+  /** Where repositories of a host are in truth, for example `https://git.example` at `http://127.0.0.1:1234`. */
+  readonly hosts: Map<string, string> = new Map();
   /** `METHOD /path` of every request, in order. */
   readonly requests: { line: string; body: Json }[] = [];
   readonly #sandboxes = new Map<string, StoredSandbox>();
@@ -244,15 +246,15 @@ export class FakeVercel {
     session.routes = kept;
   }
 
-  /** As the service does it: with the credentials, and these stay in the settings of the clone. */
+  /** At its worst: the credentials stay in the settings of the clone. */
   async #clone(session: Session, source: Json): Promise<void> {
-    const url = new URL(String(source["url"]));
+    const asked = new URL(String(source["url"]));
+    const url = new URL(asked.pathname, this.hosts.get(asked.origin) ?? asked.origin);
     if (source["password"] !== undefined) {
       url.username = String(source["username"]);
       url.password = String(source["password"]);
     }
-    const args = ["-c", "http.sslVerify=false", "clone", "--quiet", url.href, "."];
-    const run = session.machine?.run({ command: "git", args });
+    const run = session.machine?.run({ command: "git", args: ["clone", "--quiet", url.href, "."] });
     let said = "";
     run?.child.stderr?.on("data", (piece) => {
       said += String(piece);

@@ -42,12 +42,18 @@ export async function importSdk(): Promise<VercelSdk> {
   try {
     return await import("@vercel/sandbox");
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw cause;
-    throw new SandboxError("missing_dependency", "The vercel backend needs the package @vercel/sandbox", {
-      cause,
-      hint: "npm install @vercel/sandbox",
-    });
+    return explainImport(cause);
   }
+}
+
+/** Tells a package that is missing from one that is broken. */
+export function explainImport(cause: unknown): never {
+  const { code, message = "" } = cause as { code?: string; message?: string };
+  if (code !== "ERR_MODULE_NOT_FOUND" || !message.includes("'@vercel/sandbox'")) throw cause;
+  throw new SandboxError("missing_dependency", "The vercel backend needs the package @vercel/sandbox", {
+    cause,
+    hint: "npm install @vercel/sandbox",
+  });
 }
 
 function placeOf({ teamId, projectId }: Pick<VercelCredentials, "teamId" | "projectId">): string {

@@ -25,11 +25,6 @@ export function statusOf(error: unknown): number | undefined {
   return (error as Partial<ApiError> | undefined)?.response?.status;
 }
 
-/** The service's own word for what went wrong. */
-export function reasonOf(error: unknown): string | undefined {
-  return (error as Partial<ApiError> | undefined)?.json?.error?.code;
-}
-
 /** Turns what the SDK threw into an error of ours; the service's failure is never the command's. */
 export function toVercelError(error: unknown, operation?: string): SandboxError {
   if (error instanceof SandboxError) return error;
