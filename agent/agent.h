@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include "contained.h"
 #include "frame.h"
 
 /* Each call has its own PID namespace, or, where that cannot be had, a subreaper of its own. */
@@ -19,6 +20,7 @@ struct command {
   int in, out, err;   /* the command's ends; all the same with a terminal */
   bool terminal;
   bool jailed;        /* no capabilities, no new privileges, the system call filter */
+  const struct identity *as; /* in a container: who it runs as */
   int (*builtin)(void); /* run instead of argv when set */
 };
 
@@ -63,6 +65,9 @@ bool spare_start(const struct command *command, struct supervisor *out);
 bool spare_keep(const struct supervisor *supervisor);
 bool spare_ended(pid_t pid);
 
+/* layer.c: gives the exit code. */
+int list_layer(int argc, char **argv);
+
 /* supervisor-state.c: what a command can change about its supervisor without its consent. */
 void remember_supervisor_state(void);
 bool is_supervisor_unchanged(void);
@@ -102,6 +107,7 @@ void self_test_expects(bool only_loopback);
 /* files.c: each answers by result or by a negative errno. */
 #define ESCAPES 10001     /* the path leads outside the root */
 #define NOT_REGULAR 10002 /* neither a regular file nor absent */
+#define NO_USER 10003     /* nobody inside has this name */
 int files_open_root(const char *path);
 void files_use_root(int directory);
 int files_open_directory(const char *path);
@@ -179,8 +185,10 @@ extern bool jailed;
 int64_t now_ms(void);
 int serve(int in, int out, const char *root, bool tested, bool only_loopback);
 
-/* launch.c, run-once.c, relay.c */
+/* launch.c, run-once.c, dial.c, relay.c */
 int launch(int argc, char **argv);
 int run_once(int argc, char **argv);
+int dial(int argc, char **argv);
 int relay(int argc, char **argv);
+bool add_inherited(char ***env);
 #endif

@@ -3,7 +3,6 @@ import { toInertLine } from "../util/inert-text.js";
 import { type BackendRow, toBackendRow } from "./doctor/backend-row.js";
 import { runConformanceKit } from "./doctor/conformance.js";
 import { credentialFindings } from "./doctor/credentials.js";
-import { dockerFindings } from "./doctor/docker.js";
 import { machineFindings } from "./doctor/machine.js";
 import type { Section } from "./doctor/section.js";
 import type { Invocation } from "./invocation.js";
@@ -32,7 +31,6 @@ async function examine(chosen: string): Promise<{ sections: Section[]; backends:
   for (const name of names.includes(chosen) ? names : [...names, chosen]) {
     const findings = await probeBackend(name);
     if (!findings.some((each) => each.name === "credentials")) findings.push(...credentialFindings(name, process.env));
-    if (name === "docker") findings.push(...(await dockerFindings(process.env)));
     sections.push({ name, findings });
     backends.push(toBackendRow(name, findings, await capabilitiesOf(name), await lastConformance(name)));
   }

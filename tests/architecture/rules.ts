@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { findImports, type Import, withoutComments } from "./imports.js";
-import { backendOf, isArrowAllowed, moduleOf, PUBLIC_ROOM_FILES, REGISTRY } from "./layers.js";
+import { backendOf, isArrowAllowed, LOADERS, moduleOf, PUBLIC_ROOM_FILES, REGISTRY } from "./layers.js";
 
 /** Source files by their path from the root of the repository. */
 export type Files = Readonly<Record<string, string>>;
@@ -50,7 +50,8 @@ function faultsOfFile(file: string, text: string): string[] {
 
 function faultsOfEdge({ from, to, kind, specifier }: Edge): string[] {
   if (to === undefined) {
-    if (kind === "dynamic" && specifier === undefined && from !== REGISTRY) return [`${from} imports an expression`];
+    if (kind === "dynamic" && specifier === undefined && !LOADERS.includes(from))
+      return [`${from} imports an expression`];
     return [];
   }
   const faults: string[] = [];

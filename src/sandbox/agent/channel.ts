@@ -7,13 +7,13 @@ const FIRST_ACCEPTED = 0x8000_0000;
 /** As many connections as an honest agent has at one time. */
 const MAX_ACCEPTED = 256;
 
-/** What carries the bytes to an agent and back; held by `ref` while a call is under way. */
-export type ChannelStream = Duplex & {
+/** What a channel goes over. Unreferenced, it does not keep the process alive. */
+export interface ChannelStream extends Duplex {
   ref(): unknown;
   unref(): unknown;
   /** How much of one output may be on the way at one time, where that is more than usual. */
   readonly window?: number;
-};
+}
 
 /** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
 export interface CallHandler {

@@ -28,8 +28,12 @@ export interface AddWorktree {
   branch: string;
   /** The branch is known not to exist; this commit is where it is created. */
   newAt?: string | undefined;
+  /** The branch starts at this commit, wherever it was before; only for a repository of ours. */
+  resetTo?: string | undefined;
   /** Start at this commit instead, on a new branch that is called after `branch`, with `-fork-<n>`. */
   forkAt?: string | undefined;
+  /** Only the index is made: the files come from elsewhere. Default false. */
+  filesLater?: boolean | undefined;
   /** Must not exist; its parent must. */
   path: string;
   /** Id of the ledger record that answers for the worktree, and for the branch when it is created. */
@@ -63,7 +67,8 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
     assertBranchName(branch);
     const name = await freeEntryName(shared, basename(target));
     const entry = { kind: "worktree", repo: shared, path: target, name };
-    const newAt = opts.newAt ?? opts.forkAt;
+    if (opts.resetTo !== undefined) await dropBranch(shared, branch);
+    const newAt = opts.newAt ?? opts.resetTo ?? opts.forkAt;
     const used = newAt === undefined ? await useBranch(shared, branch) : undefined;
     if (used !== undefined) await addResource(record, entry);
     const baseSha = used ?? (await createBranch(shared, branch, record, newAt, entry));
@@ -75,22 +80,18 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
   };
   const worktree = await withLock(repositoryLock(shared), register, { signal });
   await failpoint("create.registered");
-  await populate(worktree, signal);
+  await populate(worktree, opts);
   await failpoint("create.populated");
   return worktree;
 }
 
 /** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
-async function populate({ path, gitDir }: Worktree, signal: AbortSignal | undefined): Promise<void> {
+async function populate(worktree: Worktree, { filesLater, signal }: AddWorktree): Promise<void> {
+  const { path, gitDir, baseSha } = worktree;
   const config = { "core.sparseCheckout": "false", "index.sparse": "false", "core.splitIndex": "false" };
-  await hostGit(["reset", "--hard", "--quiet"], {
-    cwd: path,
-    gitDir,
-    workTree: path,
-    config,
-    signal,
-    interruptible: true,
-  });
+  const common = { config, signal, interruptible: true };
+  if (filesLater === true) await hostGit(["read-tree", baseSha], { ...inRepository(gitDir), ...common });
+  else await hostGit(["reset", "--hard", "--quiet"], { cwd: path, gitDir, workTree: path, ...common });
 }
 
 /** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */
@@ -103,6 +104,12 @@ async function useBranch(shared: string, branch: string): Promise<string | undef
     retryable: false,
     hint: "Name another branch. If that directory is gone: git worktree prune",
   });
+}
+
+/** Takes away a branch that is checked out nowhere. What is on it was pushed: else no branch of a clone ever moves. */
+async function dropBranch(shared: string, branch: string): Promise<void> {
+  const sha = await useBranch(shared, branch);
+  if (sha !== undefined) await hostGit(["update-ref", "-d", `refs/heads/${branch}`, sha], inRepository(shared));
 }
 
 /** The first of `<branch>-fork-1`, `-2`, … that is no branch. */

@@ -49,9 +49,10 @@ export class VercelDriver implements Driver {
 
   async start(spec: StartSpec): Promise<DriverProcess> {
     await this.#settled();
+    // Each user has an agent of its own: none of them could end what another one runs.
+    const { user, ...command } = spec;
     try {
-      const channel = await this.#machine.channelFor(spec.user);
-      return await startCommand(channel, spec, this.#relative(spec.cwd));
+      return await startCommand(await this.#machine.channelFor(user), command, this.#relative(spec.cwd));
     } catch (error) {
       throw error instanceof AgentFailure ? errorFor(error.number, spec.cwd) : error;
     }

@@ -1,0 +1,45 @@
+import { SandboxError } from "../sandbox/errors.js";
+import { nearestName } from "../util/nearest.js";
+import type { AgentDriver } from "./agent-types.js";
+import { claudeCode } from "./agents/claude-code.js";
+import { codex } from "./agents/codex.js";
+import { customAgent } from "./agents/custom.js";
+import { pi } from "./agents/pi.js";
+import type { AgentTask } from "./blueprint-types.js";
+
+export { findVersion, isOlder } from "./agents/version.js";
+
+const BUILT_IN: Readonly<Record<string, AgentDriver>> = { "claude-code": claudeCode, codex, pi };
+
+/** Which agents there are, and which are used in place of what a blueprint says. */
+export interface AgentChoice {
+  /** Drivers by name, beside the built-in ones. */
+  readonly agents?: Readonly<Record<string, AgentDriver>>;
+  /** Used in place of what agent nodes ask for. */
+  readonly agent?: string;
+  readonly model?: string;
+}
+
+/** The names of the agents that are built in. */
+export function agentNames(): string[] {
+  return [...Object.keys(BUILT_IN), "command"];
+}
+
+/** Finds the driver of an agent task. */
+export function driverOf(task: AgentTask, { agents = {}, agent }: AgentChoice = {}): AgentDriver {
+  const wanted = agent ?? task.agent;
+  if (typeof wanted !== "string") return wanted;
+  if (wanted === "command") {
+    if (task.command !== undefined) return customAgent(task.command, task.output ?? "text");
+    throw new SandboxError("invalid_argument", "agent: command needs a program, which only the blueprint can name", {
+      hint: "give the node agent: command and command: [program, argument]",
+    });
+  }
+  const driver = agents[wanted] ?? (Object.hasOwn(BUILT_IN, wanted) ? BUILT_IN[wanted] : undefined);
+  if (driver !== undefined) return driver;
+  const known = [...agentNames(), ...Object.keys(agents)];
+  const close = nearestName(wanted, known);
+  throw new SandboxError("invalid_argument", `There is no agent ${JSON.stringify(wanted)}`, {
+    hint: close === undefined ? `the agents are ${known.join(", ")}` : `did you mean ${close}?`,
+  });
+}

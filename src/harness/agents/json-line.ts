@@ -1,0 +1,43 @@
+/** An object that came from an agent: untrusted, so nothing about its fields is taken for granted. */
+export type Untrusted = Readonly<Record<string, unknown>>;
+
+/** Reads a line as a JSON object; undefined when it is none. */
+export function parseLine(line: string): Untrusted | undefined {
+  if (!line.startsWith("{")) return undefined;
+  try {
+    return asRecord(JSON.parse(line));
+  } catch {
+    return undefined; // a line of plain text between the events
+  }
+}
+
+/** A value as an object; undefined when it is none. */
+export function asRecord(value: unknown): Untrusted | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Untrusted) : undefined;
+}
+
+/** A list of objects; what is none is left out. */
+export function asRecords(value: unknown): Untrusted[] {
+  return Array.isArray(value) ? value.map(asRecord).filter((item) => item !== undefined) : [];
+}
+
+/** A text that is not empty. */
+export function asText(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** A number that counts something. */
+export function asCount(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
+}
+
+const MOST_SHOWN = 200;
+
+/** What a tool was called with, on one short line. */
+export function summarize(input: unknown): string {
+  const record = asRecord(input);
+  const telling = ["command", "file_path", "path", "pattern", "query", "url", "description"];
+  const found = telling.map((key) => asText(record?.[key])).find((text) => text !== undefined);
+  const line = (found ?? (input === undefined ? "" : (JSON.stringify(input) ?? ""))).replace(/\s+/g, " ").trim();
+  return line.length > MOST_SHOWN ? `${line.slice(0, MOST_SHOWN)}…` : line;
+}

@@ -1,0 +1,94 @@
+import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict } from "../agent-types.js";
+import type { TokenUsage } from "../report-types.js";
+import { classifyFailure } from "./classify-failure.js";
+import { asCount, asRecord, asRecords, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
+import { withoutResult } from "./no-result.js";
+
+/** Pi, by `pi -p --mode json`. */
+export const pi: AgentDriver = {
+  name: "pi",
+  reportsCost: true,
+  network: ["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com"],
+  secrets: [["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]],
+  versionArgv: ["pi", "--version"],
+  minVersion: "0.80.0",
+  installHint: "npm install -g @earendil-works/pi-coding-agent, with Node 22.19 or later",
+  command: (request) => ({ argv: ["pi", ...flags(request)], stdin: request.prompt }),
+  reader: () => new PiReader(),
+};
+
+function flags({ model, systemPrompt, tools, sessionId }: AgentRequest): string[] {
+  return [
+    ...["-p", "--mode", "json", "--no-extensions", "--no-skills"],
+    ...(model === undefined ? [] : ["--model", model]),
+    ...(systemPrompt === undefined ? [] : ["--append-system-prompt", systemPrompt]),
+    ...(tools === undefined ? [] : ["--tools", tools.join(",")]),
+    ...(sessionId === undefined ? [] : ["--session-id", sessionId]),
+  ];
+}
+
+class PiReader implements AgentReader {
+  #said = "";
+  #error = "";
+  #stopReason: string | undefined;
+  #cost: number | undefined;
+  readonly #used: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+
+  line(text: string): AgentSignal[] {
+    const event = parseLine(text);
+    switch (event?.["type"]) {
+      case "session": {
+        const sessionId = asText(event["id"]);
+        return sessionId === undefined ? [] : [{ type: "session", sessionId }];
+      }
+      case "turn_start":
+        return [{ type: "turn" }];
+      case "message_end":
+        return this.#message(asRecord(event["message"]) ?? {});
+      case "tool_execution_start":
+        return [{ type: "tool_call", tool: asText(event["toolName"]) ?? "tool", summary: summarize(event["args"]) }];
+      case "tool_execution_end":
+        return [{ type: "tool_result", isError: event["isError"] === true }];
+      case "agent_end":
+        return [{ type: "result", result: this.#verdict() }];
+      default:
+        return [];
+    }
+  }
+
+  end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
+    return withoutResult(exit, this.#error || this.#said);
+  }
+
+  #message(message: Untrusted): AgentSignal[] {
+    if (message["role"] !== "assistant") return [];
+    this.#stopReason = asText(message["stopReason"]);
+    this.#error = asText(message["errorMessage"]) ?? "";
+    const texts = asRecords(message["content"]).flatMap((block) =>
+      block["type"] === "text" ? (asText(block["text"]) ?? []) : [],
+    );
+    this.#said = texts.join("\n") || this.#said;
+    const signals: AgentSignal[] = texts.map((text) => ({ type: "message", text }));
+    const usage = asRecord(message["usage"]);
+    return usage === undefined ? signals : [...signals, this.#usage(usage)];
+  }
+
+  #usage(usage: Untrusted): AgentSignal {
+    for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const)
+      this.#used[key] += asCount(usage[key]) ?? 0;
+    const cost = asCount(asRecord(usage["cost"])?.["total"]);
+    if (cost !== undefined) this.#cost = (this.#cost ?? 0) + cost;
+    return { type: "usage", usage: { ...this.#used }, ...(this.#cost !== undefined && { costUsd: this.#cost }) };
+  }
+
+  #verdict(): AgentVerdict {
+    const isError = this.#stopReason === "error" || this.#stopReason === "aborted";
+    const text = isError ? this.#error || (this.#stopReason ?? "") : this.#said;
+    return {
+      isError,
+      text,
+      ...(isError && { failure: classifyFailure(text) }),
+      ...(this.#stopReason !== undefined && { terminalReason: this.#stopReason }),
+    };
+  }
+}

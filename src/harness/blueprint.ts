@@ -1,0 +1,14 @@
+export { type BlueprintFault, blueprintError, showFault } from "./blueprint/blueprint-error.js";
+export * from "./blueprint/builders.js";
+export { defineBlueprint, isBlueprint } from "./blueprint/define.js";
+export {
+  type BlueprintOrigin,
+  type FindOptions,
+  type FoundBlueprint,
+  findBlueprint,
+  listBlueprints,
+} from "./blueprint/find.js";
+export { type LoadOptions, loadBlueprint, loadFound } from "./blueprint/load.js";
+export { readBlueprint } from "./blueprint/read.js";
+export { BLUEPRINT_SCHEMA } from "./blueprint/schema.js";
+export type { Schema } from "./blueprint/schema-type.js";

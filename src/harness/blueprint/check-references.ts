@@ -1,0 +1,96 @@
+import { nearestName } from "../../util/nearest.js";
+import type { Blueprint, BlueprintNode } from "../blueprint-types.js";
+import { type Expression, ExpressionError, faultsOfCalls, namesIn, parseExpression } from "../expression.js";
+import { hasTemplate, parseTemplate } from "../template.js";
+import type { Fault, Place } from "./find-faults.js";
+import { textsOf } from "./texts-of.js";
+
+/** The names that stand alone. */
+const PLAIN = ["intent", "repo", "branch", "runId", "blueprint", "push", "sandbox", "workDir", "spec", "specPath"];
+const NODE_FIELDS = ["status", "output", "exitCode", "durationMs", "commit", "error", "sessionId", "costUsd"];
+const GATE_FIELDS = ["failures", "round"];
+const GROUPS = ["inputs", "env", "nodes", "gate"];
+
+/** What a text may name. */
+interface Known {
+  readonly inputs: readonly string[];
+  readonly earlier: readonly string[];
+  readonly later: readonly string[];
+  readonly inGate: boolean;
+}
+
+/** Holds every template and condition to what there is to name. `positions` are those of the nodes as written. */
+export function checkReferences(
+  { inputs, nodes }: Pick<Blueprint, "inputs" | "nodes">,
+  positions: ReadonlyMap<BlueprintNode, number>,
+  report: (fault: Fault) => void,
+): void {
+  const ids = nodes.map(({ id }) => id);
+  for (const [rank, node] of nodes.entries()) {
+    const known = { inputs: Object.keys(inputs), earlier: ids.slice(0, rank), later: ids.slice(rank) };
+    const root: Place = ["nodes", positions.get(node) ?? rank];
+    for (const { place, text, as } of textsOf(node)) {
+      const at = [...root, ...place];
+      const inGate = place[0] === "onFail" && place[1] !== "env";
+      for (const message of faultsOf(text, as, { ...known, inGate })) report({ place: at, message });
+    }
+  }
+}
+
+function faultsOf(text: string, as: "template" | "condition" | "script", known: Known): string[] {
+  if (as === "script") return faultsOfScript(text);
+  try {
+    if (as === "condition") return faultsOfExpression(parseExpression(text), known);
+    return parseTemplate(text).flatMap((part) =>
+      typeof part === "string" ? [] : faultsOfExpression(part.expression, known),
+    );
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    const literal = as === "template" ? "; text with {{ in it is written {{ '{{' }}" : "";
+    return [`${error.message}${literal}`];
+  }
+}
+
+/** A value in a script would be read as code. What only looks like a template, as `{{.Names}}`, is none of ours. */
+function faultsOfScript(text: string): string[] {
+  if (!hasTemplate(text)) return [];
+  const ours = [...text.matchAll(/\{\{\s*([A-Za-z]+)/g)].map(([, name = ""]) => name);
+  const name = ours.find((word) => PLAIN.includes(word) || GROUPS.includes(word));
+  if (name === undefined) return [];
+  return [`a script takes no templates, for a value could be read as code: put {{ ${name} }} into env and use "$NAME"`];
+}
+
+function faultsOfExpression(expression: Expression, known: Known): string[] {
+  return [...faultsOfCalls(expression), ...namesIn(expression).flatMap((path) => faultsOfName(path, known))];
+}
+
+function faultsOfName(path: readonly string[], known: Known): string[] {
+  const [group = "", name, field, ...rest] = path;
+  const whole = path.join(".");
+  if (PLAIN.includes(group) && path.length === 1) return [];
+  switch (group) {
+    case "env":
+      return path.length === 2 ? [] : [`${whole} names nothing; env takes one name, as in env.CI`];
+    case "inputs":
+      if (path.length === 2 && known.inputs.includes(name ?? "")) return [];
+      return [`${whole} names nothing; ${among("inputs", name, known.inputs)}`];
+    case "gate":
+      if (known.inGate && path.length === 2 && GATE_FIELDS.includes(name ?? "")) return [];
+      return [`${whole} names nothing here; the prompt of a gate's onFail has gate.failures and gate.round`];
+    case "nodes":
+      if (name !== undefined && known.later.includes(name))
+        return [`${whole} is not known yet: ${name} does not run before`];
+      if (name === undefined || !known.earlier.includes(name))
+        return [`${whole} names nothing; ${among("nodes before", name, known.earlier)}`];
+      if (field !== undefined && rest.length === 0 && NODE_FIELDS.includes(field)) return [];
+      return [`${whole} names nothing; ${among("fields", field, NODE_FIELDS)}`];
+    default:
+      return [`${whole} names nothing; ${among("names", group, [...PLAIN, ...GROUPS])}`];
+  }
+}
+
+function among(what: string, name: string | undefined, known: readonly string[]): string {
+  const close = name === undefined ? undefined : nearestName(name, known);
+  if (close !== undefined) return `did you mean ${close}?`;
+  return known.length === 0 ? `there are no ${what}` : `the ${what}: ${known.join(", ")}`;
+}

@@ -1,0 +1,85 @@
+import { readdirSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, extname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { SandboxError } from "../../sandbox/errors.js";
+import { nearestName } from "../../util/nearest.js";
+
+/** Where a blueprint was found. */
+export type BlueprintOrigin = "path" | "repository" | "user" | "built-in";
+
+/** A blueprint that was found and not yet read. */
+export interface FoundBlueprint {
+  readonly name: string;
+  readonly path: string;
+  readonly origin: BlueprintOrigin;
+}
+
+/** Where to look. */
+export interface FindOptions {
+  /** The repository that is worked on, when it is a directory here. */
+  readonly repoDir?: string | undefined;
+  /** Directory that relative paths start from. Default: the process's. */
+  readonly cwd?: string | undefined;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/** What a blueprint can be written in; the first wins where one name has several files. */
+export const EXTENSIONS: readonly string[] = [".yaml", ".yml", ".json", ".ts", ".mts", ".js", ".mjs"];
+
+/** Finds a blueprint: a path, else a name in the repository, in the user's folder, among the built-in ones. */
+export function findBlueprint(name: string, options: FindOptions = {}): FoundBlueprint {
+  const isPath = /[/\\]/.test(name) || EXTENSIONS.includes(extname(name));
+  if (isPath) {
+    const path = resolve(options.cwd ?? process.cwd(), name);
+    if (isFile(path)) return { name: basename(path, extname(path)), path, origin: "path" };
+    throw new SandboxError("not_found", `There is no blueprint file ${name}`, {
+      hint: "glovebox blueprints lists what there is",
+    });
+  }
+  const known = listBlueprints(options);
+  const found = known.find((blueprint) => blueprint.name === name);
+  if (found !== undefined) return found;
+  const names = [...new Set(known.map((blueprint) => blueprint.name))];
+  const close = nearestName(name, names);
+  throw new SandboxError("not_found", `There is no blueprint ${JSON.stringify(name)}`, {
+    hint: close === undefined ? `there are ${names.join(", ")}; or give a path` : `did you mean ${close}?`,
+  });
+}
+
+/** Every blueprint that has a name, in the order of the look-up: an earlier one hides a later one of its name. */
+export function listBlueprints({
+  repoDir,
+  cwd = process.cwd(),
+  env = process.env,
+}: FindOptions = {}): FoundBlueprint[] {
+  const config = env["XDG_CONFIG_HOME"] || join(env["HOME"] || homedir(), ".config");
+  return [
+    ...filesIn(join(repoDir ?? cwd, ".glovebox", "blueprints"), "repository"),
+    ...filesIn(join(config, "glovebox", "blueprints"), "user"),
+    ...filesIn(builtInDirectory(), "built-in"),
+  ];
+}
+
+function filesIn(directory: string, origin: BlueprintOrigin): FoundBlueprint[] {
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  const names = new Map<string, string>();
+  for (const extension of EXTENSIONS) {
+    for (const file of readdirSync(directory).sort()) {
+      const name = basename(file, extension);
+      if (extname(file) === extension && !names.has(name) && isFile(join(directory, file))) names.set(name, file);
+    }
+  }
+  return [...names].map(([name, file]) => ({ name, path: join(directory, file), origin }));
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/** `blueprints/` of the package, beside its `package.json`. */
+function builtInDirectory(): string {
+  let directory = fileURLToPath(new URL(".", import.meta.url));
+  while (!isFile(join(directory, "package.json"))) directory = resolve(directory, "..");
+  return join(directory, "blueprints");
+}

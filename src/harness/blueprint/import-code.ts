@@ -1,0 +1,25 @@
+import { pathToFileURL } from "node:url";
+import { SandboxError } from "../../sandbox/errors.js";
+import type { BlueprintSpec } from "../blueprint-spec.js";
+import type { Blueprint } from "../blueprint-types.js";
+import { defineBlueprint, isBlueprint } from "./define.js";
+
+/** Runs a blueprint that is code: its default export, else `blueprint`, else whatever it exports first. */
+export async function importBlueprint(path: string): Promise<Blueprint> {
+  let module: Record<string, unknown>;
+  try {
+    module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+  } catch (error) {
+    const isTypeScript = (error as NodeJS.ErrnoException).code === "ERR_UNKNOWN_FILE_EXTENSION";
+    throw new SandboxError("invalid_argument", `The blueprint ${path} cannot be loaded: ${(error as Error).message}`, {
+      cause: error,
+      ...(isTypeScript && { hint: "Node 22.18 and later read TypeScript; with an older one compile it to .mjs first" }),
+    });
+  }
+  const exported = module["default"] ?? module["blueprint"] ?? Object.values(module)[0];
+  if (isBlueprint(exported)) return exported;
+  if (typeof exported === "object" && exported !== null) return defineBlueprint(exported as BlueprintSpec);
+  throw new SandboxError("invalid_argument", `The blueprint ${path} exports none`, {
+    hint: "its default export is what defineBlueprint({ name, nodes }) gives",
+  });
+}

@@ -1,0 +1,171 @@
+import { DEFAULT_RUN_TIMEOUT } from "../../sandbox/types.js";
+import type { BlueprintSpec, CommandSpec, CommitSpec, GateSpec, KindWord, NodeSpec } from "../blueprint-spec.js";
+import type { Blueprint, BlueprintNode, BlueprintSandbox, Condition, InputSpec } from "../blueprint-types.js";
+import type { NodeKind } from "../report-types.js";
+import { checkReferences } from "./check-references.js";
+import type { Place } from "./find-faults.js";
+import {
+  checkRunnable,
+  defined,
+  type Report,
+  slugOf,
+  toChecks,
+  toLimits,
+  toMs,
+  toRepair,
+  toTask,
+} from "./normalize-task.js";
+import { orderNodes } from "./order-nodes.js";
+
+/** How long an agent may be silent unless the blueprint says otherwise. */
+export const DEFAULT_IDLE = 600_000;
+const DEFAULT_RETRY = { max: 2, backoff: 5_000, on: ["rate_limit", "network", "crash", "unavailable"] } as const;
+
+/** What each word for a kind means. */
+const KINDS: Readonly<Record<KindWord, NodeKind>> = {
+  command: "command",
+  preflight: "command",
+  deterministic: "command",
+  agent: "agent",
+  agentic: "agent",
+  gate: "gate",
+  validate: "gate",
+  commit: "commit",
+};
+
+/** Turns a blueprint as it is written, of the right shape already, into one that can be run; reports what is wrong. */
+export function normalizeBlueprint(spec: BlueprintSpec, report: Report): Blueprint {
+  const written = spec.nodes.map((node, at) => toNode(node, at, report));
+  const positions = new Map(written.map((node, at) => [node, at]));
+  const nodes = orderNodes(written, report);
+  const inputs = toInputs(spec, report);
+  checkReferences({ inputs, nodes }, positions, report);
+  checkSessions(nodes, positions, report);
+  return {
+    version: 1,
+    name: spec.name,
+    ...defined({ description: spec.description }),
+    inputs,
+    sandbox: toSandbox(spec.sandbox),
+    limits: { wall: DEFAULT_RUN_TIMEOUT, idle: DEFAULT_IDLE, ...toLimits(spec.limits, ["limits"], report) },
+    nodes,
+    expectsChanges: spec.expectsChanges ?? nodes.some(({ kind }) => kind === "commit"),
+  };
+}
+
+function toNode(spec: NodeSpec, at: number, report: Report): BlueprintNode {
+  const place: Place = ["nodes", at];
+  const kind = KINDS[spec.kind];
+  const base = { ...toBase(spec, at, report), kind };
+  switch (kind) {
+    case "command": {
+      const { run, shell, exec, check } = spec as CommandSpec;
+      checkRunnable(defined({ run, shell, exec: exec ?? check }), place, report);
+      return { ...base, kind, ...defined({ run, shell, exec: exec ?? check }) };
+    }
+    case "agent":
+      return { ...base, kind, ...toTask(spec as Extract<NodeSpec, { kind: "agent" | "agentic" }>, place, report) };
+    case "gate":
+      return { ...base, kind, ...toGate(spec as GateSpec, place, report) };
+    case "commit": {
+      const { message, author } = spec as CommitSpec;
+      return { ...base, kind, message, ...defined({ author }) };
+    }
+  }
+}
+
+function toBase(spec: NodeSpec, at: number, report: Report): Omit<BlueprintNode, "kind"> {
+  const place: Place = ["nodes", at];
+  const id = spec.id ?? slugOf(spec.name ?? "");
+  if (id === undefined) report({ place, message: "has no id" });
+  const { retry = {} } = spec;
+  return {
+    id: id ?? `node-${at + 1}`,
+    name: spec.name ?? id ?? `node-${at + 1}`,
+    needs: spec.needs ?? [],
+    retry: {
+      ...DEFAULT_RETRY,
+      ...defined({
+        max: retry.max,
+        on: retry.on,
+        backoff: toMs(retry.backoff, [...place, "retry", "backoff"], report),
+      }),
+    },
+    continueOnError: spec.continueOnError ?? false,
+    env: spec.env ?? {},
+    secrets: spec.secrets ?? [],
+    ...defined({
+      description: spec.description,
+      when: toCondition(spec, place, report),
+      timeout: toMs(spec.timeout, [...place, "timeout"], report),
+      cwd: spec.cwd,
+    }),
+  };
+}
+
+function toCondition({ when, skip }: NodeSpec, place: Place, report: Report): Condition | undefined {
+  if (skip === undefined) return when;
+  if (when !== undefined) report({ place, message: "has both when and skip; give one of them" });
+  return async (context) => !(await skip(context));
+}
+
+function toGate(
+  spec: GateSpec,
+  place: Place,
+  report: Report,
+): Pick<Extract<BlueprintNode, { kind: "gate" }>, "checks" | "onFail" | "protect"> {
+  for (const [name, other] of [
+    ["checks", "steps"],
+    ["onFail", "onFailure"],
+  ] as const) {
+    if (spec[name] !== undefined && spec[other] !== undefined) {
+      report({ place: [...place, other], message: `is another name of ${name}; give one of them` });
+    }
+  }
+  const specs = spec.checks ?? spec.steps ?? [];
+  const protect = spec.protect ?? [];
+  if (specs.length === 0 && protect.length === 0) report({ place, message: "has no checks" });
+  const onFail = toRepair(spec, place, report);
+  return {
+    checks: toChecks(specs, [...place, spec.checks === undefined ? "steps" : "checks"], report),
+    protect,
+    ...defined({ onFail }),
+  };
+}
+
+function toSandbox(spec: BlueprintSpec["sandbox"] = {}): BlueprintSandbox {
+  const { allow = [], env = {}, mounts = [], setup = [], ...rest } = spec;
+  return { allow, env, mounts, setup, ...rest };
+}
+
+function toInputs({ inputs = {} }: BlueprintSpec, report: Report): Record<string, InputSpec> {
+  const entries = Object.entries(inputs).map(([name, spec]): [string, InputSpec] => {
+    const { type = "string", required = false } = spec;
+    const place = ["inputs", name];
+    if (spec.default !== undefined && typeof spec.default !== type) {
+      report({ place: [...place, "default"], message: `must be a ${type}, as the type says` });
+    }
+    if (spec.default !== undefined && required) {
+      report({ place, message: "is required and has a default; give one of them" });
+    }
+    return [name, { type, required, ...defined({ description: spec.description, default: spec.default }) }];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** A session can be gone on with when an agent node before has one. */
+function checkSessions(
+  nodes: readonly BlueprintNode[],
+  positions: ReadonlyMap<BlueprintNode, number>,
+  report: Report,
+): void {
+  for (const [rank, node] of nodes.entries()) {
+    const [task, path] =
+      node.kind === "gate" ? [node.onFail, ["onFail"]] : [node.kind === "agent" ? node : undefined, []];
+    if (task?.continue === undefined) continue;
+    const target = nodes.slice(0, rank).find(({ id }) => id === task.continue);
+    const place = ["nodes", positions.get(node) ?? rank, ...path, "continue"];
+    if (target?.kind !== "agent") report({ place, message: `there is no agent node ${task.continue} before` });
+    else if (target.agent !== task.agent) report({ place, message: `${task.continue} is a session of another agent` });
+  }
+}

@@ -1,0 +1,149 @@
+import { SandboxError } from "../sandbox/errors.js";
+import { nearestName } from "../util/nearest.js";
+import type { Blueprint, BlueprintNode, RunLimits } from "./blueprint-types.js";
+import { toRunError } from "./engine/failure.js";
+import { preflight } from "./engine/preflight.js";
+import { runNode } from "./engine/run-node.js";
+import { RunState } from "./engine/run-state.js";
+import { needsOf } from "./needs.js";
+import type { NodeReport, RunError } from "./report-types.js";
+import type { EngineOptions, RunOutcome } from "./run-types.js";
+
+/** Failures that are not those of the code which was worked on. */
+const ENVIRONMENT_CODES = [
+  ...["backend_lost", "closed", "tampered", "unavailable", "internal", "no_space", "missing_dependency", "unsupported"],
+  ...["unauthenticated", "quota", "rate_limit", "network", "crash", "permission_denied"],
+];
+
+/**
+ * Runs the nodes of a blueprint in a sandbox, one after the other, and tells all that happens as events. It writes no
+ * files and opens no sandbox. Wrong options throw before the first event; after that everything is in the outcome.
+ */
+export async function runBlueprint(blueprint: Blueprint, options: EngineOptions): Promise<RunOutcome> {
+  const limits: RunLimits = { ...blueprint.limits, ...options.limits };
+  const { agents } = needsOf(blueprint, { ...options, limits });
+  const nodes = nodesToRun(blueprint, options);
+  const state = new RunState(limits, options);
+  const reports: NodeReport[] = takeOver(blueprint, state, options);
+  try {
+    const error = await prepare(blueprint, state, nodes, () => preflight(state, nodes, agents), reports);
+    if (error !== undefined) return conclude(state, reports, undefined, error);
+    for (const node of nodes) {
+      if (state.stopped !== undefined) {
+        if (state.stopped === "wall") await state.hit({ limit: "wall", nodeId: node.id, allowed: limits.wall });
+        return conclude(state, reports, undefined);
+      }
+      const report = await runNode(state, node);
+      reports.push(report);
+      state.context.results[node.id] = report;
+      if (report.status === "limit" && !state.limitsHit.some(({ nodeId }) => nodeId.startsWith(node.id))) {
+        await state.hit({ limit: "wall", nodeId: node.id, allowed: limits.wall, used: Math.round(state.elapsed) });
+      }
+      if (state.sandboxLost) await state.emit({ type: "sandbox.lost", message: report.error?.message ?? "" });
+      else await checkpoint(options, state, report, blueprint.nodes.indexOf(node));
+      const isOver = !["success", "skipped"].includes(report.status) && report.tolerated !== true;
+      if (isOver || state.sandboxLost) return conclude(state, reports, report);
+    }
+    return conclude(state, reports, undefined);
+  } finally {
+    state.end();
+  }
+}
+
+/** What must hold before the first node: the setup is done, and what the nodes rely on is there. */
+async function prepare(
+  { sandbox }: Blueprint,
+  state: RunState,
+  nodes: readonly BlueprintNode[],
+  look: () => Promise<void>,
+  reports: NodeReport[],
+): Promise<RunError | undefined> {
+  if (nodes.length === 0) return undefined;
+  try {
+    for (const [at, run] of sandbox.setup.entries()) {
+      const id = `setup-${at + 1}`;
+      const report = await runNode(state, {
+        ...{ id, name: id, kind: "command", run, needs: [], env: {}, secrets: [], continueOnError: false },
+        retry: { max: 0, backoff: 1, on: [] },
+      });
+      reports.push(report);
+      if (report.status !== "success") {
+        return report.error ?? { code: "aborted", message: "it was ended while it was set up", retryable: false };
+      }
+    }
+    await look();
+    return undefined;
+  } catch (error) {
+    return toRunError(error, state);
+  }
+}
+
+function nodesToRun({ nodes }: Blueprint, { startAt, until }: EngineOptions): readonly BlueprintNode[] {
+  const [first, last] = [indexOf(nodes, startAt, "startAt"), indexOf(nodes, until, "until")];
+  if (first !== undefined && last !== undefined && first > last) {
+    throw new SandboxError("invalid_argument", `until "${until}" comes before startAt "${startAt}"`);
+  }
+  return nodes.slice(first ?? 0, last === undefined ? undefined : last + 1);
+}
+
+function indexOf(nodes: readonly BlueprintNode[], id: string | undefined, option: string): number | undefined {
+  if (id === undefined) return undefined;
+  const at = nodes.findIndex((node) => node.id === id);
+  if (at !== -1) return at;
+  const ids = nodes.map((node) => node.id);
+  const close = nearestName(id, ids);
+  throw new SandboxError("invalid_argument", `${option} "${id}" is no node of this blueprint`, {
+    hint: close === undefined ? `the nodes are ${ids.join(", ")}` : `did you mean ${close}?`,
+  });
+}
+
+/** What an earlier run has done of the nodes before the first. */
+function takeOver({ nodes }: Blueprint, { context }: RunState, { startAt }: EngineOptions): NodeReport[] {
+  const before =
+    startAt === undefined
+      ? []
+      : nodes.slice(
+          0,
+          nodes.findIndex(({ id }) => id === startAt),
+        );
+  return before.flatMap(({ id }) => {
+    const known = context.results[id];
+    return known === undefined ? [] : [{ ...known, reused: true }];
+  });
+}
+
+async function checkpoint(
+  { checkpoint: save }: EngineOptions,
+  state: RunState,
+  node: NodeReport,
+  index: number,
+): Promise<void> {
+  try {
+    await save?.({ node, index });
+  } catch (error) {
+    await state.warn(`the state after ${node.id} could not be saved: ${toRunError(error, state).message}`, node.id);
+  }
+}
+
+function conclude(state: RunState, nodes: NodeReport[], last: NodeReport | undefined, failure?: RunError): RunOutcome {
+  const error = failure ?? last?.error;
+  return {
+    status: statusOf(state, last, error),
+    nodes,
+    tokenUsage: state.usage,
+    cost: { usd: state.costUsd, unpriced: state.unpriced },
+    limitsHit: state.limitsHit,
+    warnings: state.warnings,
+    durationMs: Math.round(state.elapsed),
+    sandboxLost: state.sandboxLost,
+    ...(last !== undefined && { endedBy: last.id }),
+    ...(error !== undefined && { error }),
+  };
+}
+
+function statusOf(state: RunState, last: NodeReport | undefined, error: RunError | undefined): RunOutcome["status"] {
+  if (last?.status === "cancelled" || state.stopped === "cancelled") return "cancelled";
+  if (last?.status === "limit" || state.stopped === "wall") return "limit";
+  if (error === undefined) return last === undefined ? "success" : "failed";
+  return last === undefined || state.sandboxLost || ENVIRONMENT_CODES.includes(error.code) ? "error" : "failed";
+}

@@ -1,0 +1,102 @@
+import type { AgentSignal, AgentVerdict } from "../agent-types.js";
+import type { AgentReport, LimitHit, TokenUsage } from "../report-types.js";
+import type { RunState } from "./run-state.js";
+
+/** Bounds of one run of an agent: its own and what is left of the run's. */
+export interface AgentBounds {
+  readonly wall: number | undefined;
+  readonly idle: number;
+  readonly costUsd: number | undefined;
+  readonly turns: number | undefined;
+}
+
+/** After the last word, how long an agent may take to end. */
+const RESULT_GRACE = 10_000;
+
+/** Why an agent was ended from outside. */
+export type StopCause = LimitHit["limit"] | "cancelled" | "finished";
+
+/** Keeps count of what an agent does and ends it at its bounds. */
+export class AgentWatch {
+  readonly report: AgentReport;
+  verdict: AgentVerdict | undefined;
+  cause: StopCause | undefined;
+  turns = 0;
+  usage: TokenUsage | undefined;
+  costUsd: number | null = null;
+  readonly #bounds: AgentBounds;
+  readonly #state: RunState;
+  readonly #stop: (grace?: number) => void;
+  readonly #timers: NodeJS.Timeout[] = [];
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(name: string, bounds: AgentBounds, state: RunState, stop: (grace?: number) => void) {
+    this.report = { name, costUsd: null };
+    this.#bounds = bounds;
+    this.#state = state;
+    this.#stop = stop;
+    if (bounds.wall !== undefined) this.#timers.push(setTimeout(() => this.#end("wall"), bounds.wall));
+    state.signal.addEventListener("abort", this.#abort, { once: true });
+    this.#rest();
+    if (state.signal.aborted) this.#abort();
+  }
+
+  readonly #abort = (): void => this.#end(this.#state.stopped === "cancelled" ? "cancelled" : "wall");
+
+  /** Takes what the agent said; a line that means nothing is no sign of life. */
+  take(signals: readonly AgentSignal[]): void {
+    if (signals.length > 0) this.#rest();
+    for (const signal of signals) this.#note(signal);
+    const { costUsd, turns } = this.#bounds;
+    if (costUsd !== undefined && (this.costUsd ?? 0) > costUsd) this.#end("cost");
+    if (turns !== undefined && this.turns > turns) this.#end("turns");
+  }
+
+  /** What was reached, in the words of a report. */
+  limitHit(limit: LimitHit["limit"], nodeId: string): LimitHit {
+    const { wall, idle, costUsd, turns } = this.#bounds;
+    const allowed = { wall: wall ?? this.#state.limits.wall, idle, cost: costUsd, turns }[limit] ?? 0;
+    const used = { wall: undefined, idle: undefined, cost: this.costUsd ?? undefined, turns: this.turns }[limit];
+    return { limit, nodeId, allowed, ...(used !== undefined && { used }) };
+  }
+
+  end(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+    clearTimeout(this.#idle);
+    this.#state.signal.removeEventListener("abort", this.#abort);
+  }
+
+  #note(signal: AgentSignal): void {
+    switch (signal.type) {
+      case "session":
+        this.report.sessionId = signal.sessionId;
+        if (signal.model !== undefined) this.report.model = signal.model;
+        break;
+      case "turn":
+        this.turns += 1;
+        break;
+      case "usage":
+        this.usage = signal.usage;
+        if (signal.costUsd !== undefined) this.costUsd = signal.costUsd;
+        break;
+      case "result":
+        this.verdict ??= signal.result;
+        this.#timers.push(setTimeout(() => this.#end("finished", 0), RESULT_GRACE));
+        break;
+      default:
+        break;
+    }
+  }
+
+  #rest(): void {
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => this.#end("idle"), this.#bounds.idle);
+  }
+
+  #end(cause: StopCause, grace?: number): void {
+    if (this.cause !== undefined) return;
+    // What comes after the last word takes nothing back.
+    this.cause = this.verdict === undefined || cause === "cancelled" ? cause : "finished";
+    this.#stop(grace);
+  }
+}

@@ -1,0 +1,33 @@
+/** Longer lines are not events; they are passed over. */
+const MAX_LINE = 4 * 1024 * 1024;
+
+/** Cuts a byte stream into lines, in bounded memory whatever comes. */
+export class LineSplitter {
+  readonly #decoder = new TextDecoder();
+  #pending = "";
+  #isOverlong = false;
+
+  /** Takes bytes and gives the lines that are complete by now. */
+  push(chunk: Uint8Array): string[] {
+    const pieces = this.#decoder.decode(chunk, { stream: true }).split("\n");
+    const lines: string[] = [];
+    for (const [at, piece] of pieces.entries()) {
+      if (at > 0) {
+        if (!this.#isOverlong) lines.push(this.#pending.replace(/\r$/, ""));
+        this.#pending = "";
+        this.#isOverlong = false;
+      }
+      if (this.#pending.length + piece.length > MAX_LINE) {
+        this.#isOverlong = true;
+        this.#pending = "";
+      } else if (!this.#isOverlong) this.#pending += piece;
+    }
+    return lines;
+  }
+
+  /** Gives a last line that had no end. */
+  end(): string[] {
+    const last = this.#pending + this.#decoder.decode();
+    return last === "" || this.#isOverlong ? [] : [last];
+  }
+}

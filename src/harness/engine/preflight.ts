@@ -1,0 +1,75 @@
+import { SandboxError } from "../../sandbox/errors.js";
+import type { AgentDriver } from "../agent-types.js";
+import { findVersion, isOlder } from "../agents.js";
+import type { BlueprintNode } from "../blueprint-types.js";
+import type { AgentNeed } from "../needs.js";
+import { missingAgent } from "./missing-agent.js";
+import type { RunState } from "./run-state.js";
+
+const VERSION_TIMEOUT = 60_000;
+
+/** Looks inside, before the first node, for what the nodes rely on: agents, and a way to tell what was changed. */
+export async function preflight(
+  state: RunState,
+  nodes: readonly BlueprintNode[],
+  agents: readonly AgentNeed[],
+): Promise<void> {
+  const seen = new Set<string>();
+  for (const { nodeId, driver, task } of agents.filter((need) => nodes.some(({ id }) => id === need.nodeId))) {
+    const [program] = task.command ?? [];
+    const key = driver.name === "command" ? `command ${program}` : driver.name;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    if (driver.versionArgv !== undefined) await checkVersion(state, driver, driver.versionArgv);
+    else if (driver.name === "command" && program !== undefined) await checkPresence(state, driver, program, nodeId);
+  }
+  const guarded = nodes.find((node) => node.kind === "gate" && node.protect.length > 0);
+  if (guarded === undefined) return;
+  try {
+    await state.sandbox.changes();
+  } catch (error) {
+    throw new SandboxError(
+      "unsupported",
+      `The protected paths of ${guarded.id} cannot be watched: this sandbox cannot tell what was changed`,
+      {
+        hint: "run on a repository with a backend that keeps git, or leave protect out",
+        cause: error,
+      },
+    );
+  }
+}
+
+async function checkVersion(state: RunState, driver: AgentDriver, argv: readonly string[]): Promise<void> {
+  const { sandbox, signal } = state;
+  const result = await sandbox.exec({ argv, timeout: VERSION_TIMEOUT, maxOutput: 4_000, signal });
+  if (result.exitCode === 127) throw missingAgent(driver);
+  const said = state.hide(`${result.stdout}\n${result.stderr}`.trim(), 500);
+  if (result.exitCode !== 0 || result.timedOut) {
+    throw missingAgent(
+      driver,
+      `The agent ${driver.name} does not start in the sandbox: ${said || `exit ${result.exitCode}`}`,
+    );
+  }
+  const version = findVersion(result.stdout) ?? findVersion(result.stderr);
+  if (version === undefined) return await state.warn(`${driver.name} does not tell its version: ${said}`);
+  if (driver.minVersion !== undefined && isOlder(version, driver.minVersion)) {
+    throw missingAgent(
+      driver,
+      `${driver.name} ${version} is too old; ${driver.minVersion} is the least that is spoken to`,
+    );
+  }
+  state.versions.set(driver.name, version);
+  await state.emit({ type: "agent.version", agent: driver.name, version });
+}
+
+async function checkPresence(
+  { sandbox, signal }: RunState,
+  driver: AgentDriver,
+  program: string,
+  nodeId: string,
+): Promise<void> {
+  const argv = ["/bin/sh", "-c", 'command -v -- "$1" >/dev/null', "sh", program];
+  const { exitCode } = await sandbox.exec({ argv, timeout: VERSION_TIMEOUT, signal });
+  if (exitCode === 0) return;
+  throw missingAgent(driver, `The agent of node ${nodeId} is not in the sandbox: there is no program ${program}`);
+}

@@ -1,0 +1,208 @@
+import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict } from "../agent-types.js";
+import { driverOf } from "../agents.js";
+import type { AgentTask } from "../blueprint-types.js";
+import type { AgentReport, LimitHit } from "../report-types.js";
+import { AgentProcess } from "./agent-process.js";
+import { type AgentBounds, AgentWatch } from "./agent-watch.js";
+import { type StepOutcome, toOutcome, toRunError } from "./failure.js";
+import { missingAgent } from "./missing-agent.js";
+import { OutputPipe } from "./output-pipe.js";
+import type { RunState } from "./run-state.js";
+import { environmentOf, type Step } from "./run-step.js";
+import { type MoreNames, renderText } from "./scope.js";
+
+/** An agent to be run for a node. */
+export interface AgentJob extends Pick<Step, "env" | "secrets" | "cwd" | "timeout"> {
+  readonly task: AgentTask;
+  readonly nodeId: string;
+  /** The gate that the node is a repair of. */
+  readonly parentId?: string;
+  readonly more?: MoreNames;
+}
+
+/** What an agent did. */
+export interface AgentOutcome extends StepOutcome {
+  agent: AgentReport;
+  output: string;
+}
+
+const RETRYABLE = ["rate_limit", "network", "crash"];
+const STDERR_KEPT = 4_000;
+const PROGRAM_MISSING = 127;
+
+/** Runs an agent to its end or to its limits. Never throws: what goes wrong is the outcome. */
+export async function runAgent(state: RunState, job: AgentJob): Promise<AgentOutcome> {
+  const driver = driverOf(job.task, state.choice);
+  const bounds = boundsOf(state, job);
+  const agent: AgentReport = { name: driver.name, costUsd: null };
+  const spent = spentLimit(bounds, state, job.nodeId);
+  if (spent !== undefined) {
+    await state.hit(spent);
+    return { status: "limit", agent, output: "" };
+  }
+  try {
+    return await follow(state, job, driver, bounds);
+  } catch (error) {
+    return { ...toOutcome(error, state), agent, output: "" };
+  }
+}
+
+async function follow(state: RunState, job: AgentJob, driver: AgentDriver, bounds: AgentBounds): Promise<AgentOutcome> {
+  const { nodeId, parentId } = job;
+  const ids = { nodeId, ...(parentId !== undefined && { parentId }) };
+  const reader = driver.reader();
+  const pipe = new OutputPipe(
+    (stream, text) => state.emit({ type: "node.output", ...ids, stream, text }),
+    state.hidden,
+  );
+  const isText = driver.name === "command" && job.task.output !== "events";
+  let stderr = "";
+  let process: AgentProcess | undefined;
+  const watch = new AgentWatch(driver.name, bounds, state, (grace) => process?.stop(grace));
+  try {
+    process = await AgentProcess.start(state.sandbox, {
+      command: driver.command(await requestOf(state, job, bounds)),
+      env: await environmentOf(state, { env: job.env, secrets: [...job.secrets, ...driver.secrets.flat()] }),
+      ...(job.cwd !== undefined && { cwd: job.cwd }),
+      onStdout: (chunk) => pipe.write(isText ? "stdout" : "transcript", chunk),
+      onStderr: async (chunk) => {
+        stderr = (stderr + Buffer.from(chunk).toString("utf8")).slice(-STDERR_KEPT);
+        await pipe.write("stderr", chunk);
+      },
+      onLine: async (line) => {
+        const signals = reader.line(line);
+        watch.take(signals);
+        for (const signal of signals) await tell(state, ids, signal, watch);
+      },
+    });
+    if (watch.cause !== undefined) process.stop();
+    const exit = await process.ended;
+    await pipe.end();
+    return await conclude(state, job, driver, watch, reader, { ...exit, stderr });
+  } finally {
+    watch.end();
+  }
+}
+
+/** Says what became of an agent that ended, and adds what it used to the run. */
+async function conclude(
+  state: RunState,
+  { nodeId }: AgentJob,
+  driver: AgentDriver,
+  watch: AgentWatch,
+  reader: AgentReader,
+  exit: { exitCode: number; signal?: string; stderr: string },
+): Promise<AgentOutcome> {
+  const { cause } = watch;
+  const isMissing = cause === undefined && watch.verdict === undefined && exit.exitCode === PROGRAM_MISSING;
+  const verdict = watch.verdict ?? reader.end(exit);
+  const agent = account(state, nodeId, driver, watch, verdict);
+  const output = state.hide(verdict.text, 50 * 1024);
+  const base = { agent, output, exitCode: exit.exitCode };
+  if (cause === "cancelled") return { ...base, status: "cancelled" };
+  const limit = cause === undefined || cause === "finished" ? verdict.limit : cause;
+  if (limit !== undefined) {
+    await state.hit(watch.limitHit(limit, nodeId));
+    return { ...base, status: "limit" };
+  }
+  if (isMissing) return { ...base, status: "failure", error: toRunError(missingAgent(driver), state) };
+  if (!verdict.isError) return { ...base, status: "success" };
+  const failure = verdict.failure ?? "agent_error";
+  agent.failure = failure;
+  return {
+    ...base,
+    status: "failure",
+    error: { code: failure, message: state.hide(verdict.text, 2_000), retryable: RETRYABLE.includes(failure) },
+  };
+}
+
+function account(
+  state: RunState,
+  nodeId: string,
+  driver: AgentDriver,
+  watch: AgentWatch,
+  verdict: AgentVerdict,
+): AgentReport {
+  const turns = verdict.turns ?? (watch.turns > 0 ? watch.turns : undefined);
+  const { usage, costUsd } = watch;
+  state.turns += turns ?? 0;
+  for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const) state.usage[key] += usage?.[key] ?? 0;
+  if (costUsd === null) state.unpriced.push(nodeId);
+  else state.costUsd = (state.costUsd ?? 0) + costUsd;
+  const version = state.versions.get(driver.name);
+  return {
+    ...watch.report,
+    costUsd,
+    ...(turns !== undefined && { turns }),
+    ...(version !== undefined && { version }),
+    ...(usage !== undefined && { usage }),
+    ...(verdict.terminalReason !== undefined && { terminalReason: verdict.terminalReason }),
+  };
+}
+
+/** What is allowed of a run that is under way. */
+function boundsOf({ limits, costUsd, turns }: RunState, { task, timeout }: AgentJob): AgentBounds {
+  const least = (...values: (number | undefined)[]): number | undefined => {
+    const known = values.filter((value) => value !== undefined);
+    return known.length === 0 ? undefined : Math.min(...known);
+  };
+  return {
+    wall: least(task.limits.wall, timeout),
+    idle: task.limits.idle ?? limits.idle,
+    costUsd: least(task.limits.costUsd, limits.costUsd === undefined ? undefined : limits.costUsd - (costUsd ?? 0)),
+    turns: least(task.limits.turns, limits.turns === undefined ? undefined : limits.turns - turns),
+  };
+}
+
+/** A limit that earlier agents have used up. */
+function spentLimit({ costUsd, turns }: AgentBounds, state: RunState, nodeId: string): LimitHit | undefined {
+  if (costUsd !== undefined && costUsd <= 0) {
+    return { limit: "cost", nodeId, allowed: state.limits.costUsd ?? 0, used: state.costUsd ?? 0 };
+  }
+  if (turns === undefined || turns > 0) return undefined;
+  return { limit: "turns", nodeId, allowed: state.limits.turns ?? 0, used: state.turns };
+}
+
+async function requestOf(state: RunState, { task, more }: AgentJob, bounds: AgentBounds): Promise<AgentRequest> {
+  const model = state.choice.model ?? task.model;
+  const sessionId = task.continue === undefined ? undefined : state.context.results[task.continue]?.agent?.sessionId;
+  return {
+    prompt: await renderText(state, task.prompt, more),
+    ...(task.systemPrompt !== undefined && { systemPrompt: await renderText(state, task.systemPrompt, more) }),
+    ...(model !== undefined && { model }),
+    ...(task.tools !== undefined && { tools: task.tools }),
+    ...(sessionId !== undefined && { sessionId }),
+    ...(bounds.costUsd !== undefined && { maxCostUsd: bounds.costUsd }),
+    ...(bounds.turns !== undefined && { maxTurns: bounds.turns }),
+  };
+}
+
+async function tell(
+  state: RunState,
+  ids: { nodeId: string; parentId?: string },
+  signal: AgentSignal,
+  { costUsd, turns }: AgentWatch,
+): Promise<void> {
+  switch (signal.type) {
+    case "message":
+      return await state.emit({ type: "agent.message", ...ids, text: state.hide(signal.text) });
+    case "tool_call":
+      return await state.emit({
+        type: "agent.tool_call",
+        ...ids,
+        tool: state.hide(signal.tool, 200),
+        summary: state.hide(signal.summary, 1_000),
+      });
+    case "tool_result":
+      return await state.emit({
+        type: "agent.tool_result",
+        ...ids,
+        isError: signal.isError,
+        ...(signal.tool !== undefined && { tool: state.hide(signal.tool, 200) }),
+      });
+    case "usage":
+      return await state.emit({ type: "agent.usage", ...ids, usage: signal.usage, costUsd, turns });
+    default:
+      return;
+  }
+}

@@ -1,0 +1,75 @@
+import type { CommitNode } from "../blueprint-types.js";
+import { type StepOutcome, toOutcome } from "./failure.js";
+import { OutputPipe } from "./output-pipe.js";
+import type { RunState } from "./run-state.js";
+import { renderText } from "./scope.js";
+
+/** What became of a commit. */
+export interface CommitOutcome extends StepOutcome {
+  commit?: string;
+  reason?: string;
+}
+
+const MAX_SUBJECT = 100;
+const MAX_MESSAGE = 10_000;
+const COMMIT_TIMEOUT = 600_000;
+
+/** No hook and no signature: the commit is the harness's. The first line tells what happened, the rest is for people. */
+const SCRIPT = `set -e
+git add -A
+if git diff --cached --quiet; then echo nothing; exit 0; fi
+git -c core.hooksPath=/dev/null -c commit.gpgSign=false commit --quiet --no-verify --cleanup=verbatim -F -
+git rev-parse HEAD
+git --no-pager show --stat=100 --no-color --format= HEAD`;
+
+/** Commits everything that was changed, inside. Nothing to commit is no failure: the node is skipped. */
+export async function runCommit(state: RunState, node: CommitNode): Promise<CommitOutcome> {
+  const pipe = new OutputPipe(
+    (stream, text) => state.emit({ type: "node.output", nodeId: node.id, stream, text }),
+    state.hidden,
+  );
+  try {
+    const { name, email } = node.author ?? { name: "glovebox", email: "glovebox@localhost" };
+    const result = await state.sandbox.exec({
+      argv: ["/bin/sh", "-c", SCRIPT],
+      stdin: toMessage(await renderText(state, node.message)),
+      env: { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email },
+      timeout: node.timeout ?? COMMIT_TIMEOUT,
+      signal: state.signal,
+      ...(node.cwd !== undefined && { cwd: node.cwd }),
+    });
+    const { exitCode, stdout, stderr } = result;
+    if (exitCode !== 0) {
+      await pipe.write("stderr", Buffer.from(stderr));
+      await pipe.end();
+      const message = `git ended with exit code ${exitCode}: ${state.hide(stderr.trim(), 1_000)}`;
+      return {
+        status: "failure",
+        exitCode,
+        output: pipe.kept.text,
+        error: { code: "command_failed", message, retryable: false },
+      };
+    }
+    const [first = "", ...rest] = stdout.split("\n");
+    if (first === "nothing") return { status: "skipped", reason: "there is nothing to commit", output: "" };
+    await pipe.write("stdout", Buffer.from(rest.join("\n")));
+    await pipe.end();
+    return { status: "success", exitCode, commit: first.slice(0, 64), output: pipe.kept.text };
+  } catch (error) {
+    return toOutcome(error, state);
+  }
+}
+
+/** A subject of one line and bounded length; what did not fit stands below it. */
+function toMessage(text: string): string {
+  const clean = text
+    .replace(/\r\n?/g, "\n")
+    .replace(/[^\P{Cc}\n\t]/gu, "")
+    .trim();
+  const [line = "", ...rest] = clean.split("\n");
+  const letters = [...line];
+  const isLong = letters.length > MAX_SUBJECT;
+  const subject = isLong ? `${letters.slice(0, MAX_SUBJECT - 1).join("")}…` : line;
+  const body = (isLong ? clean : rest.join("\n").replace(/^\n+/, "")).slice(0, MAX_MESSAGE);
+  return `${subject || "work"}\n${body === "" ? "" : `\n${body}\n`}`;
+}

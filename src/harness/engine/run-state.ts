@@ -1,0 +1,110 @@
+import type { Sandbox } from "../../sandbox/types.js";
+import { type RedactOptions, redact } from "../../util/redact.js";
+import { truncate } from "../../util/sanitize.js";
+import type { AgentChoice } from "../agents.js";
+import type { RunLimits } from "../blueprint-types.js";
+import type { RunContext } from "../context-types.js";
+import type { EventSink, RunEventBody } from "../event-types.js";
+import type { LimitHit, TokenUsage } from "../report-types.js";
+import type { EngineOptions } from "../run-types.js";
+
+/** Shortest secret that is hidden; a shorter one would make every text unreadable. */
+const SHORTEST_SECRET = 4;
+
+/** What the whole of a run shares while it goes on. */
+export class RunState {
+  readonly sandbox: Sandbox;
+  readonly context: RunContext;
+  readonly limits: RunLimits;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly choice: AgentChoice;
+  readonly hidden: RedactOptions;
+  readonly startedAt: number = performance.now();
+  readonly usage: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  readonly unpriced: string[] = [];
+  readonly limitsHit: LimitHit[] = [];
+  readonly warnings: string[] = [];
+  readonly versions: Map<string, string> = new Map();
+  costUsd: number | null = null;
+  turns = 0;
+  sandboxLost = false;
+  readonly #onEvent: EventSink;
+  readonly #stop = new AbortController();
+  readonly #cancelled: AbortSignal | undefined;
+  readonly #timer: NodeJS.Timeout;
+  #queue: Promise<void> = Promise.resolve();
+
+  constructor(limits: RunLimits, options: EngineOptions) {
+    this.sandbox = options.sandbox;
+    this.context = options.context;
+    this.limits = limits;
+    this.secrets = options.secrets ?? {};
+    const { agents, agent, model } = options;
+    this.choice = {
+      ...(agents !== undefined && { agents }),
+      ...(agent !== undefined && { agent }),
+      ...(model !== undefined && { model }),
+    };
+    this.hidden = { secrets: Object.values(this.secrets).filter((value) => value.length >= SHORTEST_SECRET) };
+    this.#onEvent = options.onEvent;
+    this.#cancelled = options.signal;
+    if (options.signal?.aborted) this.#stop.abort();
+    options.signal?.addEventListener("abort", this.#cancel, { once: true });
+    this.#timer = setTimeout(() => this.#stop.abort(), limits.wall);
+  }
+
+  readonly #cancel = (): void => this.#stop.abort();
+
+  /** Aborted when the run is cancelled or its time is over. */
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** Why the run must end now; undefined when it need not. */
+  get stopped(): "cancelled" | "wall" | undefined {
+    if (this.#cancelled?.aborted) return "cancelled";
+    return this.signal.aborted ? "wall" : undefined;
+  }
+
+  /** Milliseconds since the run began. */
+  get elapsed(): number {
+    return performance.now() - this.startedAt;
+  }
+
+  /** Hands an event on, in order. A sink that fails is a warning: what it watches goes on. */
+  emit(event: RunEventBody): Promise<void> {
+    this.#queue = this.#queue.then(async () => {
+      try {
+        await this.#onEvent(event);
+      } catch (error) {
+        const message = `an event could not be written: ${error instanceof Error ? error.message : String(error)}`;
+        if (!this.warnings.includes(message)) this.warnings.push(message);
+      }
+    });
+    return this.#queue;
+  }
+
+  /** Notes something that went wrong and does not end the run. */
+  async warn(message: string, nodeId?: string): Promise<void> {
+    const safe = this.hide(message);
+    this.warnings.push(safe);
+    await this.emit({ type: "warning", message: safe, ...(nodeId !== undefined && { nodeId }) });
+  }
+
+  /** Notes that a limit was reached. */
+  async hit(limit: LimitHit): Promise<void> {
+    this.limitsHit.push(limit);
+    await this.emit({ type: "limit.hit", ...limit });
+  }
+
+  /** Text without secrets, cut to a bound after that. */
+  hide(text: string, maxBytes = 8_000): string {
+    return truncate(redact(text, this.hidden), maxBytes);
+  }
+
+  /** Lets go of timers and listeners. */
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#cancelled?.removeEventListener("abort", this.#cancel);
+  }
+}

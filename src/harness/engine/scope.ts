@@ -1,0 +1,94 @@
+import { createPathMatcher } from "../../util/glob.js";
+import type { Text } from "../blueprint-types.js";
+import type { RunContext } from "../context-types.js";
+import type { Scope, Value } from "../expression.js";
+import { renderTemplate } from "../template.js";
+import { changedPaths } from "./changed-paths.js";
+import type { RunState } from "./run-state.js";
+
+/** More names for one place: those of a gate. */
+export type MoreNames = Readonly<Record<string, Readonly<Record<string, Value>>>>;
+
+/** What templates and conditions of a run can name. */
+export function createScope(state: RunState, more: MoreNames = {}): Scope {
+  const { context } = state;
+  return {
+    lookUp: (path) => lookUp(context, more, path),
+    async changed(globs) {
+      const paths = await changedPaths(state.sandbox);
+      return globs.length === 0 ? paths.length > 0 : paths.some(createPathMatcher(globs));
+    },
+  };
+}
+
+/** Makes the text that a command or an agent gets. What no command line can hold is taken out. */
+export async function renderText(state: RunState, text: Text, more?: MoreNames): Promise<string> {
+  const rendered =
+    typeof text === "function" ? text(state.context) : await renderTemplate(text, createScope(state, more));
+  return String(rendered).replaceAll("\0", "");
+}
+
+/** As `renderText`, for every value of a record. */
+export async function renderAll(
+  state: RunState,
+  texts: Readonly<Record<string, Text>>,
+  more?: MoreNames,
+): Promise<Record<string, string>> {
+  const rendered: Record<string, string> = {};
+  for (const [name, text] of Object.entries(texts)) rendered[name] = await renderText(state, text, more);
+  return rendered;
+}
+
+function lookUp(
+  context: RunContext,
+  more: MoreNames,
+  [group = "", name = "", field = ""]: readonly string[],
+): Value | undefined {
+  switch (group) {
+    case "inputs":
+      return Object.hasOwn(context.inputs, name) ? context.inputs[name] : undefined;
+    case "env":
+      return Object.hasOwn(context.env, name) ? context.env[name] : undefined;
+    case "nodes":
+      return ofNode(context, name, field);
+    case "sandbox":
+      return context.sandboxType;
+    case "intent":
+    case "repo":
+    case "branch":
+    case "runId":
+    case "blueprint":
+    case "push":
+    case "workDir":
+    case "spec":
+    case "specPath":
+      return context[group];
+    default:
+      return more[group]?.[name];
+  }
+}
+
+function ofNode({ results }: RunContext, id: string, field: string): Value | undefined {
+  const result = Object.hasOwn(results, id) ? results[id] : undefined;
+  switch (field) {
+    case "status":
+      // A node that was not reached has no result yet conditions may ask for it.
+      return result?.status ?? "skipped";
+    case "output":
+      return result?.output;
+    case "exitCode":
+      return result?.exitCode;
+    case "durationMs":
+      return result?.durationMs;
+    case "commit":
+      return result?.commit;
+    case "error":
+      return result?.error?.message;
+    case "sessionId":
+      return result?.agent?.sessionId;
+    case "costUsd":
+      return result?.agent?.costUsd;
+    default:
+      return undefined;
+  }
+}
