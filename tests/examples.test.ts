@@ -23,6 +23,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "stream-to-web": /^streamed, held back, aborted$/,
   tasks: /^served, cloned, told what was broken$/,
   tour: /^the tour is over$/,
+  vercel: /^(computed, cut short, forked|not run: There are no credentials for Vercel)$/,
   "untrusted-script": /^it got nothing, and nothing of it is left$/,
 };
 

@@ -48,6 +48,11 @@ export function daggerCapabilities(opts: DaggerOptions = {}): Capabilities {
   };
 }
 
+/** What a sandbox without services keeps. */
+export function capabilities(): Capabilities {
+  return daggerCapabilities();
+}
+
 /** Opens a sandbox in a Dagger engine: an image, and a graph that each operation goes on from. */
 export async function createDaggerSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
   validateSandboxOptions(opts);
