@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { startDaggerEngine } from "./fakes/dagger-engine.js";
 
 const run = promisify(execFile);
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -11,6 +12,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** What each program must have printed when it found nothing wrong with itself. */
 const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "chat-executor": /^error send_mail \{\}: there is no tool send_mail$/,
+  dagger: /^failed, kept, forked, restored$/,
   demo: /^Everything went as it must\.$/,
   "dev-server": /^served, changed, stopped$/,
   hello: /^1 cat: \/etc\/shadow: /,
@@ -31,7 +33,10 @@ describe("examples", () => {
   test.each(Object.entries(LAST_LINES))("%s finds itself in order", { timeout: 300_000 }, async (name, expected) => {
     const path = join(root, "dist", "examples", `${name}.js`);
     if (!existsSync(path)) throw new Error(`there is no ${path}: type npm run build first`);
-    const program = run(process.execPath, [path], { cwd: root, maxBuffer: 10 * 1024 * 1024 });
+    await using engine = name === "dagger" ? await startDaggerEngine() : undefined;
+    const session = engine && { DAGGER_SESSION_PORT: String(engine.port), DAGGER_SESSION_TOKEN: engine.token };
+    const env = { ...process.env, ...session };
+    const program = run(process.execPath, [path], { cwd: root, env, maxBuffer: 10 * 1024 * 1024 });
     const { stdout } = await program.catch((error: { stdout?: string; stderr?: string }) => {
       throw new Error(`${name} failed:\n${error.stdout}${error.stderr}`);
     });
