@@ -235,7 +235,7 @@ describe("snapshots and forks", () => {
 });
 
 describe("a repository", () => {
-  test("has its files inside, its changes, its commits, and goes back to where it came from", async () => {
+  test("has its files inside, its changes, its commits, snapshots and forks", async () => {
     const repo = createRepository(join(scratch.path, "repo"));
     const origin = join(scratch.path, "origin.git");
     git(scratch.path, "clone", "--quiet", "--bare", repo, origin);
