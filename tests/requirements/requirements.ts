@@ -45,8 +45,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     [
       "Dagger stub created for future implementation",
       {
-        superseded:
-          "The Dagger backend becomes a real one; until it is there, its name is refused like any unknown one.",
+        superseded: "There is no stub: the Dagger backend is a real one, held to the same kit as the others.",
       },
     ],
   ]),
