@@ -82,7 +82,7 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
     gloveboxVersion: ownVersion(),
     nodeVersion: process.version,
     backend,
-    repo: options.repo,
+    repo: source.topLevel ?? options.repo,
     sandboxRepo: source.repo,
     ...(gitDir !== undefined && { gitDir }),
     ...(baseCommit !== undefined && { baseCommit }),
