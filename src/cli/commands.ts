@@ -1,3 +1,4 @@
+import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
 import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
@@ -74,6 +75,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [["glovebox rm 3f2a9c41d07be655", "the files are gone for good"]],
   },
   ...KEPT_COMMANDS,
+  ...BLUEPRINT_COMMANDS,
   {
     name: "reap",
     summary: "remove what dead processes left behind",
