@@ -50,7 +50,9 @@ describe("the command line", () => {
     const loaded = JSON.parse(stderr.trim().split("\n").at(-1) ?? "") as string[];
     expect(stdout).toContain("glovebox");
     expect(loaded.some((url) => url.endsWith("/cli/main.js"))).toBe(true);
-    const ours = loaded.filter((url) => url.startsWith("file:") && /\/dist\/src\/(?:sandbox|testing|harness)/.test(url));
+    const ours = loaded.filter(
+      (url) => url.startsWith("file:") && /\/dist\/src\/(?:sandbox|testing|harness)/.test(url),
+    );
     expect(ours.map((url) => url.replace(/^.*\/dist/, "dist"))).toEqual(["dist/src/sandbox/errors.js"]);
   });
 
