@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { agentNames, loadBlueprint, readBlueprint } from "../src/harness.js";
 import { driverOf } from "../src/harness/agents.js";
+import { agentNames, loadBlueprint, readBlueprint } from "../src/harness.js";
 
-const read = (name: string): string => readFileSync(fileURLToPath(new URL(`../docs/${name}.md`, import.meta.url)), "utf8");
-const blocks = (name: string): string[] => [...read(name).matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = ""]) => text);
+const read = (name: string): string =>
+  readFileSync(fileURLToPath(new URL(`../docs/${name}.md`, import.meta.url)), "utf8");
+const blocks = (name: string): string[] =>
+  [...read(name).matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = ""]) => text);
 
 test("the blueprints in the documents are valid", async () => {
   const whole = blocks("blueprints");
@@ -17,7 +19,9 @@ test("the blueprints in the documents are valid", async () => {
 test("the table of agents says what the drivers say", () => {
   for (const name of agentNames().filter((agent) => agent !== "command")) {
     const driver = driverOf({ agent: name, prompt: "", network: { allow: [] }, limits: {} });
-    const row = read("agents").split("\n").find((line) => line.startsWith(`| \`${name}\``));
+    const row = read("agents")
+      .split("\n")
+      .find((line) => line.startsWith(`| \`${name}\``));
     for (const secret of driver.secrets.flat()) expect(row).toContain(`\`${secret}\``);
     expect(row).toContain(`${driver.minVersion} or later`);
     expect(row?.split("|").at(-2)?.trim()).toBe(driver.reportsCost ? "yes" : "no");

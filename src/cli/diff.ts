@@ -1,7 +1,7 @@
 import type { Changes } from "../../contracts/types.js";
+import { countLines, type FileLines } from "../util/patch-lines.js";
 import type { Invocation } from "./invocation.js";
 import { withKept } from "./kept-sandbox.js";
-import { countLines, type FileLines } from "./patch-lines.js";
 import { createSink } from "./sink.js";
 import { formatTable } from "./table.js";
 import { UsageError } from "./usage-error.js";
@@ -19,7 +19,8 @@ export async function run(invocation: Invocation): Promise<number> {
   const [id = ""] = operands;
   const [isStat, isNames] = [flags.has("stat"), flags.has("name-status")];
   if (isStat && isNames) throw new UsageError("--stat and --name-status are two answers", "leave one of them out");
-  const changes = await withKept(invocation, id, `comparing ${id}`, (sandbox) => sandbox.changes());
+  const changes =
+    (await changesOfRun(id)) ?? (await withKept(invocation, id, `comparing ${id}`, (sandbox) => sandbox.changes()));
   if (flags.has("json")) {
     const { patch, files } = changes;
     await screen.printJson(isStat ? { files: withLines(changes) } : isNames ? { files } : { patch, files });
@@ -30,6 +31,13 @@ export async function run(invocation: Invocation): Promise<number> {
   await sink.write(Buffer.from(text));
   await sink.end();
   return 0;
+}
+
+/** What a run changed, when the id is that of a run. */
+async function changesOfRun(id: string): Promise<Changes | undefined> {
+  if (/^[0-9a-f]{16}$/.test(id)) return undefined;
+  const { isRun, changesOf } = await import("../harness.js");
+  return (await isRun(id)) ? await changesOf(id) : undefined;
 }
 
 type Counted = Changes["files"][number] & FileLines;

@@ -39,5 +39,5 @@ async function dispatch(args: readonly string[], screen: Screen, interruption: I
 
 function isJson(args: readonly string[]): boolean {
   const border = args.indexOf("--");
-  return (border === -1 ? args : args.slice(0, border)).includes("--json");
+  return (border === -1 ? args : args.slice(0, border)).some((word) => word === "--json" || word.startsWith("--json="));
 }

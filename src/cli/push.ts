@@ -1,19 +1,20 @@
 import { SandboxError } from "../sandbox/errors.js";
 import type { Invocation } from "./invocation.js";
 import { withKept } from "./kept-sandbox.js";
+import { findToken, TOKENS } from "./token.js";
 import { UsageError } from "./usage-error.js";
-
-/** Where a token is looked for. Never in the arguments: those can be read by every user of the machine. */
-const TOKENS = ["GLOVEBOX_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"] as const;
 
 /** `glovebox push <id> --branch <name>`. */
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
   const [id = ""] = operands;
+  const isSandbox = /^[0-9a-f]{16}$/.test(id);
+  if (!isSandbox && (await import("../harness.js").then(({ isRun }) => isRun(id))))
+    return await pushRun(invocation, id);
   const branch = flags.text("branch");
   if (branch === undefined)
     throw new UsageError("push needs --branch <name>", `glovebox push ${id} --branch fix/login`);
-  const token = findToken(process.env);
+  const token = requireToken();
   const result = await withKept(invocation, id, `pushing ${branch}`, async (sandbox) => {
     if (sandbox.pushBranch !== undefined) return await sandbox.pushBranch(branch, token);
     throw new SandboxError("unsupported", `Sandbox "${id}" works on no repository, so there is nothing to push`, {
@@ -30,9 +31,27 @@ export async function run(invocation: Invocation): Promise<number> {
   return 0;
 }
 
-function findToken(env: Readonly<Record<string, string | undefined>>): string {
-  const name = TOKENS.find((each) => env[each]);
-  const token = name === undefined ? undefined : env[name];
+/** Pushes what a run made, and opens its pull request. */
+async function pushRun({ flags, screen }: Invocation, id: string): Promise<number> {
+  const { pushRunAgain, EXIT_CODES } = await import("../harness.js");
+  const base = flags.text("base");
+  if (flags.has("branch")) throw new UsageError("a run has its own branch", "leave --branch out");
+  const options = {
+    githubToken: process.env["GITHUB_TOKEN"],
+    ...(flags.has("draft") && { draft: true }),
+    ...(base !== undefined && { base }),
+  };
+  const result = await screen.during(`pushing ${id}`, () => pushRunAgain(id, options));
+  if (flags.has("json")) await screen.printJson({ run: id, ...result });
+  else if (result.prUrl !== undefined) await screen.print(`${result.prUrl}\n`);
+  else if (result.state === "no_changes") await screen.remark(`run ${id} changed nothing, so there is nothing to push`);
+  if (result.error === undefined) return 0;
+  await screen.complain(result.error, "what the remote says is after the colon; glovebox push tries again");
+  return EXIT_CODES.push;
+}
+
+function requireToken(): string {
+  const token = findToken(process.env);
   if (token !== undefined) return token;
   throw new SandboxError("unauthenticated", `There is no token: ${TOKENS.join(", ")} are not set`, {
     hint: "GITHUB_TOKEN=… glovebox push …; a token is never an argument",

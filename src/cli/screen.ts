@@ -47,6 +47,11 @@ export class Screen {
     return this.print(`${text.replace(/[\u007f-\uffff]/g, escapeActive)}\n`);
   }
 
+  /** Prints one of many documents, each on a line of its own. */
+  printJsonLine(value: unknown): Promise<void> {
+    return this.print(`${JSON.stringify(value).replace(/[\u007f-\uffff]/g, escapeActive)}\n`);
+  }
+
   /** Tells of something that went wrong, on one line, and of what mends it, on another. */
   async complain(message: string, hint: string | undefined): Promise<void> {
     const { bad, dim } = this.#errorStyle;

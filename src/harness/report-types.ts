@@ -172,7 +172,8 @@ export interface RunReport {
   blueprint: string;
   repo: string;
   intent: string;
-  status: RunStatus;
+  /** `running` until it is over; one whose process is gone stays so. */
+  status: RunStatus | "running";
   /** What the process exits with. */
   exitCode: number;
   nodes: NodeReport[];
@@ -188,6 +189,8 @@ export interface RunReport {
   base?: string;
   baseCommit?: string;
   headCommit?: string;
+  /** Tree of the files that `changes` tells of: the one that is pushed, and no other. */
+  tree?: string;
   pushResult?: PushResult;
   changes?: ChangeSummary;
   sandbox?: { type: string; id: string; image?: string; kept: boolean };

@@ -2,6 +2,7 @@ import { isSecretName, secretForms } from "./secret-forms.js";
 
 const MIN_VALUE_LENGTH = 8;
 const registered = new Map<string, string | undefined>();
+const holders = new Map<string, number>();
 
 /** What to hide beside the process's own environment and the registered values. */
 export interface RedactOptions {
@@ -24,11 +25,24 @@ interface Pattern {
   readonly label: string;
 }
 
-/** Hides a value in every later text, under `name` when given; returns the function that forgets it. */
+/**
+ * Hides a value in every later text, under `name` when given. Returns the function that forgets it, once everybody who
+ * has registered it did.
+ */
 export function registerSecret(value: string, name?: string): () => void {
   if (typeof value !== "string" || value === "") throw new TypeError("a secret must be a string that is not empty");
   registered.set(value, name);
-  return () => void registered.delete(value);
+  holders.set(value, (holders.get(value) ?? 0) + 1);
+  let isHeld = true;
+  return () => {
+    if (!isHeld) return;
+    isHeld = false;
+    const left = (holders.get(value) ?? 1) - 1;
+    holders.set(value, left);
+    if (left > 0) return;
+    holders.delete(value);
+    registered.delete(value);
+  };
 }
 
 /** Replaces every known secret by `[REDACTED:NAME]`, or `[REDACTED]` when it has no name. */

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { type Finding, listSandboxes } from "../../sandbox.js";
-import { ownVersion } from "../version.js";
+import { ownVersion } from "../../util/own-version.js";
 
 /** What every backend needs of this machine. */
 export async function machineFindings(): Promise<Finding[]> {

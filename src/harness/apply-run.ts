@@ -1,0 +1,53 @@
+import { SandboxError } from "../sandbox/errors.js";
+import { runHostGit } from "../sandbox/host.js";
+import { toInertLine } from "../util/inert-text.js";
+import { readReport } from "./read-report.js";
+import { findRunDirectory } from "./run-directory.js";
+import { readRunPlan } from "./run-plan.js";
+
+/** What came of taking over the changes of a run. */
+export interface ApplyResult {
+  /** The working tree that was changed. */
+  readonly directory: string;
+  readonly files: readonly string[];
+  /** Files that hold conflict markers now. */
+  readonly conflicts: readonly string[];
+}
+
+/** Brings the changes of a run into a working tree, three-way. A tree with changes of its own is `conflict`, untouched. */
+export async function applyRun(runId: string, into?: string): Promise<ApplyResult> {
+  const run = await findRunDirectory(runId);
+  const plan = await readRunPlan(run);
+  const files = (await readReport(run))?.changes?.files.map(({ path }) => path) ?? [];
+  if (files.length === 0) {
+    throw new SandboxError("not_found", `Run "${runId}" changed nothing`, { hint: `glovebox show ${runId}` });
+  }
+  const directory = await topLevelOf(into ?? plan.sandboxRepo);
+  const status = await runHostGit(["status", "--porcelain", "--untracked-files=no"], { cwd: directory });
+  if (status.exitCode !== 0 || status.stdout !== "") {
+    throw new SandboxError("conflict", `${directory} has changes that are not committed`, {
+      retryable: false,
+      hint: "git stash, or commit them; nothing was touched",
+    });
+  }
+  const apply = ["apply", "--3way", "--whitespace=nowarn", "--", run.at("changes.patch")];
+  const answer = await runHostGit(apply, { cwd: directory });
+  const unmerged = await runHostGit(["diff", "--name-only", "--diff-filter=U", "-z"], { cwd: directory });
+  const conflicts = unmerged.stdout.split("\0").filter((path) => path !== "");
+  if (answer.exitCode !== 0 && conflicts.length === 0) {
+    const reason = answer.stderr.split("\n").find((line) => line.startsWith("error:")) ?? answer.stderr;
+    throw new SandboxError("conflict", `The changes of run "${runId}" do not fit: ${toInertLine(reason.trim())}`, {
+      retryable: false,
+      hint: "nothing was touched; glovebox diff shows the patch",
+    });
+  }
+  return { directory, files, conflicts };
+}
+
+async function topLevelOf(path: string): Promise<string> {
+  const answer = await runHostGit(["rev-parse", "--show-toplevel"], { cwd: path });
+  if (answer.exitCode === 0) return answer.stdout.trimEnd();
+  throw new SandboxError("invalid_argument", `${path} has no working tree to apply the changes to`, {
+    hint: "glovebox apply <runId> --repo <path of a working tree>",
+  });
+}

@@ -1,0 +1,122 @@
+import { writeFile } from "node:fs/promises";
+import { toSandboxError } from "../sandbox/errors.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { removeSandbox } from "../sandbox.js";
+import { readCheckpoints } from "./checkpoints.js";
+import { pushAndCreatePR } from "./push-and-create-pr.js";
+import type { RunRecorder } from "./recorder.js";
+import type { RunDirectory } from "./run-directory.js";
+import type { RunPlan } from "./run-plan.js";
+import { filesOfPatch, patchOfSnapshot, saveEndState, summarize, treeOfSnapshot } from "./saved-state.js";
+import type { SessionOptions } from "./session-options.js";
+import { EXIT_CODES, type PushResult, type RunOutcome, type RunReport, type RunStatus } from "./types.js";
+
+const NOBODY = ["-c", "user.name=glovebox", "-c", "user.email=glovebox@localhost"];
+
+/** Takes the work out of the sandbox: the patch, the saved files and their tree. What fails is a warning. */
+export async function collectWork(
+  { plan, directory }: SessionOptions,
+  recorder: RunRecorder,
+  sandbox: Sandbox,
+  outcome: Pick<RunOutcome, "status" | "sandboxLost">,
+): Promise<void> {
+  const { report } = recorder;
+  if (outcome.sandboxLost) return await collectFromCheckpoint(plan, directory, recorder);
+  const attempt = async (what: string, work: () => Promise<void>): Promise<void> => {
+    await work().catch((error: unknown) => recorder.warn(`${what}: ${toSandboxError(error).message}`));
+  };
+  if (plan.push) await attempt("what is left over could not be committed", () => commitRest(sandbox, plan.intent));
+  let patch = "";
+  await attempt("the changes cannot be told", async () => {
+    const changes = await sandbox.changes();
+    patch = changes.patch;
+    report.changes = summarize(patch, changes.files);
+  });
+  await writeFile(directory.at("changes.patch"), patch, { mode: 0o600 });
+  const isWorthSaving = outcome.status !== "success" || (report.changes?.files.length ?? 0) > 0;
+  if (!isWorthSaving || sandbox.capabilities.snapshot === "none") return;
+  await attempt("the files could not be saved", async () => {
+    const snapshotId = await sandbox.snapshot();
+    const tree = await treeOfSnapshot(snapshotId);
+    await saveEndState(directory, { snapshotId, ...(tree !== undefined && { tree }) });
+    if (tree !== undefined) report.tree = tree;
+  });
+}
+
+/** The sandbox is gone: what its last checkpoint holds is what there is. */
+async function collectFromCheckpoint(plan: RunPlan, directory: RunDirectory, recorder: RunRecorder): Promise<void> {
+  const last = (await readCheckpoints(directory)).findLast(({ snapshotId }) => snapshotId !== undefined);
+  let patch: string | undefined;
+  if (last?.snapshotId !== undefined && plan.baseCommit !== undefined) {
+    patch = await patchOfSnapshot(last.snapshotId, plan.baseCommit).catch(() => undefined);
+  }
+  await writeFile(directory.at("changes.patch"), patch ?? "", { mode: 0o600 });
+  if (patch !== undefined) recorder.report.changes = summarize(patch, filesOfPatch(patch));
+  const from = patch === undefined ? "no checkpoint was saved before" : `the patch is that after node ${last?.nodeId}`;
+  await recorder.warn(`the sandbox was lost; ${from}`);
+}
+
+/** A commit with a message of its own, for what no node has committed; without git inside the push makes one. */
+async function commitRest(sandbox: Sandbox, intent: string): Promise<void> {
+  const status = await sandbox.exec({ argv: ["git", "status", "--porcelain"], maxOutput: 4096 });
+  if (status.exitCode !== 0 || status.stdout === "") return;
+  const message = `[harness] ${intent.replace(/\s+/g, " ").trim()}`.slice(0, 200);
+  await sandbox.exec({ argv: ["git", "add", "--all"] });
+  await sandbox.exec({ argv: ["git", ...NOBODY, "commit", "--quiet", "--no-verify", "-m", message] });
+}
+
+/** How the run ended, now that the changes are known. */
+export function finalStatus(outcome: RunOutcome["status"], report: RunReport, expectsChanges: boolean): RunStatus {
+  if (outcome !== "success" || !expectsChanges || report.changes === undefined) return outcome;
+  return report.changes.files.length === 0 ? "no_changes" : "success";
+}
+
+/** What the process exits with. A push that failed does not make the run a failure, only the process says so. */
+export function exitCodeOf(status: RunStatus, pushResult: PushResult | undefined): number {
+  if (status === "success" && pushResult?.error !== undefined) return EXIT_CODES.push;
+  const codes: Record<RunStatus, number> = {
+    success: EXIT_CODES.success,
+    failed: EXIT_CODES.failed,
+    error: EXIT_CODES.environment,
+    limit: EXIT_CODES.limit,
+    no_changes: EXIT_CODES.noChanges,
+    cancelled: EXIT_CODES.interrupted,
+  };
+  return codes[status];
+}
+
+/** Pushes when the run ended so that it may be. */
+export async function pushRun(
+  { plan, host, githubToken, hidden }: SessionOptions,
+  report: RunReport,
+  status: RunStatus,
+  sandbox: Sandbox,
+): Promise<PushResult> {
+  if (status === "no_changes") return { pushed: false, state: "no_changes" };
+  const isAllowed = status === "success" || plan.pushOn === "always" || (plan.pushOn === "limit" && status === "limit");
+  if (!isAllowed || status === "error") {
+    return { pushed: false, state: "not_allowed", error: `not pushed: the run ended with ${status}` };
+  }
+  const draft = plan.draft || status !== "success";
+  return await pushAndCreatePR({
+    sandbox,
+    report: { ...report, status },
+    branch: plan.branch,
+    githubToken,
+    host,
+    remote: plan.remoteUrl ?? plan.repo,
+    base: plan.base,
+    draft,
+    hidden,
+  });
+}
+
+/** Takes the sandbox down, or leaves its files; says which. */
+export async function leaveSandbox(plan: RunPlan, status: RunStatus, sandbox: Sandbox): Promise<boolean> {
+  const wentWell = status === "success" || status === "no_changes";
+  const isKept = plan.keep === "always" || (plan.keep === "failed" && !wentWell);
+  await sandbox.teardown();
+  // One that could be reopened was made to be kept, so it goes only by its name.
+  if (!isKept && plan.keep !== "never") await removeSandbox(sandbox.id).catch(() => undefined);
+  return isKept;
+}

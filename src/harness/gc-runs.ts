@@ -1,0 +1,52 @@
+import { deleteSnapshot, removeSandbox } from "../sandbox.js";
+import { readCheckpoints } from "./checkpoints.js";
+import { readReport } from "./read-report.js";
+import { listRunDirectories, type RunDirectory, removeRunDirectory } from "./run-directory.js";
+import { isRunning } from "./run-owner.js";
+import { readRunPlan } from "./run-plan.js";
+import { readEndState } from "./saved-state.js";
+import { deleteUnmovedBranch } from "./source-repository.js";
+
+/** What was removed, and what was left because it is in use or young. */
+export interface GcReport {
+  removed: string[];
+  left: string[];
+}
+
+/** Removes runs that are over and older than this, with their snapshots, kept sandboxes and unmoved branches. */
+export async function gcRuns(opts: { olderThan: number; dryRun?: boolean }): Promise<GcReport> {
+  const report: GcReport = { removed: [], left: [] };
+  for (const directory of await listRunDirectories()) {
+    if (!(await isOld(directory, opts.olderThan)) || (await isRunning(directory))) {
+      report.left.push(directory.runId);
+      continue;
+    }
+    if (opts.dryRun !== true) await removeRun(directory);
+    report.removed.push(directory.runId);
+  }
+  return report;
+}
+
+async function isOld(directory: RunDirectory, olderThan: number): Promise<boolean> {
+  const report = await readReport(directory).catch(() => undefined);
+  const plan = await readRunPlan(directory).catch(() => undefined);
+  const last = Date.parse(report?.finishedAt ?? report?.startedAt ?? plan?.createdAt ?? "");
+  // One that does not even tell its age is nobody's any more.
+  return Number.isNaN(last) || Date.now() - last >= olderThan;
+}
+
+async function removeRun(directory: RunDirectory): Promise<void> {
+  const checkpoints = await readCheckpoints(directory).catch(() => []);
+  const end = await readEndState(directory).catch(() => undefined);
+  const report = await readReport(directory).catch(() => undefined);
+  const plan = await readRunPlan(directory).catch(() => undefined);
+  // Each of them may have been removed by hand before.
+  if (report?.sandbox !== undefined) await removeSandbox(report.sandbox.id).catch(() => undefined);
+  for (const id of [...checkpoints.map((each) => each.snapshotId), end?.snapshotId]) {
+    if (id !== undefined) await deleteSnapshot(id).catch(() => undefined);
+  }
+  if (plan?.gitDir !== undefined && plan.baseCommit !== undefined) {
+    await deleteUnmovedBranch(plan.gitDir, plan.branch, plan.baseCommit).catch(() => undefined);
+  }
+  await removeRunDirectory(directory);
+}

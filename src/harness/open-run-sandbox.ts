@@ -1,0 +1,48 @@
+import type { SandboxEvent } from "../../contracts/types.js";
+import { runHostGit } from "../sandbox/host.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { type OpenOptions, openSandbox } from "../sandbox.js";
+import type { RunPlan } from "./run-plan.js";
+import type { SessionOptions } from "./session-options.js";
+import { createBranchAt } from "./source-repository.js";
+
+/** The sandbox of a session, and whether its branch was made for it beforehand. */
+export interface RunSandbox {
+  readonly sandbox: Sandbox;
+  readonly madeBranch: boolean;
+}
+
+/** Opens what a session works in: the kept sandbox of the run, or a new one with the files that it begins with. */
+export async function openRunSandbox(
+  opts: SessionOptions,
+  signal: AbortSignal,
+  onEvent: (event: SandboxEvent) => void,
+): Promise<RunSandbox> {
+  const { plan, resume } = opts;
+  const always = { backend: plan.backend, signal, onEvent, ...opts.sandboxOptions };
+  if (resume?.sandboxId !== undefined) {
+    const { image: _, workspace: __, ...rest } = always;
+    return { sandbox: await openSandbox({ ...rest, id: resume.sandboxId, keep: true }), madeBranch: false };
+  }
+  const madeBranch = await makeBranch(plan);
+  const options: OpenOptions = { ...always, ...plan.sandbox, repo: plan.sandboxRepo, branch: plan.branch };
+  // Whether it stays is known at the end; only what was made to be kept can be.
+  if (plan.keep !== "never") options.keep = true;
+  const sandbox = await openSandbox(options);
+  if (resume?.snapshotId === undefined) return { sandbox, madeBranch };
+  try {
+    await sandbox.restore(resume.snapshotId);
+    return { sandbox, madeBranch };
+  } catch (error) {
+    await sandbox.teardown();
+    throw error;
+  }
+}
+
+/** A sandbox starts a new branch at HEAD; where the run starts elsewhere, the branch is made first. */
+async function makeBranch({ gitDir, baseCommit, branch }: RunPlan): Promise<boolean> {
+  if (gitDir === undefined || baseCommit === undefined) return false;
+  const query = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
+  const { stdout } = await runHostGit(query, { cwd: gitDir, gitDir });
+  return stdout.trim() === baseCommit ? false : await createBranchAt(gitDir, branch, baseCommit);
+}

@@ -1,0 +1,64 @@
+import { formatChanges, formatDuration, formatRunCost } from "./format.js";
+import { inlineCode, markdownTable } from "./markdown.js";
+import type { NodeReport, RunReport } from "./types.js";
+
+const LONGEST_TITLE = 256;
+const LONGEST_BODY = 60_000;
+const MOST_FILES = 50;
+
+/** `[harness] {intent}` on one line, cut at 256 characters, never within one. */
+export function pullRequestTitle(intent: string): string {
+  const line = `[harness] ${intent}`.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
+  return [...line].slice(0, LONGEST_TITLE).join("");
+}
+
+/** What the pull request says: what was asked, what was checked, what was changed, and how to go on. */
+export function pullRequestBody(report: RunReport): string {
+  const head = [`Blueprint: ${report.blueprint}`, `Branch: ${report.branch ?? ""}`, `Run: ${report.runId}`].join("\n");
+  const parts = [
+    head,
+    incompleteNote(report),
+    quote(report.intent),
+    checksTable(report.nodes),
+    changesList(report),
+    costLine(report),
+    `Go on with it: ${inlineCode(`glovebox resume ${report.runId}`)} · look at it: ${inlineCode(`glovebox show ${report.runId}`)}`,
+  ];
+  const body = parts.filter((part) => part !== undefined && part !== "").join("\n\n");
+  return body.length <= LONGEST_BODY ? `${body}\n` : `${body.slice(0, LONGEST_BODY)}\n\n…\n`;
+}
+
+function incompleteNote({ status }: RunReport): string | undefined {
+  return status === "success" ? undefined : `**Incomplete**: the run ended with ${inlineCode(status)}.`;
+}
+
+function quote(intent: string): string {
+  const lines = intent.trim().split(/\r\n|[\n\r\u2028\u2029]/);
+  return lines.map((line) => `> ${line}`.trimEnd()).join("\n");
+}
+
+function checksTable(nodes: readonly NodeReport[]): string | undefined {
+  const rows = nodes.flatMap((node) =>
+    (node.checks ?? []).map((check) => [
+      inlineCode(node.id),
+      inlineCode(check.id),
+      check.status === "success" ? "✔ passed" : `✖ ${check.status}`,
+      formatDuration(check.durationMs),
+      String(node.rounds ?? 0),
+    ]),
+  );
+  return rows.length === 0 ? undefined : markdownTable(["Gate", "Check", "Result", "Time", "Repairs"], rows).trimEnd();
+}
+
+function changesList({ changes }: RunReport): string | undefined {
+  if (changes === undefined) return undefined;
+  const shown = changes.files.slice(0, MOST_FILES).map(({ path, status }) => `- ${status}: ${inlineCode(path)}`);
+  const rest = changes.files.length - shown.length;
+  const more = rest > 0 ? [`- and ${rest} more`] : [];
+  return [`Changes: ${formatChanges(changes)}`, "", ...shown, ...more].join("\n");
+}
+
+function costLine({ cost, totalDurationMs }: RunReport): string {
+  const price = formatRunCost(cost);
+  return `Took ${formatDuration(totalDurationMs)}${price === undefined ? "" : `, ${price}`}.`;
+}

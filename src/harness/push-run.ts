@@ -1,0 +1,113 @@
+import { SandboxError } from "../sandbox/errors.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { openSandbox } from "../sandbox.js";
+import { gitHubHost } from "./github-host.js";
+import { pushAndCreatePR } from "./push-and-create-pr.js";
+import { readReport } from "./read-report.js";
+import { RunRecorder } from "./recorder.js";
+import { findRunDirectory, type RunDirectory } from "./run-directory.js";
+import { claimRun, releaseRun } from "./run-owner.js";
+import { type RunPlan, readRunPlan } from "./run-plan.js";
+import { readEndState, treeOfSnapshot } from "./saved-state.js";
+import type { PushResult, RunReport } from "./types.js";
+
+/** Pushes what a run made, later than the run: exactly the files that its report tells of. */
+export async function pushRunAgain(
+  runId: string,
+  opts: { githubToken: string | undefined; draft?: boolean; base?: string; signal?: AbortSignal },
+): Promise<PushResult> {
+  const directory = await findRunDirectory(runId);
+  const plan = await readRunPlan(directory);
+  const report = await readReport(directory);
+  if (report?.finishedAt === undefined) {
+    throw new SandboxError("conflict", `Run "${runId}" is not over`, {
+      retryable: false,
+      hint: `glovebox resume ${runId} brings it to its end`,
+    });
+  }
+  await claimRun(directory);
+  try {
+    const result = await pushFrom(directory, plan, report, opts);
+    const recorder = new RunRecorder({ directory, report, nodeIds: [], reporters: [], hidden: {} });
+    report.push = true;
+    report.pushResult = result;
+    await recorder.record({ type: "push.finished", result });
+    recorder.saveReport();
+    await recorder.finish();
+    return result;
+  } finally {
+    await releaseRun(directory);
+  }
+}
+
+async function pushFrom(
+  directory: RunDirectory,
+  plan: RunPlan,
+  report: RunReport,
+  opts: Parameters<typeof pushRunAgain>[1],
+): Promise<PushResult> {
+  if (opts.githubToken === undefined || opts.githubToken === "") {
+    return { pushed: false, error: "GITHUB_TOKEN required for push", state: "no_token" };
+  }
+  if ((report.changes?.files.length ?? 0) === 0) return { pushed: false, state: "no_changes" };
+  const sandbox = await reviewedFiles(directory, plan, report, opts);
+  try {
+    return await pushAndCreatePR({
+      sandbox,
+      report,
+      branch: plan.branch,
+      githubToken: opts.githubToken,
+      host: gitHubHost(process.env),
+      remote: plan.remoteUrl ?? plan.repo,
+      base: opts.base ?? plan.base,
+      draft: opts.draft ?? (plan.draft || report.status !== "success"),
+    });
+  } finally {
+    await sandbox.teardown();
+  }
+}
+
+/** A sandbox with the files of the report: the kept one when it still has them, else a new one. */
+async function reviewedFiles(
+  directory: RunDirectory,
+  plan: RunPlan,
+  report: RunReport,
+  opts: { signal?: AbortSignal; githubToken?: string | undefined },
+): Promise<Sandbox> {
+  const always = {
+    backend: plan.backend,
+    ...(opts.signal && { signal: opts.signal }),
+    ...(opts.githubToken && { githubToken: opts.githubToken }),
+  };
+  const end = await readEndState(directory);
+  if (report.sandbox?.kept === true) {
+    const kept = await openSandbox({ ...always, id: report.sandbox.id, keep: true }).catch(() => undefined);
+    if (kept !== undefined) {
+      if (end?.tree === undefined || (await treeOfSnapshot(await kept.snapshot())) === end.tree) return kept;
+      await kept.teardown();
+      throw new SandboxError("conflict", `The files in sandbox "${kept.id}" are not those that were reviewed`, {
+        retryable: false,
+        hint: `glovebox resume ${plan.runId} checks them again`,
+      });
+    }
+  }
+  if (end === undefined) {
+    throw new SandboxError("not_found", `The files of run "${plan.runId}" were not saved`, {
+      hint: "changes.patch in its directory holds what it did",
+    });
+  }
+  const sandbox = await openSandbox({
+    ...always,
+    ...plan.sandbox,
+    network: "none",
+    repo: plan.sandboxRepo,
+    branch: plan.branch,
+  });
+  try {
+    await sandbox.restore(end.snapshotId);
+    return sandbox;
+  } catch (error) {
+    await sandbox.teardown();
+    throw error;
+  }
+}

@@ -1,0 +1,164 @@
+import { renameSync, writeFileSync } from "node:fs";
+import { SandboxError } from "../sandbox/errors.js";
+import { type RedactOptions, redact } from "../util/redact.js";
+import { EventLog } from "./event-log.js";
+import { NodeLogs } from "./node-logs.js";
+import type { RunDirectory } from "./run-directory.js";
+import type { NodeReport, Reporter, RunEvent, RunEventBody, RunReport } from "./types.js";
+
+/** What a recorder is made for. */
+export interface RecorderOptions {
+  readonly directory: RunDirectory;
+  /** The report as it is at the start; changed as the run goes on. */
+  readonly report: RunReport;
+  readonly nodeIds: readonly string[];
+  readonly reporters: readonly Reporter[];
+  readonly hidden: RedactOptions;
+}
+
+/** Writes down what happens in a run, keeps the report current, and tells the reporters. None of it can end the run. */
+export class RunRecorder {
+  readonly report: RunReport;
+  readonly #directory: RunDirectory;
+  readonly #events: EventLog;
+  readonly #logs: NodeLogs;
+  readonly #reporters: readonly Reporter[];
+  readonly #hidden: RedactOptions;
+  readonly #cut = new Set<string>();
+  readonly #complained = new Set<string>();
+  #line: Promise<void> = Promise.resolve();
+
+  constructor({ directory, report, nodeIds, reporters, hidden }: RecorderOptions) {
+    this.report = report;
+    this.#directory = directory;
+    this.#hidden = hidden;
+    this.#events = new EventLog(directory.at("events.jsonl"), report.runId, hidden);
+    this.#logs = new NodeLogs(directory, nodeIds);
+    this.#reporters = reporters;
+  }
+
+  /** Takes an event; resolves once it is written and the reporters have seen it. */
+  record(body: RunEventBody): Promise<void> {
+    // One after the other, also when several come at once: the number of an event is its place in the file.
+    const turn = this.#line.then(() => this.#take(body));
+    this.#line = turn;
+    return turn;
+  }
+
+  /** Says something that the user should know and that is no failure. */
+  async warn(message: string, nodeId?: string): Promise<void> {
+    await this.record({ type: "warning", message, ...(nodeId !== undefined && { nodeId }) });
+  }
+
+  /** Writes `report.json` as it is now; a reader finds the old one or the new one. */
+  saveReport(): void {
+    this.#safely("report.json", () => {
+      const path = this.#directory.at("report.json");
+      writeFileSync(`${path}.tmp`, `${redact(JSON.stringify(this.report, undefined, 2), this.#hidden)}\n`, {
+        mode: 0o600,
+      });
+      renameSync(`${path}.tmp`, path);
+    });
+  }
+
+  /** Tells the reporters that all is over, and closes the files. */
+  async finish(): Promise<void> {
+    await this.#line;
+    for (const reporter of this.#reporters) {
+      await this.#guard("runComplete", () => reporter.runComplete?.(this.report));
+    }
+    this.#logs.close();
+    this.#events.close();
+  }
+
+  async #take(body: RunEventBody): Promise<void> {
+    const kept = this.#note(body);
+    let event: RunEvent | undefined;
+    if (kept !== undefined) {
+      this.#safely("events.jsonl", () => {
+        event = this.#events.append(kept);
+      });
+    }
+    const told = kept ?? body;
+    if (told.type === "node.finished" || told.type === "node.skipped") this.saveReport();
+    for (const reporter of this.#reporters) await this.#tell(reporter, body, told, event);
+  }
+
+  /** Takes into the report what belongs there; gives what the events are to hold of it, if anything. */
+  #note(body: RunEventBody): RunEventBody | undefined {
+    switch (body.type) {
+      case "node.output":
+        return this.#noteOutput(body);
+      case "node.finished": {
+        let { result } = body;
+        this.#safely("the logs of a node", () => {
+          result = this.#logs.finish(body.nodeId, body.parentId, body.result);
+        });
+        if (body.parentId === undefined) this.#noteNode(result);
+        return { ...body, result };
+      }
+      case "warning":
+        this.report.warnings.push(body.message);
+        return body;
+      default:
+        return body;
+    }
+  }
+
+  #noteOutput(body: Extract<RunEventBody, { type: "node.output" }>): RunEventBody | undefined {
+    let place = { room: 0, path: "" };
+    this.#safely("the logs of a node", () => {
+      place = this.#logs.write(body);
+    });
+    if (place.room >= body.text.length) return body;
+    if (this.#cut.has(place.path)) return undefined;
+    this.#cut.add(place.path);
+    return { ...body, text: `${body.text.slice(0, place.room)}\n[... the rest is in ${place.path} ...]\n` };
+  }
+
+  #noteNode(node: NodeReport): void {
+    const { nodes } = this.report;
+    const at = nodes.findIndex(({ id }) => id === node.id);
+    if (at === -1) nodes.push(node);
+    else nodes[at] = node;
+  }
+
+  async #tell(reporter: Reporter, body: RunEventBody, told: RunEventBody, event: RunEvent | undefined): Promise<void> {
+    if (event !== undefined) await this.#guard("event", () => reporter.event?.(event));
+    if (body.type === "node.started") await this.#guard("nodeStart", () => reporter.nodeStart?.(body.name, body.kind));
+    if (body.type === "node.output") {
+      await this.#guard("nodeOutput", () => reporter.nodeOutput?.(body.nodeId, body.text));
+    }
+    if (told.type === "node.finished") {
+      await this.#guard("nodeComplete", () => reporter.nodeComplete?.(told.result.name, told.result));
+    }
+  }
+
+  async #guard(method: string, call: () => void | Promise<void>): Promise<void> {
+    try {
+      await call();
+    } catch (error) {
+      this.#complain(`a reporter failed in ${method}: ${messageOf(error)}`);
+    }
+  }
+
+  #safely(what: string, write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      this.#complain(`${what} cannot be written: ${messageOf(error)}`);
+    }
+  }
+
+  /** Once of each kind: what fails now will fail at every event. */
+  #complain(message: string): void {
+    const text = redact(message, this.#hidden);
+    if (this.#complained.has(text)) return;
+    this.#complained.add(text);
+    this.report.warnings.push(text);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof SandboxError || error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,90 @@
+import { SandboxError } from "../sandbox/errors.js";
+import { listSandboxes } from "../sandbox.js";
+import { type Checkpoint, readCheckpoints, savedBefore } from "./checkpoints.js";
+import type { RunDirectory } from "./run-directory.js";
+import { readEndState } from "./saved-state.js";
+import type { ResumePoint } from "./session-options.js";
+import type { Blueprint, NodeReport, RunReport } from "./types.js";
+
+/**
+ * Where a run goes on. By itself it goes on where it stopped, with the files as they were then; `from` a node it begins
+ * with the files as they were before that node. Where those were not saved, the nodes since the last save are done again.
+ */
+export async function findResumePoint(
+  directory: RunDirectory,
+  blueprint: Blueprint,
+  report: RunReport | undefined,
+  from: string | undefined,
+): Promise<ResumePoint> {
+  const checkpoints = await readCheckpoints(directory);
+  if (from !== undefined) return fromNode(blueprint, checkpoints, report, from);
+  if (report?.finishedAt === undefined) return afterCheckpoint(blueprint, checkpoints, blueprint.nodes.length);
+  return await whereItStopped(directory, blueprint, checkpoints, report);
+}
+
+function fromNode(
+  blueprint: Blueprint,
+  checkpoints: readonly Checkpoint[],
+  report: RunReport | undefined,
+  from: string,
+): ResumePoint {
+  const ids = blueprint.nodes.map(({ id }) => id);
+  const index = ids.indexOf(from);
+  if (index === -1) {
+    throw new SandboxError("invalid_argument", `The blueprint ${blueprint.name} has no node "${from}"`, {
+      hint: `its nodes: ${ids.join(", ")}`,
+    });
+  }
+  const done = new Set((report?.nodes ?? []).filter(isDone).map(({ id }) => id));
+  for (const { results } of checkpoints) for (const node of Object.values(results)) if (isDone(node)) done.add(node.id);
+  const missing = ids.slice(0, index).find((id) => !done.has(id));
+  if (missing !== undefined) {
+    throw new SandboxError("invalid_argument", `The run cannot go on from "${from}": it never got past "${missing}"`, {
+      hint: `--from ${missing}`,
+    });
+  }
+  return afterCheckpoint(blueprint, checkpoints, index);
+}
+
+/** After the last saved checkpoint before a place in the blueprint; at the beginning when there is none. */
+function afterCheckpoint(blueprint: Blueprint, checkpoints: readonly Checkpoint[], index: number): ResumePoint {
+  // When all nodes are done and only the end is missing, the last one is done again.
+  const saved = savedBefore(checkpoints, Math.min(index, blueprint.nodes.length - 1));
+  const startAt = blueprint.nodes[saved === undefined ? 0 : saved.index + 1]?.id ?? "";
+  if (saved?.snapshotId === undefined) return { startAt, results: {} };
+  return { startAt, results: saved.results, snapshotId: saved.snapshotId };
+}
+
+async function whereItStopped(
+  directory: RunDirectory,
+  blueprint: Blueprint,
+  checkpoints: readonly Checkpoint[],
+  report: RunReport,
+): Promise<ResumePoint> {
+  const results = new Map(report.nodes.map((node) => [node.id, node]));
+  const index = blueprint.nodes.findIndex(({ id }) => !isDone(results.get(id)));
+  const next = blueprint.nodes[index];
+  if (next === undefined) {
+    throw new SandboxError("conflict", `Run "${report.runId}" has done all its nodes: ${report.status}`, {
+      retryable: false,
+      hint: `glovebox resume ${report.runId} --from <node> does some again; glovebox push ${report.runId} pushes it`,
+    });
+  }
+  const before = blueprint.nodes.slice(0, index).flatMap(({ id }) => results.get(id) ?? []);
+  const point = { startAt: next.id, results: Object.fromEntries(before.map((node) => [node.id, node])) };
+  const kept = report.sandbox?.kept === true ? await keptSandbox(report.sandbox.id) : undefined;
+  if (kept !== undefined) return { ...point, sandboxId: kept };
+  const end = await readEndState(directory);
+  if (end !== undefined) return { ...point, snapshotId: end.snapshotId };
+  return afterCheckpoint(blueprint, checkpoints, index);
+}
+
+async function keptSandbox(id: string): Promise<string | undefined> {
+  const found = (await listSandboxes()).find((sandbox) => sandbox.id === id);
+  return found?.state === "kept" && !found.alive ? id : undefined;
+}
+
+function isDone(node: NodeReport | undefined): boolean {
+  if (node === undefined) return false;
+  return node.status === "success" || node.status === "skipped" || node.tolerated === true;
+}

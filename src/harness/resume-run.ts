@@ -1,0 +1,83 @@
+import { SandboxError } from "../sandbox/errors.js";
+import { removeSandbox } from "../sandbox.js";
+import { blueprintOf } from "./blueprint-of.js";
+import { gitHubHost } from "./github-host.js";
+import { needsOf, resolveSecrets } from "./needs.js";
+import { readReport } from "./read-report.js";
+import { findResumePoint } from "./resume-point.js";
+import { findRunDirectory } from "./run-directory.js";
+import { hiddenValues, readSpec, reportersOf } from "./run-harness.js";
+import { isRunning } from "./run-owner.js";
+import { keptBlueprint, type RunPlan, readRunPlan } from "./run-plan.js";
+import { runSession } from "./run-session.js";
+import type { Blueprint, HarnessOptions, RunReport } from "./types.js";
+
+/** How a run goes on. Everything else is as it was told the first time. */
+export interface ResumeOptions
+  extends Pick<
+    HarnessOptions,
+    "reporter" | "githubToken" | "daytona" | "secretSource" | "agents" | "limits" | "signal" | "trust"
+  > {
+  runId: string;
+  /** Node to begin with. Default: where it stopped. */
+  from?: string;
+  /** Needed when the blueprint was given as code, not as a file. */
+  blueprint?: HarnessOptions["blueprint"];
+}
+
+/** Goes on with a run that failed, was stopped, or whose process is gone. */
+export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
+  const directory = await findRunDirectory(options.runId);
+  if (await isRunning(directory)) {
+    throw new SandboxError("conflict", `Run "${options.runId}" is still going on`, {
+      retryable: false,
+      hint: `glovebox stop ${options.runId} ends it; glovebox logs ${options.runId} -f follows it`,
+    });
+  }
+  const written = await readRunPlan(directory);
+  const plan = { ...written, ...(options.limits && { limits: { ...written.limits, ...options.limits } }) };
+  const blueprint = await blueprintAgain(plan, options);
+  const report = await readReport(directory);
+  const resume = await findResumePoint(directory, blueprint, report, options.from);
+  const secrets = resolveSecrets(needsOf(blueprint, { ...plan, ...options }), options.secretSource ?? process.env);
+  const spec = await readSpec(plan.specPath);
+  const old = report?.sandbox?.id;
+  // Its branch would still be in use there. When it is gone already, so much the better.
+  if (old !== undefined && old !== resume.sandboxId) await removeSandbox(old).catch(() => undefined);
+  return await runSession({
+    plan,
+    directory,
+    blueprint,
+    host: gitHubHost(process.env),
+    reporters: reportersOf(options.reporter),
+    warnings: [],
+    ...(spec !== undefined && { spec }),
+    sandboxOptions: {
+      env: { ...blueprint.sandbox.env, ...plan.env },
+      ...(options.githubToken !== undefined && { githubToken: options.githubToken }),
+      ...(options.daytona !== undefined && { daytona: options.daytona }),
+    },
+    secrets,
+    ...(options.agents !== undefined && { agents: options.agents }),
+    githubToken: options.githubToken,
+    hidden: hiddenValues(secrets, options.githubToken),
+    ...(options.signal !== undefined && { signal: options.signal }),
+    resume,
+  });
+}
+
+async function blueprintAgain({ blueprint: kept, repo, runId }: RunPlan, options: ResumeOptions): Promise<Blueprint> {
+  if (kept.document !== undefined) return kept.document;
+  const wanted = options.blueprint ?? kept.source;
+  if (wanted === undefined) {
+    throw new SandboxError("invalid_argument", `The blueprint of run "${runId}" is code and was not kept`, {
+      hint: "resumeRun({ runId, blueprint }) takes it again",
+    });
+  }
+  const blueprint = await blueprintOf(wanted, { repo, trust: options.trust });
+  if (keptBlueprint(blueprint).sha256 === kept.sha256) return blueprint;
+  throw new SandboxError("conflict", `The blueprint ${kept.name} is not the one that run "${runId}" was begun with`, {
+    retryable: false,
+    hint: "glovebox run begins a new run with it",
+  });
+}

@@ -1,0 +1,154 @@
+import { readFile, stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { SandboxError } from "../sandbox/errors.js";
+import { chooseBackend, type OpenOptions } from "../sandbox.js";
+import { ownVersion } from "../util/own-version.js";
+import type { RedactOptions } from "../util/redact.js";
+import { blueprintOf } from "./blueprint-of.js";
+import { checkHarnessOptions } from "./check-options.js";
+import { gitHubHost } from "./github-host.js";
+import { resolveInputs } from "./inputs.js";
+import { needsOf, resolveSecrets, sandboxOptionsOf } from "./needs.js";
+import { createRunDirectory } from "./run-directory.js";
+import { branchOfRun, newRunId } from "./run-id.js";
+import { keptBlueprint, plainSandboxOptions, type RunPlan, writeRunPlan } from "./run-plan.js";
+import { runSession } from "./run-session.js";
+import { openSource, runsFolder, type SourceRepository } from "./source-repository.js";
+import type { Blueprint, HarnessOptions, Reporter, RunReport } from "./types.js";
+
+const MAX_SPEC_BYTES = 1024 * 1024;
+
+/** A run that was decided and not begun: everything that can be refused has been. */
+export interface PreparedRun {
+  readonly blueprint: Blueprint;
+  readonly plan: RunPlan;
+  readonly source: SourceRepository;
+  readonly secrets: Readonly<Record<string, string>>;
+  /** What the user should know before it starts. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Runs a blueprint on a repository in a sandbox, and gives the report. What cannot be begun is a `SandboxError`;
+ * everything that happens later is in the report.
+ */
+export async function runHarness(options: HarnessOptions): Promise<RunReport> {
+  const { plan, blueprint, source, secrets, warnings } = await prepareRun(options);
+  const spec = await readSpec(options.specPath);
+  const directory = await createRunDirectory(plan.runId, options.out ?? runsFolder(source));
+  const hidden = hiddenValues(secrets, options.githubToken);
+  await writeRunPlan(directory, plan, hidden);
+  return await runSession({
+    plan,
+    directory,
+    blueprint,
+    host: gitHubHost(process.env),
+    reporters: reportersOf(options.reporter),
+    warnings,
+    ...(spec !== undefined && { spec }),
+    sandboxOptions: unwritten(blueprint, options),
+    secrets,
+    ...(options.agents !== undefined && { agents: options.agents }),
+    githubToken: options.githubToken,
+    hidden,
+    ...(options.signal !== undefined && { signal: options.signal }),
+  });
+}
+
+/** Decides everything about a run and makes nothing. */
+export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> {
+  checkHarnessOptions(options);
+  const blueprint = await blueprintOf(options.blueprint, options);
+  for (const name of ["from", "until"] as const) checkNode(blueprint, name, options[name]);
+  const inputs = resolveInputs(blueprint, options.inputs);
+  const needs = needsOf(blueprint, options);
+  const secrets = resolveSecrets(needs, options.secretSource ?? process.env);
+  const backend = options.sandboxType ?? chooseBackend(process.env);
+  const source = await openSource({
+    repo: options.repo,
+    ref: options.ref,
+    backend,
+    host: gitHubHost(process.env),
+    token: options.githubToken,
+    signal: options.signal,
+  });
+  const runId = options.runId ?? newRunId();
+  const sandbox = plainSandboxOptions({ ...sandboxOptionsOf(blueprint, needs), ...options.sandbox });
+  const { baseCommit, gitDir, remoteUrl } = source;
+  const plan: RunPlan = {
+    version: 1,
+    runId,
+    createdAt: new Date().toISOString(),
+    gloveboxVersion: ownVersion(),
+    nodeVersion: process.version,
+    backend,
+    repo: options.repo,
+    sandboxRepo: source.repo,
+    ...(gitDir !== undefined && { gitDir }),
+    ...(baseCommit !== undefined && { baseCommit }),
+    ...(remoteUrl !== undefined && { remoteUrl }),
+    branch: options.branch ?? branchOfRun(runId, blueprint.name),
+    intent: options.intent,
+    push: options.push ?? false,
+    pushOn: options.pushOn ?? "success",
+    draft: options.draft ?? false,
+    keep: options.keep ?? "failed",
+    sandbox,
+    blueprint: keptBlueprint(blueprint),
+    inputs,
+    ...optional(options),
+  };
+  return { blueprint, plan, source, secrets, warnings: source.warnings };
+}
+
+function optional(options: HarnessOptions): Partial<RunPlan> {
+  const { ref, base, agent, model, env, limits, from, until, specPath } = options;
+  return {
+    ...(ref !== undefined && { ref }),
+    ...(base !== undefined && { base }),
+    ...(agent !== undefined && { agent }),
+    ...(model !== undefined && { model }),
+    ...(env !== undefined && { env }),
+    ...(limits !== undefined && { limits }),
+    ...(from !== undefined && { from }),
+    ...(until !== undefined && { until }),
+    ...(specPath !== undefined && { specPath: resolve(specPath) }),
+  };
+}
+
+/** What the sandbox is opened with and `run.json` does not hold. */
+function unwritten({ sandbox: { env } }: Blueprint, options: HarnessOptions): Partial<OpenOptions> {
+  const all: OpenOptions = { ...options.sandbox, env: { ...env, ...options.env, ...options.sandbox?.env } };
+  if (options.githubToken !== undefined) all.githubToken = options.githubToken;
+  if (options.daytona !== undefined) all.daytona = options.daytona;
+  return all;
+}
+
+function checkNode({ name, nodes }: Blueprint, option: string, id: string | undefined): void {
+  if (id === undefined || nodes.some((node) => node.id === id)) return;
+  throw new SandboxError("invalid_argument", `Invalid ${option} "${id}": the blueprint ${name} has no such node`, {
+    hint: `its nodes: ${nodes.map((node) => node.id).join(", ")}`,
+  });
+}
+
+/** The text of the file that tells what is wanted in detail. */
+export async function readSpec(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined;
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isFile() !== true) throw new SandboxError("not_found", `Invalid spec "${path}" — no such file`);
+  if (found.size > MAX_SPEC_BYTES) {
+    throw new SandboxError("limit_exceeded", `Invalid spec "${path}" — more than ${MAX_SPEC_BYTES} bytes`);
+  }
+  return await readFile(path, "utf8");
+}
+
+/** What is to be shown nowhere. */
+export function hiddenValues(secrets: Readonly<Record<string, string>>, token: string | undefined): RedactOptions {
+  return { env: secrets, secrets: [...Object.values(secrets), ...(token ? [token] : [])] };
+}
+
+/** The reporters of a run as a list. */
+export function reportersOf(reporter: HarnessOptions["reporter"]): readonly Reporter[] {
+  if (reporter === undefined) return [];
+  return Array.isArray(reporter) ? (reporter as readonly Reporter[]) : [reporter as Reporter];
+}

@@ -1,0 +1,250 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+import { writeFileAtomic } from "../sandbox/host.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { redact, registerSecret } from "../util/sanitize.js";
+import { saveCheckpoint } from "./checkpoints.js";
+import { runBlueprint } from "./engine.js";
+import { collectWork, exitCodeOf, finalStatus, leaveSandbox, pushRun } from "./finish-run.js";
+import { openRunSandbox } from "./open-run-sandbox.js";
+import { RunRecorder } from "./recorder.js";
+import { reportHtml } from "./report-html.js";
+import { reportMarkdown } from "./report-markdown.js";
+import { claimRun, releaseRun } from "./run-owner.js";
+import type { SessionOptions } from "./session-options.js";
+import { deleteUnmovedBranch } from "./source-repository.js";
+import { watchStopRequest } from "./stop-request.js";
+import type { NodeReport, RunContext, RunError, RunOutcome, RunReport, RunStatus } from "./types.js";
+
+/** What the nodes since the last save may have cost before the files are saved again. */
+const WORTH_SAVING = 1_000;
+
+/** Runs the nodes of a run, or what is left of them, to a report. Whatever happens on the way, there is a report. */
+export async function runSession(opts: SessionOptions): Promise<RunReport> {
+  const { plan, directory, blueprint, resume, hidden } = opts;
+  await claimRun(directory);
+  // Also the engine and the sandbox must not show what only the push needs.
+  const forget = opts.githubToken ? registerSecret(opts.githubToken, "GITHUB_TOKEN") : () => undefined;
+  const recorder = new RunRecorder({
+    directory,
+    report: firstReport(opts),
+    nodeIds: blueprint.nodes.map(({ id }) => id),
+    reporters: opts.reporters,
+    hidden,
+  });
+  const stopping = new AbortController();
+  const signals = [stopping.signal, ...(opts.signal === undefined ? [] : [opts.signal])];
+  const unwatch = watchStopRequest(directory, () => stopping.abort(new Error("stopped by glovebox stop")));
+  const began = performance.now();
+  try {
+    const { intent, repo } = plan;
+    const nodes = blueprint.nodes.map(({ id, kind }) => ({ id, kind }));
+    await recorder.record({ type: "run.started", blueprint: blueprint.name, repo, intent, nodes });
+    recorder.saveReport();
+    for (const warning of opts.warnings) await recorder.warn(warning);
+    await runInSandbox(opts, recorder, AbortSignal.any(signals));
+  } catch (error) {
+    // Whatever is not foreseen is the harness's own fault, and the report says so.
+    const { code, message, hint } = toSandboxError(error);
+    recorder.report.error ??= { code, message: redact(message), retryable: false, ...(hint && { hint }) };
+    setStatus(recorder.report, "error");
+  } finally {
+    unwatch();
+    if (resume !== undefined) recorder.report.resumedFrom = resume.startAt;
+    await conclude(opts, recorder, performance.now() - began);
+    forget();
+  }
+  return recorder.report;
+}
+
+async function runInSandbox(opts: SessionOptions, recorder: RunRecorder, signal: AbortSignal): Promise<void> {
+  const { plan } = opts;
+  const { report } = recorder;
+  await recorder.record({ type: "sandbox.creating", backend: plan.backend });
+  let opened: Awaited<ReturnType<typeof openRunSandbox>>;
+  try {
+    signal.throwIfAborted();
+    opened = await openRunSandbox(opts, signal, ({ type, message }) => {
+      if (type === "warning" || type === "leak") void recorder.warn(message);
+    });
+  } catch (error) {
+    report.error = toRunError(error);
+    setStatus(report, signal.aborted ? "cancelled" : "error");
+    await writeFile(opts.directory.at("changes.patch"), "", { mode: 0o600 });
+    return;
+  }
+  const { sandbox, madeBranch } = opened;
+  const { id, backend, workDir } = sandbox;
+  report.sandbox = { type: backend, id, ...(plan.sandbox.image && { image: plan.sandbox.image }), kept: true };
+  await recorder.record({ type: "sandbox.ready", backend, sandboxId: id, workDir });
+  // A later process must find the sandbox also when this one is killed.
+  recorder.saveReport();
+  let status: RunStatus = "error";
+  try {
+    const outcome = await runNodes(opts, recorder, sandbox, signal);
+    takeOver(report, outcome);
+    await collectWork(opts, recorder, sandbox, outcome);
+    status = finalStatus(outcome.status, report, opts.blueprint.expectsChanges);
+    setStatus(report, status);
+    if (plan.push) {
+      report.pushResult = await pushRun(opts, report, status, sandbox);
+      await recorder.record({ type: "push.finished", result: report.pushResult });
+      setStatus(report, status);
+    }
+  } finally {
+    const kept = await leaveSandbox(plan, status, sandbox);
+    report.sandbox.kept = kept;
+    await recorder.record({ type: "sandbox.destroyed", kept });
+    if (madeBranch && !kept && plan.gitDir !== undefined && plan.baseCommit !== undefined) {
+      await deleteUnmovedBranch(plan.gitDir, plan.branch, plan.baseCommit);
+    }
+  }
+}
+
+async function runNodes(
+  opts: SessionOptions,
+  recorder: RunRecorder,
+  sandbox: Sandbox,
+  signal: AbortSignal,
+): Promise<RunOutcome> {
+  const { plan, resume, secrets } = opts;
+  const context = contextOf(opts, sandbox);
+  const startAt = resume?.startAt ?? plan.from;
+  const outcome = await runBlueprint(opts.blueprint, {
+    sandbox,
+    context,
+    secrets,
+    signal,
+    onEvent: (event) => recorder.record(event),
+    checkpoint: createCheckpointer(opts, recorder, sandbox, context),
+    ...(plan.limits !== undefined && { limits: plan.limits }),
+    ...(opts.agents !== undefined && { agents: opts.agents }),
+    ...(plan.agent !== undefined && { agent: plan.agent }),
+    ...(plan.model !== undefined && { model: plan.model }),
+    ...(startAt !== undefined && { startAt }),
+    ...(plan.until !== undefined && { until: plan.until }),
+  });
+  return outcome;
+}
+
+/**
+ * Writes down what each node did. The files are saved with it after an agent, and when doing the nodes since the last
+ * save again would take long: a save costs more than a short command does.
+ */
+function createCheckpointer(
+  { directory }: SessionOptions,
+  recorder: RunRecorder,
+  sandbox: Sandbox,
+  context: RunContext,
+): (at: { node: NodeReport; index: number }) => Promise<void> {
+  let unsaved = 0;
+  return async ({ node, index }) => {
+    if (node.status !== "success" && node.tolerated !== true) return;
+    unsaved += node.durationMs;
+    const isDue = node.kind === "agent" || (node.rounds ?? 0) > 0 || unsaved >= WORTH_SAVING;
+    const snapshotId = isDue && sandbox.capabilities.snapshot !== "none" ? await sandbox.snapshot() : undefined;
+    if (snapshotId !== undefined) unsaved = 0;
+    const saved = { nodeId: node.id, ...(snapshotId !== undefined && { snapshotId }) };
+    await saveCheckpoint(directory, {
+      version: 1,
+      index,
+      ...saved,
+      results: { ...context.results, [node.id]: node },
+      savedAt: new Date().toISOString(),
+    });
+    await recorder.record({ type: "checkpoint.saved", ...saved });
+  };
+}
+
+function contextOf({ plan, blueprint, spec, resume }: SessionOptions, sandbox: Sandbox): RunContext {
+  return {
+    runId: plan.runId,
+    blueprint: blueprint.name,
+    workDir: sandbox.workDir,
+    intent: plan.intent,
+    repo: plan.repo,
+    branch: plan.branch,
+    push: plan.push,
+    sandboxType: sandbox.backend,
+    ...(plan.specPath !== undefined && { specPath: plan.specPath }),
+    ...(spec !== undefined && { spec }),
+    inputs: plan.inputs ?? {},
+    env: plan.env ?? {},
+    results: { ...resume?.results },
+  };
+}
+
+function firstReport({ plan, resume }: SessionOptions): RunReport {
+  return {
+    schemaVersion: 1,
+    runId: plan.runId,
+    blueprint: plan.blueprint.name,
+    repo: plan.repo,
+    intent: plan.intent,
+    status: "running",
+    exitCode: 0,
+    nodes: Object.values(resume?.results ?? {}),
+    startedAt: new Date().toISOString(),
+    totalDurationMs: 0,
+    tokenUsage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+    cost: { usd: null, unpriced: [] },
+    limitsHit: [],
+    push: plan.push,
+    branch: plan.branch,
+    ...(plan.base !== undefined && { base: plan.base }),
+    ...(plan.baseCommit !== undefined && { baseCommit: plan.baseCommit }),
+    warnings: [],
+    version: plan.gloveboxVersion,
+  };
+}
+
+function takeOver(report: RunReport, outcome: RunOutcome): void {
+  const logged = new Map(report.nodes.map((node) => [node.id, node]));
+  report.nodes = outcome.nodes.map((node) => {
+    const { stdoutPath, stderrPath } = logged.get(node.id) ?? {};
+    return { ...node, ...(stdoutPath && { stdoutPath }), ...(stderrPath && { stderrPath }) };
+  });
+  report.tokenUsage = outcome.tokenUsage;
+  report.cost = outcome.cost;
+  report.limitsHit = outcome.limitsHit;
+  for (const warning of outcome.warnings) if (!report.warnings.includes(warning)) report.warnings.push(warning);
+  if (outcome.error !== undefined) report.error = outcome.error;
+  const commit = outcome.nodes.findLast((node) => node.commit !== undefined)?.commit;
+  if (commit !== undefined) report.headCommit = commit;
+}
+
+function setStatus(report: RunReport, status: RunStatus): void {
+  report.status = status;
+  report.exitCode = exitCodeOf(status, report.pushResult);
+}
+
+function toRunError(error: unknown): RunError {
+  const { code, message, retryable, hint } = toSandboxError(error);
+  return { code, message: redact(message), retryable, ...(hint !== undefined && { hint }) };
+}
+
+/** The last event, all forms of the report, and the reporters. */
+async function conclude(opts: SessionOptions, recorder: RunRecorder, took: number): Promise<void> {
+  const { directory } = opts;
+  const { report } = recorder;
+  if (report.status === "running") setStatus(report, "error");
+  report.finishedAt = new Date().toISOString();
+  report.totalDurationMs = Math.round(took);
+  const { exitCode, totalDurationMs, error } = report;
+  const status = report.status as RunStatus;
+  await recorder.record({ type: "run.finished", status, exitCode, totalDurationMs, ...(error && { error }) });
+  await writeReports(opts, report).catch((error: unknown) => {
+    report.warnings.push(`the report could not be written: ${toSandboxError(error).message}`);
+  });
+  recorder.saveReport();
+  await recorder.finish();
+  await releaseRun(directory).catch(() => undefined);
+}
+
+async function writeReports({ directory, hidden }: SessionOptions, report: RunReport): Promise<void> {
+  const patch = await readFile(directory.at("changes.patch"), "utf8").catch((error: unknown) => {
+    throw new SandboxError("internal", "changes.patch cannot be read", { cause: error });
+  });
+  await writeFileAtomic(directory.at("report.md"), redact(reportMarkdown(report), hidden));
+  await writeFileAtomic(directory.at("report.html"), redact(reportHtml(report, patch), hidden));
+}

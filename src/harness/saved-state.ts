@@ -1,0 +1,71 @@
+import { readFile } from "node:fs/promises";
+import { hostGit, writeFileAtomic } from "../sandbox/host.js";
+import { listSnapshots } from "../sandbox.js";
+import { countLines } from "../util/patch-lines.js";
+import type { RunDirectory } from "./run-directory.js";
+import { treeOfCommit } from "./source-repository.js";
+import type { ChangeSummary } from "./types.js";
+
+/** The files as they were when a run ended. */
+export interface EndState {
+  readonly snapshotId: string;
+  /** Absent where the backend does not keep its snapshots in a repository of this machine. */
+  readonly tree?: string;
+}
+
+const MAX_PATCH = 256 * 1024 * 1024;
+
+/** Writes down which snapshot holds the files at the end of a run. */
+export async function saveEndState(directory: RunDirectory, state: EndState): Promise<void> {
+  await writeFileAtomic(directory.at("end.json"), `${JSON.stringify(state)}\n`);
+}
+
+/** The snapshot of the end of a run; undefined when there is none. */
+export async function readEndState(directory: RunDirectory): Promise<EndState | undefined> {
+  const text = await readFile(directory.at("end.json"), "utf8").catch(() => undefined);
+  return text === undefined ? undefined : (JSON.parse(text) as EndState);
+}
+
+/** The tree of a snapshot that is a commit in a repository of this machine. */
+export async function treeOfSnapshot(id: string): Promise<string | undefined> {
+  const { gitDir, commit } = (await listSnapshots()).find((snapshot) => snapshot.id === id) ?? {};
+  return gitDir === undefined || commit === undefined ? undefined : await treeOfCommit(gitDir, commit);
+}
+
+/** What a snapshot differs in from a commit, without any sandbox. */
+export async function patchOfSnapshot(id: string, base: string): Promise<string | undefined> {
+  const { gitDir, commit } = (await listSnapshots()).find((snapshot) => snapshot.id === id) ?? {};
+  if (gitDir === undefined || commit === undefined) return undefined;
+  const query = ["diff-tree", "-r", "-M", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color"];
+  return await hostGit([...query, "--patch", "--binary", base, commit, "--"], {
+    cwd: gitDir,
+    gitDir,
+    maxOutput: MAX_PATCH,
+  });
+}
+
+/** How much a patch changes. */
+export function summarize(patch: string, files: ChangeSummary["files"]): ChangeSummary {
+  const lines = countLines(patch);
+  const sum = (field: "added" | "removed"): number => lines.reduce((total, file) => total + file[field], 0);
+  return { files, insertions: sum("added"), deletions: sum("removed"), patchPath: "changes.patch" };
+}
+
+/** The files that a patch names, where nobody has listed them. */
+export function filesOfPatch(patch: string): ChangeSummary["files"] {
+  return patch
+    .split(/^(?=diff --git )/m)
+    .filter((section) => section.startsWith("diff --git "))
+    .map((section) => {
+      const head = section.slice(0, section.indexOf("\n@@") + 1 || undefined);
+      const path = /^diff --git "?a\/.*?"? "?b\/(.*?)"?$/m.exec(head)?.[1] ?? "";
+      const status = /^new file/m.test(head)
+        ? "added"
+        : /^deleted file/m.test(head)
+          ? "deleted"
+          : /^rename to/m.test(head)
+            ? "renamed"
+            : "modified";
+      return { path, status };
+    });
+}

@@ -1,0 +1,158 @@
+import { realpath, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { SandboxError } from "../sandbox/errors.js";
+import { hostGit, runHostGit } from "../sandbox/host.js";
+import { openClone } from "./clone-cache.js";
+import { type GitHubHost, repositoryAt } from "./github-host.js";
+
+/** The repository that a run works on. */
+export interface SourceRepository {
+  /** What the sandbox is opened on: a path, or a URL where the backend clones by itself. */
+  readonly repo: string;
+  /** The top level of the user's repository, where there is one on this machine. */
+  readonly topLevel?: string;
+  /** The git directory on this machine that holds the objects. */
+  readonly gitDir?: string;
+  /** The commit to start from; unknown where the backend clones by itself. */
+  readonly baseCommit?: string;
+  /** Where `origin` is, as the repository says. */
+  readonly remoteUrl?: string;
+  /** What the user should know and is no failure. */
+  readonly warnings: readonly string[];
+}
+
+/** What finding a repository needs. */
+export interface SourceOptions {
+  readonly repo: string;
+  readonly ref?: string | undefined;
+  readonly backend: string;
+  readonly host: GitHubHost;
+  readonly token?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The backends that work on a repository of this machine. */
+const ON_THIS_MACHINE: ReadonlySet<string> = new Set(["local", "docker"]);
+
+/** Finds out what a run works on, before anything is made. */
+export async function openSource(opts: SourceOptions): Promise<SourceRepository> {
+  const path = await existingDirectory(opts.repo);
+  if (path !== undefined) return await describeDirectory(path, opts);
+  const url = toUrl(opts.repo, opts.host);
+  if (!ON_THIS_MACHINE.has(opts.backend)) {
+    if (opts.ref !== undefined) throw unsupportedRef(opts.backend, opts.ref);
+    return { repo: opts.repo, remoteUrl: url, warnings: [] };
+  }
+  const { path: clone, defaultBranch } = await openClone(url, opts.token, opts.signal);
+  const baseCommit = await resolveRef(clone, opts.ref ?? defaultBranch, opts.repo);
+  return { repo: clone, gitDir: clone, baseCommit, remoteUrl: url, warnings: [] };
+}
+
+async function describeDirectory(path: string, opts: SourceOptions): Promise<SourceRepository> {
+  if (opts.ref !== undefined && !ON_THIS_MACHINE.has(opts.backend)) throw unsupportedRef(opts.backend, opts.ref);
+  const query = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--is-bare-repository"];
+  const answer = await runHostGit([...query, "--is-shallow-repository", "--show-toplevel"], { cwd: path });
+  const [gitDir = "", isBare, isShallow, topLevel] = answer.stdout.trimEnd().split("\n");
+  if (gitDir === "" || (answer.exitCode !== 0 && isBare !== "true")) {
+    throw new SandboxError("invalid_argument", `Invalid repo "${opts.repo}" — not a git repository`, {
+      hint: `cd ${path} && git init && git add -A && git commit -m start`,
+    });
+  }
+  // In a linked worktree this is its own HEAD, which the shared git directory does not know.
+  const baseCommit = await resolveRef(topLevel ?? path, opts.ref ?? "HEAD", opts.repo);
+  const remote = await runHostGit(["config", "--local", "--get", "remote.origin.url"], { cwd: path });
+  const remoteUrl = remote.exitCode === 0 ? remote.stdout.trim() : undefined;
+  const warnings = await warningsOf(topLevel, isShallow === "true");
+  return {
+    repo: topLevel ?? gitDir,
+    ...(topLevel && { topLevel }),
+    gitDir,
+    baseCommit,
+    ...(remoteUrl && { remoteUrl }),
+    warnings,
+  };
+}
+
+async function warningsOf(topLevel: string | undefined, isShallow: boolean): Promise<string[]> {
+  const warnings: string[] = [];
+  if (topLevel !== undefined) {
+    const status = await runHostGit(["status", "--porcelain", "-z", "--untracked-files=normal"], { cwd: topLevel });
+    const changed = status.stdout.split("\0").filter((line) => /^.. /.test(line)).length;
+    if (changed > 0) {
+      const files = changed === 1 ? "1 file that is" : `${changed} files that are`;
+      warnings.push(
+        `the working tree has ${files} not committed: the run starts from the commit and does not see them`,
+      );
+    }
+  }
+  if (isShallow) warnings.push("the repository is shallow: the run sees the commits that are there, no older ones");
+  return warnings;
+}
+
+async function resolveRef(cwd: string, ref: string, repo: string): Promise<string> {
+  for (const name of [ref, `refs/remotes/origin/${ref}`]) {
+    const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
+    const { exitCode, stdout } = await runHostGit(query, { cwd });
+    if (exitCode === 0) return stdout.trim();
+  }
+  if (ref !== "HEAD") {
+    throw new SandboxError("invalid_argument", `Invalid ref "${ref}" — ${repo} has no such branch, tag or commit`, {
+      hint: "git fetch may bring it",
+    });
+  }
+  throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, {
+    hint: 'git add -A && git commit -m "start"',
+  });
+}
+
+/** The directory that a reference names; undefined when it can only be a repository elsewhere. */
+async function existingDirectory(repo: string): Promise<string | undefined> {
+  const path = resolve(repo.replace(/^~(?=\/|$)/, homedir()));
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory() === true) return await realpath(path);
+  if (found !== undefined) throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — not a directory`);
+  if (/^(\.|\/|~)/.test(repo) || !repo.includes("/")) {
+    throw new SandboxError("not_found", `Invalid repo "${repo}" — no such directory`, {
+      hint: "a path, owner/name or the https URL of a repository",
+    });
+  }
+  return undefined;
+}
+
+function toUrl(repo: string, host: GitHubHost): string {
+  const found = repositoryAt(host, repo);
+  if (found !== undefined) return `${host.serverUrl}/${found.owner}/${found.name}.git`;
+  if (/^https?:\/\//i.test(repo)) return repo;
+  throw new SandboxError("invalid_argument", `Invalid repo ${JSON.stringify(repo.slice(0, 200))}`, {
+    hint: "a path, owner/name or the https URL of a repository",
+  });
+}
+
+function unsupportedRef(backend: string, ref: string): SandboxError {
+  return new SandboxError("unsupported", `The ${backend} backend clones by itself and cannot start from ref "${ref}"`, {
+    hint: "leave --ref out, or use the local or docker backend",
+  });
+}
+
+/** Makes the branch of a run where it shall start; false when there is one already. */
+export async function createBranchAt(gitDir: string, branch: string, commit: string): Promise<boolean> {
+  const args = ["update-ref", "--create-reflog", "-m", "glovebox: created for a run", `refs/heads/${branch}`, commit];
+  const { exitCode } = await runHostGit([...args, "0".repeat(commit.length)], { cwd: gitDir, gitDir });
+  return exitCode === 0;
+}
+
+/** Takes the branch of a run away again, when nothing was ever put on it. */
+export async function deleteUnmovedBranch(gitDir: string, branch: string, commit: string): Promise<void> {
+  await runHostGit(["update-ref", "-d", `refs/heads/${branch}`, commit], { cwd: gitDir, gitDir });
+}
+
+/** The tree of a commit in a repository of this machine. */
+export async function treeOfCommit(gitDir: string, commit: string): Promise<string> {
+  return (await hostGit(["rev-parse", "--verify", `${commit}^{tree}`], { cwd: gitDir, gitDir })).trim();
+}
+
+/** Where the runs on a repository are kept: at its top level, else below this directory. */
+export function runsFolder(source: Pick<SourceRepository, "topLevel">): string {
+  return join(source.topLevel ?? process.cwd(), ".glovebox", "runs");
+}

@@ -1,0 +1,27 @@
+import { existsSync, rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import type { RunDirectory } from "./run-directory.js";
+
+const PAUSE = 250;
+const FILE = "stop";
+
+/** Asks a run, in whatever process it is, to end in order. */
+export async function requestStop(directory: RunDirectory): Promise<void> {
+  await writeFile(directory.at(FILE), "");
+}
+
+/** Calls back when somebody asks the run to stop. Returns what ends the watch. */
+export function watchStopRequest(directory: RunDirectory, onStop: () => void): () => void {
+  const path = directory.at(FILE);
+  rmSync(path, { force: true });
+  const timer = setInterval(() => {
+    if (!existsSync(path)) return;
+    clearInterval(timer);
+    onStop();
+  }, PAUSE);
+  timer.unref();
+  return () => {
+    clearInterval(timer);
+    rmSync(path, { force: true });
+  };
+}

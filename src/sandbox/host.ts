@@ -1,0 +1,21 @@
+/** What the layers above need of the host: the same files, locks, owners and git that sandboxes are kept with. */
+export { writeFileAtomic } from "./atomic-file.js";
+export { assertBranchName } from "./branch-name.js";
+export {
+  type Check,
+  checkBoolean,
+  checkEnv,
+  checkOptions,
+  checkSignal,
+  checkText,
+  invalidArgument,
+  oneOf,
+  type Shape,
+} from "./checks.js";
+export { withAskpass } from "./git/askpass.js";
+export { hostGit, runHostGit } from "./git/host-git.js";
+export { type PushTarget, parsePushUrl } from "./git/push-url.js";
+export { complaintOf, runRemoteGit } from "./git/remote-git.js";
+export { privateSubdirectory } from "./home.js";
+export { withLock } from "./lock.js";
+export { currentOwner, isOwnerAlive, type Owner } from "./owner.js";

@@ -1,0 +1,60 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type HarnessOptions, type RunEvent, type RunReport, readEvents, runHarness } from "../../src/harness.js";
+import { type FakeGitHub, serveGitHub } from "../fakes/github.js";
+import { createRepository, createScratch, git, type Scratch } from "./scratch.js";
+
+/** A repository with a remote on a GitHub of its own, and a place for runs. */
+export interface HarnessBench extends AsyncDisposable {
+  readonly scratch: Scratch;
+  readonly repo: string;
+  readonly github: FakeGitHub;
+  run(options: Partial<HarnessOptions> & Pick<HarnessOptions, "blueprint">): Promise<RunReport>;
+  directoryOf(runId: string): string;
+  events(runId: string): RunEvent[];
+  /** A file of a run's directory; "" when it is not there. */
+  file(runId: string, name: string): string;
+}
+
+/** Makes a bench: a repository on `main`, its remote `acme/widgets`, whose default branch is `trunk`. */
+export async function createHarnessBench(): Promise<HarnessBench> {
+  const scratch = createScratch();
+  const repo = createRepository(join(scratch.path, "repo"));
+  mkdirSync(join(scratch.path, "remotes"));
+  const github = await serveGitHub(join(scratch.path, "remotes"));
+  git(repo, "push", "--quiet", github.remote, "main:trunk");
+  git(repo, "remote", "add", "origin", github.url);
+  const before = { ...process.env };
+  Object.assign(process.env, github.env);
+  delete process.env["GITHUB_TOKEN"];
+  const directoryOf = (runId: string): string => join(repo, ".glovebox", "runs", runId);
+  const file = (runId: string, name: string): string => {
+    const path = join(directoryOf(runId), name);
+    return existsSync(path) ? readFileSync(path, "utf8") : "";
+  };
+  return {
+    scratch,
+    repo,
+    github,
+    run: (options) =>
+      runHarness({ repo, intent: "mend it", sandboxType: "local", githubToken: github.env.GITHUB_TOKEN, ...options }),
+    directoryOf,
+    events: (runId) => readEvents(join(directoryOf(runId), "events.jsonl")),
+    file,
+    async [Symbol.asyncDispose]() {
+      for (const name of ["GITHUB_SERVER_URL", "GITHUB_API_URL", "GITHUB_TOKEN"]) {
+        if (before[name] === undefined) delete process.env[name];
+        else process.env[name] = before[name];
+      }
+      await github[Symbol.asyncDispose]();
+      scratch.remove();
+    },
+  };
+}
+
+/** Writes a file into a repository and commits it. */
+export function commitFile(repo: string, name: string, content: string): void {
+  writeFileSync(join(repo, name), content);
+  git(repo, "add", "-A");
+  git(repo, "commit", "--quiet", "-m", name);
+}
