@@ -63,6 +63,9 @@ bool spare_start(const struct command *command, struct supervisor *out);
 bool spare_keep(const struct supervisor *supervisor);
 bool spare_ended(pid_t pid);
 
+/* layer.c: gives the exit code. */
+int list_layer(int argc, char **argv);
+
 /* supervisor-state.c: what a command can change about its supervisor without its consent. */
 void remember_supervisor_state(void);
 bool is_supervisor_unchanged(void);

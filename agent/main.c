@@ -1,4 +1,4 @@
-/* The program inside every sandbox. One static file: the launcher, the resident agent, the one-shot runner. */
+/* The program inside every sandbox. One static file: the launcher, the resident agent, the one-shot runner, and what reads a layer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,7 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "serve") == 0) return serve_with(argc - 2, argv + 2);
   if (strcmp(verb, "launch") == 0) return launch(argc - 2, argv + 2);
   if (strcmp(verb, "run") == 0) return run_once(argc - 2, argv + 2);
-  fprintf(stderr, "usage: glovebox-agent serve|launch|run ...\n");
+  if (strcmp(verb, "layer") == 0) return list_layer(argc - 2, argv + 2);
+  fprintf(stderr, "usage: glovebox-agent serve|launch|run|layer ...\n");
   return 125;
 }

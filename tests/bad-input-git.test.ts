@@ -108,10 +108,10 @@ describe("exportDirectory", { timeout: 60_000 }, () => {
     expect([readFileSync(at("full/mine"), "utf8"), readlinkSync(at("link"))]).toEqual(["mine", at("empty")]);
   });
 
-  test("of a link that leads out, below parents that are not there: none of them is left", async () => {
-    await sandbox.shell("ln -s /etc/passwd out/passwd");
+  test("by way of a link that leads out, below parents that are not there: none of them is left", async () => {
+    await sandbox.shell("ln -s /etc link");
     const target = join(scratch.path, "new", "deep");
-    await expectUnchanged(() => sandbox.exportDirectory("out", target), "path_confinement");
+    await expectUnchanged(() => sandbox.exportDirectory("link", target), "path_confinement");
     expect(existsSync(join(scratch.path, "new"))).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bench, createBench, type Ended } from "./support/cli.js";
@@ -122,10 +122,10 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
   it("copy out and in", async () => {
     const id = await keep("mkdir -p out/deep; printf x > out/deep/x; ln -s /etc/passwd out/bad");
     const host = join(bench.path, "taken");
-    const link = await bench.run(["export", id, "out", host]);
-    expect({ code: link.code, exists: existsSync(host) }).toEqual({ code: 1, exists: false });
-    await inside(id, "rm out/bad");
-    expect(await bench.run(["export", id, "out", "taken"])).toMatchObject({ code: 0, stdout: `${host}\n` });
+    const { code, stdout, stderr } = await bench.run(["export", id, "out", "taken"]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `${host}\n` });
+    expect(stderr).toMatch(/^glovebox: warning: Links that lead out of \S+\/out were left out: "bad"$/m);
+    expect(readdirSync(host)).toEqual(["deep"]);
     expect(readFileSync(join(host, "deep", "x"), "utf8")).toBe("x");
     expect(await bench.run(["export", id, "out", host])).toMatchObject(
       refused(1, `The host directory ${host} is not empty`, "choose a new directory"),
@@ -144,6 +144,24 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
       code: 1,
       stderr: expect.stringContaining("path confinement violation: ../out is outside base directory") as string,
     });
+    await bench.run(["rm", id]);
+  });
+
+  it("copy single files out and in, by way of a link too, and never over a file of the user's", async () => {
+    const id = await keep("printf x > tool; chmod 755 tool; mkdir d; ln -s ../tool d/link; ln -s d to-d");
+    const host = join(bench.path, "tool");
+    expect(await bench.run(["export", id, "tool", "tool"])).toMatchObject({ code: 0, stdout: `${host}\n` });
+    expect([readFileSync(host, "utf8"), statSync(host).mode & 0o777]).toEqual(["x", 0o755]);
+    expect(await json("export", id, "d/link", "linked")).toEqual({ sandbox: id, path: join(bench.path, "linked") });
+    expect((await bench.run(["export", id, "to-d", "d"])).code).toBe(0);
+    writeFileSync(host, "mine");
+    expect(await bench.run(["export", id, "tool", "tool"])).toMatchObject(
+      refused(1, `The host path ${host} is there already`, "choose a new name"),
+    );
+    expect(await bench.run(["export", id, "tool", "no/tool"])).toMatchObject({ code: 1 });
+    expect(await json("import", id, "tool", "deep/er/tool")).toEqual({ sandbox: id, path: "deep/er/tool" });
+    expect(await inside(id, "cat deep/er/tool; stat -c %a deep/er/tool")).toBe("mine755\n");
+    expect((await bench.run(["import", id, "tool", "d"])).code).toBe(1);
     await bench.run(["rm", id]);
   });
 

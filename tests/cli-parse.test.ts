@@ -56,7 +56,11 @@ describe("a command line", () => {
     ["exec --memroy 1g -- ls", 'unknown flag "--memroy" of exec', "did you mean --memory?"],
     ["exec --xyzzy -- ls", 'unknown flag "--xyzzy" of exec', "glovebox help exec lists the flags"],
     ["exec --memory -- ls", "--memory needs a value", "--memory <size>: limit of memory, for example 512m"],
-    ["exec --repo --keep -- ls", "--repo needs a value", "--repo <path>: work on a worktree of this git repository"],
+    [
+      "exec --repo --keep -- ls",
+      "--repo needs a value",
+      "--repo <path|url>: work on a worktree of this git repository",
+    ],
     ["exec --json=yes -- ls", "--json takes no value", "say --json alone"],
     ["exec --pids 1 --pids 2 -- ls", "--pids is given twice", "leave one of them out"],
     ["ls everything", 'ls does not take "everything"', "glovebox help ls"],

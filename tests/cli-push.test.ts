@@ -70,6 +70,14 @@ describe("glovebox push", { timeout: 120_000 }, () => {
     expect(git(remote, "show", "work:new")).toBe("new");
   });
 
+  it("takes the URL of a repository, and the token of the environment for it", async () => {
+    git(remote, "symbolic-ref", "HEAD", "refs/heads/work");
+    const line = ["exec", "--repo", `${server.origin}/project.git`, "--", "cat", "new"];
+    const { code, stderr } = await bench.run(line);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("GITHUB_TOKEN")]);
+    expect(await bench.run(line, { env: { GITHUB_TOKEN: TOKEN } })).toMatchObject({ code: 0, stdout: "new\n" });
+  });
+
   it("has nothing to push without a repository", async () => {
     const { stdout } = await bench.run(["exec", "--json", "--keep", "--", "true"]);
     const { id: plain } = (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox;

@@ -15,6 +15,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "dev-server": /^served, changed, stopped$/,
   hello: /^1 cat: \/etc\/shadow: /,
   "own-backend": /^folder: \d{3} passed, 0 failed, \d+ skipped$/,
+  "own-blueprint": /^a red test, a repair, a green test, a commit$/,
   "race-to-green": /^right operator was green first; 2 others were torn down$/,
   "save-points": /^saved, spoilt, restored, outlived$/,
   "stream-to-web": /^streamed, held back, aborted$/,

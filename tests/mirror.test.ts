@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
 import { runtimeDir } from "../src/sandbox/home.js";
+import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox } from "../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots } from "../src/sandbox.js";
 import { change } from "./support/change.js";
@@ -264,4 +265,19 @@ test("where the history is too large, the one commit goes in alone, and the user
   expect(git(dir, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)").split("\n").sort()).toEqual(
     ["blob", "blob", "blob", "commit", "tree", "tree"].sort(),
   );
+});
+
+test("what a process that died left of a look is gone when the sandbox is opened again", async () => {
+  const first = await createLocalSandbox({ keep: true });
+  await first.writeFile("kept", "kept");
+  await first.teardown();
+  const dir = runtimeDir(first.id);
+  mkdirSync(join(dir, "mirror-0123456789ab", "tree"), { recursive: true });
+  writeFileSync(join(dir, "store-0123456789ab.pack"), "");
+  const before = readdirSync(dir).filter((name) => name.includes("0123456789ab"));
+  const again = await createLocalSandbox({ id: first.id, keep: false });
+  expect(before).toHaveLength(2);
+  expect(readdirSync(dir).filter((name) => name.includes("0123456789ab"))).toEqual([]);
+  expect(await again.readFile("kept")).toBe("kept");
+  await again.teardown();
 });

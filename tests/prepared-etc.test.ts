@@ -1,9 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createMemory } from "../src/sandbox/local/memory.js";
 import { prepareEtc } from "../src/sandbox/local/prepared-etc.js";
+import { createLocalSandbox } from "../src/sandbox/local.js";
 import { currentOwner, ownerTag } from "../src/sandbox/owner.js";
+import { reap } from "../src/sandbox.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
@@ -64,6 +66,30 @@ describe.runIf(process.platform === "linux")("the /etc of a sandbox", () => {
     prepareEtc({ passwd: "b" });
     await expect.poll(() => existsSync(dead)).toBe(false);
     expect([existsSync(live), existsSync(first)]).toEqual([true, true]);
+  });
+});
+
+describe.runIf(process.platform === "linux")("a prepared /etc that nothing uses", () => {
+  const age = (path: string): void => utimesSync(path, 1_000_000_000, 1_000_000_000);
+
+  it("goes with reap --cache, the one of a running sandbox and one that was just asked for stay", async () => {
+    const sandbox = await createLocalSandbox();
+    try {
+      const parent = join(scratch.home, "etc");
+      const [own = ""] = readdirSync(parent);
+      const old = prepareEtc({ passwd: "old" });
+      const asked = prepareEtc({ passwd: "asked" });
+      for (const path of [join(parent, own), old, asked]) age(path);
+      prepareEtc({ passwd: "asked" });
+      expect((await reap({ cache: 0 })).cache).toEqual([old]);
+      expect(readdirSync(parent).sort()).toEqual([own, basename(asked)].sort());
+      expect((await sandbox.exec({ argv: ["cat", "/etc/hostname"] })).stdout).toBe("glovebox\n");
+      await sandbox.teardown();
+      age(join(parent, own));
+      expect((await reap({ cache: 0 })).cache).toEqual([join(parent, own)]);
+    } finally {
+      await sandbox.teardown();
+    }
   });
 });
 

@@ -1,7 +1,19 @@
-import { access, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  access,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { SandboxEvent } from "../contracts/types.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox } from "../src/sandbox/types.js";
 
@@ -77,6 +89,30 @@ describe("a local sandbox over a directory", () => {
     expect(await sandbox.deleteFile("tree/one.txt")).toBe(false);
     await sandbox.refreshFromHost(join(root, "exported"), "again");
     expect(await sandbox.readFile("again/one.txt")).toBe("changed");
+  });
+});
+
+describe("links in what comes out", () => {
+  test("absolute ones into the tree lead into the copy, those that lead elsewhere are left out and told of", async () => {
+    const events: SandboxEvent[] = [];
+    await using other = await createLocalSandbox({ onEvent: (event) => events.push(event) });
+    const made = await other.shell(
+      `mkdir -p tree/deep/er beside; printf x > tree/file; cd tree
+      ln -s "$PWD/file" deep/er/absolute; ln -s "$PWD" deep/top; ln -s "$PWD/" top; ln -s ../file deep/relative; ln -s nothing dangling
+      ln -s /usr/bin/env usr; ln -s ../beside up; ln -s "$PWD/../beside" around; ln -s usr by-usr; ln -s "\${PWD}ish" beside-it
+      ln -s deep/top/../../beside twice`,
+    );
+    expect(made).toMatchObject({ exitCode: 0, stderr: "" });
+    const out = await other.exportDirectory("tree", join(root, "out"));
+    const names = async (path: string): Promise<string[]> => (await readdir(join(out, path))).sort();
+    expect(await names(".")).toEqual(["dangling", "deep", "file", "top"]);
+    expect(await names("deep")).toEqual(["er", "relative", "top"]);
+    expect(await readlink(join(out, "deep/er/absolute"))).toBe("../../file");
+    expect(await readFile(join(out, "deep/er/absolute"), "utf8")).toBe("x");
+    expect([await realpath(join(out, "deep/top")), await realpath(join(out, "top"))]).toEqual([out, out]);
+    const [warning = ""] = events.filter(({ type }) => type === "warning").map(({ message }) => message);
+    expect(warning).toMatch(/^Links that lead out of \S+\/tree were left out: .* and 1 more$/);
+    for (const name of ["usr", "up"]) expect(warning).toContain(`"${name}"`);
   });
 });
 

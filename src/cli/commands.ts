@@ -1,3 +1,4 @@
+import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
 import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
@@ -22,10 +23,12 @@ export const COMMANDS: readonly Command[] = [
       "The command reads your stdin when that is a file or a pipe, not when it is a terminal.",
       "On a terminal, what could drive it (escape sequences, \\r, bidi) is shown as text, unless --raw.",
       "Into a file or a pipe every byte goes as it is.",
+      "A --repo elsewhere that asks for a token gets that of GLOVEBOX_TOKEN, GITHUB_TOKEN or GH_TOKEN.",
     ],
     examples: [
       ["glovebox exec -- echo hello", "an empty sandbox, no network"],
       ["glovebox exec --repo . --branch fix -- npm test", "a worktree of this repository"],
+      ["glovebox exec --repo https://github.com/acme/widgets -- ls", "a clone, kept up to date; or acme/widgets"],
       ["glovebox exec --repo . --workspace overlay --keep -- npm test", "ready at once, whatever the size"],
       ["glovebox exec --network allow=packages.example.org -- npm ci", "this name and no other"],
       ["glovebox exec --memory 512m --timeout 30s -- node script.js", "bounded"],
@@ -76,6 +79,7 @@ export const COMMANDS: readonly Command[] = [
   },
   ...RUN_COMMANDS,
   ...KEPT_COMMANDS,
+  ...BLUEPRINT_COMMANDS,
   {
     name: "reap",
     summary: "remove what dead processes left behind",

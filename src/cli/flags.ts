@@ -25,7 +25,7 @@ export const BACKEND_FLAG: Flag = {
 /** How a sandbox is made; the flags that `exec` and `shell` share. */
 export const SANDBOX_FLAGS: readonly Flag[] = [
   BACKEND_FLAG,
-  { name: "repo", value: "path", offers: "directories", help: "work on a worktree of this git repository" },
+  { name: "repo", value: "path|url", offers: "directories", help: "work on a worktree of this git repository" },
   { name: "branch", value: "name", help: "branch of that worktree; made from HEAD when it is new" },
   {
     name: "workspace",

@@ -1,10 +1,8 @@
 import { SandboxError } from "../sandbox/errors.js";
 import type { Invocation } from "./invocation.js";
 import { withKept } from "./kept-sandbox.js";
+import { findToken, TOKENS } from "./token.js";
 import { UsageError } from "./usage-error.js";
-
-/** Where a token is looked for. Never in the arguments: those can be read by every user of the machine. */
-const TOKENS = ["GLOVEBOX_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"] as const;
 
 /** `glovebox push <id> --branch <name>`. */
 export async function run(invocation: Invocation): Promise<number> {
@@ -16,7 +14,7 @@ export async function run(invocation: Invocation): Promise<number> {
   const branch = flags.text("branch");
   if (branch === undefined)
     throw new UsageError("push needs --branch <name>", `glovebox push ${id} --branch fix/login`);
-  const token = findToken(process.env);
+  const token = requireToken();
   const result = await withKept(invocation, id, `pushing ${branch}`, async (sandbox) => {
     if (sandbox.pushBranch !== undefined) return await sandbox.pushBranch(branch, token);
     throw new SandboxError("unsupported", `Sandbox "${id}" works on no repository, so there is nothing to push`, {
@@ -52,9 +50,8 @@ async function pushRun({ flags, screen }: Invocation, id: string): Promise<numbe
   return EXIT_CODES.push;
 }
 
-function findToken(env: Readonly<Record<string, string | undefined>>): string {
-  const name = TOKENS.find((each) => env[each]);
-  const token = name === undefined ? undefined : env[name];
+function requireToken(): string {
+  const token = findToken(process.env);
   if (token !== undefined) return token;
   throw new SandboxError("unauthenticated", `There is no token: ${TOKENS.join(", ")} are not set`, {
     hint: "GITHUB_TOKEN=… glovebox push …; a token is never an argument",

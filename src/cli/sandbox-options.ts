@@ -1,7 +1,9 @@
+import { existsSync } from "node:fs";
 import type { SandboxEvent } from "../../contracts/types.js";
 import type { OpenOptions } from "../sandbox.js";
 import type { Flags, Invocation } from "./invocation.js";
 import type { Screen } from "./screen.js";
+import { findToken } from "./token.js";
 import {
   parseCores,
   parseCount,
@@ -23,6 +25,7 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
   return {
     ...given(flags, "backend", "backend", asIs),
     ...given(flags, "repo", "repo", asIs),
+    ...tokenFor(flags.text("repo")),
     ...given(flags, "branch", "branch", asIs),
     ...given(flags, "workspace", "workspace", parseWorkspace),
     ...given(flags, "base-dir", "baseDir", asIs),
@@ -59,6 +62,12 @@ function given<K extends string, T>(
 ): { [P in K]?: T } {
   const text = flags.text(flag);
   return text === undefined ? {} : ({ [option]: parse(`--${flag}`, text) } as { [P in K]?: T });
+}
+
+/** What is no path here may be a repository elsewhere, which may ask for a token. */
+function tokenFor(repo: string | undefined): { githubToken?: string } {
+  const githubToken = repo === undefined || existsSync(repo) ? undefined : findToken(process.env);
+  return githubToken === undefined ? {} : { githubToken };
 }
 
 function parseIsolation(flag: string, text: string): "required" | "none" {

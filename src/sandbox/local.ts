@@ -4,21 +4,24 @@ import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
-import { trimBases } from "./git/base-cache.js";
 import { fillFork, nameForkedBranch, withForkSource } from "./git/fork-files.js";
-import type { LiveTree } from "./git/live-tree.js";
+import { type LiveTree, sweepScratch } from "./git/live-tree.js";
 import { createOperations } from "./git/operations.js";
+import { shownUrl } from "./git/push-url.js";
 import { removeSnapshot } from "./git/remove-snapshot.js";
+import { parseSourceUrl } from "./git/source-url.js";
 import { runtimeDir } from "./home.js";
 import { findBwrap } from "./jail/find-bwrap.js";
 import { type RunningAgent, startJailedAgent, startPlainAgent } from "./jail/start-agent.js";
 import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
+import { trimCache } from "./local/cache.js";
 import { removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { openEgress } from "./local/egress.js";
+import { noteEtc } from "./local/etc-cache.js";
 import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
@@ -38,7 +41,7 @@ import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
-export { conformance, removeResource, removeSnapshot, trimBases as trimCache };
+export { conformance, removeResource, removeSnapshot, trimCache };
 
 const ownRemover: RemoverOf = async () => removeResource;
 
@@ -187,6 +190,7 @@ async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
   const record = await claimRecord(id);
   const plan = record.reopen as Reopen;
   try {
+    await sweepScratch(id);
     checkPossible({ network: plan.network, limits: plan.limits }, plan.isolation);
     const { kind, workDir } = plan.workspace;
     // The user may have made a git directory there since.
@@ -210,6 +214,10 @@ function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): vo
   if (isolation === "required") findBwrap();
   assertCapabilities(opts, localCapabilities(isolation), "local");
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
+  if (isolation === "none" && opts.repo !== undefined && parseSourceUrl(opts.repo) !== undefined) {
+    // The inside would commit in a clone that is in the cache, where nobody keeps it.
+    throw unsupported("repo", shownUrl(opts.repo), "without isolation it takes the path of a clone, not a URL");
+  }
   if (opts.workspace === "overlay" && isolation === "none") {
     throw unsupported("workspace", opts.workspace, "without isolation there is nothing to mount it in");
   }
@@ -235,6 +243,7 @@ async function startDriver(
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
   const walls = confined ? buildWalls({ workDir, trees, network: walledNetwork(network), cgroups }) : undefined;
+  if (walls) noteEtc(id, walls.etc);
   const agent = walls
     ? await startJailedAgent(walls.spec, opts.signal)
     : await startPlainAgent(workDir, cgroups, opts.signal);

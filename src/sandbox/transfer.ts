@@ -9,6 +9,7 @@ import type { SandboxState } from "./sandbox-state.js";
 import { MAX_IMPORT_BYTES } from "./types.js";
 
 const SLASH = Buffer.from("/");
+const MOST_NAMED = 5;
 
 /** Copies a directory out to a host path that is absent or empty, whole or not at all. */
 export async function exportDirectory(
@@ -26,7 +27,9 @@ export async function exportDirectory(
     throw new SandboxError("invalid_path", `The path ${source} is no directory: ${found.type}`);
   }
   await assertVacant(target);
-  await unpackTar(until(state.driver.exportTree(source), signal), target);
+  const tar = until(state.driver.exportTree(source), signal);
+  const { leftOut } = await unpackTar(tar, target, { links: { origin: source } });
+  if (leftOut.length > 0) state.emit?.("warning", tellLinks(source, leftOut));
   return target;
 }
 
@@ -45,6 +48,12 @@ export async function refreshFromHost(
   if (!found.isDirectory()) throw new SandboxError("invalid_path", `The host path ${source} is no directory`);
   await assertFits(source, signal);
   await state.driver.importTree(until(packDirectory(source), signal), target);
+}
+
+function tellLinks(source: string, names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name));
+  const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
+  return `Links that lead out of ${source} were left out: ${shown.join(", ")}${more}`;
 }
 
 /** A link is refused: whoever can write to the place that it names would say where the files go. */

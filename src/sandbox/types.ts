@@ -119,7 +119,10 @@ export interface Sandbox extends AsyncDisposable {
   makeDirectory(path: string): Promise<void>;
   /** The directory that relative paths and commands start from. */
   setWorkdir(path: string): Promise<void>;
-  /** Copy a directory out, onto a host path that is absent or empty; returns the absolute host path. */
+  /**
+   * Copy a directory out, onto a host path that is absent or empty; returns the absolute host path. Links that lead out of the
+   * directory are left out, and told of by a `warning`; absolute ones into it lead into the copy.
+   */
   exportDirectory(sandboxPath: string, hostPath: string): Promise<string>;
   /** Copy a host directory in, over what is there. */
   refreshFromHost(hostPath: string, sandboxPath: string): Promise<void>;

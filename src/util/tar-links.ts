@@ -47,6 +47,31 @@ export class LinkPlan {
     return links;
   }
 
+  /**
+   * The links that stay inside the root, and the names of the others. An absolute one that leads below `origin`, which is where the
+   * tree came from, leads to the same place in the copy.
+   */
+  sorted(origin: string): { inside: { path: string; target: string }[]; outside: string[] } {
+    for (const link of this.#links.values()) link.target = withoutOrigin(link.path, link.target, origin);
+    const outside: string[] = [];
+    const inside = this.all().filter((link) => {
+      if (this.#isConfined(link)) return true;
+      outside.push(link.path);
+      return false;
+    });
+    return { inside, outside };
+  }
+
+  #isConfined({ path, target }: { path: string; target: string }): boolean {
+    try {
+      this.#assertConfined(path, target);
+      return true;
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== "path_confinement") throw error;
+      return false;
+    }
+  }
+
   #assertConfined(path: string, target: string): void {
     if (target.startsWith("/") || (process.platform === "win32" && /[\\:]/.test(target))) throw escapes(path);
     const at = path.split("/").slice(0, -1);
@@ -65,12 +90,19 @@ export class LinkPlan {
       if (this.#work > MAX_WORK) throw codedError("limit_exceeded", "tar archive has links too tangled to check");
       const next = this.get(here);
       if (next === undefined) continue;
+      if (next.startsWith("/")) throw escapes(path);
       hops += 1;
       if (hops > MAX_HOPS) return;
       at.pop();
       todo.push(...next.split("/").reverse());
     }
   }
+}
+
+function withoutOrigin(path: string, target: string, origin: string): string {
+  if (target !== origin && !target.startsWith(`${origin}/`)) return target;
+  const up = "../".repeat(path.split("/").length - 1);
+  return `${up}${target.slice(origin.length).replace(/^\/+/, "")}` || ".";
 }
 
 /** Two names are one where the file system thinks so; elsewhere than on Linux it usually ignores case and composition. */

@@ -23,9 +23,10 @@ export interface UnpackLimits {
   maxEntries?: number;
   /**
    * What becomes of symbolic links. `confined`, the default: one that leads outside is `path_confinement`. `kept`: they are
-   * made as they are, wherever they lead, for a tree that nobody on the host follows a link in.
+   * made as they are, wherever they lead, for a tree that nobody on the host follows a link in. `origin`, the absolute path
+   * that the tree came from: links into it lead into the copy, and those that lead outside are left out.
    */
-  links?: "confined" | "kept";
+  links?: "confined" | "kept" | { origin: string };
 }
 
 /** What `unpackTar` wrote. */
@@ -34,6 +35,8 @@ export interface UnpackResult {
   bytes: number;
   /** Devices, FIFOs and unknown kinds that were left out, by name; at most the first 1000. */
   skipped: string[];
+  /** Links that were left out because they lead outside, by name; at most the first 1000. */
+  leftOut: string[];
 }
 
 /**
@@ -71,9 +74,9 @@ class Unpacking {
   readonly #root: string;
   readonly #maxBytes: number;
   readonly #maxEntries: number;
-  readonly #keepsLinks: boolean;
+  readonly #treatment: NonNullable<UnpackLimits["links"]>;
   readonly #links = new LinkPlan();
-  readonly #result: UnpackResult = { entries: 0, bytes: 0, skipped: [] };
+  readonly #result: UnpackResult = { entries: 0, bytes: 0, skipped: [], leftOut: [] };
   #spent = 0;
   #lastParent = "";
 
@@ -81,7 +84,7 @@ class Unpacking {
     this.#root = root;
     this.#maxBytes = limits.maxBytes ?? DEFAULT_MAX_BYTES;
     this.#maxEntries = limits.maxEntries ?? DEFAULT_MAX_ENTRIES;
-    this.#keepsLinks = limits.links === "kept";
+    this.#treatment = limits.links ?? "confined";
   }
 
   async run(stream: AsyncIterable<Uint8Array>): Promise<UnpackResult> {
@@ -89,10 +92,18 @@ class Unpacking {
       this.#spend(member.size);
       await this.#add(member);
     }
-    for (const { path, target } of this.#keepsLinks ? this.#links.all() : this.#links.confined()) {
+    for (const { path, target } of this.#chosenLinks()) {
       await onArchiveName(path, symlink(Buffer.from(target, "latin1"), this.#at(path)));
     }
     return this.#result;
+  }
+
+  #chosenLinks(): { path: string; target: string }[] {
+    if (this.#treatment === "kept") return this.#links.all();
+    if (this.#treatment === "confined") return this.#links.confined();
+    const { inside, outside } = this.#links.sorted(Buffer.from(this.#treatment.origin).toString("latin1"));
+    this.#result.leftOut.push(...outside.slice(0, MAX_NAMED_SKIPS).map(toText));
+    return inside;
   }
 
   async #add(member: ArchiveMember): Promise<void> {

@@ -35,7 +35,7 @@ export async function runAgent(state: RunState, job: AgentJob): Promise<AgentOut
   const driver = driverOf(job.task, state.choice);
   const bounds = boundsOf(state, job);
   const agent: AgentReport = { name: driver.name, costUsd: null };
-  const spent = spentLimit(bounds, job.nodeId);
+  const spent = spentLimit(bounds, state, job.nodeId);
   if (spent !== undefined) {
     await state.hit(spent);
     return { status: "limit", agent, output: "" };
@@ -154,9 +154,13 @@ function boundsOf({ limits, costUsd, turns }: RunState, { task, timeout }: Agent
   };
 }
 
-function spentLimit({ costUsd, turns }: AgentBounds, nodeId: string): LimitHit | undefined {
-  if (costUsd !== undefined && costUsd <= 0) return { limit: "cost", nodeId, allowed: 0 };
-  return turns !== undefined && turns <= 0 ? { limit: "turns", nodeId, allowed: 0 } : undefined;
+/** A limit that earlier agents have used up. */
+function spentLimit({ costUsd, turns }: AgentBounds, state: RunState, nodeId: string): LimitHit | undefined {
+  if (costUsd !== undefined && costUsd <= 0) {
+    return { limit: "cost", nodeId, allowed: state.limits.costUsd ?? 0, used: state.costUsd ?? 0 };
+  }
+  if (turns === undefined || turns > 0) return undefined;
+  return { limit: "turns", nodeId, allowed: state.limits.turns ?? 0, used: state.turns };
 }
 
 async function requestOf(state: RunState, { task, more }: AgentJob, bounds: AgentBounds): Promise<AgentRequest> {

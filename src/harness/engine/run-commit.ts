@@ -68,6 +68,8 @@ function toMessage(text: string): string {
     .trim();
   const [line = "", ...rest] = clean.split("\n");
   const letters = [...line];
-  if (letters.length <= MAX_SUBJECT) return `${[line, ...rest].join("\n").slice(0, MAX_MESSAGE) || "work"}\n`;
-  return `${letters.slice(0, MAX_SUBJECT - 1).join("")}…\n\n${clean.slice(0, MAX_MESSAGE)}\n`;
+  const isLong = letters.length > MAX_SUBJECT;
+  const subject = isLong ? `${letters.slice(0, MAX_SUBJECT - 1).join("")}…` : line;
+  const body = (isLong ? clean : rest.join("\n").replace(/^\n+/, "")).slice(0, MAX_MESSAGE);
+  return `${subject || "work"}\n${body === "" ? "" : `\n${body}\n`}`;
 }

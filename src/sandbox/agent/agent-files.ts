@@ -1,4 +1,5 @@
 import type { FileStat } from "../../../contracts/types.js";
+import { readUpTo } from "../../util/read-up-to.js";
 import { SandboxError } from "../errors.js";
 import { MAX_FILE_BYTES, MAX_IMPORT_BYTES } from "../types.js";
 import { AgentCall } from "./agent-process.js";
@@ -8,6 +9,7 @@ import { BodyWriter, REQUEST, tampered } from "./frames.js";
 
 /** Content up to this size travels in one frame. */
 const INLINE_BYTES = 1 << 20;
+const MAX_COMPLAINT = 1024;
 const FILE_TYPES = ["file", "directory", "symlink", "other"] as const;
 
 /** File work through the agent. Paths are relative to its root; `shown` is what the caller called them. */
@@ -108,7 +110,7 @@ export class AgentFiles {
   async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
     const call = new AgentCall(this.#channel, REQUEST.tarIn, this.#body(path).u32(MAX_IMPORT_BYTES / 2 ** 20).pieces);
     await named(path, () => call.started());
-    const detail = collect(call.stderr);
+    const detail = complaintOf(call);
     try {
       for await (const chunk of tar) {
         await call.writeStdin(chunk);
@@ -127,7 +129,7 @@ export class AgentFiles {
   async *exportTree(path: string): AsyncGenerator<Uint8Array> {
     const call = this.#call(REQUEST.tarOut, path);
     await named(path, () => call.started());
-    const detail = collect(call.stderr);
+    const detail = complaintOf(call);
     let complete = false;
     try {
       yield* call.stdout;
@@ -196,8 +198,6 @@ function absent<T>(error: unknown, path: string, answer: T): T {
   throw about(error, path);
 }
 
-async function collect(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  let text = "";
-  for await (const chunk of stream) if (text.length < 1024) text += Buffer.from(chunk).toString("utf8");
-  return text;
+async function complaintOf({ stderr }: AgentCall): Promise<string> {
+  return (await readUpTo(stderr, MAX_COMPLAINT)).bytes.toString("utf8");
 }

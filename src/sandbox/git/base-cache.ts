@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { type CacheEntry, sizeOf, trimEntries } from "../cache-entries.js";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
@@ -35,8 +36,11 @@ const made = new Map<string, Promise<Base>>();
 
 /** Where the base of a commit is, or will be; to be noted in the ledger before `openBase`, so that it is not taken away. */
 export function baseDirOf(repository: Repository, sha: string): string {
-  const key = createHash("sha256").update(repository.gitDir).digest("hex").slice(0, 16);
-  return join(privateSubdirectory("bases"), key, sha);
+  return join(basesDirOf(repository.gitDir), sha);
+}
+
+function basesDirOf(gitDir: string): string {
+  return join(privateSubdirectory("bases"), createHash("sha256").update(gitDir).digest("hex").slice(0, 16));
 }
 
 /**
@@ -74,7 +78,7 @@ async function makeBase(repository: Repository, sha: string, dir: string, record
         dir: join(draft, "git"),
       });
       await writeFile(join(draft, SOURCE), repository.gitDir, { mode: 0o600 });
-      await trimBases(MAX_BYTES);
+      await trimEntries(await listBases(), MAX_BYTES);
       await rename(draft, dir);
       await failpoint("base.renamed");
     } catch (error) {
@@ -85,34 +89,35 @@ async function makeBase(repository: Repository, sha: string, dir: string, record
   return { dir, tree: join(dir, "tree"), git: join(dir, "git"), index: join(dir, "index", "index") };
 }
 
-/** Removes bases that no sandbox uses, the least recently used first, until the rest fits. */
-export async function trimBases(maxBytes: number): Promise<string[]> {
+/** Every base in the cache. */
+export async function listBases(): Promise<CacheEntry[]> {
   const root = privateSubdirectory("bases");
-  const entries: { dir: string; usedAt: number; bytes: number }[] = [];
+  const entries: CacheEntry[] = [];
   for (const repository of await readdir(root)) {
     for (const name of await readdir(join(root, repository))) {
       // One that is being made, or was when its process died; the latter goes like any other.
       if (name.endsWith(".new") && !(await isOld(join(root, repository, name)))) continue;
-      const dir = join(root, repository, name);
-      const found = await stat(dir);
-      entries.push({ dir, usedAt: found.mtimeMs, bytes: await sizeOf(dir) });
+      const path = join(root, repository, name);
+      const found = await stat(path);
+      entries.push({ path, usedAt: found.mtimeMs, bytes: await sizeOf(path), remove: () => removeUnused(path) });
     }
   }
-  entries.sort((a, b) => a.usedAt - b.usedAt);
-  let total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
-  const removed: string[] = [];
-  for (const { dir, bytes } of entries) {
-    if (total <= maxBytes) break;
-    const isRemoved = await withLock(`base:${dir}`, async () => {
-      if (await isUsed(dir)) return false;
-      await removeBase(dir);
-      return true;
-    });
-    if (!isRemoved) continue;
-    total -= bytes;
-    removed.push(dir);
-  }
-  return removed;
+  return entries;
+}
+
+async function removeUnused(dir: string): Promise<boolean> {
+  return await withLock(`base:${dir}`, async () => {
+    if (await isUsed(dir)) return false;
+    await removeBase(dir);
+    return true;
+  });
+}
+
+/** Removes the bases of a repository that is going to be removed; gives false when one is in use. */
+export async function removeBasesOf(gitDir: string): Promise<boolean> {
+  const dir = basesDirOf(gitDir);
+  for (const name of await readdir(dir).catch(() => [])) if (!(await removeUnused(join(dir, name)))) return false;
+  return true;
 }
 
 async function isUsed(dir: string): Promise<boolean> {
@@ -151,14 +156,6 @@ async function removeBase(dir: string): Promise<void> {
 
 function holdingRef(sha: string): string {
   return `refs/glovebox/bases/${sha}`;
-}
-
-async function sizeOf(dir: string): Promise<number> {
-  let bytes = 0;
-  for (const entry of await readdir(dir, { withFileTypes: true, recursive: true })) {
-    if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name)).catch(() => ({ size: 0 }))).size;
-  }
-  return bytes;
 }
 
 async function isOld(dir: string): Promise<boolean> {

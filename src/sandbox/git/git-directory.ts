@@ -21,13 +21,18 @@ export async function makeScratchDirectory(path: string): Promise<void> {
 /** Makes a git directory by writing its few files, which is quicker than `git init` and has no templates in it. */
 export async function writeGitDirectory(
   path: string,
-  opts: { head: string; config: GitConfig; repository?: Repository | undefined },
+  opts: {
+    head: string;
+    config: GitConfig;
+    repository?: Repository | undefined;
+    objectFormat?: Repository["objectFormat"];
+  },
 ): Promise<void> {
   const { head, config, repository } = opts;
   for (const name of ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"]) {
     await mkdir(join(path, name), { recursive: true, mode: 0o700 });
   }
-  const format = repository?.objectFormat ?? "sha1";
+  const format = opts.objectFormat ?? repository?.objectFormat ?? "sha1";
   const core = { repositoryformatversion: format === "sha1" ? "0" : "1", ...config["core"] };
   const extensions = format === "sha1" ? {} : { extensions: { objectformat: format } };
   await writeFile(join(path, "config"), formatConfig({ ...config, core, ...extensions }), { mode: 0o600 });

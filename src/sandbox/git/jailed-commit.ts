@@ -48,6 +48,10 @@ export interface CommitPlan {
   inside?: string | undefined;
   /** A commit that is known to be in the source and to descend from the base: the parent instead of the base. */
   parent?: string | undefined;
+  /** Tells which paths can differ from the base, each ended by a zero byte; undefined when that is not known. */
+  changedPaths?: (() => Promise<Uint8Array | undefined>) | undefined;
+  /** Whether to look for what does not come along, which takes as long as the rest. Default true. */
+  withOthers?: boolean | undefined;
 }
 
 /** A commit that a jail made. Nothing of it is to be believed before it was checked. */
@@ -57,9 +61,9 @@ export interface JailedCommit {
   readonly head?: InsideHead;
   /** Name of the file in the store that holds its objects, less those of the base. */
   readonly pack: string;
-  /** Directories that are repositories of their own; they stay as they are in the base, see `restoreLinks`. */
+  /** Directories that are repositories of their own; they stay as they are in the base, see `writeTree`. */
   readonly nested: readonly string[];
-  /** What lies in the tree and not in the commit, a directory with a slash at its end; one character a byte. */
+  /** What lies in the tree and not in the commit, a directory with a slash at its end; one character a byte. Empty unless asked for. */
   readonly others: readonly string[];
   /** Why the commits made inside are not in it. */
   readonly complaint?: string;
@@ -69,13 +73,12 @@ export interface JailedCommit {
 export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
   const { base, inside } = plan;
   const jailed = jail(runJailedGit, base !== undefined, inside);
-  const isUsable = await readBase(jailed, base);
+  const isKnown = (await readBase(jailed, base)) && plan.isIndexed === true;
   // Without this every unchanged file would be written as an object once more. Answers 1 when something has changed.
-  if (!isUsable || plan.isIndexed !== true) await jailed(["update-index", "-q", "--refresh"]);
-  const unborn = await addAll(jailed);
-  const { changed, links } = await restoreLinks(jailed, base);
-  const others = (await must(jailed, ["ls-files", "--others", "--directory", "-z"])).split("\0").filter(Boolean);
-  const tree = hash(await must(jailed, ["write-tree"]));
+  if (!isKnown) await jailed(["update-index", "-q", "--refresh"]);
+  const unborn = await addAll(jailed, isKnown ? await plan.changedPaths?.() : undefined);
+  const { tree, changed } = await writeTree(jailed, base);
+  const others = plan.withOthers === false ? [] : await findOthers(jailed);
   const found = inside === undefined || base === undefined ? undefined : await findInsideHead(jailed, inside, base);
   const head = typeof found === "object" ? found : undefined;
   const onto = head?.sha ?? plan.parent ?? base;
@@ -90,7 +93,7 @@ export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan)
     ...(head && { head }),
     pack: `snapshot-${name}.pack`,
     nested: [...unborn, ...changed],
-    others: [...others, ...links.map((path) => `${path}/`)],
+    others,
     ...(typeof found === "string" && { complaint: found }),
   };
 }
@@ -130,34 +133,72 @@ async function must(jailed: Jailed, args: string[], stdin?: string): Promise<str
   throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: result.stderr });
 }
 
-/** Adds every file; a nested repository without a commit cannot be added and is given back. */
-async function addAll(jailed: Jailed): Promise<string[]> {
-  const args = ["add", "--all", "--ignore-errors", "--", ":/"];
-  const result = await jailed(args);
+/** Adds every file, or those of the paths; a nested repository without a commit cannot be added and is given back. */
+async function addAll(jailed: Jailed, paths: Uint8Array | undefined): Promise<string[]> {
+  if (paths?.length === 0) return [];
+  const listed = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+  const args = [
+    ...(paths === undefined ? [] : ["--literal-pathspecs"]),
+    ...["add", "--all", "--ignore-errors", ...(paths === undefined ? ["--", ":/"] : listed)],
+  ];
+  const result = await jailed(args, paths && Buffer.from(paths).toString("latin1"));
   if (result.exitCode === 0) return [];
   const complaints = result.stderr.split("\n").filter((line) => /^(error|fatal):/.test(line));
   const unborn = complaints.map((line) => NO_COMMIT.exec(line)?.[1]);
-  const isComplete = unborn.length > 0 && !unborn.includes(undefined);
+  // One that is named and ignored is passed over, too, without an error but not without a word.
+  const isComplete = !unborn.includes(undefined) && (unborn.length > 0 || paths !== undefined);
   if (result.exitCode === 1 && isComplete) return unborn.filter((path) => path !== undefined);
   const other = complaints.filter((line) => !NO_COMMIT.test(line)).join("\n");
   throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: other || result.stderr });
 }
 
 /**
- * Puts links to other repositories back as they are in the base, because the commits they link to would not come along.
- * Gives all links, and the names of those that differed.
+ * Makes a tree of the index, in which links to other repositories are as they are in the base: the commits they link to
+ * would not come along. Gives the names of those that differed, too.
  */
-async function restoreLinks(jailed: Jailed, base: string | undefined): Promise<{ changed: string[]; links: string[] }> {
-  const now = parseLinks(await must(jailed, ["ls-files", "--stage", "-z"]), 1);
-  if (now.size === 0) return { changed: [], links: [] };
-  const before = base === undefined ? new Map() : parseLinks(await must(jailed, ["ls-tree", "-r", "-z", base]), 2);
-  const changed = [...now].filter(([path, sha]) => before.get(path) !== sha);
-  const entries = changed.map(([path, sha]) => {
-    const old = before.get(path);
-    return old === undefined ? `0 ${"0".repeat(sha.length)}\t${path}\0` : `${GITLINK} ${old}\t${path}\0`;
-  });
-  if (entries.length > 0) await must(jailed, ["update-index", "-z", "--index-info"], entries.join(""));
-  return { changed: changed.map(([path]) => Buffer.from(path, "latin1").toString()), links: [...now.keys()] };
+async function writeTree(jailed: Jailed, base: string | undefined): Promise<{ tree: string; changed: string[] }> {
+  const tree = hash(await must(jailed, ["write-tree"]));
+  const links = base === undefined ? await linksInIndex(jailed) : await changedLinks(jailed, base, tree);
+  if (links.size === 0) return { tree, changed: [] };
+  const entries = [...links].map(([path, { before, now }]) =>
+    before === undefined ? `0 ${"0".repeat(now.length)}\t${path}\0` : `${GITLINK} ${before}\t${path}\0`,
+  );
+  await must(jailed, ["update-index", "-z", "--index-info"], entries.join(""));
+  const changed = [...links.keys()].map((path) => Buffer.from(path, "latin1").toString());
+  return { tree: hash(await must(jailed, ["write-tree"])), changed };
+}
+
+/** What an ordinary commit leaves out: what is ignored, and what lies in other repositories. */
+async function findOthers(jailed: Jailed): Promise<string[]> {
+  const others = (await must(jailed, ["ls-files", "--others", "--directory", "-z"])).split("\0").filter(Boolean);
+  return [...others, ...[...(await linksInIndex(jailed)).keys()].map((path) => `${path}/`)];
+}
+
+/** A link to another repository: the commit now, and that of the base if it was one there too. */
+interface Link {
+  readonly now: string;
+  readonly before?: string;
+}
+
+async function linksInIndex(jailed: Jailed): Promise<Map<string, Link>> {
+  const links = new Map<string, Link>();
+  for (const entry of (await must(jailed, ["ls-files", "--stage", "-z"])).split("\0")) {
+    const tab = entry.indexOf("\t");
+    const [mode, now] = entry.slice(0, tab).split(" ");
+    if (mode === GITLINK && now !== undefined) links.set(entry.slice(tab + 1), { now });
+  }
+  return links;
+}
+
+async function changedLinks(jailed: Jailed, base: string, tree: string): Promise<Map<string, Link>> {
+  const links = new Map<string, Link>();
+  const compare = ["diff-tree", "-r", "--raw", "--no-abbrev", "--no-renames", "-z", base, tree, "--"];
+  const parts = (await must(jailed, compare)).split("\0");
+  for (let at = 0; at + 1 < parts.length; at += 2) {
+    const [modeBefore, mode, before = "", now = ""] = (parts[at] ?? "").slice(1).split(" ");
+    if (mode === GITLINK) links.set(parts[at + 1] ?? "", modeBefore === GITLINK ? { now, before } : { now });
+  }
+  return links;
 }
 
 /** The commit that is checked out inside, or why it cannot be built upon. */
@@ -170,17 +211,6 @@ async function findInsideHead(jailed: Jailed, inside: string, base: string): Pro
   if (!isAncestor) return "they do not descend from the commit that the sandbox started from";
   const [, branch] = /^refs\/heads\/([^\n]+)\n$/.exec((await jailed([there, "symbolic-ref", "HEAD"])).text) ?? [];
   return isBranchName(branch) ? { sha, branch } : { sha };
-}
-
-/** The links in a listing of git's, as path and commit, which is the given word of the part before the path. */
-function parseLinks(listing: string, word: number): Map<string, string> {
-  const links = new Map<string, string>();
-  for (const entry of listing.split("\0")) {
-    const tab = entry.indexOf("\t");
-    const sha = entry.slice(0, tab).split(" ")[word];
-    if (entry.startsWith(`${GITLINK} `) && sha !== undefined) links.set(entry.slice(tab + 1), sha);
-  }
-  return links;
 }
 
 function hash(text: string): string {

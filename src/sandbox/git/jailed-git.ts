@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { readUpTo } from "../../util/read-up-to.js";
 import { startCommand } from "../agent/agent-process.js";
 import { SandboxError } from "../errors.js";
 import { chooseStage, chooseUser } from "../jail/identity.js";
@@ -104,33 +105,17 @@ async function finish(git: DriverProcess, stdin?: Uint8Array, signal?: AbortSign
   try {
     if (signal?.aborted === true) kill();
     const [stdout, stderr, exit] = await Promise.all([
-      collect(git.stdout, MAX_OUTPUT, kill),
-      collect(git.stderr, MAX_OUTPUT, kill),
+      readUpTo(git.stdout, MAX_OUTPUT, kill),
+      readUpTo(git.stderr, MAX_OUTPUT, kill),
       git.wait(),
       stdin === undefined ? undefined : git.writeStdin(stdin).then(() => git.closeStdin()),
     ]);
     if (signal?.aborted === true) throw new SandboxError("aborted", "Aborted while git ran");
-    if (stdout === undefined || stderr === undefined) {
+    if (!stdout.isWhole || !stderr.isWhole) {
       throw new SandboxError("limit_exceeded", `git said more than ${MAX_OUTPUT} bytes`);
     }
-    return { exitCode: exit.exitCode, stdout, stderr: stderr.toString("utf8") };
+    return { exitCode: exit.exitCode, stdout: stdout.bytes, stderr: stderr.bytes.toString("utf8") };
   } finally {
     signal?.removeEventListener("abort", kill);
   }
-}
-
-/** All of a stream; undefined when it is longer than that, and `tooLong` is called. */
-async function collect(
-  stream: AsyncIterable<Uint8Array>,
-  most: number,
-  tooLong: () => void,
-): Promise<Buffer | undefined> {
-  const kept: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of stream) {
-    length += chunk.length;
-    if (length <= most) kept.push(chunk);
-    else tooLong();
-  }
-  return length <= most ? Buffer.concat(kept) : undefined;
 }

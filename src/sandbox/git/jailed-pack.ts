@@ -6,7 +6,7 @@ import { SandboxError } from "../errors.js";
 import { removeTree } from "../remove-tree.js";
 import { copyIfThere, makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
 import { gitError, runHostGit } from "./host-git.js";
-import { commitInJail, type JailedCommit, type RunJailedGit } from "./jailed-commit.js";
+import { type CommitPlan, commitInJail, type JailedCommit, type RunJailedGit } from "./jailed-commit.js";
 import { inRepository, type Repository } from "./repository.js";
 
 /** What `withJailedPack` needs. */
@@ -21,6 +21,10 @@ export interface JailedPackOptions {
   inside?: string | undefined;
   /** A descendant of the base in the source that the commit is to be made on. */
   parent?: string | undefined;
+  /** As `CommitPlan.changedPaths`. */
+  changedPaths?: CommitPlan["changedPaths"];
+  /** As `CommitPlan.withOthers`. */
+  withOthers?: boolean | undefined;
   /** Bytes that the pack may have. Default 4 GiB. */
   maxBytes?: number | undefined;
   /** Holds the sandbox still while its tree is read. Default: does not. */
@@ -48,8 +52,9 @@ export async function withJailedPack<T>(
   const pack = `${store}.pack`;
   try {
     await prepareStore(store, source?.repository, source?.index);
-    const { sandboxId, inside, parent } = opts;
-    const plan = { sandboxId, base: source?.baseSha, isIndexed: existsSync(join(store, "index")), inside, parent };
+    const { sandboxId, inside, parent, changedPaths, withOthers } = opts;
+    const isIndexed = existsSync(join(store, "index"));
+    const plan = { sandboxId, base: source?.baseSha, isIndexed, inside, parent, changedPaths, withOthers };
     const made = await frozen(async () => {
       const commit = await commitInJail(opts.runJailedGit, plan);
       await opts.beside?.(commit);

@@ -21,21 +21,27 @@ const MAX_OUTPUT = 256 * 1024 * 1024;
 export async function listChanges(tree: LiveTree): Promise<Changes> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("changes");
-  const plan = await jailedPackOf(tree, { withCommits: false });
+  const plan = { ...(await jailedPackOf(tree, { withCommits: false })), withOthers: false };
   return await withJailedPack(plan, async (made, pack) => {
     for (const warning of told(made)) tree.warn(warning);
     return await withPrivateStore(scratchPath(tree.id, "changes"), base.repository, async (store) => {
       await importPack(store.gitDir, pack);
-      await checkStory(store.gitDir, made.commit, base.sha);
-      return await compare({ ...store, maxOutput: MAX_OUTPUT, signal: tree.signal }, base.sha, made.commit);
+      const comparison = { ...store, maxOutput: MAX_OUTPUT, signal: tree.signal };
+      const [changes] = await Promise.all([
+        compare(comparison, base.sha, made.commit),
+        checkStory(store.gitDir, made.commit, base.sha),
+      ]);
+      return changes;
     });
   });
 }
 
 async function compare(store: HostGitOptions, from: string, to: string): Promise<Changes> {
   const query = ["diff-tree", "-r", "-M", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color"];
-  const raw = await hostGit([...query, "--raw", "-z", from, to, "--"], store);
-  const patch = await hostGit([...query, "--patch", "--binary", from, to, "--"], store);
+  const [raw, patch] = await Promise.all([
+    hostGit([...query, "--raw", "-z", from, to, "--"], store),
+    hostGit([...query, "--patch", "--binary", from, to, "--"], store),
+  ]);
   return { patch, files: parse(raw) };
 }
 

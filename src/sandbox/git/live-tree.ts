@@ -1,16 +1,21 @@
 import { randomBytes } from "node:crypto";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../errors.js";
 import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
+import { removeTree } from "../remove-tree.js";
 import type { Driver } from "../types.js";
 import { findAlternates } from "./alternates.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
 import type { InsideHead } from "./jailed-commit.js";
 import { createJailedGit } from "./jailed-git.js";
 import type { JailedPackOptions } from "./jailed-pack.js";
+import { listLayerPaths } from "./layer-paths.js";
 import { INSIDE_GIT } from "./private-git.js";
 import { type Repository, resolveCommit } from "./repository.js";
+
+const SCRATCH = /^[a-z]+-[0-9a-f]{12}(\.[a-z]+)?$/;
 
 /** The commit that the files of a sandbox started from, in the user's repository. Nothing but data: it can be written down. */
 export interface TreeBase {
@@ -71,6 +76,12 @@ export function scratchPath(id: string, name: string): string {
   return join(runtimeDir(id), `${name}-${randomBytes(6).toString("hex")}`);
 }
 
+/** Removes what a process that died left of such names; to be called when a kept sandbox is opened again. */
+export async function sweepScratch(id: string): Promise<void> {
+  const dir = runtimeDir(id);
+  for (const name of await readdir(dir)) if (SCRATCH.test(name)) await removeTree(join(dir, name));
+}
+
 /** What a jail needs to read the objects of a repository. */
 export async function objectBinds(objects: string): Promise<JailBind[]> {
   const others = await findAlternates(objects);
@@ -92,6 +103,7 @@ export async function jailedPackOf(
   const isShared = opts.withCommits && own === undefined && base !== undefined;
   const parent = isShared ? await resolveCommit(base.repository.gitDir, `refs/heads/${base.branch}`) : undefined;
   const { repository, sha: baseSha, index } = base ?? {};
+  const { source, overlay } = look.root;
   return {
     sandboxId: id,
     store,
@@ -99,6 +111,7 @@ export async function jailedPackOf(
     ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
     ...(own && { inside: INSIDE_GIT }),
     parent,
+    ...(overlay !== undefined && { changedPaths: () => listLayerPaths(source, overlay) }),
     frozen: (work) => look.frozen(work),
   };
 }

@@ -11,8 +11,7 @@ import { type LiveTree, scratchPath, type TreeBase, type TreeLook } from "./live
 import { type MirroredDriver, mirroredGit } from "./mirrored-git.js";
 import { INSIDE_GIT } from "./private-git.js";
 import { writeSealedGit } from "./sealed-git.js";
-import { findSource } from "./source.js";
-import { findStart } from "./start-commit.js";
+import { findSource, findStart, resourcesOfSource } from "./source.js";
 
 /** A repository whose files are to go into a sandbox that the host cannot look into: everything that can be refused has been. */
 export interface MirrorPlan {
@@ -25,10 +24,10 @@ export interface MirrorPlan {
 /** Checks `repo` and `branch`, without making anything. */
 export async function planMirror(
   id: string,
-  opts: Pick<SandboxOptions, "branch"> & { repo: string },
+  opts: Pick<SandboxOptions, "branch" | "githubToken" | "signal"> & { repo: string },
 ): Promise<MirrorPlan> {
-  const repository = await findSource(opts.repo);
-  const sha = await findStart(opts.repo, repository, opts.branch);
+  const repository = await findSource(opts.repo, opts);
+  const sha = await findStart(repository, opts.branch);
   const base = { repository, sha, branch: opts.branch ?? `glovebox/${id}` };
   return { base, resources: mirrorResources(base) };
 }
@@ -40,7 +39,7 @@ export function forkMirror({ base }: Pick<MirrorPlan, "base">, n: number): Mirro
 }
 
 function mirrorResources({ repository, sha }: TreeBase): Resource[] {
-  return [{ kind: "base", path: baseDirOf(repository, sha) }];
+  return [...resourcesOfSource(repository), { kind: "base", path: baseDirOf(repository, sha) }];
 }
 
 /**

@@ -16,22 +16,35 @@ const GITHUB_SSH = /^(?:ssh:\/\/)?git@github\.com[:/]([A-Za-z0-9][\w.-]*\/[\w.-]
  * on GitHub stands for its https one. Anything else is `invalid_argument`.
  */
 export function parsePushUrl(text: string): PushTarget {
+  return parseHttpUrl(toHttps(text) ?? text, (why) => refused(text, why));
+}
+
+/** The https form of a repository on GitHub that is named by its SSH form; undefined for any other text. */
+export function toHttps(text: string): string | undefined {
   const github = GITHUB_SSH.exec(text)?.[1];
-  if (github !== undefined) return parsePushUrl(`https://github.com/${github}.git`);
-  if (!/^https?:\/\/[\x21-\x7e]+$/i.test(text) || !URL.canParse(text)) throw refused(text, "only https is pushed to");
+  return github === undefined ? undefined : `https://github.com/${github}.git`;
+}
+
+/** Reads an http or https URL; throws what `refuse` makes of the reason why it cannot be one. */
+export function parseHttpUrl(text: string, refuse: (why: string) => SandboxError): PushTarget {
+  if (!/^https?:\/\/[\x21-\x7e]+$/i.test(text) || !URL.canParse(text)) throw refuse("only https is pushed to");
   const url = new URL(text);
-  if (url.username !== "" || url.password !== "") throw refused(text, "it holds a user name or password");
-  if (url.search !== "" || url.hash !== "") throw refused(text, "it has a query or a fragment");
+  if (url.username !== "" || url.password !== "") throw refuse("it holds a user name or password");
+  if (url.search !== "" || url.hash !== "") throw refuse("it has a query or a fragment");
   const protocol = url.protocol === "https:" ? "https" : "http";
-  if (protocol === "http" && !LOOPBACK.test(url.hostname)) throw refused(text, "a token is not sent without TLS");
-  if (!/^[A-Za-z0-9.:[\]-]+$/.test(url.host) || url.pathname === "/") throw refused(text, "it names no repository");
+  if (protocol === "http" && !LOOPBACK.test(url.hostname)) throw refuse("a token is not sent without TLS");
+  if (!/^[A-Za-z0-9.:[\]-]+$/.test(url.host) || url.pathname === "/") throw refuse("it names no repository");
   const origin = `${protocol}://${url.host}`;
   return { url: `${origin}${url.pathname}`, origin, protocol };
 }
 
+/** A URL as it may be shown: not endless, and without a password that was written into it. */
+export function shownUrl(text: string): string {
+  return text.slice(0, 200).replace(/\/\/[^/]*@/, "//***@");
+}
+
 function refused(text: string, why: string): SandboxError {
-  const shown = text.slice(0, 200).replace(/\/\/[^/]*@/, "//***@");
-  return new SandboxError("invalid_argument", `Invalid remote URL ${JSON.stringify(shown)} — ${why}`, {
+  return new SandboxError("invalid_argument", `Invalid remote URL ${JSON.stringify(shownUrl(text))} — ${why}`, {
     hint: "git remote set-url origin https://<host>/<repository>.git",
   });
 }

@@ -1,7 +1,7 @@
 import { redact, truncate } from "../../util/sanitize.js";
 import { type HostGitOptions, type HostGitResult, runHostGit } from "./host-git.js";
 import { NO_CONFIG } from "./private-store.js";
-import type { PushTarget } from "./push-url.js";
+import type { SourceUrl } from "./source-url.js";
 
 const MAX_COMPLAINT = 2_000;
 /** The user's own way out to the network; through a tunnel, so that the token is not seen on it. */
@@ -21,13 +21,15 @@ const CONFIG: Readonly<Record<string, string>> = {
 /** Runs git against a remote, from a store of ours, with nobody's settings. */
 export async function runRemoteGit(
   args: readonly string[],
-  { protocol }: PushTarget,
+  { protocol }: Pick<SourceUrl, "protocol">,
   store: HostGitOptions,
   asking: Pick<HostGitOptions, "extraFile" | "env">,
 ): Promise<HostGitResult> {
   const names = protocol === "https" ? NETWORK_ENV : [];
   const way = names.map((name) => [name, process.env[name]]).filter(([, value]) => value !== undefined);
-  const env = { ...NO_CONFIG, ...Object.fromEntries(way), ...asking.env, GIT_ALLOW_PROTOCOL: protocol };
+  // Nobody is there to answer what ssh would ask.
+  const ssh = protocol === "ssh" ? { GIT_SSH_COMMAND: "ssh -oBatchMode=yes" } : {};
+  const env = { ...NO_CONFIG, ...Object.fromEntries(way), ...ssh, ...asking.env, GIT_ALLOW_PROTOCOL: protocol };
   return await runHostGit(args, { ...store, ...asking, config: CONFIG, env, interruptible: true });
 }
 

@@ -15,6 +15,7 @@ export async function removeGitResource(resource: Resource): Promise<boolean> {
       await removeBranch({ repo: text("repo"), name: text("name"), sha: text("sha"), mark: text("mark") });
       return true;
     case "base":
+    case "clone":
       return true; // shared with other sandboxes; the cache has its own rules
     case "base-draft":
       await removeUnfinishedBase({ repo: text("repo"), dir: text("dir"), draft: text("draft") });

@@ -11,6 +11,8 @@ export interface Repository {
   /** Absent for a bare one. */
   readonly topLevel?: string;
   readonly objectFormat: "sha1" | "sha256";
+  /** Of a clone in our cache: what it is a clone of. */
+  readonly url?: string;
 }
 
 /** Looks at a directory that is to be a repository: its top level, or the directory of a bare one. */

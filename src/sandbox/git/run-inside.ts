@@ -1,3 +1,4 @@
+import { readUpTo } from "../../util/read-up-to.js";
 import { SandboxError } from "../errors.js";
 import type { Driver } from "../types.js";
 
@@ -17,20 +18,16 @@ export async function runInside(
     stdin: "none",
     timeout: TIMEOUT,
   });
-  const [exit, said] = await Promise.all([process.wait(), collect(process.stderr), collect(process.stdout)]);
-  return exit.exitCode === 0 ? undefined : said.trim() || `exit code ${exit.exitCode}`;
+  const [exit, said] = await Promise.all([
+    process.wait(),
+    readUpTo(process.stderr, MAX_OUTPUT),
+    readUpTo(process.stdout, 0),
+  ]);
+  return exit.exitCode === 0 ? undefined : said.bytes.toString("utf8").trim() || `exit code ${exit.exitCode}`;
 }
 
 /** As `runInside`; a failure is an error. */
 export async function mustRunInside(driver: Parameters<typeof runInside>[0], argv: readonly string[]): Promise<void> {
   const failure = await runInside(driver, argv);
   if (failure !== undefined) throw new SandboxError("internal", `${argv[0] ?? ""} failed inside: ${failure}`);
-}
-
-async function collect(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  let text = "";
-  for await (const chunk of stream) {
-    if (text.length < MAX_OUTPUT) text += Buffer.from(chunk).toString("utf8");
-  }
-  return text.slice(0, MAX_OUTPUT);
 }

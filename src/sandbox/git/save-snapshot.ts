@@ -54,7 +54,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
       sandboxId,
       backend,
       createdAt: new Date().toISOString(),
-      ...(repository && { repo: repository.topLevel ?? repository.gitDir }),
+      ...(repository && { repo: repository.url ?? repository.topLevel ?? repository.gitDir }),
       gitDir,
       ref,
       commit,

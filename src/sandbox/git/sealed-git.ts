@@ -1,6 +1,5 @@
-import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { removeTree } from "../remove-tree.js";
 import { findAlternates } from "./alternates.js";
 import { copyIfThere, writeGitDirectory } from "./git-directory.js";
 import { hostGit } from "./host-git.js";
@@ -67,7 +66,7 @@ export async function writePack(
       interruptible: true,
     });
   } finally {
-    await removeTree(list);
+    await rm(list, { force: true });
   }
 }
 

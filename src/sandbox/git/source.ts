@@ -1,12 +1,37 @@
+import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
-import { findRepository, type Repository } from "./repository.js";
+import type { Resource } from "../record.js";
+import type { SandboxOptions } from "../types.js";
+import { openClone } from "./clone-cache.js";
+import { REMOTE_HEAD } from "./fetch-clone.js";
+import { findRepository, type Repository, resolveCommit } from "./repository.js";
+import { parseSourceUrl } from "./source-url.js";
 
-/** The repository that the option `repo` names. */
-export async function findSource(repo: string): Promise<Repository> {
-  if (/^[a-z][a-z0-9+.-]*::?\/\/|^[^/]+@[^/]+:|^[a-z]+::/i.test(repo)) {
-    throw new SandboxError("unsupported", `A URL is not taken as repo yet: "${repo}"`, {
-      hint: "clone it first and name the directory",
-    });
-  }
-  return await findRepository(repo);
+/** Finds the repository that `repo` names, on this machine or elsewhere; then a clone in the cache is brought up to date. */
+export async function findSource(
+  repo: string,
+  opts: Pick<SandboxOptions, "githubToken" | "signal">,
+): Promise<Repository> {
+  const { githubToken, signal } = opts;
+  const elsewhere = parseSourceUrl(repo, { hasToken: githubToken !== undefined });
+  if (elsewhere === undefined) return await findRepository(repo);
+  const dir = await openClone(elsewhere, { token: githubToken, signal });
+  return { ...(await findRepository(dir)), url: elsewhere.url };
+}
+
+/** The commit to start from: that of a branch which was named and exists, else the one that the repository begins with. */
+export async function findStart({ gitDir, topLevel, url }: Repository, branch: string | undefined): Promise<string> {
+  if (branch !== undefined) assertBranchName(branch);
+  // The own branches of a clone are what sandboxes left there.
+  const heads = url === undefined ? "refs/heads/" : "refs/remotes/origin/";
+  const own = branch === undefined ? undefined : await resolveCommit(gitDir, `${heads}${branch}`);
+  const sha = own ?? (await resolveCommit(gitDir, url === undefined ? "HEAD" : REMOTE_HEAD));
+  if (sha !== undefined) return sha;
+  const repo = url ?? topLevel ?? gitDir;
+  throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, { hint: "git commit" });
+}
+
+/** What the record of a sandbox names for as long as it uses a repository, beside what it makes there. */
+export function resourcesOfSource({ gitDir, url }: Repository): Resource[] {
+  return url === undefined ? [] : [{ kind: "clone", path: gitDir }];
 }

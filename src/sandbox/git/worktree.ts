@@ -28,6 +28,8 @@ export interface AddWorktree {
   branch: string;
   /** The branch is known not to exist; this commit is where it is created. */
   newAt?: string | undefined;
+  /** The branch starts at this commit, wherever it was before; only for a repository of ours. */
+  resetTo?: string | undefined;
   /** Start at this commit instead, on a new branch that is called after `branch`, with `-fork-<n>`. */
   forkAt?: string | undefined;
   /** Must not exist; its parent must. */
@@ -63,7 +65,8 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
     assertBranchName(branch);
     const name = await freeEntryName(shared, basename(target));
     const entry = { kind: "worktree", repo: shared, path: target, name };
-    const newAt = opts.newAt ?? opts.forkAt;
+    if (opts.resetTo !== undefined) await dropBranch(shared, branch);
+    const newAt = opts.newAt ?? opts.resetTo ?? opts.forkAt;
     const used = newAt === undefined ? await useBranch(shared, branch) : undefined;
     if (used !== undefined) await addResource(record, entry);
     const baseSha = used ?? (await createBranch(shared, branch, record, newAt, entry));
@@ -103,6 +106,12 @@ async function useBranch(shared: string, branch: string): Promise<string | undef
     retryable: false,
     hint: "Name another branch. If that directory is gone: git worktree prune",
   });
+}
+
+/** Takes away a branch that is checked out nowhere. What is on it was pushed: else no branch of a clone ever moves. */
+async function dropBranch(shared: string, branch: string): Promise<void> {
+  const sha = await useBranch(shared, branch);
+  if (sha !== undefined) await hostGit(["update-ref", "-d", `refs/heads/${branch}`, sha], inRepository(shared));
 }
 
 /** The first of `<branch>-fork-1`, `-2`, … that is no branch. */

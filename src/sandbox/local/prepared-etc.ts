@@ -12,6 +12,7 @@ import {
   type Stats,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
@@ -58,7 +59,7 @@ export function prepareEtc(made: Readonly<Record<string, string>>, empty: readon
     parent,
     remembered(own, () => fingerprint(own)),
   );
-  if (!existsSync(target)) makeEtc(parent, target, { ...Object.fromEntries(empty.map((name) => [name, ""])), ...made });
+  if (!touch(target)) makeEtc(parent, target, { ...Object.fromEntries(empty.map((name) => [name, ""])), ...made });
   return target;
 }
 
@@ -130,6 +131,12 @@ function fingerprint(own: string): string {
   };
   for (const name of SHOWN) visit(join("/etc", name));
   return hash.digest("hex").slice(0, 32);
+}
+
+/** Notes that a directory is used now; false when there is none. */
+function touch(path: string): boolean {
+  const now = new Date();
+  return attempt(() => utimesSync(path, now, now) ?? true) === true;
 }
 
 function sweepDrafts(parent: string): void {

@@ -16,6 +16,8 @@ const rememberedToolchains = createMemory<Toolchains>();
 /** What a sandbox's walls are made of. */
 export interface Walls {
   spec: Omit<JailSpec, "program" | "privileged" | "env">;
+  /** The host directory that is its `/etc`, for `noteEtc`. */
+  etc: string;
   /** The environment that every command starts from. */
   baseEnv: Record<string, string>;
 }
@@ -36,6 +38,7 @@ export function buildWalls(opts: {
     own.map(({ target }) => basename(target)),
   );
   return {
+    etc,
     spec: {
       binds: [...system.binds, { source: etc, target: "/etc" }, ...own, ...toolchains.binds, ...opts.trees],
       symlinks: system.symlinks,

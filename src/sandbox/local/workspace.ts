@@ -16,8 +16,7 @@ import {
   writePrivateGit,
 } from "../git/private-git.js";
 import { type Repository, resolveCommit } from "../git/repository.js";
-import { findSource } from "../git/source.js";
-import { findStart } from "../git/start-commit.js";
+import { findSource, findStart, resourcesOfSource } from "../git/source.js";
 import { addWorktree, branchMark } from "../git/worktree.js";
 import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
@@ -63,15 +62,15 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
   }
   const workDir = await newWorkDir(id);
   if (opts.repo === undefined) return planEmpty(workDir);
-  const repository = await findSource(opts.repo);
+  const repository = await findSource(opts.repo, opts);
   const branch = opts.branch ?? `glovebox/${id}`;
   const plan = { id, repository, branch, workDir };
   const isWorktree = opts.workspace === undefined || opts.workspace === "worktree";
-  if (isWorktree && opts.branch !== undefined) return planWorktree(plan);
-  const sha = await findStart(opts.repo, repository, opts.branch);
+  if (isWorktree && opts.branch !== undefined && repository.url === undefined) return planWorktree(plan);
+  const sha = await findStart(repository, opts.branch);
   if (opts.workspace === "overlay") return planOverlay({ ...plan, at: sha });
   if (opts.workspace === "copy") return planCopy({ ...plan, at: sha });
-  return planWorktree({ ...plan, newAt: sha });
+  return planWorktree(opts.branch === undefined ? { ...plan, newAt: sha } : { ...plan, resetTo: sha });
 }
 
 function planEmpty(workDir: string): PlannedWorkspace {
@@ -80,18 +79,20 @@ function planEmpty(workDir: string): PlannedWorkspace {
 
 /** What it makes is noted while it is made, under the lock of the repository. */
 function planWorktree(plan: Plan): PlannedWorkspace {
-  return { workDir: plan.workDir, resources: [], make: (_, signal) => makeWorktree(plan, signal) };
+  const { workDir, repository } = plan;
+  return { workDir, resources: resourcesOfSource(repository), make: (_, signal) => makeWorktree(plan, signal) };
 }
 
 function planCopy(plan: Start): PlannedWorkspace {
-  const { workDir } = plan;
-  const resources = [{ kind: "directory", path: workDir }];
+  const { workDir, repository } = plan;
+  const resources = [...resourcesOfSource(repository), { kind: "directory", path: workDir }];
   return { workDir, resources, make: (_, signal) => makeCopy(plan, signal) };
 }
 
 function planOverlay(plan: Start, origin?: Workspace): PlannedWorkspace {
-  const resources = [{ kind: "base", path: baseDirOf(plan.repository, plan.at) }];
-  return { workDir: plan.workDir, resources, make: () => makeOverlay(plan, origin) };
+  const { workDir, repository, at } = plan;
+  const resources = [...resourcesOfSource(repository), { kind: "base", path: baseDirOf(repository, at) }];
+  return { workDir, resources, make: () => makeOverlay(plan, origin) };
 }
 
 /** A workspace of a repository, decided. */
@@ -102,6 +103,8 @@ interface Plan {
   workDir: string;
   /** The branch is known to be new; this is where it starts. */
   newAt?: string;
+  /** The branch starts at this commit, wherever it was before. */
+  resetTo?: string;
   /** Start at this commit on a new branch that is called after `branch`. */
   forkAt?: string;
 }
@@ -125,7 +128,7 @@ export async function planFork(
   if (kind === "copy") return planCopy(plan);
   return {
     workDir,
-    resources: [],
+    resources: resourcesOfSource(repository),
     async make(_, signal) {
       // Without isolation, what was committed inside is on the branch itself.
       const tip = isConfined ? undefined : await resolveCommit(repository.gitDir, `refs/heads/${branch}`);
@@ -161,8 +164,8 @@ async function makeEmpty(workDir: string): Promise<Workspace> {
 }
 
 async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
-  const { id, repository, newAt, forkAt, workDir } = plan;
-  const start = { branch: plan.branch, newAt, forkAt };
+  const { id, repository, newAt, resetTo, forkAt, workDir } = plan;
+  const start = { branch: plan.branch, newAt, resetTo, forkAt };
   const source = readGitSource(repository);
   const worktree = await addWorktree({ repository, ...start, path: workDir, record: id, signal });
   const { baseSha: sha, branch, gitDir } = worktree;

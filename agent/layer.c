@@ -1,0 +1,71 @@
+/* layer LOWER UPPER MOST: which paths an overlay's upper layer changes, each ended by a zero byte. A directory that is new, or hides
+ * what lies below it, stands for all in it. The tree is hostile: no name is looked up twice, no link is followed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+#define DEEPEST 200
+#define TOO_MUCH 3 /* exit code: whoever asked looks at everything instead */
+
+static char path[1 << 16];
+static long left;
+
+static void tell(size_t length) {
+  if (left-- <= 0) exit(TOO_MUCH);
+  fwrite(path, 1, length, stdout);
+  putchar(0);
+}
+
+/* Whether it hides what lies below, or shows what lies elsewhere. */
+static bool is_whole(int directory) {
+  static char names[1 << 16];
+  ssize_t length = flistxattr(directory, names, sizeof names);
+  if (length < 0) return errno != ENOTSUP;
+  for (char *name = names; name < names + length; name += strlen(name) + 1) {
+    const char *own = strstr(name, "overlay.");
+    if (own && (strcmp(own, "overlay.opaque") == 0 || strcmp(own, "overlay.redirect") == 0)) return true;
+  }
+  return false;
+}
+
+static void walk(int lower, int upper, size_t length, int depth) {
+  DIR *entries = depth < DEEPEST ? fdopendir(upper) : NULL;
+  if (!entries) exit(TOO_MUCH);
+  for (struct dirent *entry; (entry = readdir(entries));) {
+    const char *name = entry->d_name;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+    size_t end = length + strlen(name);
+    if (end + 1 >= sizeof path) exit(TOO_MUCH);
+    memcpy(path + length, name, end - length);
+    int above = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (above < 0 && errno != ENOTDIR && errno != ELOOP) exit(TOO_MUCH);
+    int below = above < 0 ? -1 : openat(lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (below < 0 || is_whole(above)) {
+      tell(end);
+      if (above >= 0) close(above);
+    } else {
+      path[end] = '/';
+      walk(below, above, end + 1, depth + 1);
+    }
+    if (below >= 0) close(below);
+  }
+  closedir(entries);
+}
+
+int list_layer(int argc, char **argv) {
+  if (argc != 3) return 125;
+  int lower = open(argv[0], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int upper = open(argv[1], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (lower < 0 || upper < 0) return 125;
+  left = atol(argv[2]);
+  walk(lower, upper, 0, 0);
+  return fflush(stdout) == 0 ? 0 : 125;
+}
