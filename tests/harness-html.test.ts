@@ -107,9 +107,9 @@ describe.skipIf(CHROMIUM === undefined)("report.html in a browser", () => {
   });
 
   test("and all of it is there to be read", async () => {
-    expect(await page.locator("[data-status]").innerText()).toBe("failed");
+    expect(await page.locator("[data-status]").textContent()).toBe("failed");
     expect(await page.locator("details[data-node]").count()).toBe(3);
-    const intent = await page.locator(".card pre").first().innerText();
+    const intent = await page.locator(".card pre").first().textContent();
     expect(intent).toContain("<script>window.broken = 1; document.title = 'owned'</script>");
     expect(intent).toContain("&lt;script&gt;&#60;b&#62;");
     expect(intent).toContain("\\x1b[31m\\u202e\\x00\\u2028");
