@@ -17,6 +17,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "own-backend": /^folder: \d{3} passed, 0 failed, \d+ skipped$/,
   "own-blueprint": /^a red test, a repair, a green test, a commit$/,
   "race-to-green": /^right operator was green first; 2 others were torn down$/,
+  repair: /^Repaired in \S+; the test is green\.$/,
   "save-points": /^saved, spoilt, restored, outlived$/,
   "stream-to-web": /^streamed, held back, aborted$/,
   tour: /^the tour is over$/,

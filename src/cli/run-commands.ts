@@ -158,16 +158,19 @@ export const RUN_COMMANDS: readonly Command[] = [
   },
   {
     name: "gc",
-    summary: "remove old runs with their snapshots and sandboxes",
-    operands: "",
+    summary: "remove old runs, or those that are named, with their snapshots and sandboxes",
+    operands: "[run…]",
     argv: "none",
-    operandCount: [0, 0],
+    operandCount: [0, Number.POSITIVE_INFINITY],
     flags: [
       { name: "older-than", value: "time", help: "for example 12h or 168h (default: 168h)" },
       { name: "dry-run", short: "n", help: "only tell what would be removed" },
       ...all,
     ],
     notes: ["Never touches a run that goes on. Branches that were pushed stay."],
-    examples: [["glovebox gc --older-than 48h --dry-run", "look first"]],
+    examples: [
+      ["glovebox gc --older-than 48h --dry-run", "look first"],
+      ["glovebox gc 4f2a91c0", "this one, whatever its age"],
+    ],
   },
 ];
