@@ -67,6 +67,7 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
   const source = await openSource({
     repo: options.repo,
     ref: options.ref,
+    branch: options.branch,
     backend,
     host: gitHubHost(process.env),
     token: options.githubToken,
