@@ -211,6 +211,28 @@ test("an abort ends the agent and the run is cancelled", async () => {
   expect((await running).outcome).toMatchObject({ status: "cancelled", nodes: [{ status: "cancelled" }] });
 });
 
+test("what an earlier run has used counts for one that goes on", async () => {
+  const spec: BlueprintSpec = {
+    name: "resumed",
+    limits: { costUsd: 0.3 },
+    nodes: ["a", "b", "c"].map((id) => ({ kind: "agent", id, prompt: "fake: say x", needs: id === "a" ? [] : ["a"] })),
+  };
+  const first = await runInSandbox(sandbox, spec, { secrets, until: "a" });
+  const second = await runInSandbox(sandbox, spec, {
+    secrets,
+    startAt: "b",
+    context: { results: first.context.results },
+  });
+  expect(second.outcome.cost.usd).toBe(0.5);
+  expect(second.outcome.nodes.map(({ id, status }) => `${id} ${status}`)).toEqual([
+    "a success",
+    "b success",
+    "c limit",
+  ]);
+  const fresh = await runInSandbox(sandbox, spec, { secrets, startAt: "b", until: "b" });
+  expect(fresh.outcome.nodes.map(({ id, status }) => `${id} ${status}`)).toEqual(["b success"]);
+});
+
 describe("before the first node", () => {
   test("an agent that is too old is refused with what to do", async () => {
     const { mounts = [], env } = withFakeAgents(join(scratch.path, "old"));

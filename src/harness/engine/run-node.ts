@@ -30,7 +30,7 @@ export async function runNode(state: RunState, node: BlueprintNode): Promise<Nod
 /** Why a node does not run; undefined when it does. */
 async function reasonToSkip(state: RunState, { when, needs }: BlueprintNode): Promise<string | undefined> {
   const { results } = state.context;
-  const idle = needs.find((need) => results[need] === undefined || results[need].status === "skipped");
+  const idle = needs.find((need) => results[need]?.status === "skipped");
   if (idle !== undefined) return `it needs ${idle}, which was skipped`;
   if (when === undefined) return undefined;
   const holds =

@@ -5,7 +5,7 @@ import type { AgentChoice } from "../agents.js";
 import type { RunLimits } from "../blueprint-types.js";
 import type { RunContext } from "../context-types.js";
 import type { EventSink, RunEventBody } from "../event-types.js";
-import type { LimitHit, TokenUsage } from "../report-types.js";
+import type { AgentReport, LimitHit, TokenUsage } from "../report-types.js";
 import type { EngineOptions } from "../run-types.js";
 
 /** Shortest secret that is hidden; a shorter one would make every text unreadable. */
@@ -95,6 +95,14 @@ export class RunState {
   async hit(limit: LimitHit): Promise<void> {
     this.limitsHit.push(limit);
     await this.emit({ type: "limit.hit", ...limit });
+  }
+
+  /** Adds what an agent used to that of the run. */
+  account(nodeId: string, { usage, costUsd, turns = 0 }: Pick<AgentReport, "usage" | "costUsd" | "turns">): void {
+    this.turns += turns;
+    for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const) this.usage[key] += usage?.[key] ?? 0;
+    if (costUsd === null) this.unpriced.push(nodeId);
+    else this.costUsd = (this.costUsd ?? 0) + costUsd;
   }
 
   /** Text without secrets, cut to a bound after that. */
