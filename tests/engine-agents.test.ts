@@ -162,7 +162,8 @@ describe("a limit", () => {
   });
 
   test("of the run's time ends whatever runs", async () => {
-    const { outcome } = await runInSandbox(sandbox, ask("fake: silent"), { secrets, limits: { wall: 1_500 } });
+    const { outcome, events } = await runInSandbox(sandbox, ask("fake: silent"), { secrets, limits: { wall: 1_500 } });
+    expect(only(events, "limit.warning")).toMatchObject([{ limit: "wall", nodeId: "work", allowed: 1_500 }]);
     expect(outcome).toMatchObject({ status: "limit", nodes: [{ status: "limit" }], limitsHit: [{ limit: "wall" }] });
   });
 
@@ -191,10 +192,11 @@ describe("a limit", () => {
       limits: { costUsd: 0.4 },
       nodes: ["a", "b", "c"].map((id) => ({ kind: "agent", id, prompt: "fake: say x", agent: "claude-code" })),
     };
-    const { outcome } = await runInSandbox(sandbox, spec, { secrets });
+    const { outcome, events } = await runInSandbox(sandbox, spec, { secrets });
     expect(outcome.status).toBe("limit");
     expect(outcome.nodes.map(({ id, status }) => `${id} ${status}`)).toEqual(["a success", "b success", "c limit"]);
     expect(outcome.limitsHit).toMatchObject([{ limit: "cost", nodeId: "c", allowed: 0.4, used: 0.5 }]);
+    expect(only(events, "limit.warning")).toMatchObject([{ limit: "cost", nodeId: "b", allowed: 0.4, used: 0.5 }]);
     expect(outcome.cost.usd).toBe(0.5);
   });
 });

@@ -33,6 +33,7 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
         if (state.stopped === "wall") await state.hit({ limit: "wall", nodeId: node.id, allowed: limits.wall });
         return conclude(state, reports, undefined);
       }
+      state.nodeId = node.id;
       const report = await runNode(state, node);
       reports.push(report);
       state.context.results[node.id] = report;
