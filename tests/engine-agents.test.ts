@@ -76,7 +76,7 @@ describe("an agent", () => {
     expect(env).toContain("ANTHROPIC_API_KEY=sk-very-secret-value");
     expect(env).toContain("MINE=harness/0a1b2c3d/x");
     expect(env).toContain("CI=1");
-    expect(env.filter((line) => /codex-key-value|not-for-everyone/.test(line))).toEqual([]);
+    expect(env.filter((line) => /codex-key-value|not-for-everyone|CLAUDE_CODE_OAUTH_TOKEN/.test(line))).toEqual([]);
     const argv = (await sandbox.readFile("argv.txt"))?.trim().split("\n") ?? [];
     expect(argv).toEqual([
       ...["-p", "--output-format", "stream-json", "--verbose", "--strict-mcp-config"],

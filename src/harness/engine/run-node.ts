@@ -139,7 +139,7 @@ async function waitToRetry(
   error: RunError | undefined,
 ): Promise<boolean> {
   const cause = on.find((known) => known === error?.code);
-  if (error?.retryable !== true || cause === undefined || tries > max || state.sandboxLost) return false;
+  if (cause === undefined || tries > max || state.sandboxLost) return false;
   const delayMs = backoff * 2 ** (tries - 1);
   if (state.stopped !== undefined || state.elapsed + delayMs >= state.limits.wall) return false;
   await state.emit({ type: "retry.scheduled", ...ids, reason: cause, delayMs, attempt: tries + 1 });
