@@ -1,8 +1,18 @@
-import { afterAll, describe, expect, test } from "vitest";
-import { type ConformanceHarness, conformanceCases, runConformanceCase } from "../../src/testing.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type ConformanceHarness,
+  type ConformanceResult,
+  conformanceCases,
+  runConformance,
+  runConformanceCase,
+} from "../../src/testing.js";
 
 /** One test for each case of the kit, or of these groups; skipped ones are listed with their reasons at the end. */
-export function testConformance(harness: ConformanceHarness, groups?: readonly string[]): void {
+export function testConformance(
+  harness: ConformanceHarness,
+  groups?: readonly string[],
+  opts: { concurrent?: boolean } = {},
+): void {
   const cases = conformanceCases.filter(({ id }) => groups?.includes(id.split(".")[0] ?? "") ?? true);
   describe(`conformance of ${harness.backend}`, () => {
     const skipped: string[] = [];
@@ -15,13 +25,44 @@ export function testConformance(harness: ConformanceHarness, groups?: readonly s
       expect(Object.keys(harness.skips ?? {}).filter((id) => !ids.includes(id))).toEqual([]);
     });
 
-    for (const conformanceCase of cases) {
-      test(`${conformanceCase.id}: ${conformanceCase.title}`, { timeout: 180_000 }, async ({ skip }) => {
+    for (const conformanceCase of [...cases].sort(
+      (a, b) => Number(a.exclusive ?? false) - Number(b.exclusive ?? false),
+    )) {
+      const run = opts.concurrent === true && conformanceCase.exclusive !== true ? test.concurrent : test;
+      run(`${conformanceCase.id}: ${conformanceCase.title}`, { timeout: 180_000 }, async ({ skip, expect }) => {
         const { id, status, reason = "" } = await runConformanceCase(conformanceCase, harness);
         if (status === "skipped") {
           skipped.push(`${id}: ${reason}`);
           skip(reason);
         }
+        expect({ status, reason }).toEqual({ status: "passed", reason: "" });
+      });
+    }
+  });
+}
+
+/** As `testConformance`, several cases at one time: for backends where a call is mostly waiting. */
+export function testConformanceAtOnce(harness: ConformanceHarness, concurrency: number): void {
+  describe(`conformance of ${harness.backend}`, () => {
+    const results = new Map<string, ConformanceResult>();
+    beforeAll(async () => {
+      await runConformance(harness, { concurrency, onResult: (result) => void results.set(result.id, result) });
+    }, 600_000);
+    afterAll(() => {
+      for (const { id, status, reason } of results.values()) {
+        if (status === "skipped") console.log(`skipped ${harness.backend} ${id}: ${reason}`);
+      }
+    });
+
+    test("nothing is named that is no case", () => {
+      const ids = conformanceCases.map(({ id }) => id);
+      expect([...results.keys()].filter((id) => !ids.includes(id))).toEqual([]);
+    });
+
+    for (const { id, title } of conformanceCases) {
+      test(`${id}: ${title}`, ({ skip }) => {
+        const { status, reason = "" } = results.get(id) ?? {};
+        if (status === "skipped") skip(reason);
         expect({ status, reason }).toEqual({ status: "passed", reason: "" });
       });
     }
