@@ -1,3 +1,4 @@
+import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
 import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
@@ -81,6 +82,7 @@ export const COMMANDS: readonly Command[] = [
   ...RUN_COMMANDS,
   ...KEPT_COMMANDS,
   TASK_COMMAND,
+  ...BLUEPRINT_COMMANDS,
   {
     name: "reap",
     summary: "remove what dead processes left behind",
