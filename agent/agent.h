@@ -168,7 +168,9 @@ extern bool jailed;
 int64_t now_ms(void);
 int serve(int in, int out, const char *root, bool tested, bool only_loopback);
 
-/* launch.c, run-once.c */
+/* launch.c, run-once.c, armour.c, staged.c */
 int launch(int argc, char **argv);
 int run_once(int argc, char **argv);
+int armour(const char *root);
+int staged(const char *verb, int argc, char **argv);
 #endif

@@ -22,12 +22,17 @@ static int serve_with(int argc, char **argv) {
   return 125;
 }
 
+static const char *staged_verbs[] = {"place", "fetch", "pack", "unpack", NULL};
+
 int main(int argc, char **argv) {
   hold_standard_descriptors();
   const char *verb = argc > 1 ? argv[1] : "";
   if (strcmp(verb, "serve") == 0) return serve_with(argc - 2, argv + 2);
   if (strcmp(verb, "launch") == 0) return launch(argc - 2, argv + 2);
   if (strcmp(verb, "run") == 0) return run_once(argc - 2, argv + 2);
-  fprintf(stderr, "usage: glovebox-agent serve|launch|run ...\n");
+  if (strcmp(verb, "armour") == 0 && argc == 3) return armour(argv[2]);
+  for (const char **known = staged_verbs; *known; known++)
+    if (strcmp(verb, *known) == 0) return staged(verb, argc - 2, argv + 2);
+  fprintf(stderr, "usage: glovebox-agent serve|launch|run|armour ...\n");
   return 125;
 }
