@@ -32,6 +32,7 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
   const apiKey = "dtn_0123456789abcdef";
   const requests: string[] = [];
   const events = new Set<WebSocketPeer>();
+  const sockets = new Set<Duplex>();
   let origin = "";
   const api = new ApiRoutes(habits, () => origin);
   api.onState = (entry, oldState) => {
@@ -91,7 +92,8 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
   function upgrade(request: IncomingMessage, socket: Duplex): void {
     const url = new URL(request.url ?? "/", "http://localhost");
     requests.push(`WS ${url.pathname}`);
-    socket.on("error", () => undefined);
+    sockets.add(socket);
+    socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
     try {
       if (url.pathname === "/api/socket.io/") {
         greet(acceptWebSocket(request, socket));
@@ -145,9 +147,8 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
     },
     close: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
-      for (const peer of events) peer.drop();
-      for (const { processes } of api.sandboxes.values()) processes.cutFollowers();
       await api.close();
+      for (const socket of sockets) socket.destroy();
       server.closeAllConnections();
       await closed;
     },

@@ -3,16 +3,17 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SandboxError } from "../errors.js";
 
-let found: string | undefined;
+const found = new Map<string, string>();
 
-/** Path of the agent for this machine. */
-export function agentBinary(): string {
-  found ??= findAgent();
-  return found;
+/** Path of the agent for this machine, or for one with another kind of processor (`x64`, `arm64`). */
+export function agentBinary(arch: string = process.arch): string {
+  const path = found.get(arch) ?? findAgent(arch);
+  found.set(arch, path);
+  return path;
 }
 
-function findAgent(): string {
-  const name = join("agent", "bin", `linux-${process.arch}`, "glovebox-agent");
+function findAgent(arch: string): string {
+  const name = join("agent", "bin", `linux-${arch}`, "glovebox-agent");
   let directory = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(directory, "package.json")) && dirname(directory) !== directory)
     directory = dirname(directory);
@@ -20,7 +21,7 @@ function findAgent(): string {
   try {
     accessSync(path, constants.X_OK);
   } catch (cause) {
-    throw new SandboxError("missing_dependency", `the agent for linux-${process.arch} is not here: ${path}`, {
+    throw new SandboxError("missing_dependency", `the agent for linux-${arch} is not here: ${path}`, {
       cause,
       hint: "run `npm run build` in the checkout",
     });

@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { SandboxError } from "../errors.js";
 import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSION, tampered } from "./frames.js";
 
@@ -6,6 +6,9 @@ import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSIO
 const FIRST_ACCEPTED = 0x8000_0000;
 /** As many connections as an honest agent has at one time. */
 const MAX_ACCEPTED = 256;
+
+/** What carries the frames. It may keep the process alive, or not. */
+export type ByteStream = Duplex & { ref(): unknown; unref(): unknown };
 
 /** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
 export interface CallHandler {
@@ -23,7 +26,7 @@ export interface Hello {
 
 /** The host's end of the byte channel to one agent. */
 export class AgentChannel {
-  readonly #stream: Socket;
+  readonly #stream: ByteStream;
   readonly #parser = new FrameParser();
   readonly #calls = new Map<number, CallHandler>();
   #sequence = 0;
@@ -38,16 +41,21 @@ export class AgentChannel {
   /** Called once, with the reason, when the channel ends. */
   onClosed: ((error: SandboxError) => void) | undefined;
 
-  constructor(stream: Socket) {
+  constructor(stream: ByteStream) {
     this.#stream = stream;
     this.hello = new Promise((resolve, reject) => {
       this.#hello = { resolve, reject };
     });
     this.hello.catch(() => undefined); // the opener may have given up by then
     stream.on("data", (chunk: Buffer) => this.#receive(chunk));
-    stream.on("error", (error: Error) => this.close(lost(error)));
+    stream.on("error", (error: Error) => this.close(error instanceof SandboxError ? error : lost(error)));
     stream.on("close", () => this.close(lost()));
     stream.on("end", () => this.close(lost()));
+  }
+
+  /** Whether no call is under way. */
+  get isIdle(): boolean {
+    return this.#calls.size === 0;
   }
 
   /** Opens a call; every frame about it goes to `handler` until `release`. */

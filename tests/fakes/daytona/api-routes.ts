@@ -122,6 +122,7 @@ export class ApiRoutes {
   #delete(entry: SandboxEntry): void {
     if (entry.state === "destroying") return;
     this.#set(entry, "destroying");
+    entry.processes.cutFollowers();
     void entry.machine
       .remove()
       .then(() => sleep(this.#habits.deleteMs))
@@ -133,6 +134,7 @@ export class ApiRoutes {
 
   async #stop(entry: SandboxEntry): Promise<void> {
     await entry.machine.halt();
+    entry.processes.cutFollowers();
     entry.processes.sessions.clear();
     this.#set(entry, "stopped");
     if (entry.autoDeleteInterval === 0) this.#delete(entry);
