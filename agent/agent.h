@@ -27,13 +27,17 @@ struct supervisor {
   pid_t pid;
   int control; /* one byte a signal number, or one of CONTROL_* */
   int status;  /* one `struct ending` when the command itself has ended */
+  int orders;  /* where it takes its next command from; -1 when it serves one only */
+  bool told;   /* something was written to `control`, and may still be there */
 };
 
 struct ending {
   int32_t signaled;
   int32_t code;
-  int32_t alone; /* nothing else that the command started is left */
+  int32_t alone; /* nothing else that the command started is left: one of ALONE_* */
 };
+/* Something of the command is left; nothing is, and the supervisor ends; nothing is, and it takes another command. */
+enum { ALONE_NOT, ALONE_ENDS, ALONE_AGAIN };
 
 enum { CONTROL_KILL_ALL = 0xff, CONTROL_FREEZE = 0xfe, CONTROL_THAW = 0xfd };
 /* Not the end of the command: it and all it started stand still, or, with a code, could not be made to. */
@@ -41,20 +45,27 @@ enum { CONTROL_KILL_ALL = 0xff, CONTROL_FREEZE = 0xfe, CONTROL_THAW = 0xfd };
 
 /* spawn.c: 0 or a negative errno. */
 int start_command(const struct command *command, enum confinement confinement, struct supervisor *out);
-/* A supervisor without a command yet, for a jailed one; gives the socket that it takes its order from. */
+/* A supervisor without a command yet, for jailed ones. */
 int start_waiting_supervisor(enum confinement confinement, struct supervisor *out);
 void kill_supervised(const struct supervisor *supervisor, enum confinement confinement);
 
 /* order.c: a command on its way to a supervisor in waiting, with stdin, stdout, stderr and the work directory. */
+#define CWD_IN_ORDER 3 /* after the three streams */
 #define ORDER_DESCRIPTORS 4
 bool is_small_order(const struct command *command);
 bool give_order(int socket, const struct command *command);
 bool take_order(int socket, struct command *command, int streams[ORDER_DESCRIPTORS]);
 
-/* spare.c: making namespaces takes as long as the rest of a start, so one supervisor is always made in advance. */
+/* spare.c: making namespaces takes as long as the rest of a start, so supervisors are made in advance, and kept. */
 void spare_prepare(void);
 bool spare_start(const struct command *command, struct supervisor *out);
+/* Takes a supervisor whose command has ended, and all that it started; false when it is of no more use. */
+bool spare_keep(const struct supervisor *supervisor);
 bool spare_ended(pid_t pid);
+
+/* supervisor-state.c: what a command can change about its supervisor without its consent. */
+void remember_supervisor_state(void);
+bool is_supervisor_unchanged(void);
 
 /* descendants.c: one round of SIGKILL to the direct children, and how many there were; then again and again until there are
  * none: the children of the dead become direct ones, as we are their reaper. */

@@ -57,6 +57,14 @@ static void command_ended(struct call *call, struct ending ending) {
   call->ended_at = call->quiet_since = now_ms();
 }
 
+/* A supervisor that waits for its next command gets one from us, or is ended. */
+static void let_go(struct call *call) {
+  struct supervisor *supervisor = &call->supervisor;
+  if (supervisor->pid == 0) return;
+  if (!call->killed && spare_keep(supervisor)) supervisor->control = supervisor->status = supervisor->orders = -1;
+  else kill(supervisor->pid, SIGKILL);
+}
+
 static void read_status(struct call *call) {
   struct ending ending;
   ssize_t got = read(call->supervisor.status, &ending, sizeof ending);
@@ -66,6 +74,7 @@ static void read_status(struct call *call) {
     read_status(call); /* its end may be there already, and nobody may look again */
     return;
   }
+  if (got == sizeof ending && ending.alone == ALONE_AGAIN) let_go(call);
   close_fd(&call->supervisor.status);
   if (got != sizeof ending) return;
   command_ended(call, ending);

@@ -32,7 +32,7 @@ struct call *call_new(uint32_t id) {
   struct call *call = calloc(1, sizeof *call);
   if (!call) return NULL;
   call->id = id;
-  call->in = call->out = call->err = call->supervisor.control = call->supervisor.status = -1;
+  call->in = call->out = call->err = call->supervisor.control = call->supervisor.status = call->supervisor.orders = -1;
   call->credit[1] = call->credit[2] = WINDOW;
   call->deadline = -1;
   call->next = calls;
@@ -51,6 +51,7 @@ void call_drop(struct call *call) {
   close_fd(&call->in);
   if (call->err != call->out) close_fd(&call->err);
   close_fd(&call->out);
+  close_fd(&call->supervisor.orders);
   close_fd(&call->supervisor.control);
   close_fd(&call->supervisor.status);
   if (call->file) files_abandon(call->file);
@@ -205,6 +206,7 @@ void call_signal(struct call *call, int number) {
     kill_call(call);
   } else if (!call->ended) {
     uint8_t byte = (uint8_t)number;
+    call->supervisor.told = true;
     if (write(call->supervisor.control, &byte, 1) != 1 && errno == EAGAIN) kill_call(call);
   }
 }

@@ -58,6 +58,7 @@ void thaw_namespace(void) { kill(-1, SIGCONT); }
 static void tell_all(uint8_t what) {
   for (struct call *call = calls; call; call = call->next) {
     if (call->supervisor.pid == 0 || call->supervisor.control < 0) continue;
+    call->supervisor.told = true;
     bool told = write(call->supervisor.control, &what, 1) == 1;
     if (what == CONTROL_FREEZE) call->unfrozen = told;
   }

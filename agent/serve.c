@@ -135,6 +135,7 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
     size_t count = calls_poll(fds + 4, MAX_CALLS * POLLS_PER_CALL, &timeout);
     bool was_full = channel_is_full();
     if (!flush_channel(out)) break;
+    spare_prepare();
     /* The calls were not asked for output because there was no room. Now there is. */
     if (was_full && !channel_is_full()) timeout = 0;
     fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL ? in : -1, .events = POLLIN};

@@ -1,35 +1,50 @@
-/* The supervisor in waiting. */
+/* Supervisors in waiting, each with the process that will be its next command. */
 #include <signal.h>
 #include <unistd.h>
 
 #include "agent.h"
 
-static struct supervisor spare;
-static int orders = -1;
+#define MOST 4 /* two processes each */
+
+static struct supervisor spares[MOST];
+static int count;
+static bool wanted; /* from the first command on; and not again at once where one could not be kept alive */
+
+static void forget(const struct supervisor *spare) {
+  close(spare->orders);
+  close(spare->control);
+  close(spare->status);
+}
 
 void spare_prepare(void) {
-  if (spare.pid != 0 || confinement != CONFINE_NAMESPACE) return;
-  orders = start_waiting_supervisor(confinement, &spare);
-  if (orders < 0) spare.pid = 0;
+  if (!wanted || count > 0 || confinement != CONFINE_NAMESPACE) return;
+  wanted = start_waiting_supervisor(confinement, &spares[0]) > 0;
+  count = wanted;
 }
 
 bool spare_start(const struct command *command, struct supervisor *out) {
-  if (spare.pid == 0 || command->builtin || !command->jailed || !is_small_order(command)) return false;
-  if (!give_order(orders, command)) {
-    kill(spare.pid, SIGKILL); /* it may have half of it */
-    return false;
-  }
-  close(orders);
-  *out = spare;
-  spare.pid = 0;
+  wanted = true;
+  if (count == 0 || command->builtin || !command->jailed || !is_small_order(command)) return false;
+  *out = spares[--count];
+  if (give_order(out->orders, command)) return true;
+  kill(out->pid, SIGKILL); /* it may have half of it */
+  forget(out);
+  return false;
+}
+
+bool spare_keep(const struct supervisor *supervisor) {
+  if (count == MOST || supervisor->orders < 0 || supervisor->told) return false;
+  spares[count++] = *supervisor;
   return true;
 }
 
 bool spare_ended(pid_t pid) {
-  if (spare.pid != pid) return false;
-  close(orders);
-  close(spare.control);
-  close(spare.status);
-  spare.pid = 0;
-  return true;
+  for (int i = 0; i < count; i++) {
+    if (spares[i].pid != pid) continue;
+    forget(&spares[i]);
+    spares[i] = spares[--count];
+    wanted = false;
+    return true;
+  }
+  return false;
 }

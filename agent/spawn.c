@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -19,7 +20,7 @@
 
 #include "agent.h"
 
-enum { IN = 0, OUT = 1, ERR = 2, CONTROL = 3, STATUS = 4, CWD = 5, KEPT };
+enum { IN = 0, OUT = 1, ERR = 2, CONTROL = 3, STATUS = 4, CWD = 5, KEPT, ORDERS = 5 };
 
 static const char *value_of(char *const *env, const char *name) {
   size_t length = strlen(name);
@@ -56,51 +57,68 @@ static void execute(char *const *argv, char *const *env) {
   refuse_program(argv[0], reason);
 }
 
-static void become_command(const struct command *command) {
+/* What every command needs, whatever it is. */
+static void make_ready(bool in_jail) {
   setsid();
-  if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
-  if (fchdir(CWD) != 0) _exit(126);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   for (int number = 1; number <= 64; number++) signal(number, SIG_DFL);
   umask(022);
   restore_descriptor_limit();
-  close_from(CONTROL);
-  if (command->jailed && install_filter() != 0) {
+  if (in_jail && install_filter() != 0) {
     dprintf(ERR, "glovebox: the system call filter could not be installed\n");
     _exit(126);
   }
+}
+
+static void become_command(const struct command *command, int cwd) {
+  if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
+  if (fchdir(cwd) != 0) _exit(126);
+  close_from(CONTROL);
   if (command->builtin) _exit(command->builtin());
   execute(command->argv, command->env);
 }
 
+/* A command under supervision. */
+struct supervised {
+  pid_t pid;
+  enum confinement how;
+  const volatile bool *begun; /* that the order came, where there is more than one; null elsewhere */
+  bool reported;
+  bool again; /* the supervisor goes on to the next command */
+};
+
+static int32_t alone_as(const struct supervised *it) {
+  return it->begun && is_supervisor_unchanged() ? ALONE_AGAIN : ALONE_ENDS;
+}
+
 /* Reaps what has ended, and reports the end of the command itself; true when nothing is left. */
-static bool reap(pid_t command, bool *reported) {
+static bool reap(struct supervised *it) {
   struct ending ending = {.code = -1};
   pid_t pid;
   for (int status; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-    if (pid == command) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
-  ending.alone = pid < 0 && errno == ECHILD;
-  if (ending.code >= 0 && !*reported) *reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
-  return ending.alone;
+    if (pid == it->pid) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
+  bool alone = pid < 0 && errno == ECHILD;
+  if (ending.code < 0 || it->reported) return alone;
+  if (it->begun && !*it->begun) _exit(125); /* nobody waits for the end of what never began */
+  if (alone) ending.alone = alone_as(it);
+  it->reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
+  it->again = it->reported && ending.alone == ALONE_AGAIN;
+  return alone;
 }
 
-static void supervise(pid_t command, enum confinement how) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+/* Stays with a command until it and all it started have ended, or have to. Returns when another may come. */
+static void supervise(struct supervised *it, int signals) {
   struct pollfd fds[] = {{.fd = CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
-  bool reported = false;
-  while (!reap(command, &reported)) {
+  while (!reap(it)) {
     if (poll(fds, 2, signals < 0 ? 50 : -1) < 0 && errno != EINTR) break;
     struct signalfd_siginfo info;
     while (read(signals, &info, sizeof info) > 0) continue;
     if (!fds[0].revents) continue;
     uint8_t number;
     ssize_t got = read(CONTROL, &number, 1);
-    if (got == 1 && how == CONFINE_NAMESPACE && (number == CONTROL_FREEZE || number == CONTROL_THAW)) {
+    if (got == 1 && it->how == CONFINE_NAMESPACE && (number == CONTROL_FREEZE || number == CONTROL_THAW)) {
       struct ending still = {.signaled = ENDING_FROZEN};
       if (number == CONTROL_THAW) thaw_namespace();
       else still.code = freeze_namespace() ? 0 : 1;
@@ -109,17 +127,25 @@ static void supervise(pid_t command, enum confinement how) {
     }
     if (got == 1 && number < CONTROL_THAW) {
       /* Once it is reaped its number may be another's. */
-      if (kill(-command, number) != 0 && !reported) kill(command, number);
+      if (kill(-it->pid, number) != 0 && !it->reported) kill(it->pid, number);
       continue;
     }
     if (got < 0 && errno == EINTR) continue;
     break; /* told to end it all, or the agent is gone */
   }
-  if (how == CONFINE_SUBREAPER) {
+  if (it->again) return;
+  if (it->how == CONFINE_SUBREAPER) {
     kill_descendants();
-    reap(command, &reported);
+    reap(it);
   }
   _exit(0); /* as PID 1 of its namespace this takes everything along */
+}
+
+static int child_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 /* A /proc that shows this call's processes only. What of /proc/sys belongs to the sandbox's own namespaces could be written. */
@@ -154,21 +180,6 @@ static const char *prepare_supervisor(enum confinement how, bool in_jail) {
   return NULL;
 }
 
-/* Starts the command, whose descriptors are arranged, and stays with it. */
-static void supervise_command(const struct command *command, enum confinement how) {
-  pid_t pid = fork();
-  if (pid == 0) become_command(command);
-  if (pid < 0) {
-    dprintf(ERR, "glovebox: %s\n", strerror(errno));
-    _exit(125);
-  }
-  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int fd = IN; fd <= ERR; fd++)
-    if (empty < 0 || dup2(empty, fd) < 0) close(fd);
-  close(CWD);
-  supervise(pid, how);
-}
-
 static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
   int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
   if (!arrange_descriptors(fds, KEPT)) _exit(125);
@@ -177,20 +188,52 @@ static void become_supervisor(const struct command *command, enum confinement ho
     dprintf(ERR, "glovebox: %s: %s\n", failed, strerror(errno));
     _exit(125);
   }
-  supervise_command(command, how);
+  pid_t pid = fork();
+  if (pid == 0) {
+    make_ready(command->jailed);
+    become_command(command, CWD);
+  }
+  if (pid < 0) {
+    dprintf(ERR, "glovebox: %s\n", strerror(errno));
+    _exit(125);
+  }
+  /* What is the command's alone must not be kept open by us. */
+  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = IN; fd <= ERR; fd++)
+    if (empty < 0 || dup2(empty, fd) < 0) close(fd);
+  close_from(CWD);
+  supervise(&(struct supervised){.pid = pid, .how = how}, child_signals());
 }
 
-/* A supervisor in waiting: takes its command when it comes. */
-static void become_waiting_supervisor(enum confinement how, int control, int status, int orders) {
-  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
-  int fds[KEPT + 1] = {empty, empty, empty, control, status, empty, orders};
-  if (empty < 0 || !arrange_descriptors(fds, KEPT + 1) || prepare_supervisor(how, true)) _exit(125);
+/* Takes the command when it comes, and becomes it. */
+static void wait_for_order(volatile bool *begun) {
   struct command command = {.jailed = true};
   int streams[ORDER_DESCRIPTORS];
-  if (!take_order(KEPT, &command, streams)) _exit(125);
-  int arranged[KEPT] = {streams[0], streams[1], streams[2], CONTROL, STATUS, streams[3]};
-  if (!arrange_descriptors(arranged, KEPT)) _exit(125);
-  supervise_command(&command, how);
+  if (!take_order(ORDERS, &command, streams)) _exit(125);
+  *begun = true;
+  for (int fd = IN; fd <= ERR; fd++)
+    if (dup2(streams[fd], fd) < 0) _exit(125);
+  become_command(&command, streams[CWD_IN_ORDER]);
+}
+
+/* A supervisor of one command after the other. The process that will be the command is there before it. */
+static void become_waiting_supervisor(enum confinement how, int control, int status, int orders) {
+  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int fds[] = {empty, empty, empty, control, status, orders};
+  if (empty < 0 || !arrange_descriptors(fds, ORDERS + 1) || prepare_supervisor(how, true)) _exit(125);
+  volatile bool *begun = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (begun == MAP_FAILED) _exit(125);
+  remember_supervisor_state();
+  for (int signals = child_signals();;) {
+    *begun = false;
+    pid_t pid = fork();
+    if (pid == 0) {
+      make_ready(true);
+      wait_for_order(begun);
+    }
+    if (pid < 0) _exit(125);
+    supervise(&(struct supervised){.pid = pid, .how = how, .begun = begun}, signals);
+  }
 }
 
 /* Makes the pipes and the process; the child gets its ends and goes on in `child`, which does not return. */
@@ -219,7 +262,7 @@ static int fork_supervisor(enum confinement how, struct supervisor *out, int chi
     return -error;
   }
   fcntl(control[1], F_SETFL, O_NONBLOCK);
-  *out = (struct supervisor){.pid = (pid_t)pid, .control = control[1], .status = status[0]};
+  *out = (struct supervisor){.pid = (pid_t)pid, .control = control[1], .status = status[0], .orders = -1};
   return (int)pid;
 }
 
@@ -235,8 +278,8 @@ int start_waiting_supervisor(enum confinement how, struct supervisor *out) {
   int ends[2], forked = fork_supervisor(how, out, ends);
   if (forked == 0) become_waiting_supervisor(how, ends[0], ends[1], orders[1]);
   close(orders[1]);
-  if (forked > 0) return orders[0];
-  close(orders[0]);
+  out->orders = orders[0];
+  if (forked < 0) close(orders[0]);
   return forked;
 }
 

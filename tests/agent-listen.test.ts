@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startCommand } from "../src/sandbox/agent/agent-process.js";
 import { freeze, listenInside, thaw } from "../src/sandbox/agent/listener.js";
-import { type RunningAgent, startJailedAgent, startPlainAgent } from "../src/sandbox/local/start-agent.js";
+import { type RunningAgent, startJailedAgent, startPlainAgent } from "../src/sandbox/jail/start-agent.js";
 import { buildWalls } from "../src/sandbox/local/walls.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
 

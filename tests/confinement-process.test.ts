@@ -51,6 +51,24 @@ describe.each(MANAGERS)("opened by %s", (name) => {
   const inside = async (script: string, job: Partial<Job> = {}): Promise<string> =>
     (await manager.run({ ...job, scripts: [script] })).results[0]?.stdout ?? "";
 
+  test("what a command does to the limits and the priority of process 1 does not reach the next command", async () => {
+    const show = "ulimit -Hn; nice; taskset -p $$ | sed 's/.*: //'; ionice -p $$; chrt -p $$ | sed 's/.*: //'";
+    const spoil = [
+      "prlimit --pid 1 --nofile=64:64",
+      "renice -n 7 -p 1",
+      "ionice -c 3 -p 1",
+      "chrt --batch -p 0 1",
+      "taskset -p 1 1",
+    ];
+    // More of them than are kept in waiting.
+    const scripts = [show, ...spoil.flatMap((script) => [script, show, show])];
+    const { results } = await manager.run({ scripts });
+    const told = results.map(({ stdout }) => stdout);
+    expect(results.filter((_, index) => index % 3 === 1).map(({ exitCode }) => exitCode)).toEqual(spoil.map(() => 0));
+    expect(told[0]).toMatch(/^\d+\n\d+\n/);
+    expect(told.filter((_, index) => index % 3 !== 1)).toEqual(Array.from({ length: 11 }, () => told[0]));
+  });
+
   test("a command, its children and its daemons have no capability and no way to one", async () => {
     const show = "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status";
     const told = await inside(`${show}; sh -c "${show}"; (setsid sh -c "${show}" & wait)`);

@@ -2,7 +2,7 @@ import { type Dirent, existsSync, mkdirSync, readdirSync, readFileSync, writeFil
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
-import { parsePushUrl } from "../src/sandbox/local/push-url.js";
+import { parsePushUrl } from "../src/sandbox/git/push-url.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
 import { type GitServer, serveEvil, serveGit, type Trick } from "./support/git-server.js";

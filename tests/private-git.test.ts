@@ -1,11 +1,11 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { INSIDE_GIT, privateGitBinds, privateGitDir, writePrivateGit } from "../src/sandbox/git/private-git.js";
+import { findRepository } from "../src/sandbox/git/repository.js";
+import { addWorktree, type Worktree } from "../src/sandbox/git/worktree.js";
+import type { JailBind } from "../src/sandbox/jail/jail.js";
 import { createRecord } from "../src/sandbox/ledger.js";
-import type { JailBind } from "../src/sandbox/local/jail.js";
-import { INSIDE_GIT, privateGitBinds, privateGitDir, writePrivateGit } from "../src/sandbox/local/private-git.js";
-import { findRepository } from "../src/sandbox/local/repository.js";
-import { addWorktree, type Worktree } from "../src/sandbox/local/worktree.js";
 import { runInJail } from "./support/jail.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 

@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { RunJailedGit } from "../src/sandbox/git/jailed-commit.js";
+import { findRepository, type Repository } from "../src/sandbox/git/repository.js";
+import { createSnapshot, type Snapshot } from "../src/sandbox/git/snapshot.js";
+import { addWorktree, type Worktree } from "../src/sandbox/git/worktree.js";
 import { createRecord } from "../src/sandbox/ledger.js";
-import type { RunJailedGit } from "../src/sandbox/local/jailed-commit.js";
-import { findRepository, type Repository } from "../src/sandbox/local/repository.js";
-import { createSnapshot, type Snapshot } from "../src/sandbox/local/snapshot.js";
-import { addWorktree, type Worktree } from "../src/sandbox/local/worktree.js";
 import { runInJail } from "./support/jail.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 

@@ -12,11 +12,11 @@ import {
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { assertBranchName } from "../src/sandbox/branch-name.js";
+import { removeBranch, removeWorktree } from "../src/sandbox/git/remove-worktree.js";
+import { findRepository } from "../src/sandbox/git/repository.js";
+import { addWorktree, type Worktree } from "../src/sandbox/git/worktree.js";
 import { createRecord, readRecord } from "../src/sandbox/ledger.js";
 import { removeResource } from "../src/sandbox/local/cleanup.js";
-import { removeBranch, removeWorktree } from "../src/sandbox/local/remove-worktree.js";
-import { findRepository } from "../src/sandbox/local/repository.js";
-import { addWorktree, type Worktree } from "../src/sandbox/local/worktree.js";
 import { compileSources, startChild } from "./support/compiled.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 

@@ -4,25 +4,26 @@ import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
+import { trimBases } from "./git/base-cache.js";
+import { fillFork, nameForkedBranch, withForkSource } from "./git/fork-files.js";
+import type { LiveTree } from "./git/live-tree.js";
+import { createOperations } from "./git/operations.js";
+import { removeSnapshot } from "./git/remove-snapshot.js";
 import { runtimeDir } from "./home.js";
+import { findBwrap } from "./jail/find-bwrap.js";
+import { type RunningAgent, startJailedAgent, startPlainAgent } from "./jail/start-agent.js";
 import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
-import { trimBases } from "./local/base-cache.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { openEgress } from "./local/egress.js";
-import { findBwrap } from "./local/find-bwrap.js";
-import { fillFork, nameForkedBranch, withForkSource } from "./local/fork-files.js";
-import type { LiveTree } from "./local/live-tree.js";
-import { createOperations } from "./local/operations.js";
+import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
-import { removeSnapshot } from "./local/remove-snapshot.js";
 import { renamesIn } from "./local/renames.js";
-import { type RunningAgent, startJailedAgent, startPlainAgent } from "./local/start-agent.js";
 import { buildWalls } from "./local/walls.js";
 import {
   newSandboxId,
@@ -147,6 +148,7 @@ async function makeDriver(
 /** Makes copies of a sandbox as it is now; all of them or none. */
 async function forkDrivers(
   tree: LiveTree,
+  driver: LocalDriver,
   count: number,
   plan: Reopen,
   mounts: ReturnType<typeof checkMounts>,
@@ -158,7 +160,7 @@ async function forkDrivers(
     while (made.length < count) {
       tree.signal.throwIfAborted();
       const id = newSandboxId();
-      const planned = await planFork(id, made.length + 1, workspace, tree.isConfined);
+      const planned = await planFork(id, made.length + 1, workspace, rules.isolation === "required");
       made.push(await makeDriver(id, planned, rules, mounts, opts, fill));
       await failpoint("fork.made");
     }
@@ -166,7 +168,7 @@ async function forkDrivers(
   };
   try {
     // A layer is copied as it is; everything else is taken out once and put into each.
-    if (workspace.kind === "overlay") return await tree.frozen(() => makeAll(nameForkedBranch));
+    if (workspace.kind === "overlay") return await driver.frozen(() => makeAll(nameForkedBranch));
     return await withForkSource(tree, (source) => makeAll((fork) => fillFork(fork, source)));
   } catch (error) {
     for (const driver of made) {
@@ -177,16 +179,8 @@ async function forkDrivers(
   }
 }
 
-function liveTree(id: string, { workspace, isolation }: Reopen, driver: LocalDriver, signal: AbortSignal): LiveTree {
-  return {
-    id,
-    workspace,
-    isConfined: isolation === "required",
-    driver,
-    warn: (message) => driver.onWarning?.(message),
-    frozen: (work) => driver.frozen(work),
-    signal,
-  };
+function liveTree(id: string, plan: Reopen, driver: LocalDriver, signal: AbortSignal): LiveTree {
+  return localTree(id, plan.workspace, plan.isolation === "required", driver, signal);
 }
 
 async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
@@ -256,7 +250,7 @@ async function startDriver(
     cgroups,
     operations: (driver, signal) =>
       createOperations(liveTree(id, plan, driver, signal), {
-        fork: (tree, count) => forkDrivers(tree, count, plan, mounts, opts),
+        fork: (tree, count) => forkDrivers(tree, driver, count, plan, mounts, opts),
         token: opts.githubToken,
       }),
     release: () => (opts.keep === true ? letGo(id) : removeOwn(id, workspace, cgroups)),

@@ -30,6 +30,12 @@ export async function removeTree(path: string): Promise<void> {
   });
 }
 
+/** As `removeTree`, for a small directory that no sandbox can write: no program has to be started for it. */
+export async function removeOwnTree(path: string): Promise<void> {
+  assertRemovable(path);
+  await rm(path, { recursive: true, force: true, maxRetries: 3 });
+}
+
 /** Most sandboxes leave an empty directory, for which no program has to be started. */
 async function removeEmpty(path: string): Promise<boolean> {
   try {

@@ -35,9 +35,14 @@ export class LinkPlan {
     }
   }
 
+  /** All links, wherever they lead. */
+  all(): { path: string; target: string }[] {
+    return [...this.#links.values()];
+  }
+
   /** All links, each proven to stay inside the root, also by way of the others. */
   confined(): { path: string; target: string }[] {
-    const links = [...this.#links.values()];
+    const links = this.all();
     for (const link of links) this.#assertConfined(link.path, link.target);
     return links;
   }

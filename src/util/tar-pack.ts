@@ -14,17 +14,39 @@ interface Level {
   readonly names: Buffer[];
 }
 
+/** One tree of an archive. */
+export interface PackedTree {
+  hostDir: string;
+  /** A directory of the archive that the tree is put into. Default: the top. */
+  at?: string;
+  /** A name at the top of the tree that is left out. */
+  except?: string;
+}
+
 /**
  * The tree below a host directory as a tar stream: directories, regular files and symbolic links, in byte order.
  * Sockets, FIFOs, devices and what vanishes meanwhile are left out; links are never followed.
  */
 export function packDirectory(hostDir: string): AsyncIterable<Uint8Array> {
-  return coalesce(pieces(Buffer.from(hostDir)));
+  return packTrees([{ hostDir }]);
 }
 
-async function* pieces(root: Buffer): AsyncGenerator<Buffer> {
-  const stack: Level[] = [await openLevel(root, Buffer.alloc(0), 0)];
+/** As `packDirectory`, several trees in one stream. */
+export function packTrees(trees: readonly PackedTree[]): AsyncIterable<Uint8Array> {
+  return coalesce(archive(trees));
+}
+
+async function* archive(trees: readonly PackedTree[]): AsyncGenerator<Buffer> {
+  for (const tree of trees) yield* pieces(tree);
+  yield Buffer.alloc(2 * TAR_BLOCK);
+}
+
+async function* pieces({ hostDir, at = "", except }: PackedTree): AsyncGenerator<Buffer> {
+  const prefix = Buffer.from(at);
+  const top = await openLevel(Buffer.from(hostDir), prefix, 0);
+  const stack: Level[] = [except === undefined ? top : { ...top, names: withoutName(top.names, except) }];
   try {
+    if (at !== "") yield encodeTarMember(toMember("directory", prefix, await top.handle.stat(), 0));
     for (let level = stack.at(-1); level !== undefined; level = stack.at(-1)) {
       const name = level.names.pop();
       if (name === undefined) {
@@ -47,10 +69,13 @@ async function* pieces(root: Buffer): AsyncGenerator<Buffer> {
         yield encodeTarMember(toMember("directory", path, stats, 0));
       }
     }
-    yield Buffer.alloc(2 * TAR_BLOCK);
   } finally {
     for (const level of stack) await level.handle.close();
   }
+}
+
+function withoutName(names: readonly Buffer[], left: string): Buffer[] {
+  return names.filter((name) => !name.equals(Buffer.from(left)));
 }
 
 async function openLevel(path: Buffer, prefix: Buffer, flags: number): Promise<Level> {

@@ -21,6 +21,11 @@ export interface UnpackLimits {
   maxBytes?: number;
   /** Headers in the archive. Default 1 000 000. */
   maxEntries?: number;
+  /**
+   * What becomes of symbolic links. `confined`, the default: one that leads outside is `path_confinement`. `kept`: they are
+   * made as they are, wherever they lead, for a tree that nobody on the host follows a link in.
+   */
+  links?: "confined" | "kept";
 }
 
 /** What `unpackTar` wrote. */
@@ -66,6 +71,7 @@ class Unpacking {
   readonly #root: string;
   readonly #maxBytes: number;
   readonly #maxEntries: number;
+  readonly #keepsLinks: boolean;
   readonly #links = new LinkPlan();
   readonly #result: UnpackResult = { entries: 0, bytes: 0, skipped: [] };
   #spent = 0;
@@ -75,6 +81,7 @@ class Unpacking {
     this.#root = root;
     this.#maxBytes = limits.maxBytes ?? DEFAULT_MAX_BYTES;
     this.#maxEntries = limits.maxEntries ?? DEFAULT_MAX_ENTRIES;
+    this.#keepsLinks = limits.links === "kept";
   }
 
   async run(stream: AsyncIterable<Uint8Array>): Promise<UnpackResult> {
@@ -82,7 +89,7 @@ class Unpacking {
       this.#spend(member.size);
       await this.#add(member);
     }
-    for (const { path, target } of this.#links.confined()) {
+    for (const { path, target } of this.#keepsLinks ? this.#links.all() : this.#links.confined()) {
       await onArchiveName(path, symlink(Buffer.from(target, "latin1"), this.#at(path)));
     }
     return this.#result;

@@ -2,8 +2,8 @@
 const [, , directory, mode, repo, parent, ...names] = process.argv;
 const load = (name) => import(`${directory}/src/sandbox/${name}.js`);
 const { createRecord, updateRecord } = await load("ledger");
-const { findRepository } = await load("local/repository");
-const { addWorktree } = await load("local/worktree");
+const { findRepository } = await load("git/repository");
+const { addWorktree } = await load("git/worktree");
 
 const repository = await findRepository(repo);
 const make = async (name) => {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from "node:path";
 import type { Changes, SandboxEvent } from "../../contracts/types.js";
 import { createLocalSandbox } from "../../src/sandbox/local.js";
-import type { Sandbox } from "../../src/sandbox/types.js";
+import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { listSnapshots } from "../../src/sandbox.js";
 import { type GitServer, serveEvil, serveGit } from "./git-server.js";
 import { createRepository, createScratch, git, type Scratch } from "./scratch.js";
@@ -74,6 +74,8 @@ export async function setStage(): Promise<Stage> {
 export interface LifeOptions {
   brief?: boolean;
   workspace?: "worktree" | "overlay" | "copy";
+  /** Default: the local backend. */
+  open?(opts: SandboxOptions): Promise<Sandbox>;
 }
 
 /**
@@ -84,8 +86,8 @@ export async function liveThrough(stage: Stage, plant: string, opts: LifeOptions
   const { repo, token } = stage;
   const before = look(stage);
   const events: SandboxEvent[] = [];
-  const { workspace = "worktree" } = opts;
-  const sandbox = await createLocalSandbox({ repo, branch: "work", workspace, onEvent: (event) => events.push(event) });
+  const { workspace = "worktree", open = createLocalSandbox } = opts;
+  const sandbox = await open({ repo, branch: "work", workspace, onEvent: (event) => events.push(event) });
   const life: Life = {
     planted: "",
     changes: "",

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AgentFiles } from "../../src/sandbox/agent/agent-files.js";
 import { startCommand } from "../../src/sandbox/agent/agent-process.js";
-import { type RunningAgent, startPlainAgent } from "../../src/sandbox/local/start-agent.js";
+import { type RunningAgent, startPlainAgent } from "../../src/sandbox/jail/start-agent.js";
 import type { DriverExit, DriverProcess, StartSpec } from "../../src/sandbox/types.js";
 
 /** What a command left when it ended. */

@@ -4,7 +4,7 @@ import { isAbsolute, join, resolve, sep } from "node:path";
 import type { Mount } from "../../../contracts/types.js";
 import { SandboxError } from "../errors.js";
 import { gloveboxHome } from "../home.js";
-import type { JailBind } from "./jail.js";
+import type { JailBind } from "../jail/jail.js";
 
 const SYSTEM = [
   "/bin",

@@ -4,15 +4,10 @@ import { startCommand } from "../agent/agent-process.js";
 import { AgentFailure, errorFor } from "../agent/failure.js";
 import { freeze, thaw } from "../agent/listener.js";
 import { failpoint } from "../failpoint.js";
+import type { TreeOperations } from "../git/operations.js";
+import type { RunningAgent } from "../jail/start-agent.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import { oomKills } from "./control-group.js";
-import type { RunningAgent } from "./start-agent.js";
-
-/** The operations of a driver that not every sandbox has. */
-export interface LocalOperations extends Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git"> {
-  /** Resolves once none of them is running. */
-  settled(): Promise<void>;
-}
 
 /** What a local driver is made of. */
 export interface LocalParts {
@@ -23,7 +18,7 @@ export interface LocalParts {
   agent: RunningAgent;
   cgroups: readonly string[];
   /** What can be done with the files as a whole. */
-  operations(driver: LocalDriver, signal: AbortSignal): LocalOperations;
+  operations(driver: LocalDriver, signal: AbortSignal): TreeOperations;
   /** Takes away what belongs to the sandbox, once its processes are gone. */
   release(): Promise<void>;
 }

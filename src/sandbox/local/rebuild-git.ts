@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { packDirectory } from "../../util/tar-pack.js";
+import { type LiveTree, scratchPath, type TreeBase } from "../git/live-tree.js";
+import { INSIDE_GIT, privateGitDir, writePrivateGit } from "../git/private-git.js";
+import { runInside } from "../git/run-inside.js";
 import { removeTree } from "../remove-tree.js";
-import { type LiveTree, scratchPath } from "./live-tree.js";
-import { INSIDE_GIT, privateGitDir, writePrivateGit } from "./private-git.js";
-import { runInside } from "./run-inside.js";
 
 /** `$1` is the new directory, `$2` the one that it replaces. */
 const REPLACE = `
@@ -18,9 +18,12 @@ rm -rf "./$1"
  * Gives the inside a new git directory in place of one that it has broken; gives why that failed, if it did. Written by the
  * inside itself: the host opens no path in a directory that the inside could write.
  */
-export async function rebuildInsideGit({ id, workspace, driver }: LiveTree): Promise<string | undefined> {
-  const { base, workDir } = workspace;
-  if (base === undefined) return "how it was made is not known";
+export async function rebuildInsideGit(
+  id: string,
+  base: TreeBase,
+  driver: LiveTree["driver"],
+): Promise<string | undefined> {
+  const { workDir } = driver;
   const dir = scratchPath(id, "git");
   const name = `.glovebox-${randomBytes(8).toString("hex")}`;
   try {

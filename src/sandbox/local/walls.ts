@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
-import { chooseStage, chooseUser } from "./identity.js";
-import type { JailBind, JailSpec } from "./jail.js";
+import { chooseStage, chooseUser } from "../jail/identity.js";
+import type { JailBind, JailSpec } from "../jail/jail.js";
+import { syntheticEtc, systemBinds } from "../jail/system.js";
 import { createMemory } from "./memory.js";
 import { prepareEtc } from "./prepared-etc.js";
-import { syntheticEtc, systemBinds } from "./system.js";
 import { findToolchains, type Toolchains } from "./toolchains.js";
 
 /** The private home inside. */

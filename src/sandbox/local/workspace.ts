@@ -2,19 +2,29 @@ import { randomBytes } from "node:crypto";
 import { mkdir, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
+import { baseDirOf, openBase } from "../git/base-cache.js";
+import { checkOut } from "../git/checkout.js";
+import type { TreeBase } from "../git/live-tree.js";
+import {
+  type GitSource,
+  INSIDE_GIT,
+  privateGitBinds,
+  privateGitDir,
+  readGitSource,
+  writeBranch,
+  writePrivateGit,
+} from "../git/private-git.js";
+import { type Repository, resolveCommit } from "../git/repository.js";
+import { findSource } from "../git/source.js";
+import { findStart } from "../git/start-commit.js";
+import { addWorktree, branchMark } from "../git/worktree.js";
 import { runtimeDir } from "../home.js";
+import type { JailBind } from "../jail/jail.js";
 import type { Resource } from "../record.js";
 import type { SandboxOptions } from "../types.js";
-import { baseDirOf, openBase } from "./base-cache.js";
 import { checkBaseDir, protectGit } from "./base-dir.js";
-import { checkOut } from "./checkout.js";
-import type { JailBind } from "./jail.js";
 import { makeLayer } from "./layer.js";
-import { INSIDE_GIT, privateGitBinds, privateGitDir, writeBranch, writePrivateGit } from "./private-git.js";
-import { findRepository, type Repository, resolveCommit } from "./repository.js";
-import { addWorktree, branchMark } from "./worktree.js";
 
 /** Where the files of a sandbox are and what the inside sees of them; enough to open it again. */
 export interface Workspace {
@@ -25,15 +35,7 @@ export interface Workspace {
   /** What is bound beside the work directory itself. */
   trees: JailBind[];
   /** The commit that the files started from, in the user's repository. */
-  base?: {
-    repository: Repository;
-    sha: string;
-    branch: string;
-    /** An index that belongs to the files of the commit, which only the host writes. */
-    index: string;
-    /** The worktree's own git directory, below the repository's. */
-    worktree?: string;
-  };
+  base?: TreeBase;
 }
 
 /** A workspace that is decided but not made: everything that can be refused has been. */
@@ -61,17 +63,12 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
   }
   const workDir = await newWorkDir(id);
   if (opts.repo === undefined) return planEmpty(workDir);
-  if (/^[a-z][a-z0-9+.-]*::?\/\/|^[^/]+@[^/]+:|^[a-z]+::/i.test(opts.repo)) {
-    throw new SandboxError("unsupported", `The local backend takes no URL as repo yet: "${opts.repo}"`, {
-      hint: "clone it first and name the directory",
-    });
-  }
-  const repository = await findRepository(opts.repo);
+  const repository = await findSource(opts.repo);
   const branch = opts.branch ?? `glovebox/${id}`;
   const plan = { id, repository, branch, workDir };
   const isWorktree = opts.workspace === undefined || opts.workspace === "worktree";
   if (isWorktree && opts.branch !== undefined) return planWorktree(plan);
-  const sha = await startOf(opts.repo, repository, opts.branch);
+  const sha = await findStart(opts.repo, repository, opts.branch);
   if (opts.workspace === "overlay") return planOverlay({ ...plan, at: sha });
   if (opts.workspace === "copy") return planCopy({ ...plan, at: sha });
   return planWorktree({ ...plan, newAt: sha });
@@ -166,9 +163,10 @@ async function makeEmpty(workDir: string): Promise<Workspace> {
 async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
   const { id, repository, newAt, forkAt, workDir } = plan;
   const start = { branch: plan.branch, newAt, forkAt };
+  const source = readGitSource(repository);
   const worktree = await addWorktree({ repository, ...start, path: workDir, record: id, signal });
   const { baseSha: sha, branch, gitDir } = worktree;
-  const trees = await privateGit({ ...plan, branch }, sha, gitDir);
+  const trees = await privateGit({ ...plan, branch }, sha, gitDir, source);
   const base = { repository, sha, branch, index: join(gitDir, "index"), worktree: gitDir };
   return { kind: "worktree", workDir, root: directory(workDir), trees, base };
 }
@@ -177,8 +175,9 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
 async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<Workspace> {
   const { id, repository, branch, workDir, at: sha } = plan;
   const indexDir = join(runtimeDir(id), "index");
+  const source = readGitSource(repository);
   await checkOut(repository, sha, { tree: workDir, index: indexDir }, signal);
-  const trees = await privateGit(plan, sha, indexDir);
+  const trees = await privateGit(plan, sha, indexDir, source);
   return {
     kind: "copy",
     workDir,
@@ -188,10 +187,15 @@ async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<W
   };
 }
 
-async function privateGit(plan: Plan, baseSha: string, indexDir: string): Promise<JailBind[]> {
+async function privateGit(
+  plan: Plan,
+  baseSha: string,
+  indexDir: string,
+  source: Promise<GitSource>,
+): Promise<JailBind[]> {
   const { id, repository, branch, workDir } = plan;
   const dir = join(runtimeDir(id), "git");
-  await writePrivateGit({ repository, branch, baseSha, indexDir, dir });
+  await writePrivateGit({ repository, branch, baseSha, indexDir, dir, source });
   await failpoint("create.private-git");
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
   return [git, ...(await privateGitBinds(repository, dir, workDir))];
@@ -217,12 +221,4 @@ async function makeOverlay(plan: Start, origin?: Workspace): Promise<Workspace> 
     ],
     base: { repository, sha, branch, index: base.index },
   };
-}
-
-/** The commit to start from: that of a branch which was named and exists, else HEAD's. */
-async function startOf(repo: string, { gitDir }: Repository, branch: string | undefined): Promise<string> {
-  const own = branch === undefined ? undefined : await resolveCommit(gitDir, `refs/heads/${branch}`);
-  const sha = own ?? (await resolveCommit(gitDir, "HEAD"));
-  if (sha !== undefined) return sha;
-  throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, { hint: "git commit" });
 }

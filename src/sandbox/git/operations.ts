@@ -1,18 +1,24 @@
 import { SandboxError } from "../errors.js";
 import type { Driver } from "../types.js";
 import { findDefaultBranch } from "./default-branch.js";
-import type { LocalOperations } from "./driver.js";
 import { listChanges } from "./list-changes.js";
 import type { LiveTree } from "./live-tree.js";
 import { pushBranch } from "./push-branch.js";
 import { restoreSnapshot } from "./restore-snapshot.js";
 import { saveSnapshot } from "./save-snapshot.js";
 
+/** The operations of a driver that not every sandbox has. */
+export interface TreeOperations extends Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git"> {
+  /** Resolves once none of them is running. */
+  settled(): Promise<void>;
+}
+
 /** What can be done with the files of a sandbox as a whole. */
 export function createOperations(
   tree: LiveTree,
-  opts: { fork: (tree: LiveTree, count: number) => Promise<Driver[]>; token: string | undefined },
-): LocalOperations {
+  opts: { fork?: (tree: LiveTree, count: number) => Promise<Driver[]>; token: string | undefined },
+): TreeOperations {
+  const { fork } = opts;
   const running = new Set<Promise<unknown>>();
   const track = async <T>(work: () => Promise<T>): Promise<T> => {
     const operation = work();
@@ -30,8 +36,8 @@ export function createOperations(
     settled: async () => void (await Promise.allSettled(running)),
     snapshot: () => track(() => saveSnapshot(tree)),
     restore: (id) => track(() => restoreSnapshot(tree, id)),
-    fork: (count) => track(() => opts.fork(tree, count)),
-    ...(tree.workspace.base && {
+    ...(fork && { fork: (count) => track(() => fork(tree, count)) }),
+    ...(tree.base && {
       changes: () => track(() => listChanges(tree)),
       git: {
         pushBranch: (branch, token) => track(() => pushBranch(tree, branch, token)),

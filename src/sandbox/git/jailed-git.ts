@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { startCommand } from "../agent/agent-process.js";
 import { SandboxError } from "../errors.js";
+import { chooseStage, chooseUser } from "../jail/identity.js";
+import type { JailBind } from "../jail/jail.js";
+import { type RunningAgent, startJailedAgent } from "../jail/start-agent.js";
+import { systemBinds } from "../jail/system.js";
 import type { DriverProcess } from "../types.js";
-import { chooseStage, chooseUser } from "./identity.js";
-import type { JailBind } from "./jail.js";
 import type { JailedGitResult, RunJailedGit } from "./jailed-commit.js";
-import { type RunningAgent, startJailedAgent } from "./start-agent.js";
-import { systemBinds } from "./system.js";
 
 /** What a jailed git works on. */
 export interface JailedGitPlaces {

@@ -4,7 +4,7 @@ import { failpoint } from "../failpoint.js";
 import { writeArchive } from "./archive.js";
 import { setInsideBranch, setInsideHead } from "./inside-git.js";
 import type { InsideHead } from "./jailed-commit.js";
-import { jailedPackOf, type LiveTree, privateGitOf, scratchPath } from "./live-tree.js";
+import { jailedPackOf, type LiveTree, scratchPath } from "./live-tree.js";
 import { deleteRef } from "./remove-snapshot.js";
 import { replaceFiles } from "./replace-files.js";
 import { holdCommit } from "./restore-snapshot.js";
@@ -22,20 +22,20 @@ export interface ForkSource {
 /** Takes a sandbox's files out, and the commits made inside, for as long as something copies from them. */
 export async function withForkSource<T>(tree: LiveTree, use: (source: ForkSource) => Promise<T>): Promise<T> {
   const archive = scratchPath(tree.id, "fork");
+  const look = tree.look();
   const takeFiles = async (): Promise<void> => {
     await rm(archive, { force: true });
-    const { driver, workspace } = tree;
-    const isFile = (name: string): boolean => workspace.base === undefined || !/^\.git(\/|$)/.test(name);
-    await writeArchive(driver.exportTree(driver.workDir), archive, isFile);
+    const isFile = (name: string): boolean => tree.base === undefined || !/^\.git(\/|$)/.test(name);
+    await writeArchive(look.tar(), archive, isFile);
     await failpoint("fork.taken");
   };
   try {
-    if (privateGitOf(tree) === undefined) {
-      await tree.frozen(takeFiles);
+    if (tree.inside === undefined) {
+      await look.frozen(takeFiles);
       return await use({ archive });
     }
     await answerForSnapshots(tree);
-    const pack = await jailedPackOf(tree, { withCommits: true });
+    const pack = await jailedPackOf(tree, { withCommits: true, look });
     const { gitDir, ref, commit, head, warnings } = await createSnapshot({ ...pack, beside: takeFiles });
     try {
       // Files need no warning: all of them are copied, wherever they would be in a snapshot.
@@ -51,7 +51,7 @@ export async function withForkSource<T>(tree: LiveTree, use: (source: ForkSource
 
 /** Gives a new sandbox the files that were taken out of another. */
 export async function fillFork(fork: LiveTree, { archive, commits }: ForkSource): Promise<void> {
-  const { base } = fork.workspace;
+  const { base } = fork;
   await replaceFiles(fork, [createReadStream(archive)], { keepGit: base !== undefined });
   if (base === undefined) return;
   if (commits !== undefined) await holdCommit(fork, commits.gitDir, commits.head.sha);
@@ -60,5 +60,5 @@ export async function fillFork(fork: LiveTree, { archive, commits }: ForkSource)
 
 /** Gives a fork whose layers were copied the branch of its own. */
 export async function nameForkedBranch(fork: LiveTree): Promise<void> {
-  if (fork.workspace.base !== undefined) await setInsideBranch(fork, fork.workspace.base.branch);
+  if (fork.base !== undefined) await setInsideBranch(fork, fork.base.branch);
 }

@@ -12,7 +12,7 @@ const TIMEOUT = 30_000;
 
 /** The branch that the remote begins with: as the user's repository remembers it, else as the remote says, else the current one. */
 export async function findDefaultBranch(tree: LiveTree, token: string | undefined): Promise<string> {
-  const { base } = tree.workspace;
+  const { base } = tree;
   if (base === undefined) throw needsRepository("defaultBranch");
   const { gitDir } = base.repository;
   const remembered = (await symbolicRef(gitDir, "refs/remotes/origin/HEAD"))?.replace(/^origin\//, "");
@@ -32,7 +32,7 @@ async function symbolicRef(gitDir: string, name: string): Promise<string | undef
 }
 
 async function askRemote(tree: LiveTree, token = ""): Promise<string | undefined> {
-  const { base } = tree.workspace;
+  const { base } = tree;
   if (base === undefined) return undefined;
   const target = await findPushTarget(base.repository.gitDir);
   return await withPrivateStore(scratchPath(tree.id, "remote"), base.repository, (own) =>

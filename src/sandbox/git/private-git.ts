@@ -1,9 +1,15 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { JailBind } from "../jail/jail.js";
 import { findAlternates } from "./alternates.js";
-import { copyIfThere, INSIDE_OBJECTS, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import {
+  copyIfThere,
+  type GitConfig,
+  INSIDE_OBJECTS,
+  readCheckoutSettings,
+  writeGitDirectory,
+} from "./git-directory.js";
 import { hostGit } from "./host-git.js";
-import type { JailBind } from "./jail.js";
 import { inRepository, type Repository } from "./repository.js";
 
 /** Where the inside finds its git directory. */
@@ -20,6 +26,24 @@ export interface PrivateGit {
   indexDir: string;
   /** An absent or empty directory that is not visible inside. */
   dir: string;
+  /** What was read of the repository already. */
+  source?: Promise<GitSource> | undefined;
+}
+
+/** What a private git directory takes over from the user's repository. */
+export interface GitSource {
+  readonly config: GitConfig;
+  /** In the form of a `packed-refs` file. */
+  readonly refs: string;
+}
+
+/** Reads what a private git directory takes over, which may be done before its files are there. */
+export function readGitSource(repository: Repository): Promise<GitSource> {
+  const both = Promise.all([insideConfig(repository), listRefs(repository)]);
+  const source = both.then(([config, refs]) => ({ config, refs }));
+  // Whoever fails before it is asked for tells of the first failure only.
+  source.catch(() => undefined);
+  return source;
 }
 
 /**
@@ -28,9 +52,22 @@ export interface PrivateGit {
  *
  * Once a sandbox has run, the directory is hostile: no git of the host's may ever look at it.
  */
-export async function writePrivateGit({ repository, branch, baseSha, indexDir, dir }: PrivateGit): Promise<void> {
+export async function writePrivateGit(opts: PrivateGit): Promise<void> {
+  const { repository, branch, baseSha, indexDir, dir } = opts;
   const git = privateGitDir(dir);
-  const config = {
+  const { config, refs } = await (opts.source ?? readGitSource(repository));
+  await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
+  await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
+  await writeFile(join(git, "packed-refs"), refs);
+  if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
+  else await writeBranch(git, branch, baseSha);
+  await copyIfThere(join(indexDir, "index"), join(git, "index"));
+  await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
+}
+
+/** The settings of a git directory for the inside. */
+export async function insideConfig(repository: Repository): Promise<GitConfig> {
+  return {
     core: {
       bare: "false",
       logallrefupdates: "true",
@@ -42,13 +79,6 @@ export async function writePrivateGit({ repository, branch, baseSha, indexDir, d
     gc: { auto: "0" },
     maintenance: { auto: "false" },
   };
-  await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
-  await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
-  await writeFile(join(git, "packed-refs"), await listRefs(repository));
-  if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
-  else await writeBranch(git, branch, baseSha);
-  await copyIfThere(join(indexDir, "index"), join(git, "index"));
-  await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
 }
 
 /** Makes a branch the current one of a git directory, at a commit. */
@@ -80,7 +110,7 @@ export async function privateGitBinds(repository: Repository, dir: string, workD
 }
 
 /** The branches and tags of the source, in the form of a `packed-refs` file. */
-async function listRefs(repository: Repository): Promise<string> {
+export async function listRefs(repository: Repository): Promise<string> {
   const format = "%(objectname)%00%(refname)%00%(*objectname)%00%(symref)";
   const query = ["for-each-ref", `--format=${format}`, "refs/heads", "refs/tags", "refs/remotes"];
   const answer = await hostGit(query, { ...inRepository(repository.gitDir), maxOutput: 256 * 1024 * 1024 });

@@ -11,10 +11,10 @@ import { gitError, hostGit } from "./host-git.js";
 import { setInsideHead } from "./inside-git.js";
 import { createJailedGit } from "./jailed-git.js";
 import { prepareStore } from "./jailed-pack.js";
-import { type LiveTree, objectBinds, ownsGit, scratchPath } from "./live-tree.js";
+import { type LiveTree, objectBinds, scratchPath } from "./live-tree.js";
 import { replaceFiles } from "./replace-files.js";
 import { inRepository, resolveCommit } from "./repository.js";
-import { answerForSnapshots, type LocalDetails, sourceOf } from "./save-snapshot.js";
+import { answerForSnapshots, type SnapshotDetails } from "./save-snapshot.js";
 import { repositoryLock } from "./worktree.js";
 
 /** Brings the files of a snapshot back, and takes away what is not in it. Reads nothing but our own stores. */
@@ -26,14 +26,14 @@ export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void>
     await mkdir(out, { mode: 0o700 });
     await checkOut(tree, gitDir, commit, out);
     const archives = [packDirectory(out), ...(record.archive === undefined ? [] : [createReadStream(record.archive)])];
-    await replaceFiles(tree, archives, { keepGit: !ownsGit(tree.workspace) });
+    await replaceFiles(tree, archives, { keepGit: !tree.ownsGit });
   } finally {
     await removeTree(out);
   }
   const { head } = details;
   if (head !== undefined) await holdCommit(tree, gitDir, head.sha);
   const isOwn = record.sandboxId === tree.id;
-  const branch = tree.workspace.base?.branch;
+  const branch = tree.base?.branch;
   await setInsideHead(tree, head && !isOwn && branch !== undefined ? { sha: head.sha, branch } : head);
 }
 
@@ -45,11 +45,11 @@ export async function holdCommit(tree: LiveTree, gitDir: string, sha: string): P
 }
 
 async function checkRecord(
-  { workspace }: LiveTree,
-  { id, backend, gitDir, ref, commit, details }: SnapshotRecord,
-): Promise<{ gitDir: string; commit: string; details: LocalDetails }> {
-  const local = details as LocalDetails | undefined;
-  if (backend !== "local" || local?.source !== sourceOf(workspace)) {
+  { source }: LiveTree,
+  { id, gitDir, ref, commit, details }: SnapshotRecord,
+): Promise<{ gitDir: string; commit: string; details: SnapshotDetails }> {
+  const local = details as SnapshotDetails | undefined;
+  if (local?.source !== source) {
     throw new SandboxError("conflict", `Snapshot "${id}" is not one of what this sandbox works on`, {
       retryable: false,
       hint: local === undefined ? undefined : `It belongs to ${local.source}`,
@@ -66,8 +66,7 @@ async function checkRecord(
 
 /** Writes the files of a commit to a directory of ours, in a jail, since their attributes come from inside. */
 async function checkOut(tree: LiveTree, gitDir: string, commit: string, out: string): Promise<void> {
-  const { id, workspace, signal } = tree;
-  const { base } = workspace;
+  const { id, base, signal } = tree;
   const store = scratchPath(id, "store");
   const objects = await objectBinds(base?.repository.objects ?? join(gitDir, "objects"));
   const git = createJailedGit({ store, tree: { source: out }, writable: true, objects, signal });

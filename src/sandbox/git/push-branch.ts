@@ -29,7 +29,7 @@ const pushes = new WeakMap<LiveTree, Map<string, string>>();
  * against it is a result; the local branch follows only a push that succeeded.
  */
 export async function pushBranch(tree: LiveTree, branch: string, token: string): Promise<PushResult> {
-  const { base } = tree.workspace;
+  const { base } = tree;
   if (base === undefined) throw needsRepository("pushBranch");
   assertBranchName(branch);
   if (!/^[\x21-\x7e]{1,4096}$/.test(token)) {
@@ -37,7 +37,7 @@ export async function pushBranch(tree: LiveTree, branch: string, token: string):
   }
   const { gitDir } = base.repository;
   const target = await findPushTarget(gitDir);
-  await assertFree(gitDir, branch, tree.workspace.workDir);
+  await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
   await answerForSnapshots(tree);
   const snapshot = await createSnapshot(await jailedPackOf(tree, { withCommits: true }));
   try {
@@ -83,7 +83,7 @@ async function push(
   what: { branch: string; sha: string; before: string | undefined; token: string },
 ): Promise<PushResult> {
   const { branch, sha, before, token } = what;
-  const { base } = tree.workspace;
+  const { base } = tree;
   if (base === undefined) throw needsRepository("pushBranch");
   const ref = `refs/heads/${branch}`;
   const secrets = [token, Buffer.from(`x-access-token:${token}`).toString("base64")];

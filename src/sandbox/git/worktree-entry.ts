@@ -1,6 +1,6 @@
 import { lstat, readdir, readFile, rename, rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import { removeTree } from "../remove-tree.js";
+import { removeOwnTree } from "../remove-tree.js";
 import { hiddenEntry } from "./register-worktree.js";
 
 /** The name under which git will register a worktree: the first free one of `work`, `work1`, `work2`, … */
@@ -25,7 +25,7 @@ export async function removeEntry(gitDir: string, name: string, path: string): P
     const isHalfMade = entry === name && link.trim() === "";
     if (isHalfMade || link.trimEnd() === join(path, ".git")) await removeWhole(gitDir, entry);
   }
-  await removeTree(hiddenEntry(gitDir, name));
+  await removeOwnTree(hiddenEntry(gitDir, name));
   // As git does after the last one. Fails while there are others, which is right.
   await rmdir(join(gitDir, "worktrees")).catch(() => undefined);
 }
@@ -33,9 +33,9 @@ export async function removeEntry(gitDir: string, name: string, path: string): P
 /** Takes an entry out of git's sight at once: one that lacks a file would be in the way of everybody's git. */
 async function removeWhole(gitDir: string, name: string): Promise<void> {
   const hidden = hiddenEntry(gitDir, name);
-  await removeTree(hidden);
+  await removeOwnTree(hidden);
   await rename(join(gitDir, "worktrees", name), hidden);
-  await removeTree(hidden);
+  await removeOwnTree(hidden);
 }
 
 /** Whether a directory is (still) a git directory. */
@@ -43,7 +43,8 @@ export async function isGitDirectory(gitDir: string): Promise<boolean> {
   return (await lstat(join(gitDir, "HEAD")).catch(() => undefined)) !== undefined;
 }
 
-async function entryNames(gitDir: string): Promise<string[]> {
+/** The names of the worktrees that a repository knows, beside its main one. */
+export async function entryNames(gitDir: string): Promise<string[]> {
   try {
     return await readdir(join(gitDir, "worktrees"));
   } catch (error) {

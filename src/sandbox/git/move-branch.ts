@@ -6,9 +6,9 @@ import { inRepository, resolveCommit } from "./repository.js";
 import { checkedOutAt, repositoryLock } from "./worktree.js";
 
 /** Refuses a branch that is checked out somewhere else than in this sandbox. */
-export async function assertFree(gitDir: string, branch: string, workDir: string): Promise<void> {
+export async function assertFree(gitDir: string, branch: string, own: string | undefined): Promise<void> {
   const place = await checkedOutAt(gitDir, branch);
-  if (place === undefined || place === workDir) return;
+  if (place === undefined || place === own) return;
   throw new SandboxError("conflict", `Branch "${branch}" is checked out at ${place}`, {
     retryable: false,
     hint: "Push to another branch",
@@ -25,7 +25,7 @@ export async function moveBranch(
   sha: string,
   before: string | undefined,
 ): Promise<void> {
-  const { base } = tree.workspace;
+  const { base } = tree;
   if (base === undefined) return;
   const { gitDir } = base.repository;
   const isOwn = branch === base.branch;

@@ -15,7 +15,7 @@ const MAX_OUTPUT = 256 * 1024 * 1024;
  * so that no attribute or setting from inside has a say in it. Nothing of it gets into the user's repository.
  */
 export async function listChanges(tree: LiveTree): Promise<Changes> {
-  const { base } = tree.workspace;
+  const { base } = tree;
   if (base === undefined) throw needsRepository("changes");
   const plan = await jailedPackOf(tree, { withCommits: false });
   return await withJailedPack(plan, async (made, pack) => {

@@ -1,6 +1,6 @@
+import { toSandboxError } from "../errors.js";
 import type { InsideHead } from "./jailed-commit.js";
-import { type LiveTree, privateGitOf } from "./live-tree.js";
-import { rebuildInsideGit } from "./rebuild-git.js";
+import type { LiveTree } from "./live-tree.js";
 import { runInside } from "./run-inside.js";
 
 /** Hooks and the like that were planted inside must not stand in the way; they could harm nothing but the inside. */
@@ -14,9 +14,14 @@ const ENV: Readonly<Record<string, string>> = {
   GIT_CONFIG_VALUE_2: "0",
 };
 
+/** An image need not have git; then nobody inside misses what these scripts do. */
+const NO_GIT = "there is no git inside";
+const NEEDS_GIT = `command -v git >/dev/null || { printf '${NO_GIT}' >&2; exit 1; }`;
+
 /** `$1` is the commit, or nothing for the one that is checked out; `$2` the branch, or nothing. */
 const SET_HEAD = `
 set -e
+${NEEDS_GIT}
 if [ -n "$2" ]; then git symbolic-ref HEAD "refs/heads/$2"; fi
 if [ -n "$1" ]; then
   if [ -n "$2" ]; then git update-ref "refs/heads/$2" "$1"; else git update-ref --no-deref HEAD "$1"; fi
@@ -29,11 +34,14 @@ git update-index -q --refresh >/dev/null || :
 
 /** Makes the inside's own git agree with files that were just replaced: what is checked out, and the index. */
 export async function setInsideHead(tree: LiveTree, head: InsideHead | undefined): Promise<void> {
-  if (privateGitOf(tree) === undefined) return;
+  if (tree.inside === undefined) return;
   const argv = ["/bin/sh", "-c", SET_HEAD, "git", head?.sha ?? "", head?.branch ?? ""];
-  const failure = await runInside(tree.driver, argv, ENV);
+  const set = async (): Promise<string | undefined> =>
+    (await lend(tree, head?.sha, tree.base?.sha)) ?? (await runInside(tree.driver, argv, ENV));
+  const failure = await set();
   if (failure === undefined) return;
-  const again = (await rebuildInsideGit(tree)) ?? (await runInside(tree.driver, argv, ENV));
+  const again = (await tree.inside.rebuild(head)) ?? (failure === NO_GIT ? undefined : await set());
+  if (failure === NO_GIT && again === undefined) return;
   tree.warn(
     again === undefined
       ? `The git directory inside was broken and is new: ${failure}`
@@ -42,24 +50,44 @@ export async function setInsideHead(tree: LiveTree, head: InsideHead | undefined
 }
 
 /** `$1` is the branch. Not `checkout -b`, which looks at every file. */
-const SET_BRANCH = 'git update-ref "refs/heads/$1" HEAD && git symbolic-ref HEAD "refs/heads/$1"';
+const SET_BRANCH = `
+set -e
+${NEEDS_GIT}
+git update-ref "refs/heads/$1" HEAD
+git symbolic-ref HEAD "refs/heads/$1"
+`;
 
 /** Puts what is checked out inside on a new branch, with index and files as they are. */
 export async function setInsideBranch(tree: LiveTree, branch: string): Promise<void> {
   const failure = await runInside(tree.driver, ["/bin/sh", "-c", SET_BRANCH, "git", branch], ENV);
-  if (failure !== undefined) tree.warn(`The fork stays on the branch of its origin: ${failure}`);
+  if (failure !== undefined && failure !== NO_GIT) tree.warn(`The fork stays on the branch of its origin: ${failure}`);
 }
 
 /** `$1` is what HEAD must still be, `$2` what it shall be, with the same files. */
 const ADVANCE = `
 set -e
+${NEEDS_GIT}
 git update-ref -m "$3" HEAD "$2" "$1"
 git reset -q
 `;
 
 /** Lets the inside know of a commit that was made of its files, unless it has committed something else meanwhile. */
 export async function advanceInsideHead(tree: LiveTree, from: string, to: string, reason: string): Promise<void> {
-  if (privateGitOf(tree) === undefined) return;
-  const failure = await runInside(tree.driver, ["/bin/sh", "-c", ADVANCE, "git", from, to, reason], ENV);
-  if (failure !== undefined) tree.warn(`The git directory inside does not know of the commit ${to}: ${failure}`);
+  if (tree.inside === undefined) return;
+  const lent = await lend(tree, to, from);
+  const argv = ["/bin/sh", "-c", ADVANCE, "git", from, to, reason];
+  const failure = lent ?? (await runInside(tree.driver, argv, ENV));
+  if (failure === NO_GIT) await tree.inside.advance?.(from, to);
+  else if (failure !== undefined) tree.warn(`The git directory inside does not know of the commit ${to}: ${failure}`);
+}
+
+/** Lets the inside read a commit; gives why that failed, if it did. */
+async function lend(tree: LiveTree, sha: string | undefined, known: string | undefined): Promise<string | undefined> {
+  if (sha === undefined || known === undefined || sha === known) return undefined;
+  try {
+    await tree.inside?.lend?.(sha, known);
+    return undefined;
+  } catch (error) {
+    return toSandboxError(error).message;
+  }
 }

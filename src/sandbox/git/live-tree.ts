@@ -1,0 +1,111 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { SandboxError } from "../errors.js";
+import { runtimeDir } from "../home.js";
+import type { JailBind } from "../jail/jail.js";
+import type { Driver } from "../types.js";
+import { findAlternates } from "./alternates.js";
+import { INSIDE_OBJECTS } from "./git-directory.js";
+import type { InsideHead } from "./jailed-commit.js";
+import { createJailedGit } from "./jailed-git.js";
+import type { JailedPackOptions } from "./jailed-pack.js";
+import { INSIDE_GIT } from "./private-git.js";
+import { type Repository, resolveCommit } from "./repository.js";
+
+/** The commit that the files of a sandbox started from, in the user's repository. Nothing but data: it can be written down. */
+export interface TreeBase {
+  repository: Repository;
+  sha: string;
+  /** The sandbox's own; in the repository it may exist or not. */
+  branch: string;
+  /** An index that belongs to the files of the commit, which only the host writes. Absent: every file is read. */
+  index?: string;
+  /** The own git directory of a worktree that the repository knows; its files are then at the driver's `workDir`. */
+  worktree?: string;
+}
+
+/** A running sandbox, as far as saving, restoring and comparing its files needs it. */
+export interface LiveTree {
+  readonly id: string;
+  readonly backend: string;
+  readonly base?: TreeBase | undefined;
+  /** What the files belong to: a snapshot can only be restored where this is the same. */
+  readonly source: string;
+  /** Whether `.git` at the top is a file like any other, made inside. Else it is the user's, or one that we made. */
+  readonly ownsGit: boolean;
+  /** The git directory that was made for the inside, in which it commits. Absent: there is none. */
+  readonly inside?: InsideGit | undefined;
+  readonly driver: Pick<Driver, "workDir" | "baseEnv" | "start" | "importTree" | "remove">;
+  /** Prepares a look at the files. */
+  look(): TreeLook;
+  /** Tells the user what is no failure. */
+  warn(message: string): void;
+  /** Says that the sandbox is being taken down. */
+  readonly signal: AbortSignal;
+}
+
+/** The files of a sandbox at one moment. What it names is there while `frozen` runs, and not before or after. */
+export interface TreeLook {
+  /** The files, for a jail to see. */
+  readonly root: Pick<JailBind, "source" | "overlay">;
+  /** The git directory of the inside, for a jail to see. */
+  readonly inside?: JailBind | undefined;
+  /** All files; hostile. */
+  tar(): AsyncIterable<Uint8Array>;
+  /** Holds the files still while something runs, as well as the backend can. */
+  frozen<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** The git directory of the inside, as the host can reach it. */
+export interface InsideGit {
+  /** Lets the inside read a commit of the repository's, when it has `known` already. Absent: it reads all of them. */
+  lend?(sha: string, known: string): Promise<void>;
+  /** Lets the branch that is checked out follow, in an inside that has no git to do it and so none to ask. */
+  advance?(from: string, to: string): Promise<void>;
+  /** Makes it anew, at a commit of the repository's or at the base; gives why that failed, if it did. */
+  rebuild(head?: InsideHead): Promise<string | undefined>;
+}
+
+/** A name below a sandbox's runtime directory that nothing else has. */
+export function scratchPath(id: string, name: string): string {
+  return join(runtimeDir(id), `${name}-${randomBytes(6).toString("hex")}`);
+}
+
+/** What a jail needs to read the objects of a repository. */
+export async function objectBinds(objects: string): Promise<JailBind[]> {
+  const others = await findAlternates(objects);
+  return [{ source: objects, target: INSIDE_OBJECTS }, ...others.map((path) => ({ source: path, target: path }))];
+}
+
+/** How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. */
+export async function jailedPackOf(
+  tree: LiveTree,
+  opts: { withCommits: boolean; look?: TreeLook },
+): Promise<JailedPackOptions> {
+  const { id, base, signal } = tree;
+  signal.throwIfAborted();
+  const look = opts.look ?? tree.look();
+  const store = scratchPath(id, "store");
+  const objects = base === undefined ? [] : await objectBinds(base.repository.objects);
+  const own = opts.withCommits ? look.inside : undefined;
+  if (own !== undefined) objects.push({ ...own, writable: false });
+  const isShared = opts.withCommits && own === undefined && base !== undefined;
+  const parent = isShared ? await resolveCommit(base.repository.gitDir, `refs/heads/${base.branch}`) : undefined;
+  const { repository, sha: baseSha, index } = base ?? {};
+  return {
+    sandboxId: id,
+    store,
+    runJailedGit: createJailedGit({ store, tree: look.root, objects, signal }),
+    ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
+    ...(own && { inside: INSIDE_GIT }),
+    parent,
+    frozen: (work) => look.frozen(work),
+  };
+}
+
+/** The error for a call that needs a repository. */
+export function needsRepository(operation: string): SandboxError {
+  return new SandboxError("unsupported", `${operation} needs a sandbox with a repository`, {
+    hint: "open it with the option repo",
+  });
+}

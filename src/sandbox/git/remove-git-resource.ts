@@ -1,0 +1,35 @@
+import { SandboxError } from "../errors.js";
+import type { Resource } from "../record.js";
+import { removeUnfinishedBase } from "./base-cache.js";
+import { removeUnfinishedSnapshots } from "./remove-snapshot.js";
+import { removeBranch, removeWorktree } from "./remove-worktree.js";
+
+/** Takes away one resource that belongs to a repository. Gives false when it is of another kind. One that is gone is no error. */
+export async function removeGitResource(resource: Resource): Promise<boolean> {
+  const text = (field: string): string => textOf(resource, field);
+  switch (resource.kind) {
+    case "worktree":
+      await removeWorktree({ repo: text("repo"), path: text("path"), name: text("name") });
+      return true;
+    case "branch":
+      await removeBranch({ repo: text("repo"), name: text("name"), sha: text("sha"), mark: text("mark") });
+      return true;
+    case "base":
+      return true; // shared with other sandboxes; the cache has its own rules
+    case "base-draft":
+      await removeUnfinishedBase({ repo: text("repo"), dir: text("dir"), draft: text("draft") });
+      return true;
+    case "snapshots":
+      await removeUnfinishedSnapshots(text("sandbox"), resource["repo"] === "" ? undefined : text("repo"));
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** A field of a resource that names something; `tampered` when it does not. */
+export function textOf(resource: Resource, field: string): string {
+  const value = (resource as Readonly<Record<string, unknown>>)[field];
+  if (typeof value === "string" && value !== "" && !value.includes("\0")) return value;
+  throw new SandboxError("tampered", `A resource of kind "${resource.kind}" has no usable "${field}"`);
+}

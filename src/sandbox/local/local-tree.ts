@@ -1,0 +1,46 @@
+import { join } from "node:path";
+import type { LiveTree } from "../git/live-tree.js";
+import { INSIDE_GIT } from "../git/private-git.js";
+import type { LocalDriver } from "./driver.js";
+import { rebuildInsideGit } from "./rebuild-git.js";
+import type { Workspace } from "./workspace.js";
+
+/** A running local sandbox as what looks at its files sees it: they are in a directory of the host's. */
+export function localTree(
+  id: string,
+  workspace: Workspace,
+  isConfined: boolean,
+  driver: LocalDriver,
+  signal: AbortSignal,
+): LiveTree {
+  const { root, trees, base } = workspace;
+  // Without isolation the inside commits in the user's repository itself.
+  const git = isConfined ? trees.find(({ target }) => target === INSIDE_GIT) : undefined;
+  return {
+    id,
+    backend: driver.backend,
+    base,
+    source: sourceOf(workspace),
+    ownsGit: ownsGit(workspace),
+    ...(git && base && { inside: { rebuild: () => rebuildInsideGit(id, base, driver) } }),
+    driver,
+    look: () => ({
+      root,
+      inside: git,
+      tar: () => driver.exportTree(driver.workDir),
+      frozen: (work) => driver.frozen(work),
+    }),
+    warn: (message) => driver.onWarning?.(message),
+    signal,
+  };
+}
+
+/** Where a snapshot of a sandbox can be restored: the same repository, the same directory of the user's, or any empty one. */
+function sourceOf({ kind, workDir, base }: Workspace): string {
+  if (base !== undefined) return `repository:${base.repository.gitDir}`;
+  return kind === "base-dir" ? `directory:${workDir}` : "empty";
+}
+
+function ownsGit({ kind, workDir, trees }: Workspace): boolean {
+  return (kind === "base-dir" || kind === "empty") && !trees.some(({ target }) => target === join(workDir, ".git"));
+}
