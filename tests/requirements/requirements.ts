@@ -2,6 +2,7 @@ import type { Requirement } from "./requirement.js";
 
 const VERCEL = "Vercel and Dagger";
 const FOUNDATION_2 = "Foundation 2";
+const HARNESS = "the harness";
 
 /** What the specs ask for: every acceptance criterion and every test that they name. */
 export const REQUIREMENTS: readonly Requirement[] = [
@@ -16,7 +17,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     "`sandbox.snapshot()` returns a non-empty string reference",
     "`sandbox.teardown()` removes the worktree directory",
     "`sandbox.teardown()` is idempotent",
-    '`createDaytonaSandbox()` throws "not yet implemented"',
+    ['`createDaytonaSandbox()` throws "not yet implemented"', { superseded: "It is implemented: spec 4." }],
     "`exec()` starts the program with its arguments and never goes through a shell",
   ]),
   ...tests("S1", "spec 1", {
@@ -27,7 +28,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     "upload-writes": "uploadFiles writes files",
     "upload-traversal": "uploadFiles rejects path traversal",
     "teardown-idempotent": "teardown is idempotent",
-    "daytona-stub": "daytona stub throws",
+    "daytona-stub": ["daytona stub throws", { superseded: "It is implemented: spec 4." }],
   }),
 
   ...criteria("S3", "spec 3", [
@@ -66,8 +67,33 @@ export const REQUIREMENTS: readonly Requirement[] = [
     "bench-exec": ["BenchmarkLocalSandbox_Exec", { later: FOUNDATION_2 }],
   }),
 
-  only("S4-AC-13", "spec 4 AC-13", "`shellQuote()` correctly escapes all special characters"),
-  only("S4-AC-14", "spec 4 AC-14", "`shellQuote()` preserves empty string arguments"),
+  ...criteria("S4", "spec 4", [
+    "`createDaytonaSandbox()` creates a Daytona sandbox via the SDK",
+    "`sandbox.workDir` is derived from the clone location (not hardcoded)",
+    "`sandbox.exec()` runs commands inside the container with correct cwd and separate stdout and stderr",
+    "`sandbox.exec()` rejects cwd outside workDir",
+    "`sandbox.exec()` returns `timedOut: true` when the timeout is exceeded",
+    "`sandbox.uploadFiles()` writes files relative to workDir, folders with 755",
+    "`sandbox.uploadFiles()` rejects path traversal attempts",
+    "`sandbox.snapshot()` commits with an explicit message, also an empty tree, and returns a non-empty string",
+    "`sandbox.teardown()` deletes the Daytona sandbox",
+    "`sandbox.teardown()` is idempotent",
+    "Throws when `DAYTONA_API_KEY` is missing",
+    "Private repos are cloned with GitHub token authentication via the SDK's `git.clone()`",
+    "`shellQuote()` correctly escapes all special characters",
+    "`shellQuote()` preserves empty string arguments",
+    ["`--push` triggers push and PR creation after blueprint completion", { later: HARNESS }],
+    ["Push failure returns a `PushResult` with the error and does not fail the run", { later: HARNESS }],
+    "Output from exec is truncated to `maxOutput` bytes",
+    "The sandbox is created as ephemeral (deleted when it stops)",
+    "Local paths are rejected with a clear error",
+    "A failure of clone or branch deletes the sandbox before the error leaves",
+    ["The CLI reads the GitHub token from the environment only; the API accepts `githubToken`", { later: HARNESS }],
+    ["`RunReport.pushResult` has a typed schema", { later: HARNESS }],
+    "The base branch of a PR is the default branch that GitHub names",
+    "Env key names are validated; injection attempts are rejected",
+    "Clone uses the default branch, then creates the branch of the run locally",
+  ]),
   ...tests("S4", "spec 4", {
     "quote-simple-args": "shellQuote: simple args",
     "quote-single-quotes": "shellQuote: single quotes in args",

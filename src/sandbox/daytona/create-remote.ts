@@ -78,3 +78,9 @@ export function explain(error: unknown, network: NetworkSettings): SandboxError 
     hint: 'network: "full" is what this account can have',
   });
 }
+
+/** Whether the service has said no to a creation, so that nothing was made. */
+export function wasRefused(error: unknown): boolean {
+  const status = statusOf((error as { cause?: unknown }).cause) ?? 0;
+  return status >= 400 && status < 500 && status !== 408 && status !== 409;
+}

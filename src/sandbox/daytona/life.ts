@@ -8,7 +8,7 @@ import type { SandboxOptions } from "../types.js";
 import { type AgentSession, type Place, startAgent, uploadAgent } from "./agent-session.js";
 import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
-import { createRemote, networkSettings } from "./create-remote.js";
+import { createRemote, networkSettings, type RemotePlan, wasRefused } from "./create-remote.js";
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
 import { gitOperations } from "./git-operations.js";
 import { keepAlive } from "./keep-alive.js";
@@ -117,7 +117,7 @@ export class Life {
     const rules = networkSettings(network);
     // A repository is cloned from inside, so the network is closed after that.
     const atOnce = source === undefined || saved !== undefined ? rules : {};
-    const remote = await createRemote(this.#connection.client, {
+    const remote = await this.#request({
       ...{ id: this.id, name, opts: this.#opts, network: atOnce },
       ...(saved === undefined ? undefined : { snapshot: saved.snapshot }),
     });
@@ -134,6 +134,16 @@ export class Life {
     await failpoint("create.started");
     this.#opts.signal?.throwIfAborted();
     return this.#begin(remote, made.place, made.agent);
+  }
+
+  async #request(plan: RemotePlan): Promise<RemoteSandbox> {
+    try {
+      return await createRemote(this.#connection.client, plan);
+    } catch (error) {
+      // Refused: there is nothing to be taken away, and perhaps nobody who may.
+      if (wasRefused(error)) await updateRecord(this.id, { resources: [] });
+      throw error;
+    }
   }
 
   #begin(remote: RemoteSandbox, place: Place, agent: AgentSession): DaytonaDriver {

@@ -10,6 +10,8 @@ const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
 /** How long the service may take to say whether a session is still there. */
 const PROBE = 10_000;
+/** How often a command that says nothing is looked after. */
+const PULSE = 5_000;
 const MAX_COMPLAINT = 2_048;
 /** Bytes of one line, and of one request. */
 const LINE = 48 << 10;
@@ -41,6 +43,9 @@ export class SessionLink extends Duplex {
   #sent = 0;
   #next = 0;
   #over = false;
+  #pulse: NodeJS.Timeout | undefined;
+  #heard = 0;
+  #probing = false;
 
   constructor(command: SessionCommand) {
     super({ writableHighWaterMark: REQUEST, allowHalfOpen: false });
@@ -48,9 +53,26 @@ export class SessionLink extends Duplex {
     void this.#listen();
   }
 
-  /** The socket that the SDK holds keeps the process alive; it is closed with the session. */
-  ref(): void {}
-  unref(): void {}
+  /** A call is under way: should it be silent because nobody is there any more, that shows within a few seconds. */
+  ref(): void {
+    this.#pulse ??= setInterval(() => void this.#checkPulse(), PULSE);
+  }
+
+  /** Nothing is waited for. The socket that the SDK holds keeps the process alive; it is closed with the session. */
+  unref(): void {
+    clearInterval(this.#pulse);
+    this.#pulse = undefined;
+  }
+
+  async #checkPulse(): Promise<void> {
+    const silent = this.received === this.#heard;
+    this.#heard = this.received;
+    if (!silent || this.#over || this.#probing) return;
+    this.#probing = true;
+    const failure = await this.#state();
+    this.#probing = false;
+    if (failure instanceof SandboxError && !this.#over) this.destroy(failure);
+  }
 
   /** Asks the agent to end everything and itself. Resolves once the request was taken. */
   async quit(): Promise<void> {
@@ -70,6 +92,7 @@ export class SessionLink extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#over = true;
+    this.unref();
     done(error);
   }
 
@@ -123,14 +146,22 @@ export class SessionLink extends Duplex {
     }
   }
 
-  /** Reads the whole log at once, and whether its command is still there. Gives an error that is final, or a passing one. */
+  /** Reads the whole log at once. Gives an error that is final, or a passing one. */
   async #catchUp(): Promise<unknown> {
     const { remote, sessionId, commandId } = this.#command;
-    try {
-      const { exitCode } = await remote.process.getSessionCommand(sessionId, commandId);
+    return await this.#state(async () => {
       const logs = await remote.process.getSessionCommandLogs(sessionId, commandId);
       this.#lines()(logs.stdout ?? "");
       this.#complain(logs.stderr ?? "");
+    });
+  }
+
+  /** Whether the command is still there, and what is read once that is known. */
+  async #state(read?: () => Promise<void>): Promise<unknown> {
+    const { remote, sessionId, commandId } = this.#command;
+    try {
+      const { exitCode } = await remote.process.getSessionCommand(sessionId, commandId);
+      await read?.();
       if (this.#over) return undefined;
       if (exitCode === undefined || exitCode === null) return await this.#probe();
       return lost(`the agent ended with ${exitCode}${this.complaint === "" ? "" : `: ${this.complaint.trim()}`}`);
