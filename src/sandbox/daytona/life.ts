@@ -72,11 +72,11 @@ export class Life {
     const own = { ...plan, name: `glovebox-${id}` };
     const resources = [remoteResource("daytona-sandbox", own.name, account)];
     const workDir = own.place?.workDir ?? `/home/daytona/workspace/${own.source?.name ?? id}`;
+    // A client that cannot be had must not leave a record that nobody can remove.
+    const connection = await connect(account);
     await createRecord({ id, backend: BACKEND, workDir, resources });
-    let connection: Connection | undefined;
     try {
       await failpoint("create.recorded");
-      connection = await connect(account);
       const life = new Life(id, account, opts, own, connection);
       const driver = await life.#make(saved);
       if (opts.keep === true) await updateRecord(id, { state: "kept", workDir: driver.workDir, reopen: life.#plan });
@@ -90,7 +90,7 @@ export class Life {
         () => true,
         async () => removeResource,
       ).catch(() => undefined);
-      await connection?.close();
+      await connection.close();
       throw error;
     }
   }
