@@ -13,7 +13,7 @@
 
 #include "agent.h"
 
-#define LINE_BYTES 3072u      /* of payload in one line that we write */
+#define LINE_BYTES 65535u     /* of payload in one line that we write */
 #define MAX_LINE (16u << 20)
 #define FULL (1u << 20)
 
@@ -22,9 +22,19 @@ static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 static struct queue text_in, text_out, to_agent;
 static uint64_t next_in, next_out;
 
+/* g<number> <base64>, or z<number> <bytes> <base64> of what was squeezed. */
 static void put_line(const uint8_t *bytes, size_t length) {
-  char head[32];
-  queue_append(&text_out, head, (size_t)snprintf(head, sizeof head, "g%llu ", (unsigned long long)next_out++));
+  static uint8_t squeezed[SQUEEZED(LINE_BYTES)];
+  char head[48];
+  unsigned long long number = next_out++;
+  size_t fewer = length > 256 ? squeeze(bytes, length, squeezed) : length;
+  bool helps = fewer < length - length / 8;
+  int written = helps ? snprintf(head, sizeof head, "z%llu %zu ", number, length) : snprintf(head, sizeof head, "g%llu ", number);
+  queue_append(&text_out, head, (size_t)written);
+  if (helps) {
+    bytes = squeezed;
+    length = fewer;
+  }
   for (size_t at = 0; at < length; at += 3) {
     size_t left = length - at;
     uint32_t group = (uint32_t)bytes[at] << 16 | (left > 1 ? (uint32_t)bytes[at + 1] << 8 : 0) | (left > 2 ? bytes[at + 2] : 0);
@@ -102,7 +112,7 @@ static bool flush_queue(int fd, struct queue *queue) {
 
 /* False when the agent has ended. */
 static bool take_bytes(int fd) {
-  uint8_t bytes[LINE_BYTES];
+  static uint8_t bytes[LINE_BYTES];
   ssize_t got = read(fd, bytes, sizeof bytes);
   if (got > 0) put_line(bytes, (size_t)got);
   return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));

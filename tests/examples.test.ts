@@ -11,6 +11,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** What each program must have printed when it found nothing wrong with itself. */
 const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "chat-executor": /^error send_mail \{\}: there is no tool send_mail$/,
+  "daytona-branch": /^(?:not run: set DAYTONA_API_KEY|pushed glovebox-)/,
   demo: /^Everything went as it must\.$/,
   "dev-server": /^served, changed, stopped$/,
   hello: /^1 cat: \/etc\/shadow: /,

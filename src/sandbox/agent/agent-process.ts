@@ -7,8 +7,8 @@ import { failure } from "./failure.js";
 import { ANSWER, BodyWriter, DATA_BYTES, type Frame, REQUEST, tampered } from "./frames.js";
 
 const WINDOW = 256 << 10;
-/** Credit is given back in parts of this size, so that a fast stream is not one message per chunk. */
-const CREDIT_STEP = WINDOW / 4;
+/** Credit is given back in such a part of the window, so that a fast stream is not one message per chunk. */
+const CREDIT_PARTS = 4;
 
 /** Which ends a call may have beside a failure: an exit after streams, a result, or either. */
 const ENDS: Readonly<Record<number, "exit" | "result" | "either">> = {
@@ -43,6 +43,9 @@ export class AgentCall implements CallHandler {
   readonly #taken = [0, 0, 0];
   /** What the agent may still send of each stream. */
   readonly #window = [0, WINDOW, WINDOW];
+  readonly #width = [0, WINDOW, WINDOW];
+  /** A stream that flows gets a window of this size with its first credit, where an answer takes long to get there. */
+  widest: number = WINDOW;
   #stdinRoom = WINDOW;
   #stdinWaiting: { promise: Promise<void>; resolve(): void } | undefined;
   /** Body of an ANS_RESULT, for calls that end with one. */
@@ -208,10 +211,14 @@ export class AgentCall implements CallHandler {
 
   #credit(stream: 1 | 2, bytes: number): void {
     const taken = (this.#taken[stream] ?? 0) + bytes;
-    this.#taken[stream] = taken < CREDIT_STEP ? taken : 0;
-    if (taken < CREDIT_STEP || this.#over) return;
-    this.#window[stream] = (this.#window[stream] ?? 0) + taken;
-    this.#channel.send(REQUEST.credit, this.#call, new BodyWriter().u8(stream).u32(taken).pieces);
+    const width = this.#width[stream] ?? WINDOW;
+    const step = width / CREDIT_PARTS;
+    this.#taken[stream] = taken < step ? taken : 0;
+    if (taken < step || this.#over) return;
+    const grant = taken + this.widest - width;
+    this.#width[stream] = this.widest;
+    this.#window[stream] = (this.#window[stream] ?? 0) + grant;
+    this.#channel.send(REQUEST.credit, this.#call, new BodyWriter().u8(stream).u32(grant).pieces);
   }
 }
 
@@ -239,8 +246,13 @@ const WITH_TERMINAL = 2;
 /** The kernel's bound on one argument or variable, its closing zero included. */
 const MAX_STRING = 128 << 10;
 
-/** Starts a command; `cwd` is relative to the agent's root. */
-export async function startCommand(channel: AgentChannel, spec: StartSpec, cwd: string): Promise<DriverProcess> {
+/** Starts a command; `cwd` is relative to the agent's root. `widest`: what a stream may have under way, in bytes. */
+export async function startCommand(
+  channel: AgentChannel,
+  spec: StartSpec,
+  cwd: string,
+  widest: number = WINDOW,
+): Promise<DriverProcess> {
   const env = Object.entries(spec.env).map(([key, value]) => `${key}=${value}`);
   for (const text of [...spec.argv, ...env]) {
     if (Buffer.byteLength(text) >= MAX_STRING) {
@@ -260,6 +272,7 @@ export async function startCommand(channel: AgentChannel, spec: StartSpec, cwd: 
     .strings(spec.argv)
     .strings(env);
   const call = new AgentCall(channel, REQUEST.start, body.pieces);
+  call.widest = widest;
   await call.started();
   return call;
 }

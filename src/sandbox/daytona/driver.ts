@@ -13,6 +13,8 @@ import { fetchFile, type Outcome, packTree, placeFiles, type Stage, unpackTree }
 
 /** A log of more bytes than this is left behind with its session as soon as nothing runs in it. */
 const WORN_OUT = 32 << 20;
+/** What a stream of output may have under way: an answer takes as long as the way to the service and back. */
+const WIDEST = 4 << 20;
 /** Files up to this size come over the channel. */
 const SMALL_FILE = 256 << 10;
 const PREVIEW_SECONDS = 24 * 3600;
@@ -81,7 +83,7 @@ export class DaytonaDriver implements Driver {
     if (isSimple()) return startSimple(this.#remote, spec);
     const channel = await this.#channel();
     try {
-      return await startCommand(channel, spec, this.#relative(spec.cwd));
+      return await startCommand(channel, spec, this.#relative(spec.cwd), WIDEST);
     } catch (error) {
       throw error instanceof AgentFailure ? errorFor(error.number, spec.cwd) : error;
     }

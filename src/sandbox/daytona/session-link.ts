@@ -1,5 +1,7 @@
 import { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { tampered } from "../agent/frames.js";
+import { unsqueeze } from "../agent/unsqueeze.js";
 import { SandboxError } from "../errors.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, lost, persist, statusOf } from "./failure.js";
@@ -201,14 +203,17 @@ export class SessionLink extends Duplex {
       this.push(null);
       return;
     }
-    const [, number, text] = /^g(\d+) ([A-Za-z0-9+/=]*)$/.exec(line) ?? [];
+    const [, number, size, text] = /^[gz](\d+) (?:(\d+) )?([A-Za-z0-9+/=]*)$/.exec(line) ?? [];
     if (number === undefined || text === undefined) {
       const [, name, value] = /^@(\w+) (.*)$/.exec(line) ?? [];
       if (name !== undefined && value !== undefined && this.#next === 0) this.facts.set(name, value);
       else if (!line.startsWith("G")) this.#complain(`${line}\n`);
     } else if (Number(number) === this.#next) {
       this.#next += 1;
-      this.push(Buffer.from(text, "base64"));
+      const bytes = Buffer.from(text, "base64");
+      const whole = size === undefined ? bytes : unsqueeze(bytes, Number(size));
+      if (whole === undefined) this.destroy(tampered("a line that cannot be read"));
+      else this.push(whole);
     }
   }
 
