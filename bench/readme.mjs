@@ -21,6 +21,7 @@ const shown = {
   fork: 2,
   changes: 2,
   harness: 3,
+  daytona: 2,
 };
 
 const text = readFileSync(readme, "utf8");

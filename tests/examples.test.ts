@@ -15,6 +15,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "chat-executor": /^error send_mail \{\}: there is no tool send_mail$/,
   container: /^confined, saved, forked, refused$/,
   dagger: /^failed, kept, forked, restored$/,
+  "daytona-branch": /^(?:not run: set DAYTONA_API_KEY|pushed glovebox-)/,
   demo: /^Everything went as it must\.$/,
   "dev-server": /^served, changed, stopped$/,
   hello: /^1 cat: \/etc\/shadow: /,

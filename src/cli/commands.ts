@@ -131,6 +131,20 @@ export const COMMANDS: readonly Command[] = [
     ],
   },
   {
+    name: "daytona",
+    summary: "build a prepared snapshot at Daytona, for sandboxes that start ready",
+    operands: "snapshot harness-node22",
+    argv: "none",
+    operandCount: [2, 2],
+    offers: [["snapshot"], ["harness-node22"]],
+    flags: all,
+    notes: [
+      "Once for an account: Node 22, pnpm, the agents' command lines and gh, ready when a sandbox starts.",
+      "Needs DAYTONA_API_KEY. One that is already there is left as it is.",
+    ],
+    examples: [["glovebox daytona snapshot harness-node22", 'then: daytona: { snapshot: "harness-node22" }']],
+  },
+  {
     name: "completion",
     summary: "print the completion script of a shell",
     operands: "bash|zsh|fish",

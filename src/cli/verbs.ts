@@ -28,6 +28,7 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   gc: () => import("./gc.js"),
   reap: () => import("./reap.js"),
   doctor: () => import("./doctor.js"),
+  daytona: () => import("./daytona.js"),
   completion: () => import("./completion.js"),
   version: () => import("./version.js"),
   help: () => import("./help.js"),
