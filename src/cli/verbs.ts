@@ -14,6 +14,7 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   export: () => import("./export.js"),
   import: () => import("./import.js"),
   push: () => import("./push.js"),
+  task: () => import("./task.js"),
   blueprints: () => import("./blueprints.js"),
   blueprint: () => import("./blueprint.js"),
   init: () => import("./init.js"),
