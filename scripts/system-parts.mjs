@@ -26,6 +26,9 @@ const containers = [
   { commands: ["debootstrap"], packages: ["debootstrap"] },
 ];
 
+/** What the test of the report needs: a browser to look at it with. */
+const browsers = [{ commands: ["chromium", "chromium-browser"], packages: ["chromium"] }];
+
 /** Whether a program of this name, or at this path, can be started. */
 export function hasCommand(name) {
   if (!name) return false;
@@ -48,7 +51,11 @@ export function missingPackages(exists = hasCommand, platform = process.platform
 /** Debian packages that some tests would be skipped without. */
 export function missingExtras(exists = hasCommand, platform = process.platform, arch = process.arch) {
   if (platform !== "linux") return [];
-  return [...(arch === "x64" ? lacking(extras, exists) : []), ...lacking(containers, exists)];
+  return [
+    ...(arch === "x64" ? lacking(extras, exists) : []),
+    ...lacking(containers, exists),
+    ...lacking(browsers, exists),
+  ];
 }
 
 function lacking(list, exists) {

@@ -7,7 +7,7 @@ import { pushAndCreatePR } from "./push-and-create-pr.js";
 import type { RunRecorder } from "./recorder.js";
 import type { RunDirectory } from "./run-directory.js";
 import type { RunPlan } from "./run-plan.js";
-import { filesOfPatch, patchOfSnapshot, saveEndState, summarize, treeOfSnapshot } from "./saved-state.js";
+import { filesOfPatch, patchOfSnapshot, saveEndState, summarize, treeOfPatch, treeOfSnapshot } from "./saved-state.js";
 import type { SessionOptions } from "./session-options.js";
 import { EXIT_CODES, type PushResult, type RunOutcome, type RunReport, type RunStatus } from "./types.js";
 
@@ -37,7 +37,12 @@ export async function collectWork(
   if (!isWorthSaving || sandbox.capabilities.snapshot === "none") return;
   await attempt("the files could not be saved", async () => {
     const snapshotId = await sandbox.snapshot();
-    const tree = await treeOfSnapshot(snapshotId);
+    const { gitDir, baseCommit } = plan;
+    const tree =
+      (await treeOfSnapshot(snapshotId)) ??
+      (gitDir === undefined || baseCommit === undefined
+        ? undefined
+        : await treeOfPatch(gitDir, baseCommit, directory.at("changes.patch")));
     await saveEndState(directory, { snapshotId, ...(tree !== undefined && { tree }) });
     if (tree !== undefined) report.tree = tree;
   });

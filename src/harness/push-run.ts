@@ -3,12 +3,12 @@ import type { Sandbox } from "../sandbox/types.js";
 import { openSandbox } from "../sandbox.js";
 import { gitHubHost } from "./github-host.js";
 import { pushAndCreatePR } from "./push-and-create-pr.js";
-import { readReport } from "./read-report.js";
+import { changesOf, readReport } from "./read-report.js";
 import { RunRecorder } from "./recorder.js";
 import { findRunDirectory, type RunDirectory } from "./run-directory.js";
 import { claimRun, releaseRun } from "./run-owner.js";
 import { type RunPlan, readRunPlan } from "./run-plan.js";
-import { readEndState, treeOfSnapshot } from "./saved-state.js";
+import { readEndState } from "./saved-state.js";
 import type { PushResult, RunReport } from "./types.js";
 
 /** Pushes what a run made, later than the run: exactly the files that its report tells of. */
@@ -83,7 +83,7 @@ async function reviewedFiles(
   if (report.sandbox?.kept === true) {
     const kept = await openSandbox({ ...always, id: report.sandbox.id, keep: true }).catch(() => undefined);
     if (kept !== undefined) {
-      if (end?.tree === undefined || (await treeOfSnapshot(await kept.snapshot())) === end.tree) return kept;
+      if ((await kept.changes()).patch === (await changesOf(plan.runId)).patch) return kept;
       await kept.teardown();
       throw new SandboxError("conflict", `The files in sandbox "${kept.id}" are not those that were reviewed`, {
         retryable: false,

@@ -1,4 +1,6 @@
-import { readFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { hostGit, writeFileAtomic } from "../sandbox/host.js";
 import { listSnapshots } from "../sandbox.js";
 import { countLines } from "../util/patch-lines.js";
@@ -30,6 +32,27 @@ export async function readEndState(directory: RunDirectory): Promise<EndState | 
 export async function treeOfSnapshot(id: string): Promise<string | undefined> {
   const { gitDir, commit } = (await listSnapshots()).find((snapshot) => snapshot.id === id) ?? {};
   return gitDir === undefined || commit === undefined ? undefined : await treeOfCommit(gitDir, commit);
+}
+
+/** The tree that a patch makes of a commit, found without touching the repository. */
+export async function treeOfPatch(gitDir: string, base: string, patchPath: string): Promise<string> {
+  const scratch = await mkdtemp(join(tmpdir(), "glovebox-tree-"));
+  try {
+    await mkdir(join(scratch, "objects"));
+    const env = {
+      GIT_INDEX_FILE: join(scratch, "index"),
+      GIT_OBJECT_DIRECTORY: join(scratch, "objects"),
+      GIT_ALTERNATE_OBJECT_DIRECTORIES: join(gitDir, "objects"),
+    };
+    const opts = { cwd: gitDir, gitDir, env };
+    await hostGit(["read-tree", base], opts);
+    if ((await stat(patchPath)).size > 0) {
+      await hostGit(["apply", "--cached", "--whitespace=nowarn", "--", patchPath], opts);
+    }
+    return (await hostGit(["write-tree"], opts)).trim();
+  } finally {
+    await rm(scratch, { recursive: true });
+  }
 }
 
 /** What a snapshot differs in from a commit, without any sandbox. */
