@@ -88,6 +88,29 @@ describeTasks("a clone", [BUSYBOX], (place) => {
     expect(copy).toEqual(origin);
   });
 
+  test.concurrent("has the volumes of its images as they were, with owners, and without what was deleted", async () => {
+    const contextPath = join(place.path, "volume");
+    mkdirSync(contextPath);
+    writeFileSync(join(contextPath, "seed"), "seed\n");
+    writeFileSync(join(contextPath, "Dockerfile"), `FROM ${BUSYBOX}\nCOPY seed /data/store/seed\nVOLUME /data/store\n`);
+    const manager = place.manager();
+    await using batch = await manager.setupBatch([]);
+    const imageSpec = { type: "build", tag: `glovebox-test/volume:${process.pid}`, contextPath } as const;
+    const task = await batch.setupTask(taskOf("volumes", [], { imageSpec }));
+    const { agentContainerId } = task.state;
+    await manager.exec(agentContainerId, "rm /data/store/seed; mkdir /data/store/sub; chmod 777 /data/store/sub");
+    await manager.exec(agentContainerId, "echo row > /data/store/sub/table", { user: "user" });
+    const clone = await manager.cloneSandboxState(task.state);
+    const copy = clone.state.agentContainerId;
+    const { stdout } = await manager.exec(
+      copy,
+      "ls /data/store; cat /data/store/sub/table; stat -c %U /data/store/sub/table",
+    );
+    expect(stdout).toBe("sub\nrow\nuser\n");
+    await manager.exec(copy, "echo clone > /data/store/only");
+    expect((await manager.exec(agentContainerId, "ls /data/store")).stdout).toBe("sub\n");
+  });
+
   test.concurrent("is of one moment: what one container had told the other is on both sides", async () => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);

@@ -1,3 +1,4 @@
+import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord } from "./dismantle.js";
 import { resumeContainer } from "./docker/container.js";
@@ -33,6 +34,7 @@ export { AttachedStream } from "./docker/attached-stream.js";
 export { commitContainer } from "./docker/commit.js";
 export { type RunningContainer, resumeContainer, startContainer } from "./docker/container.js";
 export type { ContainerPlan } from "./docker/container-config.js";
+export { copyTree } from "./docker/copy-tree.js";
 export { type OutputPiece, readOutput } from "./docker/demultiplexer.js";
 export { DockerDriver } from "./docker/driver.js";
 export { type Endpoint, type EndpointChoice, findEndpoint } from "./docker/endpoint.js";
@@ -75,6 +77,11 @@ export async function createDockerSandbox(opts: SandboxOptions = {}): Promise<Sa
     }
     throw toSandboxError(error, { backend: "docker", operation: "open" });
   }
+}
+
+/** What every container keeps. */
+export function capabilities(): Capabilities {
+  return DOCKER_CAPABILITIES;
 }
 
 /** What the registry calls. */

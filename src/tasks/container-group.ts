@@ -25,6 +25,8 @@ export interface GroupParts {
   readonly labels: Readonly<Record<string, string>>;
   /** Holds back what would be too much at one time. */
   readonly limit: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Done with a container before it runs anything by itself. */
+  fill?(plan: ContainerPlan, container: TaskContainer): Promise<void>;
   /** Told when a command has ended by itself. */
   onExit(member: Member): void;
   onWarning(container: string, message: string): void;
@@ -120,7 +122,7 @@ async function startMember(
   plan: TaskPlan,
   container: ContainerPlan,
   made: Made,
-  { engine, labels, onWarning }: GroupParts,
+  { engine, labels, onWarning, fill }: GroupParts,
   signal: AbortSignal,
 ): Promise<void> {
   const { name, container: shown, hostname, user, env, limits, image, from, service } = container;
@@ -141,6 +143,7 @@ async function startMember(
     },
     signal,
   );
+  await fill?.(container, started);
   const { command } = container;
   const own = command === undefined ? undefined : new OwnCommand(await started.start(command));
   made.members.push({ plan: container, container: started, command: own });

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import {
   commitContainer,
+  copyTree,
   type Engine,
   type ImageConfig,
   ImageStore,
@@ -15,7 +16,7 @@ import { planImages, specsOf, tagOf } from "./image-plan.js";
 import { newExecutionId } from "./names.js";
 import { logTail } from "./own-command.js";
 import { RunningTask } from "./running-task.js";
-import { planClone, planTask, type TaskPlan } from "./task-plan.js";
+import { type ContainerPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
 import type { Batch, SetupOptions, Task, TaskSetup } from "./types.js";
 
 /** On everything that a batch makes: which batch, and which execution of a task. */
@@ -97,16 +98,25 @@ export class DockerBatch implements Batch {
       const { plan, members } = source.group;
       const labels = this.#labels(plan);
       const names = new Map(members.map((member) => [member.plan, `glovebox-clone:${randomBytes(8).toString("hex")}`]));
-      try {
-        const layers = await source.group.frozen(() => {
-          both.throwIfAborted();
-          return commitAll(engine, members, names, labels);
-        });
+      const commit = (): Promise<Map<ContainerPlan, number>> => {
+        both.throwIfAborted();
+        return commitAll(engine, members, names, labels);
+      };
+      const start = (layers: ReadonlyMap<ContainerPlan, number>): Promise<RunningTask> => {
         const cloned = planClone(this.batchId, plan, (container) => ({
           image: names.get(container) ?? "",
           layers: layers.get(container) ?? 0,
         }));
-        const task = await this.#start(cloned, both, [...names.values()]);
+        return this.#start(cloned, both, [...names.values()], (target, copy) =>
+          fillVolumes(engine, members, target, copy),
+        );
+      };
+      // A commit leaves volumes out: they are copied while the origin still stands still.
+      const hasVolumes = members.some((member) => member.plan.image.volumes.length > 0);
+      try {
+        const task = hasVolumes
+          ? await source.group.frozen(async () => start(await commit()))
+          : await start(await source.group.frozen(commit));
         emit("task-cloned", `task ${plan.taskId} was cloned`, { taskId: plan.taskId });
         return task;
       } catch (error) {
@@ -142,8 +152,14 @@ export class DockerBatch implements Batch {
     this.#parts.onClosed(this);
   }
 
-  async #start(plan: TaskPlan, signal: AbortSignal, images: readonly string[]): Promise<RunningTask> {
-    const group = await ContainerGroup.create(plan, this.#groupParts(plan), signal, images);
+  async #start(
+    plan: TaskPlan,
+    signal: AbortSignal,
+    images: readonly string[],
+    fill?: GroupParts["fill"],
+  ): Promise<RunningTask> {
+    const parts = { ...this.#groupParts(plan), ...(fill && { fill }) };
+    const group = await ContainerGroup.create(plan, parts, signal, images);
     const isClone = images.length > 0;
     const task = new RunningTask(group, (gone) => this.#remove(gone, isClone));
     this.#tasks.add(task);
@@ -204,14 +220,29 @@ export class DockerBatch implements Batch {
   }
 }
 
+/** Brings the volumes of a container into its copy, exactly as they are. */
+async function fillVolumes(
+  engine: Engine,
+  members: readonly Member[],
+  target: ContainerPlan,
+  copy: Member["container"],
+): Promise<void> {
+  const origin = members.find(({ plan }) => plan.service === target.service);
+  for (const path of target.image.volumes) {
+    if (origin === undefined) continue;
+    await copy.empty(path);
+    await copyTree(engine, origin.container.id, copy.id, path);
+  }
+}
+
 async function commitAll(
   engine: Engine,
   members: readonly Member[],
-  names: ReadonlyMap<Member["plan"], string>,
+  names: ReadonlyMap<ContainerPlan, string>,
   labels: Readonly<Record<string, string>>,
-): Promise<Map<Member["plan"], number>> {
+): Promise<Map<ContainerPlan, number>> {
   const done = await Promise.allSettled(
-    members.map(async ({ plan, container }): Promise<[Member["plan"], number]> => {
+    members.map(async ({ plan, container }): Promise<[ContainerPlan, number]> => {
       const { layers } = await commitContainer(engine, container.id, names.get(plan) ?? "", plan.from, labels);
       return [plan, layers];
     }),

@@ -83,9 +83,14 @@ class DockerManager implements SandboxManager {
       onClosed: (gone) => this.#batches.delete(gone),
     });
     try {
-      // What dead managers left is no reason not to go on, and neither is that it cannot be removed.
-      const swept = sweep({}, engine).catch((error: unknown) => emit("warning", toSandboxError(error).message));
-      await batch.prepare(tasks, opts.signal).finally(() => swept);
+      const [failure, fault] = await Promise.all([
+        failureOf(batch.prepare(tasks, opts.signal)),
+        failureOf(sweep({}, engine)),
+      ]);
+      if (failure !== undefined) throw failure;
+      // That leftovers of dead managers cannot be removed is no reason not to go on; that nobody answers is.
+      if (fault?.code === "unavailable" || fault?.code === "permission_denied") throw fault;
+      if (fault !== undefined) emit("warning", fault.message);
     } catch (error) {
       await batch.teardown();
       if (opts.signal?.aborted)
@@ -136,6 +141,13 @@ class DockerManager implements SandboxManager {
       hint: "its task was taken down, or another manager has it",
     });
   }
+}
+
+async function failureOf(work: Promise<unknown>): Promise<SandboxError | undefined> {
+  return await work.then(
+    () => undefined,
+    (error: unknown) => toSandboxError(error, { backend: "docker" }),
+  );
 }
 
 function outside(call: string): SandboxError {

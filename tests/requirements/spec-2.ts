@@ -11,6 +11,7 @@ const DOCUMENTED: Readonly<Record<string, string>> = {
   incremental: "Only changed stages are built anew",
   "built-images-stay": "Built images are not removed with the batch",
   "single-flight": "Image building has no races: each image is made once",
+  "custom-manager": "Managers of other kinds can be registered and are used like the built-in one",
   dns: "Containers reach each other by host name",
   "own-network": "Each task gets a network of its own",
   "parallel-creation": "Service containers start concurrently",

@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import type { Capabilities, Limits } from "../../../contracts/types.js";
 import { startCommand } from "../agent/agent-process.js";
 import { createSandbox } from "../portable.js";
@@ -48,6 +49,8 @@ export interface TaskContainer {
   readonly sandbox: Sandbox;
   /** Starts what the container runs by itself. */
   start(argv: readonly string[]): Promise<DriverProcess>;
+  /** Removes all that is below a directory. */
+  empty(path: string): Promise<void>;
   /** Runs something while every process inside stands still. */
   frozen<T>(work: () => Promise<T>): Promise<T>;
   /** Ends everything inside; what is left is for the engine to take away. */
@@ -110,6 +113,9 @@ export async function startTaskContainer(
         { argv, env, cwd: workingDir, stdin: "none", keepCapabilities: plan.isService },
         workingDir.replace(/^\/+/, ""),
       ),
+    async empty(path) {
+      for (const name of await driver.list(path)) await driver.remove(posix.join(path, name), { recursive: true });
+    },
     frozen: (work) => driver.frozen(work),
     release: () => container.channel.close(),
   };
