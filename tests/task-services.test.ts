@@ -5,7 +5,7 @@ import { expectRefused } from "./support/refused.js";
 import { askEngine, batchCensus, box, describeTasks, taskOf } from "./support/task-place.js";
 
 describeTasks("services", [BUSYBOX], (place) => {
-  test.concurrent("are waited for: a port, a line of the log, a command", async () => {
+  test.concurrent("are waited for: a port, a line of the log, a command", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const task = await batch.setupTask(
@@ -29,7 +29,9 @@ describeTasks("services", [BUSYBOX], (place) => {
     });
   });
 
-  test.concurrent("that do not get ready in time fail the set-up with their log, and nothing is left", async () => {
+  test.concurrent("that do not get ready in time fail the set-up with their log, and nothing is left", async ({
+    expect,
+  }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const slow = box("slow", { command: "echo still loading; sleep 60", waitFor: { port: 1, timeout: 400 } });
@@ -44,7 +46,9 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(await batchCensus(batch.batchId)).toEqual([]);
   });
 
-  test.concurrent("that die before they are ready fail the set-up at once with their log, and nothing is left", async () => {
+  test.concurrent("that die before they are ready fail the set-up at once with their log, and nothing is left", async ({
+    expect,
+  }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const dying = box("dying", { command: "sleep 0.1; echo no config >&2; exit 7", waitFor: { port: 80 } });
@@ -59,7 +63,7 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(await batchCensus(batch.batchId)).toEqual([]);
   });
 
-  test.concurrent("that die later are reported with their log", async () => {
+  test.concurrent("that die later are reported with their log", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const task = await batch.setupTask(
@@ -77,7 +81,7 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(task.status("dying")).toEqual({ running: false, exitCode: 3, logs: "out of luck\n" });
   });
 
-  test.concurrent("that cannot be started leave nothing: containers, network, volumes", async () => {
+  test.concurrent("that cannot be started leave nothing: containers, network, volumes", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const bad = box("bad", { user: "nobody-knows" });
@@ -89,7 +93,7 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(await batchCensus(batch.batchId)).toEqual([]);
   });
 
-  test.concurrent("are gone when the set-up is aborted in its middle", async () => {
+  test.concurrent("are gone when the set-up is aborted in its middle", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const controller = new AbortController();
@@ -101,7 +105,9 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(await batchCensus(batch.batchId)).toEqual([]);
   });
 
-  test.concurrent("run with the rights that services are used to, the agent's commands with none", async () => {
+  test.concurrent("run with the rights that services are used to, the agent's commands with none", async ({
+    expect,
+  }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const served = box("served", {
@@ -121,7 +127,7 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(HostConfig.CapAdd.filter((name) => /NET_RAW|MKNOD/.test(name))).toEqual([]);
   });
 
-  test.concurrent("keep their variables to themselves: the engine is not told", async () => {
+  test.concurrent("keep their variables to themselves: the engine is not told", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const secret = "hunter2-hunter2";
