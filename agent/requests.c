@@ -32,7 +32,7 @@ static bool start(uint32_t id, struct reader *r) {
   command.argv = read_strings(r);
   command.env = read_strings(r);
   const char *user = flags & WITH_USER ? read_string(r) : NULL;
-  bool good = !r->bad && r->at == r->end && command.argv && command.argv[0] && command.env;
+  bool good = !r->bad && r->at == r->end && command.argv && command.argv[0] && command.env && add_inherited(&command.env);
   if (good) {
     struct call *call = call_new(id);
     int error = call ? 0 : -EAGAIN;

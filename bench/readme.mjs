@@ -20,6 +20,7 @@ const shown = {
   overlay: 5,
   fork: 2,
   changes: 2,
+  harness: 3,
 };
 
 const text = readFileSync(readme, "utf8");

@@ -1,3 +1,4 @@
+import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
 import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
@@ -81,6 +82,7 @@ export const COMMANDS: readonly Command[] = [
   ...RUN_COMMANDS,
   ...KEPT_COMMANDS,
   TASK_COMMAND,
+  ...BLUEPRINT_COMMANDS,
   {
     name: "reap",
     summary: "remove what dead processes left behind",
@@ -93,7 +95,7 @@ export const COMMANDS: readonly Command[] = [
         name: "cache",
         value: "size",
         isOptional: true,
-        help: "also shrink the cache of overlay bases to this size; alone: to what is in use",
+        help: "also shrink the caches of checkouts and clones to this size; alone: to what is in use",
       },
       BACKEND_FLAG,
       ...all,
@@ -102,7 +104,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [
       ["glovebox reap --dry-run", "look first"],
       ["glovebox reap", "clean up"],
-      ["glovebox reap --cache 5g", "and keep at most 5 GiB of checkouts that overlays share"],
+      ["glovebox reap --cache 5g", "and keep at most 5 GiB of checkouts and clones"],
     ],
   },
   {

@@ -1,3 +1,4 @@
+import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord } from "./dismantle.js";
 import { resumeContainer } from "./docker/container.js";
@@ -76,6 +77,11 @@ export async function createDockerSandbox(opts: SandboxOptions = {}): Promise<Sa
     }
     throw toSandboxError(error, { backend: "docker", operation: "open" });
   }
+}
+
+/** What every container keeps. */
+export function capabilities(): Capabilities {
+  return DOCKER_CAPABILITIES;
 }
 
 /** What the registry calls. */

@@ -57,10 +57,56 @@ export interface DockerOptions {
     capabilities?: readonly string[];
   };
 }
-/** Reserved for the Vercel backend. */
-export type VercelOptions = Readonly<Record<string, unknown>>;
-/** Reserved for the Dagger backend. */
-export type DaggerOptions = Readonly<Record<string, unknown>>;
+/** What only the Vercel backend knows. Credentials: all three, or none of them and those of the environment. */
+export interface VercelOptions {
+  token?: string;
+  teamId?: string;
+  projectId?: string;
+  /** Legacy runtime, for example `python3.13`. Excludes `image`. */
+  runtime?: string;
+  /** How long the machine may stand idle, in milliseconds; extended while something runs. Default 300 000. */
+  timeout?: number;
+  /** Ports that are opened from the start; `url` opens others when they are asked for. At most 15 in all. */
+  ports?: readonly number[];
+  /** Default `iad1`. */
+  region?: string;
+  /** Milliseconds after which the service deletes a snapshot, 0 for never. Default: as the service says. */
+  snapshotExpiration?: number;
+  /** What calls the service. Default the global one. */
+  fetch?: typeof globalThis.fetch;
+  /** The module `@vercel/sandbox`, where it shall not be imported by its name. */
+  sdk?: unknown;
+}
+/** A container beside a Dagger sandbox, reached from inside by its host name. */
+export interface DaggerService {
+  image: string;
+  /** Default: what the image says. */
+  args?: readonly string[];
+  env?: Readonly<Record<string, string>>;
+  /** The sandbox starts once all of them answer; `url` reaches them from the host. */
+  ports?: readonly number[];
+}
+
+/** What only the Dagger backend knows. */
+export interface DaggerOptions {
+  /** Path of the `dagger` program. Default: `_EXPERIMENTAL_DAGGER_CLI_BIN`, else the one in PATH. */
+  cli?: string;
+  /** A session that is open already. Default: `DAGGER_SESSION_PORT` and `DAGGER_SESSION_TOKEN`, else one is started. */
+  session?: { port: number; token: string };
+  /** Commands that prepare the image. Only these are answered from the engine's cache. */
+  setup?: readonly (readonly string[])[];
+  /** By host name. */
+  services?: Readonly<Record<string, DaggerService>>;
+  /** Name of a variable to where Dagger finds its value: `env://`, `file://`, `cmd://` and the like. */
+  secrets?: Readonly<Record<string, string>>;
+  /**
+   * How long a step of the graph stays open for the next operation, in milliseconds. 0: each operation is a step of its
+   * own, in the graph when its call returns. Default 100.
+   */
+  linger?: number;
+  /** The module `@dagger.io/dagger`, where it is not to be imported by its name. */
+  sdk?: unknown;
+}
 
 /** How a sandbox is made. An option that the backend cannot keep is `unsupported`, before anything is created. */
 export interface SandboxOptions {

@@ -1,5 +1,11 @@
-import { afterAll, describe, expect, test } from "vitest";
-import { type ConformanceHarness, conformanceCases, runConformanceCase } from "../../src/testing.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type ConformanceHarness,
+  type ConformanceResult,
+  conformanceCases,
+  runConformance,
+  runConformanceCase,
+} from "../../src/testing.js";
 
 /** One test for each case of the kit, or of these groups; skipped ones are listed with their reasons at the end. */
 export function testConformance(
@@ -29,6 +35,34 @@ export function testConformance(
           skipped.push(`${id}: ${reason}`);
           skip(reason);
         }
+        expect({ status, reason }).toEqual({ status: "passed", reason: "" });
+      });
+    }
+  });
+}
+
+/** As `testConformance`, several cases at one time: for backends where a call is mostly waiting. */
+export function testConformanceAtOnce(harness: ConformanceHarness, concurrency: number): void {
+  describe(`conformance of ${harness.backend}`, () => {
+    const results = new Map<string, ConformanceResult>();
+    beforeAll(async () => {
+      await runConformance(harness, { concurrency, onResult: (result) => void results.set(result.id, result) });
+    }, 600_000);
+    afterAll(() => {
+      for (const { id, status, reason } of results.values()) {
+        if (status === "skipped") console.log(`skipped ${harness.backend} ${id}: ${reason}`);
+      }
+    });
+
+    test("nothing is named that is no case", () => {
+      const ids = conformanceCases.map(({ id }) => id);
+      expect([...results.keys()].filter((id) => !ids.includes(id))).toEqual([]);
+    });
+
+    for (const { id, title } of conformanceCases) {
+      test(`${id}: ${title}`, ({ skip }) => {
+        const { status, reason = "" } = results.get(id) ?? {};
+        if (status === "skipped") skip(reason);
         expect({ status, reason }).toEqual({ status: "passed", reason: "" });
       });
     }

@@ -1,0 +1,47 @@
+import { toSandboxError } from "../errors.js";
+import type { Finding } from "../finding.js";
+import type { Sandbox, SandboxOptions } from "../types.js";
+import { sessionOf } from "./endpoint.js";
+import { findCli } from "./find-cli.js";
+import { loadSdk } from "./load-sdk.js";
+
+const INSTALL = "install the Dagger CLI (https://docs.dagger.io/install), or run under `dagger run`";
+
+/** Looks at all that the Dagger backend needs: the package, a session or the program that starts one, and an engine. */
+export async function probeDagger(open: (opts: SandboxOptions) => Promise<Sandbox>): Promise<Finding[]> {
+  const findings = [
+    await attempt("package", async () => {
+      await loadSdk();
+      return "@dagger.io/dagger is installed";
+    }),
+    await attempt("session", async () => {
+      const session = sessionOf(process.env);
+      if (session !== undefined) return `the environment names one at port ${session.port}`;
+      return `started by ${findCli(undefined)}`;
+    }),
+  ];
+  // Without a session to join, an engine would have to be started, which takes minutes and stays: not for a look.
+  if (findings.every(({ status }) => status === "ok") && sessionOf(process.env) !== undefined) {
+    findings.push(
+      await attempt("engine", async () => {
+        await using sandbox = await open({});
+        const { exitCode } = await sandbox.exec({ argv: ["true"] });
+        return `a command in ${sandbox.workDir} ended with ${exitCode}`;
+      }),
+    );
+  }
+  return [
+    ...findings,
+    { name: "network", status: "limited", detail: 'only "full": an engine has no switch for it' },
+    { name: "limits", status: "limited", detail: "none: an engine has no limits for a container" },
+  ];
+}
+
+async function attempt(name: string, look: () => Promise<string>): Promise<Finding> {
+  try {
+    return { name, status: "ok", detail: await look() };
+  } catch (error) {
+    const { message, hint } = toSandboxError(error);
+    return { name, status: "missing", detail: message, fix: hint ?? INSTALL };
+  }
+}

@@ -1,0 +1,53 @@
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { conformance, createDaggerSandbox } from "../../src/sandbox/dagger.js";
+import { runtimeDir } from "../../src/sandbox/home.js";
+import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
+import { removeSandbox } from "../../src/sandbox.js";
+import type { ConformanceHarness } from "../../src/testing.js";
+import { descendants } from "./descendants.js";
+
+/** The Dagger backend as the conformance kit sees it; what the fake engine runs are children of this process. */
+export function createDaggerHarness(name: string, defaults: () => SandboxOptions): ConformanceHarness {
+  const opened: Sandbox[] = [];
+  return {
+    backend: name,
+    skips: conformance.skips ?? {},
+    async open(opts = {}) {
+      const sandbox = await createDaggerSandbox({ ...defaults(), ...opts });
+      opened.push(sandbox);
+      return sandbox;
+    },
+    async remove(id) {
+      await removeSandbox(id);
+    },
+    async census() {
+      const places = opened.map(({ id }) => runtimeDir(id)).filter((path) => existsSync(path));
+      return [...places.flatMap((path) => readdirSync(path)), ...descendants(process.pid).map(String)];
+    },
+    host: {
+      sharesNetwork: true,
+      async sever(sandbox) {
+        const { stdout } = await sandbox.exec({ argv: ["readlink", "/proc/self/ns/pid"] });
+        const agent = descendants(process.pid).find((pid) => isAgent(pid) && namespaceOf(pid) === stdout.trim());
+        if (agent === undefined) throw new Error(`no agent serves ${sandbox.id}`);
+        process.kill(agent, "SIGKILL");
+      },
+    },
+  };
+}
+
+function isAgent(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("/.glovebox/agent\0dial\0");
+  } catch {
+    return false;
+  }
+}
+
+function namespaceOf(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return undefined;
+  }
+}
