@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { BUSYBOX } from "./support/docker-engine.js";
 import { listenInEngine } from "./support/engine-process.js";
@@ -125,6 +127,41 @@ describeTasks("services", [BUSYBOX], (place) => {
     );
     expect(HostConfig.Privileged).toBe(false);
     expect(HostConfig.CapAdd.filter((name) => /NET_RAW|MKNOD/.test(name))).toEqual([]);
+  });
+
+  test.concurrent("run what their image says, as its user, in its directory, and are ready once its health check says so", async ({
+    expect,
+  }) => {
+    const contextPath = join(place.path, "healthy");
+    mkdirSync(contextPath);
+    writeFileSync(
+      join(contextPath, "Dockerfile"),
+      [
+        `FROM ${BUSYBOX}`,
+        "USER user",
+        "WORKDIR /home/user",
+        'ENTRYPOINT ["sh", "-c", "sleep 0.3; touch up; echo $0 $1 $(id -un) $(pwd); sleep 60"]',
+        'CMD ["from", "image"]',
+        "HEALTHCHECK CMD test -e up",
+      ].join("\n"),
+    );
+    const imageSpec = { type: "build", tag: `glovebox-test/healthy:${process.pid}`, contextPath } as const;
+    const manager = place.manager();
+    await using batch = await manager.setupBatch([]);
+    const waitFor = { health: true, log: "/home/user" } as const;
+    const task = await batch.setupTask(
+      taskOf("image", [
+        box("own", { imageSpec, waitFor }),
+        box("given", { imageSpec, command: ["by", "hand"], waitFor }),
+      ]),
+    );
+    expect(task.status("own").logs).toBe("from image user /home/user\n");
+    expect(task.status("given").logs).toBe("by hand user /home/user\n");
+    await expectRefused(
+      batch.setupTask(taskOf("none", [box("plain", { waitFor: { health: true } })])),
+      "invalid_argument",
+      "HEALTHCHECK",
+    );
   });
 
   test.concurrent("keep their variables to themselves: the engine is not told", async ({ expect }) => {
