@@ -1,19 +1,23 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
+import { DEBIAN, useEngine, whyNoDocker } from "./support/docker-engine.js";
 import { createDockerHarness } from "./support/docker-harness.js";
-import { createScratch } from "./support/scratch.js";
+import { createRepository, createScratch } from "./support/scratch.js";
 import { testConformance } from "./support/test-conformance.js";
 
-const reason = whyNoDocker(BUSYBOX);
+const reason = whyNoDocker(DEBIAN);
 if (reason === undefined) {
   const scratch = createScratch();
-  beforeAll(() => useEngine(BUSYBOX));
+  beforeAll(() => useEngine(DEBIAN));
   afterAll(() => scratch.remove());
   testConformance(
-    createDockerHarness("docker", () => ({ image: BUSYBOX })),
+    createDockerHarness("docker", () => ({ image: DEBIAN })),
     undefined,
     { concurrent: true },
   );
+  const repo = createRepository(join(scratch.path, "repo"));
+  const withRepository = createDockerHarness("docker with a repository", () => ({ image: DEBIAN, repo }));
+  testConformance(withRepository, ["snapshot", "restore", "fork", "changes"], { concurrent: true });
 } else {
   describe("conformance of docker", () => test("all cases", ({ skip }) => skip(reason)));
 }

@@ -142,11 +142,13 @@ describe.skipIf(reason !== undefined)("a container", { concurrent: true }, () =>
     expect((await full.shell("ip -o link | cut -d: -f2 | grep -c eth0")).stdout).toBe("1\n");
     await using other = await createDockerSandbox({ image: BUSYBOX, network: "full" });
     const address = (await other.shell("ip -4 -o addr show eth0 | sed 's/.*inet //; s,/.*,,'")).stdout.trim();
-    await other.spawn({ argv: ["nc", "-lk", "-p", "7000", "-e", "echo", "other"] });
-    const itself = await other.shell(`until nc -w 2 ${address} 7000; do sleep 0.1; done`, { timeout: 20_000 });
+    await other.spawn({ argv: ["sh", "-c", "while :; do echo other | nc -l -p 7000; done"] });
+    const itself = await other.shell(`until nc -w 2 ${address} 7000 </dev/null | grep other; do sleep 0.1; done`, {
+      timeout: 20_000,
+    });
     expect(itself.stdout).toContain("other");
     expect(address).toMatch(/^198\.1[89]\./);
-    expect((await full.shell(`nc -w 2 ${address} 7000; echo $?`)).stdout).not.toContain("other");
+    expect((await full.shell(`nc -w 2 ${address} 7000 </dev/null; echo $?`)).stdout).not.toContain("other");
     await using named = await createDockerSandbox({ image: BUSYBOX, network: { allow: ["example.com"] } });
     const { stdout } = await named.shell(
       "echo $https_proxy; printf 'GET http://other.invalid/ HTTP/1.1\\r\\nHost: other.invalid\\r\\n\\r\\n' | nc 127.0.0.1 3128",

@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { BUSYBOX } from "./support/docker-engine.js";
 import { listenInEngine } from "./support/engine-process.js";
@@ -5,7 +7,7 @@ import { expectRefused } from "./support/refused.js";
 import { askEngine, batchCensus, box, describeTasks, taskOf } from "./support/task-place.js";
 
 describeTasks("services", [BUSYBOX], (place) => {
-  test.concurrent("are waited for: a port, a line of the log, a command", async () => {
+  test.concurrent("are waited for: a port, a line of the log, a command", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const task = await batch.setupTask(
@@ -29,7 +31,9 @@ describeTasks("services", [BUSYBOX], (place) => {
     });
   });
 
-  test.concurrent("that do not get ready in time fail the set-up with their log, and nothing is left", async () => {
+  test.concurrent("that do not get ready in time fail the set-up with their log, and nothing is left", async ({
+    expect,
+  }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const slow = box("slow", { command: "echo still loading; sleep 60", waitFor: { port: 1, timeout: 400 } });
@@ -44,7 +48,9 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(await batchCensus(batch.batchId)).toEqual([]);
   });
 
-  test.concurrent("that die before they are ready fail the set-up at once with their log, and nothing is left", async () => {
+  test.concurrent("that die before they are ready fail the set-up at once with their log, and nothing is left", async ({
+    expect,
+  }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const dying = box("dying", { command: "sleep 0.1; echo no config >&2; exit 7", waitFor: { port: 80 } });
@@ -59,7 +65,7 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(await batchCensus(batch.batchId)).toEqual([]);
   });
 
-  test.concurrent("that die later are reported with their log", async () => {
+  test.concurrent("that die later are reported with their log", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const task = await batch.setupTask(
@@ -77,7 +83,7 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(task.status("dying")).toEqual({ running: false, exitCode: 3, logs: "out of luck\n" });
   });
 
-  test.concurrent("that cannot be started leave nothing: containers, network, volumes", async () => {
+  test.concurrent("that cannot be started leave nothing: containers, network, volumes", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const bad = box("bad", { user: "nobody-knows" });
@@ -89,7 +95,7 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(await batchCensus(batch.batchId)).toEqual([]);
   });
 
-  test.concurrent("are gone when the set-up is aborted in its middle", async () => {
+  test.concurrent("are gone when the set-up is aborted in its middle", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const controller = new AbortController();
@@ -101,7 +107,9 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(await batchCensus(batch.batchId)).toEqual([]);
   });
 
-  test.concurrent("run with the rights that services are used to, the agent's commands with none", async () => {
+  test.concurrent("run with the rights that services are used to, the agent's commands with none", async ({
+    expect,
+  }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const served = box("served", {
@@ -121,7 +129,42 @@ describeTasks("services", [BUSYBOX], (place) => {
     expect(HostConfig.CapAdd.filter((name) => /NET_RAW|MKNOD/.test(name))).toEqual([]);
   });
 
-  test.concurrent("keep their variables to themselves: the engine is not told", async () => {
+  test.concurrent("run what their image says, as its user, in its directory, and are ready once its health check says so", async ({
+    expect,
+  }) => {
+    const contextPath = join(place.path, "healthy");
+    mkdirSync(contextPath);
+    writeFileSync(
+      join(contextPath, "Dockerfile"),
+      [
+        `FROM ${BUSYBOX}`,
+        "USER user",
+        "WORKDIR /home/user",
+        'ENTRYPOINT ["sh", "-c", "sleep 0.3; touch up; echo $0 $1 $(id -un) $(pwd); sleep 60"]',
+        'CMD ["from", "image"]',
+        "HEALTHCHECK CMD test -e up",
+      ].join("\n"),
+    );
+    const imageSpec = { type: "build", tag: `glovebox-test/healthy:${process.pid}`, contextPath } as const;
+    const manager = place.manager();
+    await using batch = await manager.setupBatch([]);
+    const waitFor = { health: true, log: "/home/user" } as const;
+    const task = await batch.setupTask(
+      taskOf("image", [
+        box("own", { imageSpec, waitFor }),
+        box("given", { imageSpec, command: ["by", "hand"], waitFor }),
+      ]),
+    );
+    expect(task.status("own").logs).toBe("from image user /home/user\n");
+    expect(task.status("given").logs).toBe("by hand user /home/user\n");
+    await expectRefused(
+      batch.setupTask(taskOf("none", [box("plain", { waitFor: { health: true } })])),
+      "invalid_argument",
+      "HEALTHCHECK",
+    );
+  });
+
+  test.concurrent("keep their variables to themselves: the engine is not told", async ({ expect }) => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const secret = "hunter2-hunter2";

@@ -136,6 +136,20 @@ describeTasks("a task", [BUSYBOX], (place) => {
     expect(manager.events.filter(({ type }) => type === "leak")).toEqual([]);
   });
 
+  test("a command that runs when its task is taken down is told so", async () => {
+    const manager = place.manager();
+    await using batch = await manager.setupBatch([]);
+    const task = await batch.setupTask(taskOf("cut short"));
+    let resolve = (): void => undefined;
+    const promise = new Promise<void>((done) => {
+      resolve = done;
+    });
+    const running = manager.exec(task.state.agentContainerId, "echo on; sleep 60", { onStdout: () => resolve() });
+    await promise;
+    await Promise.all([expectRefused(running, "closed"), task.teardown()]);
+    expect(manager.events.filter(({ type }) => type === "leak")).toEqual([]);
+  });
+
   test("what could not be removed is told of", async () => {
     const manager = place.manager();
     const batch = await manager.setupBatch([]);

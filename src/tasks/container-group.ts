@@ -179,8 +179,12 @@ async function takeAway(
       );
     });
   };
-  for (const { container } of made.members) container.release();
-  await Promise.all(containers.map(({ name }) => attempt(`container ${name}`, removeContainer(engine, name))));
+  await Promise.all(
+    containers.map((plan) => {
+      const member = made.members.find((each) => each.plan === plan);
+      return attempt(`container ${plan.name}`, member?.container.remove() ?? removeContainer(engine, plan.name));
+    }),
+  );
   const others = images.map((image) => attempt(`image ${image}`, removeImage(engine, image)));
   if (network !== undefined) {
     others.push(attempt(`network ${network.name}`, removeNetwork(engine, made.networkId ?? network.name)));

@@ -83,6 +83,12 @@ export function connectionError(error: unknown, endpoint: Endpoint, what: string
         hint: "sudo usermod -aG docker $USER, then log in again",
       });
     default:
+      if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO)/.test(code ?? "")) {
+        return new SandboxError("unauthenticated", `The Docker engine at ${endpoint.name} is not trusted: ${message}`, {
+          ...details,
+          hint: "DOCKER_CERT_PATH names the folder with ca.pem, cert.pem and key.pem",
+        });
+      }
       return new SandboxError("backend_lost", `The Docker engine was lost during ${what}: ${message}`, details);
   }
 }

@@ -146,7 +146,11 @@ export class Engine {
       method,
       path: path + queryText(call.query),
       signal,
-      headers: { Host: "docker", ...(type !== undefined && { "Content-Type": type }), ...call.headers },
+      headers: {
+        ...(this.endpoint.socketPath !== undefined && { Host: "docker" }),
+        ...(type !== undefined && { "Content-Type": type }),
+        ...call.headers,
+      },
     };
     return this.endpoint.tls ? httpsRequest(options) : httpRequest(options);
   }

@@ -20,6 +20,7 @@ const CAPABILITIES: Capabilities = {
   ports: false,
   git: false,
 };
+const PATIENCE = 2_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** What a container of a task is made from. */
@@ -53,8 +54,8 @@ export interface TaskContainer {
   empty(path: string): Promise<void>;
   /** Runs something while every process inside stands still. */
   frozen<T>(work: () => Promise<T>): Promise<T>;
-  /** Ends everything inside; what is left is for the engine to take away. */
-  release(): void;
+  /** Ends everything inside and takes the container away; throws when it is still there. */
+  remove(): Promise<void>;
 }
 
 /** Makes a container of a task and starts it; all of it or nothing. */
@@ -84,7 +85,7 @@ export async function startTaskContainer(
     signal,
   );
   const env = { PATH, LANG: "C.UTF-8", ...plan.env };
-  const driver = new DockerDriver({
+  const driver = new TaskDriver({
     id: name,
     workDir: "/",
     capabilities: CAPABILITIES,
@@ -94,7 +95,7 @@ export async function startTaskContainer(
   });
   const sandbox = createSandbox(driver, {
     onEvent: ({ type, message }) => {
-      if (type === "warning" || type === "leak") plan.onWarning(message);
+      if (type === "warning") plan.onWarning(message);
     },
   });
   try {
@@ -117,6 +118,30 @@ export async function startTaskContainer(
       for (const name of await driver.list(path)) await driver.remove(posix.join(path, name), { recursive: true });
     },
     frozen: (work) => driver.frozen(work),
-    release: () => container.channel.close(),
+    async remove() {
+      await sandbox.teardown();
+      if (driver.failure !== undefined) throw driver.failure;
+    },
   };
+}
+
+/** Goes without a word: whoever hangs up first makes the engine remove the container by itself, in the way of our own call. */
+class TaskDriver extends DockerDriver {
+  /** Why the container could not be removed. */
+  failure: unknown;
+
+  override async destroy(): Promise<void> {
+    // An engine that does not answer must not keep anything running.
+    const late = setTimeout(() => this.container.channel.close(), PATIENCE);
+    try {
+      await removeContainer(this.container.engine, this.id);
+      this.failure = undefined;
+    } catch (error) {
+      this.failure = error;
+      throw error;
+    } finally {
+      clearTimeout(late);
+      this.container.channel.close();
+    }
+  }
 }
