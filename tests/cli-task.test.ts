@@ -2,9 +2,10 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ResultLine } from "../src/cli/task/results-file.js";
-import { type Bench, createBench } from "./support/cli.js";
+import { type Bench, createBench, program } from "./support/cli.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
 import { askEngine } from "./support/task-place.js";
+import { openTerminals } from "./support/terminal.js";
 
 const agent = `{ name: agent, spec: { imageSpec: { type: pull, tag: "${BUSYBOX}" } } }`;
 const reason = whyNoDocker(BUSYBOX);
@@ -74,6 +75,20 @@ describe("glovebox task run", () => {
       filters: { label: ["glovebox.batch"] },
     });
     expect(left).toEqual([]);
+  });
+
+  test("shows a live table on a terminal, and no JSON", async ({ skip }) => {
+    if (reason !== undefined) skip(reason);
+    const path = write("table.yaml", `tasks:\n  - { taskId: on-screen, agentContainer: ${agent} }\n`);
+    await using terminals = await openTerminals();
+    const argv = [process.execPath, program, "task", "run", path, "--", "sleep", "1"];
+    const running = await terminals.run(argv, { ...bench.env, ...env, TERM: "xterm" });
+    await running.shows("running");
+    const { exitCode, output } = await running.ended;
+    expect(exitCode).toBe(0);
+    expect(output).toMatch(/on-screen\s+\S*done\S*\s+exit code 0 after/);
+    expect(output).toContain("1 task: 1 succeeded");
+    expect(output).not.toContain('{"taskId"');
   });
 
   test("a task that cannot be set up does not keep the others from running", async ({ skip }) => {

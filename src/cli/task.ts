@@ -148,6 +148,6 @@ class Tally {
       ...(left > 0 ? [`${left} not done`] : []),
       ...(this.#skipped > 0 ? [`${this.#skipped} of them in an earlier run`] : []),
     ];
-    return `${this.#total} tasks: ${parts.join(", ")}; ${((performance.now() - this.#began) / 1000).toFixed(1)} s`;
+    return `${this.#total} ${this.#total === 1 ? "task" : "tasks"}: ${parts.join(", ")}; ${((performance.now() - this.#began) / 1000).toFixed(1)} s`;
   }
 }

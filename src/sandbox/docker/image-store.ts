@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { createLimit } from "../../util/limit.js";
 import { SandboxError } from "../errors.js";
 import { type BuildContext, type BuildRequest, openContext } from "./build-context.js";
 import { buildImage } from "./build-image.js";
@@ -8,6 +9,9 @@ import { pullImage } from "./pull-image.js";
 
 /** Says of a built image what it was made of, so that it is built again exactly when that has changed. */
 export const CONTENT_LABEL = "glovebox.content";
+
+/** Pulls and builds at one time. */
+const AT_ONCE = 6;
 
 /** An image to be had: built when it says how, else pulled; after its parent. */
 export interface ImageOrder {
@@ -28,8 +32,6 @@ export interface ImageEvent {
 export interface StoreOptions {
   /** Never pull or build: what is not there, or not up to date, is an error. */
   verifyOnly?: boolean;
-  /** How many builds run at one time. */
-  builds?: number;
   onEvent?(event: ImageEvent): void;
 }
 
@@ -37,6 +39,7 @@ export interface StoreOptions {
 export class ImageStore {
   readonly #engine: Engine;
   readonly #opts: StoreOptions;
+  readonly #limit = createLimit(AT_ONCE);
   readonly #flights = new Map<string, Promise<ImageConfig>>();
 
   constructor(engine: Engine, opts: StoreOptions = {}) {
@@ -56,10 +59,9 @@ export class ImageStore {
 
   async #get(order: ImageOrder, signal: AbortSignal | undefined): Promise<ImageConfig> {
     const parent = order.parent === undefined ? undefined : await this.ensure(order.parent, signal);
-    const image =
-      order.build === undefined
-        ? await this.#pulled(order.tag, signal)
-        : await this.#built(order.build, parent, signal);
+    const image = await this.#limit(() =>
+      order.build === undefined ? this.#pulled(order.tag, signal) : this.#built(order.build, parent, signal),
+    );
     this.#opts.onEvent?.({ type: "image-ready", image: order.tag, message: `${order.tag} is ready` });
     return image;
   }
