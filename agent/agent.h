@@ -185,10 +185,15 @@ extern bool jailed;
 int64_t now_ms(void);
 int serve(int in, int out, const char *root, bool tested, bool only_loopback);
 
-/* launch.c, run-once.c, dial.c, relay.c */
+/* launch.c, run-once.c, dial.c, relay.c, armour.c, staged.c */
 int launch(int argc, char **argv);
 int run_once(int argc, char **argv);
 int dial(int argc, char **argv);
 int relay(int argc, char **argv);
 bool add_inherited(char ***env);
+int armour(const char *root);
+/* squeeze.c: gives the length of what it wrote; `to` has room for SQUEEZED(length). */
+#define SQUEEZED(length) ((length) + (length) / 255 + 16)
+size_t squeeze(const uint8_t *from, size_t length, uint8_t *to);
+int staged(const char *verb, int argc, char **argv);
 #endif

@@ -42,6 +42,8 @@ static int serve_with(int argc, char **argv) {
   return 125;
 }
 
+static const char *staged_verbs[] = {"place", "fetch", "pack", "unpack", NULL};
+
 int main(int argc, char **argv) {
   hold_standard_descriptors();
   const char *verb = argc > 1 ? argv[1] : "";
@@ -51,6 +53,9 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "dial") == 0) return dial(argc - 2, argv + 2);
   if (strcmp(verb, "layer") == 0) return list_layer(argc - 2, argv + 2);
   if (strcmp(verb, "relay") == 0) return relay(argc - 2, argv + 2);
-  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|relay ...\n");
+  if (strcmp(verb, "armour") == 0 && argc == 3) return armour(argv[2]);
+  for (const char **known = staged_verbs; *known; known++)
+    if (strcmp(verb, *known) == 0) return staged(verb, argc - 2, argv + 2);
+  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|relay|armour ...\n");
   return 125;
 }

@@ -8,5 +8,7 @@ try {
 } catch {
   process.exit(1);
 }
-const { code } = await run(process.execPath, [join(root, "dist", "examples", "demo.js")], { cwd: root });
-process.exit(code);
+for (const [name, ...args] of [["demo"], ["repair", "--keep"]]) {
+  const { code } = await run(process.execPath, [join(root, "dist", "examples", `${name}.js`), ...args], { cwd: root });
+  if (code !== 0) process.exit(code);
+}

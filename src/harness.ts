@@ -4,7 +4,7 @@ export * from "./harness/blueprint.js";
 export { runBlueprint } from "./harness/engine.js";
 export { readEvents } from "./harness/event-log.js";
 export { formatChanges, formatCost, formatDuration, formatRunCost } from "./harness/format.js";
-export { type GcReport, gcRuns } from "./harness/gc-runs.js";
+export { type GcReport, gcRuns, removeRun } from "./harness/gc-runs.js";
 export { resolveInputs } from "./harness/inputs.js";
 export {
   type AgentNeed,

@@ -44,7 +44,9 @@ describe("glovebox doctor", { timeout: 60_000 }, () => {
 
   it("names credentials and never shows one", async () => {
     const secret = "ghp_0123456789abcdefSECRET";
-    const { stdout } = await bench.run(["doctor"], { env: { GITHUB_TOKEN: secret, DAYTONA_API_KEY: secret } });
+    const nobody = "http://127.0.0.1:9/api";
+    const env = { GITHUB_TOKEN: secret, DAYTONA_API_KEY: secret, DAYTONA_API_URL: nobody };
+    const { stdout } = await bench.run(["doctor"], { env });
     expect(stdout).toMatch(/github\n +ok +credentials +GITHUB_TOKEN is set/);
     expect(stdout).toMatch(/ok +credentials +DAYTONA_API_KEY is set/);
     expect(stdout).not.toContain(secret);

@@ -27,7 +27,7 @@ describe("the command line", () => {
   it("loads nothing of the sandbox but its errors before a verb asks for it", () => {
     const files = [...loadedWith("src/cli.ts")];
     expect(files).toContain("src/cli/parse.ts");
-    expect(files.filter((file) => /^src\/(?:sandbox|testing)/.test(file))).toEqual(["src/sandbox/errors.ts"]);
+    expect(files.filter((file) => /^src\/(?:sandbox|testing|harness)/.test(file))).toEqual(["src/sandbox/errors.ts"]);
   });
 
   it.each([["--help"], ["version"], ["help exec"], ["exec --help"]])("loads no backend for %s", async (line) => {
@@ -50,7 +50,9 @@ describe("the command line", () => {
     const loaded = JSON.parse(stderr.trim().split("\n").at(-1) ?? "") as string[];
     expect(stdout).toContain("glovebox");
     expect(loaded.some((url) => url.endsWith("/cli/main.js"))).toBe(true);
-    const ours = loaded.filter((url) => url.startsWith("file:") && /\/dist\/src\/(?:sandbox|testing)/.test(url));
+    const ours = loaded.filter(
+      (url) => url.startsWith("file:") && /\/dist\/src\/(?:sandbox|testing|harness)/.test(url),
+    );
     expect(ours.map((url) => url.replace(/^.*\/dist/, "dist"))).toEqual(["dist/src/sandbox/errors.js"]);
   });
 

@@ -76,7 +76,7 @@ describe("an agent", () => {
     expect(env).toContain("ANTHROPIC_API_KEY=sk-very-secret-value");
     expect(env).toContain("MINE=harness/0a1b2c3d/x");
     expect(env).toContain("CI=1");
-    expect(env.filter((line) => /codex-key-value|not-for-everyone/.test(line))).toEqual([]);
+    expect(env.filter((line) => /codex-key-value|not-for-everyone|CLAUDE_CODE_OAUTH_TOKEN/.test(line))).toEqual([]);
     const argv = (await sandbox.readFile("argv.txt"))?.trim().split("\n") ?? [];
     expect(argv).toEqual([
       ...["-p", "--output-format", "stream-json", "--verbose", "--strict-mcp-config"],
@@ -162,7 +162,8 @@ describe("a limit", () => {
   });
 
   test("of the run's time ends whatever runs", async () => {
-    const { outcome } = await runInSandbox(sandbox, ask("fake: silent"), { secrets, limits: { wall: 1_500 } });
+    const { outcome, events } = await runInSandbox(sandbox, ask("fake: silent"), { secrets, limits: { wall: 1_500 } });
+    expect(only(events, "limit.warning")).toMatchObject([{ limit: "wall", nodeId: "work", allowed: 1_500 }]);
     expect(outcome).toMatchObject({ status: "limit", nodes: [{ status: "limit" }], limitsHit: [{ limit: "wall" }] });
   });
 
@@ -191,10 +192,11 @@ describe("a limit", () => {
       limits: { costUsd: 0.4 },
       nodes: ["a", "b", "c"].map((id) => ({ kind: "agent", id, prompt: "fake: say x", agent: "claude-code" })),
     };
-    const { outcome } = await runInSandbox(sandbox, spec, { secrets });
+    const { outcome, events } = await runInSandbox(sandbox, spec, { secrets });
     expect(outcome.status).toBe("limit");
     expect(outcome.nodes.map(({ id, status }) => `${id} ${status}`)).toEqual(["a success", "b success", "c limit"]);
     expect(outcome.limitsHit).toMatchObject([{ limit: "cost", nodeId: "c", allowed: 0.4, used: 0.5 }]);
+    expect(only(events, "limit.warning")).toMatchObject([{ limit: "cost", nodeId: "b", allowed: 0.4, used: 0.5 }]);
     expect(outcome.cost.usd).toBe(0.5);
   });
 });
@@ -209,6 +211,28 @@ test("an abort ends the agent and the run is cancelled", async () => {
     },
   });
   expect((await running).outcome).toMatchObject({ status: "cancelled", nodes: [{ status: "cancelled" }] });
+});
+
+test("what an earlier run has used counts for one that goes on", async () => {
+  const spec: BlueprintSpec = {
+    name: "resumed",
+    limits: { costUsd: 0.3 },
+    nodes: ["a", "b", "c"].map((id) => ({ kind: "agent", id, prompt: "fake: say x", needs: id === "a" ? [] : ["a"] })),
+  };
+  const first = await runInSandbox(sandbox, spec, { secrets, until: "a" });
+  const second = await runInSandbox(sandbox, spec, {
+    secrets,
+    startAt: "b",
+    context: { results: first.context.results },
+  });
+  expect(second.outcome.cost.usd).toBe(0.5);
+  expect(second.outcome.nodes.map(({ id, status }) => `${id} ${status}`)).toEqual([
+    "a success",
+    "b success",
+    "c limit",
+  ]);
+  const fresh = await runInSandbox(sandbox, spec, { secrets, startAt: "b", until: "b" });
+  expect(fresh.outcome.nodes.map(({ id, status }) => `${id} ${status}`)).toEqual(["b success"]);
 });
 
 describe("before the first node", () => {

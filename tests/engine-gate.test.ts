@@ -137,7 +137,7 @@ describe("a gate", () => {
 describe("a commit", () => {
   test("takes all changes, without hooks, with a subject of one line; nothing to commit is skipped", async () => {
     await sandbox.shell(
-      "mkdir -p .git/hooks; printf '#!/bin/sh\\nexit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; echo new > 'a new file'",
+      "mkdir /tmp/hooks && printf '#!/bin/sh\nexit 1' > /tmp/hooks/prepare-commit-msg && chmod +x /tmp/hooks/* && git config core.hooksPath /tmp/hooks && echo new > 'a new file'",
     );
     const long = `${"é".repeat(200)}\u001b[31m\nsecond line`;
     const spec = of({

@@ -32,12 +32,24 @@ beforeAll(async () => {
   const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", place], { cwd: root });
   const [pack] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
   packed = pack.files.map(({ path }) => path);
-  // In an empty folder, and without a network: there is nothing else to fetch.
+  const yaml = await run("npm", ["pack", "--json", "--pack-destination", place, join(root, "node_modules", "yaml")]);
+  const [dependency] = JSON.parse(yaml.stdout) as [{ filename: string }];
+  // In an empty folder, and without a network: there is nothing else to fetch than what it declares.
   const env = { ...process.env, npm_config_cache: join(place, "cache") };
-  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", join(place, pack.filename)], {
-    cwd: place,
-    env,
-  });
+  await run(
+    "npm",
+    [
+      "install",
+      "--offline",
+      "--no-audit",
+      "--no-fund",
+      ...[pack, dependency].map(({ filename }) => join(place, filename)),
+    ],
+    {
+      cwd: place,
+      env,
+    },
+  );
   const installed = join(place, "node_modules", "glovebox");
   manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8")) as Manifest;
 });
@@ -73,12 +85,12 @@ describe("the package", () => {
 
   it("holds nothing else", () => {
     const expected =
-      /^(?:dist\/(?:src|contracts)\/|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|(?:package\.json|LICENSE|README\.md)$)/;
+      /^(?:dist\/(?:src|contracts)\/|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
     expect(packed.filter((path) => !expected.test(path))).toEqual([]);
   });
 
-  it("has no runtime dependencies", () => {
-    expect(manifest.dependencies ?? {}).toEqual({});
+  it("depends on the reader of YAML and on nothing else", () => {
+    expect(Object.keys(manifest.dependencies ?? {})).toEqual(["yaml"]);
   });
 });
 
@@ -93,7 +105,7 @@ describe.each([
 
   it("imports every entry point and exports what it documents", async ({ skip }) => {
     if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
-    const names = Object.keys(manifest.exports).filter((name) => name !== "./package.json");
+    const names = Object.keys(manifest.exports).filter((name) => !name.endsWith(".json"));
     const specifiers = names.map((name) => name.replace(/^\./, "glovebox"));
     const source = `
       const loaded = {};
@@ -111,6 +123,8 @@ describe.each([
     if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
     const program = join(place, "node_modules", ".bin", "glovebox");
     expect((await run(node, [program, "version"], { cwd: place })).stdout).toMatch(/^glovebox \d+\.\d+\.\d+\n$/);
+    const blueprints = await run(node, [program, "blueprint", "validate", "bug-fix"], { cwd: place });
+    expect(blueprints.stdout).toBe("bug-fix: valid\n");
     expect(await readFile(program, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
     if (process.platform !== "linux") skip("the local backend is confined on Linux only");
     const { stdout } = await run(node, [program, "exec", "--", "echo", "from the binary"], { cwd: place });

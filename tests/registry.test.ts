@@ -44,9 +44,9 @@ describe("opening by name", () => {
     await expect(openSandbox({ backend })).rejects.toMatchObject({ code: "invalid_argument" });
   });
 
-  test("daytona rejects in the agreed words", async () => {
-    await expect(openSandbox({ backend: "daytona" })).rejects.toMatchObject({ code: "unsupported" });
-    await expect(createDaytonaSandbox({})).rejects.toThrow("Daytona sandbox not yet implemented");
+  test("daytona asks for its key", async () => {
+    await expect(openSandbox({ backend: "daytona" })).rejects.toMatchObject({ code: "unauthenticated" });
+    await expect(createDaytonaSandbox({})).rejects.toThrow("Daytona API key required");
   });
 
   test("bad options are refused before any backend is loaded", async () => {

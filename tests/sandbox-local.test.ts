@@ -3,7 +3,6 @@ import { access, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createDaytonaSandbox } from "../src/sandbox/daytona.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 
 let testRepo: string;
@@ -99,10 +98,6 @@ test("[S1-TEST-teardown-idempotent] [S1-AC-10] teardown is idempotent", async ()
   const sandbox = await createLocalSandbox({ repo: testRepo, branch: "test-branch" });
   await sandbox.teardown();
   await expect(sandbox.teardown()).resolves.not.toThrow();
-});
-
-test("[S1-TEST-daytona-stub] [S1-AC-11] daytona stub throws", async () => {
-  await expect(createDaytonaSandbox({ repo: "test", branch: "test" })).rejects.toThrow(/not yet implemented/i);
 });
 
 test("[S1-AC-1] the sandbox is a worktree of the repository, on the branch", async () => {

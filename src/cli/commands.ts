@@ -1,7 +1,9 @@
+import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
 import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
 import { RUN_COMMANDS } from "./run-commands.js";
+import { TASK_COMMAND } from "./task-command.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 
@@ -30,6 +32,7 @@ export const COMMANDS: readonly Command[] = [
       ["glovebox exec --repo https://github.com/acme/widgets -- ls", "a clone, kept up to date; or acme/widgets"],
       ["glovebox exec --repo . --workspace overlay --keep -- npm test", "ready at once, whatever the size"],
       ["glovebox exec --network allow=packages.example.org -- npm ci", "this name and no other"],
+      ["glovebox exec --backend docker --image debian:bookworm-slim -- id", "in a container"],
       ["glovebox exec --memory 512m --timeout 30s -- node script.js", "bounded"],
       ["glovebox exec --json -- uname -a", "the result as JSON"],
       ["glovebox exec --keep -- sh -c 'echo 1 > a'", "leaves the files; then: exec --id <id> -- cat a"],
@@ -78,6 +81,8 @@ export const COMMANDS: readonly Command[] = [
   },
   ...RUN_COMMANDS,
   ...KEPT_COMMANDS,
+  TASK_COMMAND,
+  ...BLUEPRINT_COMMANDS,
   {
     name: "reap",
     summary: "remove what dead processes left behind",
@@ -90,7 +95,7 @@ export const COMMANDS: readonly Command[] = [
         name: "cache",
         value: "size",
         isOptional: true,
-        help: "also shrink the cache of overlay bases to this size; alone: to what is in use",
+        help: "also shrink the caches of checkouts and clones to this size; alone: to what is in use",
       },
       BACKEND_FLAG,
       ...all,
@@ -99,7 +104,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [
       ["glovebox reap --dry-run", "look first"],
       ["glovebox reap", "clean up"],
-      ["glovebox reap --cache 5g", "and keep at most 5 GiB of checkouts that overlays share"],
+      ["glovebox reap --cache 5g", "and keep at most 5 GiB of checkouts and clones"],
     ],
   },
   {
@@ -124,6 +129,20 @@ export const COMMANDS: readonly Command[] = [
       ["glovebox doctor --conformance local", "hold a backend to every promise"],
       ["glovebox doctor --conformance ./my-backend.mjs", "also one of your own"],
     ],
+  },
+  {
+    name: "daytona",
+    summary: "build a prepared snapshot at Daytona, for sandboxes that start ready",
+    operands: "snapshot harness-node22",
+    argv: "none",
+    operandCount: [2, 2],
+    offers: [["snapshot"], ["harness-node22"]],
+    flags: all,
+    notes: [
+      "Once for an account: Node 22, pnpm, the agents' command lines and gh, ready when a sandbox starts.",
+      "Needs DAYTONA_API_KEY. One that is already there is left as it is.",
+    ],
+    examples: [["glovebox daytona snapshot harness-node22", 'then: daytona: { snapshot: "harness-node22" }']],
   },
   {
     name: "completion",

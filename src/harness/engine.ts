@@ -33,6 +33,7 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
         if (state.stopped === "wall") await state.hit({ limit: "wall", nodeId: node.id, allowed: limits.wall });
         return conclude(state, reports, undefined);
       }
+      state.nodeId = node.id;
       const report = await runNode(state, node);
       reports.push(report);
       state.context.results[node.id] = report;
@@ -97,8 +98,8 @@ function indexOf(nodes: readonly BlueprintNode[], id: string | undefined, option
   });
 }
 
-/** What an earlier run has done of the nodes before the first. */
-function takeOver({ nodes }: Blueprint, { context }: RunState, { startAt }: EngineOptions): NodeReport[] {
+/** What an earlier run has done of the nodes before the first, and what it used. */
+function takeOver({ nodes }: Blueprint, state: RunState, { startAt }: EngineOptions): NodeReport[] {
   const before =
     startAt === undefined
       ? []
@@ -107,8 +108,12 @@ function takeOver({ nodes }: Blueprint, { context }: RunState, { startAt }: Engi
           nodes.findIndex(({ id }) => id === startAt),
         );
   return before.flatMap(({ id }) => {
-    const known = context.results[id];
-    return known === undefined ? [] : [{ ...known, reused: true }];
+    const known = state.context.results[id];
+    if (known === undefined) return [];
+    for (const node of [known, ...(known.children ?? [])]) {
+      if (node.agent !== undefined) state.account(node.id, node.agent);
+    }
+    return [{ ...known, reused: true }];
   });
 }
 

@@ -1,5 +1,5 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
-import { createRedactor, type RedactOptions, type Redactor } from "../util/redact.js";
+import { createRedactor, type Redactor } from "../util/redact.js";
 import type { RunEvent, RunEventBody } from "./types.js";
 
 /** The events of a run, in a file that is only ever added to. */
@@ -10,9 +10,9 @@ export class EventLog {
   #seq: number;
 
   /** Opens the file of a run; goes on after the last whole event that is there. */
-  constructor(path: string, runId: string, hidden: RedactOptions = {}) {
+  constructor(path: string, runId: string, redactor: Redactor = createRedactor()) {
     this.#runId = runId;
-    this.#redactor = createRedactor(hidden);
+    this.#redactor = redactor;
     const { last, end } = lastWholeEvent(path);
     this.#seq = last;
     this.#file = openSync(path, "a", 0o600);

@@ -39,10 +39,10 @@ export type RunEventBody =
     }
   | { type: "gate.check"; nodeId: string; round: number; check: CheckResult }
   | { type: "retry.scheduled"; nodeId: string; parentId?: string; reason: string; delayMs: number; attempt: number }
+  /** Four fifths of a limit of the run are used. */
   | { type: "limit.warning"; limit: LimitHit["limit"]; nodeId: string; allowed: number; used: number }
   | ({ type: "limit.hit" } & LimitHit)
   | { type: "checkpoint.saved"; nodeId: string; snapshotId?: string }
-  | { type: "network.blocked"; host: string }
   | { type: "warning"; message: string; nodeId?: string }
   | { type: "push.finished"; result: PushResult }
   | { type: "run.finished"; status: RunStatus; exitCode: number; error?: RunError; totalDurationMs: number };

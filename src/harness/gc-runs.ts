@@ -1,7 +1,14 @@
+import { SandboxError } from "../sandbox/errors.js";
 import { deleteSnapshot, removeSandbox } from "../sandbox.js";
 import { readCheckpoints } from "./checkpoints.js";
 import { readReport } from "./read-report.js";
-import { listRunDirectories, type RunDirectory, removeRunDirectory } from "./run-directory.js";
+import {
+  findRunDirectory,
+  forgetMissingRuns,
+  listRunDirectories,
+  type RunDirectory,
+  removeRunDirectory,
+} from "./run-directory.js";
 import { isRunning } from "./run-owner.js";
 import { readRunPlan } from "./run-plan.js";
 import { readEndState } from "./saved-state.js";
@@ -21,10 +28,23 @@ export async function gcRuns(opts: { olderThan: number; dryRun?: boolean }): Pro
       report.left.push(directory.runId);
       continue;
     }
-    if (opts.dryRun !== true) await removeRun(directory);
+    if (opts.dryRun !== true) await remove(directory);
     report.removed.push(directory.runId);
   }
+  if (opts.dryRun !== true) await forgetMissingRuns();
   return report;
+}
+
+/** Removes one run that is over, whatever its age, with all that it holds. One that goes on is `conflict`. */
+export async function removeRun(runId: string): Promise<void> {
+  const directory = await findRunDirectory(runId);
+  if (await isRunning(directory)) {
+    throw new SandboxError("conflict", `Run "${runId}" is still going on`, {
+      retryable: false,
+      hint: `glovebox stop ${runId} ends it`,
+    });
+  }
+  await remove(directory);
 }
 
 async function isOld(directory: RunDirectory, olderThan: number): Promise<boolean> {
@@ -35,7 +55,7 @@ async function isOld(directory: RunDirectory, olderThan: number): Promise<boolea
   return Number.isNaN(last) || Date.now() - last >= olderThan;
 }
 
-async function removeRun(directory: RunDirectory): Promise<void> {
+async function remove(directory: RunDirectory): Promise<void> {
   const checkpoints = await readCheckpoints(directory).catch(() => []);
   const end = await readEndState(directory).catch(() => undefined);
   const report = await readReport(directory).catch(() => undefined);

@@ -40,8 +40,8 @@ export async function openRunSandbox(
 }
 
 /** A sandbox starts a new branch at HEAD; where the run starts elsewhere, the branch is made first. */
-async function makeBranch({ gitDir, baseCommit, branch }: RunPlan): Promise<boolean> {
-  if (gitDir === undefined || baseCommit === undefined) return false;
+async function makeBranch({ gitDir, baseCommit, branch, sandboxRepo }: RunPlan): Promise<boolean> {
+  if (gitDir === undefined || baseCommit === undefined || /^https?:/i.test(sandboxRepo)) return false;
   const query = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
   const { stdout } = await runHostGit(query, { cwd: gitDir, gitDir });
   return stdout.trim() === baseCommit ? false : await createBranchAt(gitDir, branch, baseCommit);

@@ -1,6 +1,6 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { SandboxError } from "../sandbox/errors.js";
-import { type RedactOptions, redact } from "../util/redact.js";
+import { createRedactor, type RedactOptions, type Redactor } from "../util/redact.js";
 import { EventLog } from "./event-log.js";
 import { NodeLogs } from "./node-logs.js";
 import type { RunDirectory } from "./run-directory.js";
@@ -23,7 +23,7 @@ export class RunRecorder {
   readonly #events: EventLog;
   readonly #logs: NodeLogs;
   readonly #reporters: readonly Reporter[];
-  readonly #hidden: RedactOptions;
+  readonly #redactor: Redactor;
   readonly #cut = new Set<string>();
   readonly #complained = new Set<string>();
   #line: Promise<void> = Promise.resolve();
@@ -31,8 +31,9 @@ export class RunRecorder {
   constructor({ directory, report, nodeIds, reporters, hidden }: RecorderOptions) {
     this.report = report;
     this.#directory = directory;
-    this.#hidden = hidden;
-    this.#events = new EventLog(directory.at("events.jsonl"), report.runId, hidden);
+    // One for the whole run: to find the secrets of the environment anew costs more than to hide them.
+    this.#redactor = createRedactor(hidden);
+    this.#events = new EventLog(directory.at("events.jsonl"), report.runId, this.#redactor);
     this.#logs = new NodeLogs(directory, nodeIds);
     this.#reporters = reporters;
   }
@@ -54,7 +55,7 @@ export class RunRecorder {
   saveReport(): void {
     this.#safely("report.json", () => {
       const path = this.#directory.at("report.json");
-      writeFileSync(`${path}.tmp`, `${redact(JSON.stringify(this.report, undefined, 2), this.#hidden)}\n`, {
+      writeFileSync(`${path}.tmp`, `${this.#hide(JSON.stringify(this.report, undefined, 2))}\n`, {
         mode: 0o600,
       });
       renameSync(`${path}.tmp`, path);
@@ -150,9 +151,13 @@ export class RunRecorder {
     }
   }
 
+  #hide(text: string): string {
+    return this.#redactor.write(text) + this.#redactor.end();
+  }
+
   /** Once of each kind: what fails now will fail at every event. */
   #complain(message: string): void {
-    const text = redact(message, this.#hidden);
+    const text = this.#hide(message);
     if (this.#complained.has(text)) return;
     this.#complained.add(text);
     this.report.warnings.push(text);

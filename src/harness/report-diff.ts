@@ -17,7 +17,8 @@ export function diffMarkup(patch: string): Markup {
 }
 
 function fileMarkup(lines: readonly string[]): Markup {
-  const name = (lines[0] ?? "").replace(/^diff --git /, "");
+  const [, from, to] = /^diff --git a\/(.*) b\/(.*)$/.exec(lines[0] ?? "") ?? [];
+  const name = from === to ? (from ?? lines[0] ?? "") : `${from} → ${to}`;
   const count = (sign: string): number =>
     lines.filter((line) => line.startsWith(sign) && !line.startsWith(sign.repeat(3))).length;
   return html`<details class="node file" open><summary><code>${name}</code><span class="grow"></span><span class="good">+${count("+")}</span><span class="bad">−${count("-")}</span></summary><div><pre class="diff">${lines.slice(1).map(rowMarkup)}</pre></div></details>`;

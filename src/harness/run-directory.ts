@@ -72,6 +72,14 @@ export async function removeRunDirectory({ runId, path }: RunDirectory): Promise
   await rm(entryOf(runId), { force: true });
 }
 
+/** Forgets the runs whose directory somebody has removed. */
+export async function forgetMissingRuns(): Promise<void> {
+  for (const runId of await knownRunIds()) {
+    const path = await pathOf(runId);
+    if (path === undefined || !(await exists(path))) await rm(entryOf(runId), { force: true });
+  }
+}
+
 function describe(runId: string, path: string): RunDirectory {
   return { runId, path, at: (...parts) => join(path, ...parts) };
 }

@@ -67,6 +67,7 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
   const source = await openSource({
     repo: options.repo,
     ref: options.ref,
+    branch: options.branch,
     backend,
     host: gitHubHost(process.env),
     token: options.githubToken,
@@ -82,7 +83,7 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
     gloveboxVersion: ownVersion(),
     nodeVersion: process.version,
     backend,
-    repo: options.repo,
+    repo: source.topLevel ?? options.repo,
     sandboxRepo: source.repo,
     ...(gitDir !== undefined && { gitDir }),
     ...(baseCommit !== undefined && { baseCommit }),

@@ -2,8 +2,7 @@ import { realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { SandboxError } from "../sandbox/errors.js";
-import { hostGit, runHostGit } from "../sandbox/host.js";
-import { openClone } from "./clone-cache.js";
+import { findSource, findStart, hostGit, runHostGit } from "../sandbox/host.js";
 import { type GitHubHost, repositoryAt } from "./github-host.js";
 
 /** The repository that a run works on. */
@@ -26,6 +25,8 @@ export interface SourceRepository {
 export interface SourceOptions {
   readonly repo: string;
   readonly ref?: string | undefined;
+  /** The branch that was asked for; one that exists is where the run starts. */
+  readonly branch?: string | undefined;
   readonly backend: string;
   readonly host: GitHubHost;
   readonly token?: string | undefined;
@@ -44,9 +45,15 @@ export async function openSource(opts: SourceOptions): Promise<SourceRepository>
     if (opts.ref !== undefined) throw unsupportedRef(opts.backend, opts.ref);
     return { repo: opts.repo, remoteUrl: url, warnings: [] };
   }
-  const { path: clone, defaultBranch } = await openClone(url, opts.token, opts.signal);
-  const baseCommit = await resolveRef(clone, opts.ref ?? defaultBranch, opts.repo);
-  return { repo: clone, gitDir: clone, baseCommit, remoteUrl: url, warnings: [] };
+  const { token, signal } = opts;
+  const clone = await findSource(url, { ...(token && { githubToken: token }), ...(signal && { signal }) });
+  const { gitDir } = clone;
+  if (opts.ref === undefined) {
+    return { repo: url, gitDir, baseCommit: await findStart(clone, opts.branch), remoteUrl: url, warnings: [] };
+  }
+  // A clone starts where the remote does; where the run shall start elsewhere, it is used as it lies there.
+  const baseCommit = await resolveRef(gitDir, opts.ref, opts.repo);
+  return { repo: gitDir, gitDir, baseCommit, remoteUrl: url, warnings: [] };
 }
 
 async function describeDirectory(path: string, opts: SourceOptions): Promise<SourceRepository> {
@@ -60,7 +67,9 @@ async function describeDirectory(path: string, opts: SourceOptions): Promise<Sou
     });
   }
   // In a linked worktree this is its own HEAD, which the shared git directory does not know.
-  const baseCommit = await resolveRef(topLevel ?? path, opts.ref ?? "HEAD", opts.repo);
+  const own = opts.branch === undefined ? undefined : await findCommit(path, `refs/heads/${opts.branch}`);
+  if (own !== undefined && opts.ref !== undefined) throw startsTwice(opts.branch ?? "", opts.ref);
+  const baseCommit = own ?? (await resolveRef(topLevel ?? path, opts.ref ?? "HEAD", opts.repo));
   const remote = await runHostGit(["config", "--local", "--get", "remote.origin.url"], { cwd: path });
   const remoteUrl = remote.exitCode === 0 ? remote.stdout.trim() : undefined;
   const warnings = await warningsOf(topLevel, isShallow === "true");
@@ -92,9 +101,8 @@ async function warningsOf(topLevel: string | undefined, isShallow: boolean): Pro
 
 async function resolveRef(cwd: string, ref: string, repo: string): Promise<string> {
   for (const name of [ref, `refs/remotes/origin/${ref}`]) {
-    const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
-    const { exitCode, stdout } = await runHostGit(query, { cwd });
-    if (exitCode === 0) return stdout.trim();
+    const commit = await findCommit(cwd, name);
+    if (commit !== undefined) return commit;
   }
   if (ref !== "HEAD") {
     throw new SandboxError("invalid_argument", `Invalid ref "${ref}" — ${repo} has no such branch, tag or commit`, {
@@ -103,6 +111,18 @@ async function resolveRef(cwd: string, ref: string, repo: string): Promise<strin
   }
   throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, {
     hint: 'git add -A && git commit -m "start"',
+  });
+}
+
+async function findCommit(cwd: string, name: string): Promise<string | undefined> {
+  const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
+  const { exitCode, stdout } = await runHostGit(query, { cwd });
+  return exitCode === 0 ? stdout.trim() : undefined;
+}
+
+function startsTwice(branch: string, ref: string): SandboxError {
+  return new SandboxError("invalid_argument", `Branch "${branch}" exists, so the run cannot start from ref "${ref}"`, {
+    hint: "leave ref out, or name a new branch",
   });
 }
 

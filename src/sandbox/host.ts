@@ -12,10 +12,8 @@ export {
   oneOf,
   type Shape,
 } from "./checks.js";
-export { withAskpass } from "./git/askpass.js";
 export { hostGit, runHostGit } from "./git/host-git.js";
-export { type PushTarget, parsePushUrl } from "./git/push-url.js";
-export { complaintOf, runRemoteGit } from "./git/remote-git.js";
+export { findSource, findStart } from "./git/source.js";
 export { privateSubdirectory } from "./home.js";
 export { withLock } from "./lock.js";
 export { currentOwner, isOwnerAlive, type Owner } from "./owner.js";

@@ -1,9 +1,23 @@
 import { dismantle, inUse, type Remover } from "./dismantle.js";
 import { SandboxError, withTypedErrors } from "./errors.js";
-import { isHeld, type ReapOptions, type ReapReport, reapRecords } from "./reap-records.js";
+import {
+  isHeld,
+  listSandboxes as listKnown,
+  type ReapOptions,
+  type ReapReport,
+  reapRecords,
+  type SandboxInfo,
+} from "./reap-records.js";
 import { loadBackend } from "./registry.js";
+import { listUnknownRemotes, reapUnknownRemotes } from "./remote-sandboxes.js";
 
-export { listSandboxes, type ReapOptions, type ReapReport, type SandboxInfo } from "./reap-records.js";
+export type { ReapOptions, ReapReport, SandboxInfo };
+
+/** Every sandbox that the ledger knows, of this and of other processes, and those that services know by their labels. */
+export async function listSandboxes(): Promise<SandboxInfo[]> {
+  const known = await listKnown();
+  return [...known, ...(await listUnknownRemotes(new Set(known.map(({ id }) => id))))];
+}
 
 /**
  * Removes what sandboxes of dead processes left behind, and kept ones whose time is over.
@@ -14,6 +28,7 @@ export { listSandboxes, type ReapOptions, type ReapReport, type SandboxInfo } fr
 export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
   return await withTypedErrors("reap", async () => {
     const report = { ...(await reapRecords(removerOf, opts)), ...(await sweepServices(opts)) };
+    await reapUnknownRemotes(report, opts);
     if (opts.cache === undefined || opts.dryRun === true) return report;
     const { trimCache } = await loadBackend("local");
     return { ...report, cache: (await trimCache?.(opts.cache)) ?? [] };

@@ -7,9 +7,21 @@ import { nearestName } from "../util/nearest.js";
 import { invalidArgument } from "./checks.js";
 import { SandboxError } from "./errors.js";
 import type { Finding } from "./finding.js";
+import type { Owner } from "./owner.js";
 import type { Resource } from "./record.js";
 import type { SnapshotRecord } from "./snapshot-record.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
+
+/** A sandbox of ours at a service, as its labels describe it. */
+export interface RemoteSandboxInfo {
+  readonly id: string;
+  readonly owner: Owner;
+  /** Whether it shall stay when its owner is gone. */
+  readonly keep: boolean;
+  /** ISO 8601. */
+  readonly createdAt?: string;
+  remove(): Promise<void>;
+}
 
 /** What the module of a backend exports. */
 export interface BackendModule {
@@ -17,6 +29,8 @@ export interface BackendModule {
   open(opts: SandboxOptions): Promise<Sandbox>;
   /** Takes away one resource that a record of the ledger names, idempotently; throws when it is still there. */
   removeResource?(resource: Resource): Promise<void>;
+  /** Our sandboxes at the service, also those that no ledger here knows. Needs credentials in the environment. */
+  listRemote?(): Promise<RemoteSandboxInfo[]>;
   /** Removes from the backend's cache what is not in use, until the rest has so many bytes; gives what was removed. */
   trimCache?(maxBytes: number): Promise<string[]>;
   /** Removes what dead owners left with the backend's service and no record knows of; gives the names of what was, or would be, removed. */

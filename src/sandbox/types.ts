@@ -20,8 +20,25 @@ export const DEFAULT_RUN_TIMEOUT = 3_600_000;
 /** How long the output of a finished command is still read when a background child holds it open. */
 export const MAX_DRAIN = 2_000;
 
-/** Reserved for the Daytona backend. */
-export type DaytonaOptions = Readonly<Record<string, unknown>>;
+/** Options of the Daytona backend. */
+export interface DaytonaOptions {
+  /** Default: the variable DAYTONA_API_KEY. */
+  apiKey?: string;
+  /** https, or http on loopback. Default: the variable DAYTONA_API_URL, else https://app.daytona.io/api. */
+  apiUrl?: string;
+  /** Region. Default: the variable DAYTONA_TARGET, else `us`. */
+  target?: string;
+  /** Default `daytona-medium`. Excludes the option `image`. */
+  snapshot?: string;
+  /** Whole cores and GiB. With `image` the sandbox is made so; with a snapshot it is resized. */
+  resources?: { cpu?: number; memory?: number; disk?: number };
+  /** Minutes without activity after which the service stops the sandbox; while it is open here, it is kept awake. Default 30. */
+  autoStopMinutes?: number;
+  /** Minutes after which the service deletes the sandbox, whatever happens. Default 1440; 0 is never. */
+  ttlMinutes?: number;
+  /** A client of `@daytona/sdk`, or of `@daytonaio/sdk`, instead of one that is made here. It stays the caller's. */
+  client?: unknown;
+}
 /** What only containers have. */
 export interface DockerOptions {
   /** The engine, as DOCKER_HOST names it. Default: DOCKER_HOST, then the Docker context, then the engine of this machine. */

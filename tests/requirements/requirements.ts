@@ -1,4 +1,5 @@
 import type { Requirement } from "./requirement.js";
+import { SPEC_2 } from "./spec-2.js";
 
 const FOUNDATION_2 = "Foundation 2";
 
@@ -15,7 +16,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     "`sandbox.snapshot()` returns a non-empty string reference",
     "`sandbox.teardown()` removes the worktree directory",
     "`sandbox.teardown()` is idempotent",
-    '`createDaytonaSandbox()` throws "not yet implemented"',
+    ['`createDaytonaSandbox()` throws "not yet implemented"', { superseded: "It is implemented: spec 4." }],
     "`exec()` starts the program with its arguments and never goes through a shell",
   ]),
   ...tests("S1", "spec 1", {
@@ -26,8 +27,10 @@ export const REQUIREMENTS: readonly Requirement[] = [
     "upload-writes": "uploadFiles writes files",
     "upload-traversal": "uploadFiles rejects path traversal",
     "teardown-idempotent": "teardown is idempotent",
-    "daytona-stub": "daytona stub throws",
+    "daytona-stub": ["daytona stub throws", { superseded: "It is implemented: spec 4." }],
   }),
+
+  ...SPEC_2,
 
   ...criteria("S3", "spec 3", [
     "Sandbox interface defined with complete API",
@@ -42,8 +45,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     [
       "Dagger stub created for future implementation",
       {
-        superseded:
-          "The Dagger backend becomes a real one; until it is there, its name is refused like any unknown one.",
+        superseded: "There is no stub: the Dagger backend is a real one, held to the same kit as the others.",
       },
     ],
   ]),
@@ -65,13 +67,33 @@ export const REQUIREMENTS: readonly Requirement[] = [
     "bench-exec": ["BenchmarkLocalSandbox_Exec", { later: FOUNDATION_2 }],
   }),
 
-  only("S4-AC-13", "spec 4 AC-13", "`shellQuote()` correctly escapes all special characters"),
-  only("S4-AC-14", "spec 4 AC-14", "`shellQuote()` preserves empty string arguments"),
-  only("S4-AC-15", "spec 4 AC-15", "`--push` triggers push and pull request creation after blueprint completion"),
-  only("S4-AC-16", "spec 4 AC-16", "Push failure returns a `PushResult` with error, does not fail the overall run"),
-  only("S4-AC-21", "spec 4 AC-21", "The CLI reads the GitHub token from `GITHUB_TOKEN` only, there is no flag for it"),
-  only("S4-AC-22", "spec 4 AC-22", "`RunReport.pushResult` has a typed schema (`pushed`, `prUrl?`, `error?`)"),
-  only("S4-AC-23", "spec 4 AC-23", "The pull request is created against the default branch that GitHub names"),
+  ...criteria("S4", "spec 4", [
+    "`createDaytonaSandbox()` creates a Daytona sandbox via the SDK",
+    "`sandbox.workDir` is derived from the clone location (not hardcoded)",
+    "`sandbox.exec()` runs commands inside the container with correct cwd and separate stdout and stderr",
+    "`sandbox.exec()` rejects cwd outside workDir",
+    "`sandbox.exec()` returns `timedOut: true` when the timeout is exceeded",
+    "`sandbox.uploadFiles()` writes files relative to workDir, folders with 755",
+    "`sandbox.uploadFiles()` rejects path traversal attempts",
+    "`sandbox.snapshot()` commits with an explicit message, also an empty tree, and returns a non-empty string",
+    "`sandbox.teardown()` deletes the Daytona sandbox",
+    "`sandbox.teardown()` is idempotent",
+    "Throws when `DAYTONA_API_KEY` is missing",
+    "Private repos are cloned with GitHub token authentication via the SDK's `git.clone()`",
+    "`shellQuote()` correctly escapes all special characters",
+    "`shellQuote()` preserves empty string arguments",
+    "`--push` triggers push and PR creation after blueprint completion",
+    "Push failure returns a `PushResult` with the error and does not fail the run",
+    "Output from exec is truncated to `maxOutput` bytes",
+    "The sandbox is created as ephemeral (deleted when it stops)",
+    "Local paths are rejected with a clear error",
+    "A failure of clone or branch deletes the sandbox before the error leaves",
+    "The CLI reads the GitHub token from the environment only; the API accepts `githubToken`",
+    "`RunReport.pushResult` has a typed schema",
+    "The base branch of a PR is the default branch that GitHub names",
+    "Env key names are validated; injection attempts are rejected",
+    "Clone uses the default branch, then creates the branch of the run locally",
+  ]),
   only(
     "S4-STATE-no-token",
     "spec 4, outcome state model",

@@ -20,8 +20,11 @@ export async function serveGit(root: string, token: string, trick: Trick = () =>
   const backend = `${execFileSync("git", ["--exec-path"]).toString().trim()}/git-http-backend`;
   return await listen((request, response) => {
     if (trick(request, response)) return;
-    const expected = `Basic ${Buffer.from(`x-access-token:${token}`).toString("base64")}`;
-    if (request.headers.authorization !== expected) {
+    // GitHub looks at the token; these two are the names that are used with it.
+    const users = ["x-access-token", "git"].map(
+      (user) => `Basic ${Buffer.from(`${user}:${token}`).toString("base64")}`,
+    );
+    if (!users.includes(request.headers.authorization ?? "")) {
       response.writeHead(401, { "WWW-Authenticate": 'Basic realm="git"' }).end();
       return;
     }

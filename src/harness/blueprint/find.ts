@@ -70,7 +70,7 @@ function filesIn(directory: string, origin: BlueprintOrigin): FoundBlueprint[] {
       if (extname(file) === extension && !names.has(name) && isFile(join(directory, file))) names.set(name, file);
     }
   }
-  return [...names].map(([name, file]) => ({ name, path: join(directory, file), origin }));
+  return [...names].sort().map(([name, file]) => ({ name, path: join(directory, file), origin }));
 }
 
 function isFile(path: string): boolean {

@@ -13,6 +13,9 @@ export interface AgentBounds {
 /** After the last word, how long an agent may take to end. */
 const RESULT_GRACE = 10_000;
 
+/** What comes from inside is bounded before it gets into a report. */
+const MAX_NAME = 200;
+
 /** Why an agent was ended from outside. */
 export type StopCause = LimitHit["limit"] | "cancelled" | "finished";
 
@@ -69,8 +72,8 @@ export class AgentWatch {
   #note(signal: AgentSignal): void {
     switch (signal.type) {
       case "session":
-        this.report.sessionId = signal.sessionId;
-        if (signal.model !== undefined) this.report.model = signal.model;
+        this.report.sessionId = this.#state.hide(signal.sessionId, MAX_NAME);
+        if (signal.model !== undefined) this.report.model = this.#state.hide(signal.model, MAX_NAME);
         break;
       case "turn":
         this.turns += 1;

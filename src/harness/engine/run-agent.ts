@@ -125,19 +125,17 @@ function account(
 ): AgentReport {
   const turns = verdict.turns ?? (watch.turns > 0 ? watch.turns : undefined);
   const { usage, costUsd } = watch;
-  state.turns += turns ?? 0;
-  for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const) state.usage[key] += usage?.[key] ?? 0;
-  if (costUsd === null) state.unpriced.push(nodeId);
-  else state.costUsd = (state.costUsd ?? 0) + costUsd;
   const version = state.versions.get(driver.name);
-  return {
+  const report: AgentReport = {
     ...watch.report,
     costUsd,
     ...(turns !== undefined && { turns }),
     ...(version !== undefined && { version }),
     ...(usage !== undefined && { usage }),
-    ...(verdict.terminalReason !== undefined && { terminalReason: verdict.terminalReason }),
+    ...(verdict.terminalReason !== undefined && { terminalReason: state.hide(verdict.terminalReason, 200) }),
   };
+  state.account(nodeId, report);
+  return report;
 }
 
 /** What is allowed of a run that is under way. */

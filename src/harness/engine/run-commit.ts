@@ -54,7 +54,8 @@ export async function runCommit(state: RunState, node: CommitNode): Promise<Comm
     if (first === "nothing") return { status: "skipped", reason: "there is nothing to commit", output: "" };
     await pipe.write("stdout", Buffer.from(rest.join("\n")));
     await pipe.end();
-    return { status: "success", exitCode, commit: first.slice(0, 64), output: pipe.kept.text };
+    const isId = /^[0-9a-f]{40,64}$/.test(first);
+    return { status: "success", exitCode, output: pipe.kept.text, ...(isId && { commit: first }) };
   } catch (error) {
     return toOutcome(error, state);
   }

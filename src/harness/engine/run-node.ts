@@ -30,7 +30,7 @@ export async function runNode(state: RunState, node: BlueprintNode): Promise<Nod
 /** Why a node does not run; undefined when it does. */
 async function reasonToSkip(state: RunState, { when, needs }: BlueprintNode): Promise<string | undefined> {
   const { results } = state.context;
-  const idle = needs.find((need) => results[need] === undefined || results[need].status === "skipped");
+  const idle = needs.find((need) => results[need]?.status === "skipped");
   if (idle !== undefined) return `it needs ${idle}, which was skipped`;
   if (when === undefined) return undefined;
   const holds =
@@ -139,7 +139,7 @@ async function waitToRetry(
   error: RunError | undefined,
 ): Promise<boolean> {
   const cause = on.find((known) => known === error?.code);
-  if (error?.retryable !== true || cause === undefined || tries > max || state.sandboxLost) return false;
+  if (cause === undefined || tries > max || state.sandboxLost) return false;
   const delayMs = backoff * 2 ** (tries - 1);
   if (state.stopped !== undefined || state.elapsed + delayMs >= state.limits.wall) return false;
   await state.emit({ type: "retry.scheduled", ...ids, reason: cause, delayMs, attempt: tries + 1 });

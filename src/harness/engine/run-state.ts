@@ -5,11 +5,14 @@ import type { AgentChoice } from "../agents.js";
 import type { RunLimits } from "../blueprint-types.js";
 import type { RunContext } from "../context-types.js";
 import type { EventSink, RunEventBody } from "../event-types.js";
-import type { LimitHit, TokenUsage } from "../report-types.js";
+import type { AgentReport, LimitHit, TokenUsage } from "../report-types.js";
 import type { EngineOptions } from "../run-types.js";
 
 /** Shortest secret that is hidden; a shorter one would make every text unreadable. */
 const SHORTEST_SECRET = 4;
+
+/** The part of a limit at which a warning is told. */
+const WARN_AT = 0.8;
 
 /** What the whole of a run shares while it goes on. */
 export class RunState {
@@ -28,10 +31,13 @@ export class RunState {
   costUsd: number | null = null;
   turns = 0;
   sandboxLost = false;
+  /** The node that runs. */
+  nodeId = "";
   readonly #onEvent: EventSink;
   readonly #stop = new AbortController();
   readonly #cancelled: AbortSignal | undefined;
-  readonly #timer: NodeJS.Timeout;
+  readonly #timers: NodeJS.Timeout[];
+  readonly #warned: Set<LimitHit["limit"]> = new Set();
   #queue: Promise<void> = Promise.resolve();
 
   constructor(limits: RunLimits, options: EngineOptions) {
@@ -50,7 +56,10 @@ export class RunState {
     this.#cancelled = options.signal;
     if (options.signal?.aborted) this.#stop.abort();
     options.signal?.addEventListener("abort", this.#cancel, { once: true });
-    this.#timer = setTimeout(() => this.#stop.abort(), limits.wall);
+    this.#timers = [
+      setTimeout(() => this.#stop.abort(), limits.wall),
+      setTimeout(() => this.#warnOf("wall", limits.wall, Math.ceil(limits.wall * WARN_AT)), limits.wall * WARN_AT),
+    ];
   }
 
   readonly #cancel = (): void => this.#stop.abort();
@@ -97,6 +106,23 @@ export class RunState {
     await this.emit({ type: "limit.hit", ...limit });
   }
 
+  /** Adds what an agent used to that of the run. */
+  account(nodeId: string, { usage, costUsd, turns = 0 }: Pick<AgentReport, "usage" | "costUsd" | "turns">): void {
+    this.turns += turns;
+    for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const) this.usage[key] += usage?.[key] ?? 0;
+    if (costUsd === null) this.unpriced.push(nodeId);
+    else this.costUsd = (this.costUsd ?? 0) + costUsd;
+    this.#warnOf("cost", this.limits.costUsd, this.costUsd ?? 0);
+    this.#warnOf("turns", this.limits.turns, this.turns);
+  }
+
+  /** Tells once of each limit that it is near. */
+  #warnOf(limit: LimitHit["limit"], allowed: number | undefined, used: number): void {
+    if (allowed === undefined || used < allowed * WARN_AT || this.#warned.has(limit)) return;
+    this.#warned.add(limit);
+    void this.emit({ type: "limit.warning", limit, nodeId: this.nodeId, allowed, used });
+  }
+
   /** Text without secrets, cut to a bound after that. */
   hide(text: string, maxBytes = 8_000): string {
     return truncate(redact(text, this.hidden), maxBytes);
@@ -104,7 +130,7 @@ export class RunState {
 
   /** Lets go of timers and listeners. */
   end(): void {
-    clearTimeout(this.#timer);
+    for (const timer of this.#timers) clearTimeout(timer);
     this.#cancelled?.removeEventListener("abort", this.#cancel);
   }
 }

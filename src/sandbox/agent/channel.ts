@@ -62,6 +62,11 @@ export class AgentChannel {
     return this.#stream.window ?? 0;
   }
 
+  /** Whether no call is under way. */
+  get isIdle(): boolean {
+    return this.#calls.size === 0;
+  }
+
   /** Opens a call; every frame about it goes to `handler` until `release`. */
   open(handler: CallHandler): number {
     if (this.#error) throw this.#error;

@@ -1,15 +1,11 @@
 import type { Changes } from "../../../contracts/types.js";
+import { parseRawDiff } from "../raw-diff.js";
 import { type HostGitOptions, hostGit } from "./host-git.js";
 import { importPack, withJailedPack } from "./jailed-pack.js";
 import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
 import { withPrivateStore } from "./private-store.js";
 import { checkStory, told } from "./snapshot.js";
 
-const STATUS: Readonly<Record<string, Changes["files"][number]["status"]>> = {
-  A: "added",
-  D: "deleted",
-  R: "renamed",
-};
 const MAX_OUTPUT = 256 * 1024 * 1024;
 
 /**
@@ -42,18 +38,5 @@ async function compare(store: HostGitOptions, from: string, to: string): Promise
     hostGit([...query, "--raw", "-z", from, to, "--"], store),
     hostGit([...query, "--patch", "--binary", from, to, "--"], store),
   ]);
-  return { patch, files: parse(raw) };
-}
-
-/** `:<modes> <ids> <status>` and one path, or two of a rename, each ended by a zero byte. */
-function parse(raw: string): Changes["files"] {
-  const files: Changes["files"] = [];
-  const parts = raw.split("\0");
-  for (let at = 0; at + 1 < parts.length; ) {
-    const letter = (parts[at] ?? "").split(" ").at(-1)?.[0] ?? "";
-    const isRename = letter === "R";
-    files.push({ path: parts[at + (isRename ? 2 : 1)] ?? "", status: STATUS[letter] ?? "modified" });
-    at += isRename ? 3 : 2;
-  }
-  return files;
+  return { patch, files: parseRawDiff(raw) };
 }

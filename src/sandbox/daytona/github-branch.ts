@@ -1,0 +1,29 @@
+import { isBranchName } from "../branch-name.js";
+import { SandboxError } from "../errors.js";
+import type { Source } from "./options.js";
+
+const TIMEOUT = 30_000;
+const MAX_ANSWER = 1 << 20;
+
+/** Asks GitHub for the default branch of a repository. */
+export async function askDefaultBranch({ owner, name }: Source, token: string | undefined): Promise<string> {
+  const api = (process.env["GITHUB_API_URL"] || "https://api.github.com").replace(/\/+$/, "");
+  const url = `${api}/repos/${owner}/${name}`;
+  const headers: Record<string, string> = { Accept: "application/vnd.github+json", "User-Agent": "glovebox" };
+  if (token !== undefined) headers["Authorization"] = `Bearer ${token}`;
+  const response = await fetch(url, { headers, redirect: "manual", signal: AbortSignal.timeout(TIMEOUT) }).catch(
+    (cause: unknown) => {
+      throw new SandboxError("unavailable", `GitHub did not answer for ${owner}/${name}`, { cause });
+    },
+  );
+  if (!response.ok) {
+    const code = response.status === 401 ? "unauthenticated" : response.status === 404 ? "not_found" : "unavailable";
+    throw new SandboxError(code, `GitHub answered ${response.status} for ${owner}/${name}`, {
+      hint: "check GITHUB_TOKEN and the name of the repository",
+    });
+  }
+  const text = (await response.text()).slice(0, MAX_ANSWER);
+  const branch = (JSON.parse(text) as { default_branch?: unknown }).default_branch;
+  if (isBranchName(branch)) return branch;
+  throw new SandboxError("internal", `GitHub names no default branch for ${owner}/${name}`);
+}

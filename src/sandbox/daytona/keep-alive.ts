@@ -1,0 +1,11 @@
+/** Tells the service again and again that somebody is there; gives the function that ends it. */
+export function keepAlive(refresh: () => Promise<void>, everyMs: number, warn: (message: string) => void): () => void {
+  const timer = setInterval(() => {
+    refresh().catch((error: unknown) => {
+      const message = error instanceof Error ? error.message : String(error);
+      warn(`Daytona was not told that the sandbox is in use: ${message}`);
+    });
+  }, everyMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,45 @@
+import type { Finding } from "../finding.js";
+import { connect, loadSdk } from "./client.js";
+import { toFailure } from "./failure.js";
+import { type Account, readAccount } from "./options.js";
+
+const TIMEOUT = 10_000;
+
+/** Looks at whether the SDK is installed, and whether the service lets us in. */
+export async function probeDaytona(): Promise<Finding[]> {
+  try {
+    await loadSdk();
+  } catch (error) {
+    const { message, hint } = error as { message: string; hint?: string };
+    return [{ name: "package", status: "missing", detail: message, ...(hint && { fix: hint }) }];
+  }
+  const found: Finding = { name: "package", status: "ok", detail: "@daytona/sdk is installed" };
+  let account: Account;
+  try {
+    account = readAccount({});
+  } catch (error) {
+    const { message, code } = error as { message: string; code?: string };
+    const fix =
+      code === "unauthenticated" ? "export DAYTONA_API_KEY=… (https://app.daytona.io/dashboard/keys)" : undefined;
+    return [found, { name: "account", status: "missing", detail: message, ...(fix && { fix }) }];
+  }
+  return [found, await knock(account)];
+}
+
+async function knock(account: Account): Promise<Finding> {
+  const { client, close } = await connect(account);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${TIMEOUT} ms`)), TIMEOUT);
+  });
+  try {
+    await Promise.race([client.list({ limit: 1 }).next(), late]);
+    return { name: "account", status: "ok", detail: `${account.apiUrl} accepts the key` };
+  } catch (error) {
+    const { message, hint } = toFailure(error, `${account.apiUrl} does not let us in`);
+    return { name: "account", status: "missing", detail: message, ...(hint && { fix: hint }) };
+  } finally {
+    clearTimeout(timer);
+    await close();
+  }
+}

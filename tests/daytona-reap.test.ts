@@ -1,0 +1,99 @@
+import { existsSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { labelsOf, readLabels } from "../src/sandbox/daytona/labels.js";
+import { listSandboxes, reap } from "../src/sandbox.js";
+import { type FakeDaytona, startFakeDaytona } from "./fakes/daytona-server.js";
+import { compileSources, startChild } from "./support/compiled.js";
+import { setEnv } from "./support/daytona-service.js";
+import { createScratch, type Scratch } from "./support/scratch.js";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+let scratch: Scratch;
+let service: FakeDaytona;
+let sources: ReturnType<typeof compileSources>;
+let restore: () => void;
+let env: Record<string, string>;
+beforeAll(async () => {
+  scratch = createScratch();
+  service = await startFakeDaytona();
+  sources = compileSources();
+  env = { DAYTONA_API_KEY: service.apiKey, DAYTONA_API_URL: service.apiUrl };
+  restore = setEnv(env);
+});
+afterAll(async () => {
+  restore();
+  await service.close();
+  sources.remove();
+  scratch.remove();
+});
+
+test("without the package it is a missing dependency with the line that installs it, and nothing is left", async () => {
+  const child = startChild(sources.directory, "open-daytona.mjs", []);
+  const missing = { code: "missing_dependency", hint: "npm install @daytona/sdk" };
+  expect(JSON.parse(await child.line())).toEqual(missing);
+  expect([await listSandboxes(), service.requests.filter((line) => line.startsWith("POST"))]).toEqual([[], []]);
+  for (const name of ["node_modules", "agent"]) {
+    const link = join(sources.directory, name);
+    if (!existsSync(link)) symlinkSync(join(root, name), link);
+  }
+});
+
+test("a process exits at once after teardown", async () => {
+  const child = startChild(sources.directory, "open-daytona.mjs", ["{}", "teardown"]);
+  await child.line();
+  const began = performance.now();
+  expect((await child.ended).code).toBe(0);
+  expect(performance.now() - began).toBeLessThan(15_000);
+  expect([service.sandboxes.size, await listSandboxes()]).toEqual([0, []]);
+});
+
+test.each(["create.recorded", "create.registered", "create.started", "create.ready"])(
+  "a process that dies at %s leaves nothing that reap does not find",
+  async (place) => {
+    const child = startChild(sources.directory, "open-daytona.mjs", [], { GLOVEBOX_FAILPOINTS: `${place}=kill` });
+    expect((await child.ended).signal).toBe("SIGKILL");
+    expect(service.sandboxes.size).toBe(place === "create.recorded" ? 0 : 1);
+    const [{ id } = { id: "none" }] = await listSandboxes();
+    expect(await reap()).toMatchObject({ removed: [id], failed: [] });
+    expect([service.sandboxes.size, await listSandboxes()]).toEqual([0, []]);
+  },
+);
+
+test("by its label a sandbox is seen and reaped although no ledger knows it, once its process is dead", async () => {
+  const child = startChild(sources.directory, "open-daytona.mjs", [], { GLOVEBOX_HOME: join(scratch.path, "other") });
+  const { id } = JSON.parse(await child.line()) as { id: string };
+  expect(await listSandboxes()).toMatchObject([{ id, backend: "daytona", state: "ready", alive: true }]);
+  expect(await reap()).toMatchObject({ removed: [], kept: [id], failed: [] });
+  child.kill();
+  await child.ended;
+  expect(await reap({ dryRun: true })).toMatchObject({ removed: [id] });
+  expect(service.sandboxes.size).toBe(1);
+  expect(await reap({ backend: "local" })).toMatchObject({ removed: [] });
+  expect(await reap()).toMatchObject({ removed: [id], failed: [] });
+  expect(service.sandboxes.size).toBe(0);
+});
+
+test("what shall be kept is not reaped by its label", async () => {
+  const other = { GLOVEBOX_HOME: join(scratch.path, "other") };
+  const child = startChild(sources.directory, "open-daytona.mjs", ['{"keep":true}', "teardown"], other);
+  const { id } = JSON.parse(await child.line()) as { id: string };
+  await child.ended;
+  expect(service.entry(`glovebox-${id}`)).toMatchObject({ state: "stopped", autoDeleteInterval: -1 });
+  expect(await reap()).toMatchObject({ removed: [], kept: [id] });
+  expect(service.sandboxes.size).toBe(1);
+});
+
+test("a service that does not answer is a failure of reap, and none of the list", async () => {
+  service.habits.faults = [{ match: /GET \/api\/sandbox/, action: { status: 403, body: { message: "no" } }, times: 2 }];
+  expect(await listSandboxes()).toEqual([]);
+  expect((await reap()).failed).toMatchObject([{ id: "daytona", error: { code: "permission_denied" } }]);
+});
+
+test("labels are read as they were written, and nothing else is", () => {
+  expect(readLabels(labelsOf("abc", true))).toMatchObject({ id: "abc", keep: true, owner: { pid: process.pid } });
+  for (const labels of [{}, { "glovebox-id": "x" }, { "glovebox-id": "x", "glovebox-owner": "a/b/0/c/d" }]) {
+    expect(readLabels(labels as Record<string, string>)).toBeUndefined();
+  }
+});

@@ -1,0 +1,181 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Habits } from "./habits.js";
+import { discard, saveMachine } from "./machine.js";
+import { type Exchange, json, objectOf, Refusal, textOf } from "./reply.js";
+import { applyNetwork, createEntry, type SandboxEntry, toDto } from "./sandbox-state.js";
+
+/** Snapshots that are always there. */
+const BUILT_IN = ["daytona-small", "daytona-medium", "daytona-large"];
+
+/** A saved state of a machine, or an image. */
+export interface SnapshotEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly state: string;
+  /** The folder with its files; absent for an image. */
+  readonly files?: string;
+  readonly asked: Record<string, unknown>;
+}
+
+/** The API: sandboxes and snapshots. */
+export class ApiRoutes {
+  readonly sandboxes: Map<string, SandboxEntry> = new Map();
+  readonly snapshots: Map<string, SnapshotEntry> = new Map();
+  /** Signed previews: token to sandbox and port. */
+  readonly previews: Map<string, { entry: SandboxEntry; port: number }> = new Map();
+  readonly #habits: Habits;
+  readonly #origin: () => string;
+  /** Told of every change of a state. */
+  onState: ((entry: SandboxEntry, oldState: string) => void) | undefined;
+
+  constructor(habits: Habits, origin: () => string) {
+    this.#habits = habits;
+    this.#origin = origin;
+  }
+
+  async handle(exchange: Exchange): Promise<boolean> {
+    const [, kind, id = "", verb, argument, last] = exchange.path.split("/");
+    if (kind === "snapshots") return await this.#snapshots(exchange, id, verb);
+    if (kind !== "sandbox") return false;
+    const { method, request, response } = exchange;
+    if (id === "" && method === "POST")
+      json(response, 200, toDto(this.#create(await objectOf(request)), this.#origin()));
+    else if (id === "") this.#list(exchange);
+    else {
+      const entry = this.find(id);
+      if (verb === undefined && method === "DELETE") this.#delete(entry);
+      else if (verb === "stop") await this.#stop(entry);
+      else if (verb === "start") this.#set(entry, "started");
+      else if (verb === "autostop") entry.autoStopInterval = Number(argument);
+      else if (verb === "autodelete") entry.autoDeleteInterval = Number(argument);
+      else if (verb === "last-activity") entry.activity += 1;
+      else if (verb === "labels") Object.assign(entry.labels, (await objectOf(request))["labels"]);
+      else if (verb === "network-settings") this.#network(entry, await objectOf(request));
+      else if (verb === "snapshot") this.#save(entry, textOf(await objectOf(request), "name"));
+      else if (verb === "fork" || verb === "pause")
+        throw new Refusal(422, `${verb} is not supported for this sandbox class`);
+      else if (verb === "ports" && last === "signed-preview-url") {
+        const token = randomUUID();
+        this.previews.set(token, { entry, port: Number(argument) });
+        json(response, 200, {
+          sandboxId: entry.id,
+          port: Number(argument),
+          token,
+          url: `${this.#origin()}/preview/${token}/`,
+        });
+        return true;
+      } else if (verb !== undefined && !["ttl", "resize", "recover", "archive"].includes(verb)) return false;
+      json(response, 200, toDto(entry, this.#origin()));
+    }
+    return true;
+  }
+
+  /** A sandbox by its id or name. */
+  find(id: string): SandboxEntry {
+    const found =
+      this.sandboxes.get(id) ?? [...this.sandboxes.values()].find(({ name }) => name === decodeURIComponent(id));
+    if (found === undefined) throw new Refusal(404, `Sandbox with ID or name ${id} not found`);
+    return found;
+  }
+
+  /** Everything is gone. */
+  async close(): Promise<void> {
+    for (const { machine } of this.sandboxes.values()) await machine.remove();
+    for (const { files } of this.snapshots.values()) if (files !== undefined) discard(files);
+    this.sandboxes.clear();
+  }
+
+  #create(asked: Record<string, unknown>): SandboxEntry {
+    const { name, snapshot } = asked;
+    if (typeof name === "string" && [...this.sandboxes.values()].some((entry) => entry.name === name)) {
+      throw new Refusal(409, `Sandbox with name ${name} already exists`);
+    }
+    if (this.#habits.fixedNetwork && (asked["networkBlockAll"] === true || asked["domainAllowList"] !== undefined)) {
+      throw new Refusal(400, "Network access is fixed for your tier. Remove networkBlockAll and domainAllowList.");
+    }
+    const saved = typeof snapshot === "string" ? this.snapshots.get(snapshot) : undefined;
+    if (typeof snapshot === "string" && saved === undefined && !BUILT_IN.includes(snapshot)) {
+      throw new Refusal(400, `Snapshot ${snapshot} not found. Did you add it through the Daytona Dashboard?`);
+    }
+    const entry = createEntry(asked, this.#habits, saved?.files);
+    this.sandboxes.set(entry.id, entry);
+    if (this.#habits.createMs === 0) this.#set(entry, "started");
+    else void sleep(this.#habits.createMs).then(() => this.#set(entry, "started"));
+    return entry;
+  }
+
+  #list({ query, response }: Exchange): void {
+    const wanted = Object.entries(JSON.parse(query.get("labels") ?? "{}") as Record<string, string>);
+    const found = [...this.sandboxes.values()].filter(({ labels }) =>
+      wanted.every(([key, value]) => labels[key] === value),
+    );
+    const start = Number(query.get("cursor") ?? 0);
+    const limit = Number(query.get("limit") ?? 100);
+    const items = found.slice(start, start + limit).map((entry) => {
+      const { env: _, ...item } = toDto(entry, this.#origin());
+      return item;
+    });
+    json(response, 200, { items, nextCursor: start + limit < found.length ? String(start + limit) : null });
+  }
+
+  #delete(entry: SandboxEntry): void {
+    if (entry.state === "destroying") return;
+    this.#set(entry, "destroying");
+    entry.processes.cutFollowers();
+    void entry.machine
+      .remove()
+      .then(() => sleep(this.#habits.deleteMs))
+      .then(() => {
+        this.sandboxes.delete(entry.id);
+        this.#set(entry, "destroyed");
+      });
+  }
+
+  async #stop(entry: SandboxEntry): Promise<void> {
+    await entry.machine.halt();
+    entry.processes.cutFollowers();
+    entry.processes.sessions.clear();
+    this.#set(entry, "stopped");
+    if (entry.autoDeleteInterval === 0) this.#delete(entry);
+  }
+
+  #network(entry: SandboxEntry, body: Record<string, unknown>): void {
+    if (this.#habits.fixedNetwork) throw new Refusal(400, "Network access is fixed for your tier.");
+    if (typeof body["networkBlockAll"] === "boolean") entry.networkBlockAll = body["networkBlockAll"];
+    if (typeof body["domainAllowList"] === "string") entry.domainAllowList = body["domainAllowList"];
+    applyNetwork(entry);
+  }
+
+  #save(entry: SandboxEntry, name: string): void {
+    if (this.snapshots.has(name)) throw new Refusal(409, `Snapshot with name ${name} already exists`);
+    this.snapshots.set(name, { id: randomUUID(), name, state: "active", files: saveMachine(entry.machine), asked: {} });
+  }
+
+  async #snapshots({ method, request, response }: Exchange, id: string, verb: string | undefined): Promise<boolean> {
+    if (id === "" && method === "POST") {
+      const asked = await objectOf(request);
+      const name = textOf(asked, "name");
+      if (this.snapshots.has(name)) throw new Refusal(409, `Snapshot with name ${name} already exists`);
+      const made = { id: randomUUID(), name, state: "active", asked };
+      this.snapshots.set(name, made);
+      json(response, 200, made);
+      return true;
+    }
+    const found = [...this.snapshots.values()].find((each) => each.id === id || each.name === decodeURIComponent(id));
+    if (found === undefined) throw new Refusal(404, `Snapshot ${id} not found`);
+    if (verb === "build-logs-url") json(response, 200, { url: `${this.#origin()}/build-logs` });
+    else if (method === "DELETE") {
+      this.snapshots.delete(found.name);
+      if (found.files !== undefined) discard(found.files);
+      json(response, 200);
+    } else json(response, 200, found);
+    return true;
+  }
+
+  #set(entry: SandboxEntry, state: string): void {
+    const old = entry.state;
+    entry.state = state;
+    this.onState?.(entry, old);
+  }
+}

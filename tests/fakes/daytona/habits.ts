@@ -1,0 +1,64 @@
+/** What an answer is replaced by: a status, or a connection that breaks before or after the work was done. */
+export type FaultAction =
+  | { status: number; body?: unknown; headers?: Record<string, string> }
+  | "reset"
+  | "reset-after"
+  | { delay: number };
+
+/** A fault that is waiting for its request. */
+export interface Fault {
+  /** Compared with `METHOD /path?query`. */
+  readonly match: RegExp;
+  readonly action: FaultAction;
+  /** How often it strikes. Default 1. */
+  times?: number;
+}
+
+/** The service's own bad habits; each can be switched, and a test says which it means. */
+export interface Habits {
+  /** How long a new sandbox is `creating`. 0: it is `started` in the first answer. */
+  createMs: number;
+  /** How long a deleted one is `destroying`. */
+  deleteMs: number;
+  /** How long a log is followed after its command has ended. The service takes a second. */
+  lingerMs: number;
+  /** So many bytes of a log are followed before the socket closes as if all were said. */
+  followCutAfter: number | undefined;
+  /** Whether that close says 1000 or nothing at all. */
+  followCutRudely: boolean;
+  /** Nobody can follow a log: the upgrade is refused. */
+  refuseFollow: boolean;
+  /** Input is echoed into the log although that was not wanted. */
+  echoInput: boolean;
+  /** The organisation may not choose its own network rules. */
+  fixedNetwork: boolean;
+  /** Commits without a change are refused whatever was asked for, as older daemons do. */
+  refuseEmptyCommits: boolean;
+  faults: Fault[];
+}
+
+/** A service on a good day, only faster. */
+export function createHabits(): Habits {
+  return {
+    createMs: 0,
+    deleteMs: 5,
+    lingerMs: 20,
+    followCutAfter: undefined,
+    followCutRudely: false,
+    refuseFollow: false,
+    echoInput: false,
+    fixedNetwork: false,
+    refuseEmptyCommits: true,
+    faults: [],
+  };
+}
+
+/** The fault that strikes this request, if one does. */
+export function takeFault(habits: Habits, request: string): FaultAction | undefined {
+  const index = habits.faults.findIndex(({ match }) => match.test(request));
+  const fault = habits.faults[index];
+  if (fault === undefined) return undefined;
+  fault.times = (fault.times ?? 1) - 1;
+  if (fault.times <= 0) habits.faults.splice(index, 1);
+  return fault.action;
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from "node:crypto";
+import type { Habits } from "./habits.js";
+import { Machine } from "./machine.js";
+import { ProcessRoutes } from "./process-routes.js";
+
+/** Everything the service knows of one sandbox. */
+export interface SandboxEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Record<string, string>;
+  /** As it was asked for. */
+  readonly asked: Record<string, unknown>;
+  state: string;
+  machine: Machine;
+  processes: ProcessRoutes;
+  activity: number;
+  networkBlockAll: boolean;
+  domainAllowList: string | undefined;
+  autoStopInterval: number;
+  autoDeleteInterval: number;
+}
+
+/** Makes a sandbox with a machine of its own, or with the files of a saved one. */
+export function createEntry(asked: Record<string, unknown>, habits: Habits, files?: string): SandboxEntry {
+  const id = randomUUID();
+  const machine = new Machine(files);
+  const entry: SandboxEntry = {
+    id,
+    name: typeof asked["name"] === "string" ? asked["name"] : id,
+    labels: (asked["labels"] ?? {}) as Record<string, string>,
+    asked,
+    state: "creating",
+    machine,
+    processes: new ProcessRoutes(machine, habits),
+    activity: 0,
+    networkBlockAll: asked["networkBlockAll"] === true,
+    domainAllowList: asked["domainAllowList"] as string | undefined,
+    autoStopInterval: Number(asked["autoStopInterval"] ?? 15),
+    autoDeleteInterval: Number(asked["autoDeleteInterval"] ?? -1),
+  };
+  applyNetwork(entry);
+  return entry;
+}
+
+/** What is blocked, or let through by names only, has no way to this host. */
+export function applyNetwork(entry: SandboxEntry): void {
+  entry.machine.isolatedNetwork = entry.networkBlockAll || (entry.domainAllowList ?? "") !== "";
+}
+
+/** A sandbox as the API describes it. */
+export function toDto(entry: SandboxEntry, origin: string): Record<string, unknown> {
+  const { asked, machine: _, processes: __, activity: ___, ...rest } = entry;
+  return {
+    ...rest,
+    organizationId: "org",
+    snapshot: asked["snapshot"],
+    user: "daytona",
+    env: asked["env"] ?? {},
+    public: false,
+    target: asked["target"] ?? "us",
+    cpu: asked["cpu"] ?? 2,
+    gpu: 0,
+    memory: asked["memory"] ?? 4,
+    disk: asked["disk"] ?? 8,
+    desiredState: "started",
+    createdAt: new Date().toISOString(),
+    toolboxProxyUrl: `${origin}/toolbox`,
+  };
+}

@@ -1,0 +1,257 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { RunEvent, RunReport, RunSummary } from "../src/harness.js";
+import { type FakeGitHub, serveGitHub } from "./fakes/github.js";
+import { type Bench, createBench, program } from "./support/cli.js";
+import { createRepository, git } from "./support/scratch.js";
+import { openTerminals } from "./support/terminal.js";
+
+let bench: Bench;
+let repo: string;
+let github: FakeGitHub;
+beforeAll(async () => {
+  bench = createBench();
+  repo = createRepository(join(bench.path, "repo"));
+  mkdirSync(join(bench.path, "remotes"));
+  github = await serveGitHub(join(bench.path, "remotes"));
+  git(repo, "push", "--quiet", github.remote, "main:trunk");
+  git(repo, "remote", "add", "origin", github.url);
+});
+afterAll(async () => {
+  await github[Symbol.asyncDispose]();
+  bench.remove();
+});
+
+function blueprint(name: string, nodes: Record<string, unknown>[]): string {
+  const path = join(bench.path, `${name}.json`);
+  writeFileSync(path, JSON.stringify({ version: 1, name, nodes }));
+  return path;
+}
+
+const run = (path: string, ...more: string[]): string[] => ["run", path, "--repo", repo, "-m", "mend it", ...more];
+const command = (id: string, shell: string): Record<string, unknown> => ({ id, kind: "command", shell });
+const directory = (runId: string): string => join(repo, ".glovebox", "runs", runId);
+
+async function until<T>(look: () => T | undefined | false): Promise<T> {
+  for (let tries = 0; tries < 600; tries++) {
+    const found = look();
+    if (found) return found;
+    await delay(50);
+  }
+  throw new Error("it did not happen within 30 s");
+}
+
+function report(runId: string): RunReport {
+  return JSON.parse(readFileSync(join(directory(runId), "report.json"), "utf8")) as RunReport;
+}
+
+describe.concurrent("glovebox run", () => {
+  test("says on stderr what happens, and leaves stdout empty", async () => {
+    const path = blueprint("plain", [command("edit", "echo x > x.txt"), command("look", "true")]);
+    const { code, stdout, stderr } = await bench.run(run(path, "--run-id", "plain"));
+    expect([code, stdout]).toEqual([0, ""]);
+    expect(stderr).toMatch(/^\d\d:\d\d:\d\d ▸ edit$/m);
+    expect(stderr).toMatch(/✔ look/);
+    expect(stderr).toMatch(/^SUCCESS in /m);
+    expect(stderr).toContain(join(directory("plain"), "report.html"));
+    expect(stderr).toContain("glovebox apply plain");
+  });
+
+  test("--json prints the report, and --quiet nothing else", async () => {
+    const path = blueprint("json", [command("a", "true")]);
+    const { code, stdout, stderr } = await bench.run(run(path, "--json", "--quiet"));
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(JSON.parse(stdout)).toMatchObject({ schemaVersion: 1, status: "success", blueprint: "json" });
+  });
+
+  test("--json=stream prints each event, numbered without a gap", async () => {
+    const path = blueprint("stream", [command("a", "echo hello")]);
+    const { code, stdout } = await bench.run(run(path, "--json=stream", "--quiet"));
+    const events = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as RunEvent);
+    expect(code).toBe(0);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at + 1));
+    expect(events.at(-1)).toMatchObject({ type: "run.finished", status: "success" });
+  });
+
+  test("a node that fails: exit 1, its last lines and how to see it again", async () => {
+    const path = blueprint("red", [command("test", "echo 'expected 3' >&2; exit 7")]);
+    const { code, stderr } = await bench.run(run(path, "--run-id", "red"));
+    expect(code).toBe(1);
+    expect(stderr).toContain("failure: test with exit code 7");
+    expect(stderr).toContain("│ expected 3");
+    expect(stderr).toMatch(/again: glovebox exec --id [0-9a-f]{16} -- /);
+    expect(stderr).toContain("glovebox resume red --from test");
+  });
+
+  test.each([
+    ["no blueprint", ["run", "-m", "x"], /needs a blueprint/],
+    ["no intent", ["run", "hello"], /needs --intent/],
+    ["one that is not there", ["run", "helo", "-m", "x"], /did you mean hello/],
+    ["a limit that is none", ["run", "hello", "-m", "x", "--max-cost", "free"], /dollars/],
+    ["a token as a flag", ["run", "hello", "-m", "x", "--github-token", "t"], /unknown flag/],
+    ["--json of something", ["run", "hello", "-m", "x", "--json=all"], /=stream/],
+    ["a repository that is none", ["run", "hello", "-m", "x", "--repo", "./nowhere"], /no such directory/],
+  ])("[S4-AC-21] %s: exit 2 and what to do", async (_, args, message) => {
+    const { code, stderr } = await bench.run(args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+    expect(stderr).toMatch(/^hint: /m);
+  });
+
+  test("a sandbox that cannot be had: exit 3", async () => {
+    const { code, stderr } = await bench.run(run("hello", "--sandbox", "no-such-backend"));
+    expect(code).toBe(3);
+    expect(stderr).toContain("no-such-backend");
+  });
+
+  test("nothing changed: exit 6, or 0 when that is allowed", async () => {
+    const path = join(bench.path, "idle.yaml");
+    writeFileSync(
+      path,
+      "version: 1\nname: idle\nexpectsChanges: true\nnodes: [{ id: a, kind: command, run: [true] }]\n".replace(
+        "[true]",
+        '["true"]',
+      ),
+    );
+    expect((await bench.run(run(path))).code).toBe(6);
+    expect((await bench.run(run(path, "--allow-no-changes"))).code).toBe(0);
+  });
+
+  test("[S4-AC-15] [S4-AC-21] --push with the token of the environment; without one exit 4, or 0 when it may fail", async () => {
+    const path = blueprint("pushed", [command("edit", "echo x > pushed.txt")]);
+    const { GITHUB_TOKEN, ...elsewhere } = github.env;
+    const missing = await bench.run(run(path, "--push"), { env: elsewhere });
+    expect(missing.code).toBe(4);
+    expect(missing.stderr).toContain("GITHUB_TOKEN required for push");
+    const optional = await bench.run(run(path, "--push", "--push-optional"), { env: elsewhere });
+    expect(optional.code).toBe(0);
+    const done = await bench.run(run(path, "--push", "--run-id", "pushed"), { env: github.env });
+    expect(done.code).toBe(0);
+    expect(done.stderr).toMatch(/PR +http:\/\/127\.0\.0\.1:\d+\/acme\/widgets\/pull\/\d+/);
+    expect(done.stderr).not.toContain(GITHUB_TOKEN);
+    expect(git(github.remote, "show", "harness/pushed/pushed:pushed.txt")).toBe("x");
+  });
+
+  test("push later: exactly the files of the report", async () => {
+    const path = blueprint("later", [command("edit", "echo later > later.txt")]);
+    await bench.run(run(path, "--run-id", "later"));
+    const none = await bench.run(["push", "later"]);
+    expect([none.code, none.stderr]).toEqual([4, expect.stringContaining("GITHUB_TOKEN required")]);
+    const { code, stdout, stderr } = await bench.run(["push", "later"], { env: github.env });
+    expect(stderr).toBe("");
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/\/acme\/widgets\/pull\/\d+\n$/)]);
+    expect(git(github.remote, "rev-parse", "harness/later/later^{tree}")).toBe(report("later").tree);
+    expect(report("later").pushResult).toMatchObject({ pushed: true, state: "ok" });
+  });
+
+  test("--dry-run checks everything and makes nothing", async () => {
+    const { code, stdout } = await bench.run(run("hello", "--dry-run", "--run-id", "dry", "--push"));
+    expect([code, existsSync(directory("dry"))]).toEqual([0, false]);
+    expect(stdout).toContain("1. greet (command)");
+    expect(stdout).toContain("then push harness/dry/hello");
+  });
+
+  test("in GitHub Actions it speaks to the runner, and the inside cannot", async () => {
+    const [summary, output] = [join(bench.path, "summary.md"), join(bench.path, "output.txt")];
+    const path = blueprint("actions", [command("bad", "echo '::set-output name=x::y'; echo ' ::error::z'; exit 2")]);
+    const env = { GITHUB_ACTIONS: "true", GITHUB_STEP_SUMMARY: summary, GITHUB_OUTPUT: output };
+    const { code, stdout } = await bench.run(run(path, "--run-id", "actions"), { env });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^::group::bad$/m);
+    expect(stdout).toMatch(/^::error title=bad::/m);
+    expect(stdout.split("\n").filter((line) => /^\s*::(set-output|error::z)/.test(line))).toEqual([]);
+    expect(readFileSync(summary, "utf8")).toMatch(/^# failed: `actions`/);
+    expect(readFileSync(output, "utf8")).toContain("run_id=actions\nstatus=failed\n");
+  });
+
+  test("SIGINT ends it in order: exit 130, a report and the patch", async () => {
+    const path = blueprint("interrupted", [
+      command("first", "echo 1 >> count; sleep 1.1"),
+      command("wait", "echo half > half.txt; echo waiting; test -e ignored/go || sleep 60"),
+    ]);
+    const going = bench.start(run(path, "--run-id", "interrupted", "--json=stream"));
+    await going.printed('"text":"waiting');
+    going.child.kill("SIGINT");
+    const { code } = await going.ended;
+    expect(code).toBe(130);
+    expect(report("interrupted")).toMatchObject({ status: "cancelled", exitCode: 130 });
+    expect(readFileSync(join(directory("interrupted"), "changes.patch"), "utf8")).toContain("+half");
+  });
+
+  test("kill -9: nothing that was saved is lost, and resume goes on after it", async () => {
+    const path = blueprint("killed", [
+      command("first", "echo 1 >> count; mkdir -p ignored; echo warm > ignored/x; sleep 1.1"),
+      command("wait", 'echo half > half.txt; echo waiting; test -n "$GO" || sleep 60'),
+      command("last", "cat count ignored/x; cat half.txt"),
+    ]);
+    const going = bench.start(run(path, "--run-id", "killed", "--json=stream", "--keep", "never"));
+    await going.printed('"text":"waiting');
+    going.child.kill("SIGKILL");
+    await going.ended;
+    const listed = JSON.parse((await bench.run(["runs", "--json"])).stdout) as RunSummary[];
+    expect(listed.find(({ runId }) => runId === "killed")).toMatchObject({ state: "interrupted" });
+    const plan = join(directory("killed"), "run.json");
+    writeFileSync(plan, readFileSync(plan, "utf8").replaceAll("sleep 60", "true"));
+    const { code, stdout } = await bench.run(["resume", "killed", "--json"]);
+    expect(code).toBe(0);
+    const after = JSON.parse(stdout) as RunReport;
+    expect(after).toMatchObject({ status: "success", resumedFrom: "wait" });
+    expect(after.nodes.map(({ id, reused }) => [id, reused === true])).toEqual([
+      ["first", true],
+      ["wait", false],
+      ["last", false],
+    ]);
+    expect(after.nodes[2]?.output).toBe("1\nwarm\nhalf\n");
+    const events = readFileSync(join(directory("killed"), "events.jsonl"), "utf8")
+      .trimEnd()
+      .split("\n");
+    expect(events.map((line) => (JSON.parse(line) as RunEvent).seq)).toEqual(events.map((_, at) => at + 1));
+  });
+
+  test("logs -f follows a run of another process, and stop ends it", async () => {
+    const path = blueprint("followed", [command("talk", "for i in 1 2 3; do echo line-$i; done; sleep 60")]);
+    const going = bench.start(run(path, "--run-id", "followed", "--quiet"));
+    await until(() => existsSync(join(directory("followed"), "events.jsonl")));
+    const follower = bench.start(["logs", "followed", "-f"]);
+    await follower.printed("line-3");
+    const stopped = await bench.run(["stop", "followed"]);
+    expect([stopped.code, stopped.stdout]).toEqual([0, "followed cancelled\n"]);
+    expect((await going.ended).code).toBe(130);
+    const { code, stdout } = await follower.ended;
+    expect([code, stdout]).toEqual([0, "── talk\nline-1\nline-2\nline-3\n"]);
+    expect((await bench.run(["stop", "followed"])).code).toBe(1);
+  });
+
+  test("show, diff and runs tell of it afterwards, from anywhere", async () => {
+    const path = blueprint("shown", [command("edit", "echo shown > shown.txt")]);
+    await bench.run(run(path, "--run-id", "shown"));
+    const shown = await bench.run(["show", "shown"]);
+    expect([shown.code, shown.stdout]).toEqual([
+      0,
+      expect.stringMatching(/shown · run shown · success[\s\S]*✔ edit[\s\S]*SUCCESS/),
+    ]);
+    expect((await bench.run(["diff", "shown"])).stdout).toContain("+shown");
+    expect((await bench.run(["diff", "shown", "--name-status"])).stdout).toBe("A\tshown.txt\n");
+    expect((await bench.run(["runs", "-q"])).stdout.split("\n")).toContain("shown");
+    expect((await bench.run(["show", "shwn"])).stderr).toContain("did you mean shown?");
+  });
+
+  test("on a terminal each node has a line, live while it runs; output cannot drive the terminal", async () => {
+    const path = blueprint("terminal", [command("talk", "printf 'now \\033]0;owned\\007\\n'; sleep 1")]);
+    await using terminals = await openTerminals();
+    const { ended } = await terminals.run([process.execPath, program, ...run(path)], bench.env, {
+      cols: 100,
+      rows: 24,
+    });
+    const { exitCode, output } = await ended;
+    expect(exitCode).toBe(0);
+    expect(output).toMatch(/talk \d+m?s · now \\x1b\]0;owned\\x07/);
+    expect(output).not.toContain("\x1b]0;");
+    expect(output).toMatch(/✔.* talk/);
+  });
+});

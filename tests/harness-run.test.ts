@@ -1,0 +1,433 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { findFaults } from "../src/harness/blueprint/find-faults.js";
+import {
+  applyRun,
+  type BlueprintSpec,
+  gcRuns,
+  listRuns,
+  type Reporter,
+  type RunReport,
+  resumeRun,
+  runHarness,
+  stopRun,
+} from "../src/harness.js";
+import { SandboxError } from "../src/sandbox/errors.js";
+import { listSandboxes, listSnapshots, removeSandbox } from "../src/sandbox.js";
+import { commitFile, createHarnessBench, type HarnessBench } from "./support/harness-bench.js";
+import { createLocalHarness } from "./support/local-harness.js";
+import { createRepository, git } from "./support/scratch.js";
+
+const SCHEMA = JSON.parse(readFileSync(new URL("../schemas/report.schema.json", import.meta.url), "utf8")) as object;
+
+let bench: HarnessBench;
+beforeAll(async () => {
+  bench = await createHarnessBench();
+});
+afterAll(async () => {
+  await bench[Symbol.asyncDispose]();
+});
+
+const command = (id: string, shell: string): BlueprintSpec["nodes"][number] => ({ id, kind: "command", shell });
+
+function saved(runId: string): RunReport {
+  return JSON.parse(bench.file(runId, "report.json")) as RunReport;
+}
+
+describe("what a run leaves behind", () => {
+  test("a directory with everything, and a repository that is as it was", async () => {
+    const before = git(bench.repo, "for-each-ref");
+    const report = await bench.run({
+      runId: "everything",
+      blueprint: {
+        name: "all",
+        nodes: [command("edit", "echo out; echo err >&2; echo new > new.txt"), command("look", "cat new.txt")],
+      },
+    });
+    expect(report).toMatchObject({ status: "success", exitCode: 0, changes: { insertions: 1, deletions: 0 } });
+    expect(findFaults(saved("everything"), SCHEMA)).toEqual([]);
+    expect(saved("everything")).toEqual(JSON.parse(JSON.stringify(report)));
+    for (const name of [
+      "run.json",
+      "report.md",
+      "report.html",
+      "nodes/1-edit/result.json",
+      "checkpoints/2-look.json",
+    ]) {
+      expect(bench.file("everything", name), name).not.toBe("");
+    }
+    expect(bench.file("everything", "nodes/1-edit/stdout.log")).toBe("out\n");
+    expect(bench.file("everything", "nodes/1-edit/stderr.log")).toBe("err\n");
+    expect(bench.file("everything", "changes.patch")).toContain("+new");
+    const events = bench.events("everything");
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at + 1));
+    expect(events.map(({ type }) => type).filter((type) => !["checkpoint.saved", "warning"].includes(type))).toEqual([
+      "run.started",
+      "sandbox.creating",
+      "sandbox.ready",
+      "node.started",
+      "node.output",
+      "node.output",
+      "node.finished",
+      "node.started",
+      "node.output",
+      "node.finished",
+      "sandbox.destroyed",
+      "run.finished",
+    ]);
+    expect(git(bench.repo, "status", "--porcelain")).toBe("");
+    expect(git(bench.repo, "for-each-ref", "refs/heads")).toBe(
+      before
+        .split("\n")
+        .filter((line) => line.includes("refs/heads"))
+        .join("\n"),
+    );
+    expect((await listSandboxes()).some(({ id }) => id === report.sandbox?.id)).toBe(false);
+  });
+
+  test("enough to do it again", async () => {
+    await bench.run({ runId: "again-1", blueprint: { name: "again", nodes: [command("edit", "echo x > x.txt")] } });
+    const plan = JSON.parse(bench.file("again-1", "run.json")) as {
+      blueprint: { document: BlueprintSpec };
+      ref: string;
+    };
+    const report = await bench.run({ runId: "again-2", blueprint: plan.blueprint.document });
+    expect(report).toMatchObject({ status: "success" });
+    expect(bench.file("again-2", "changes.patch")).toBe(bench.file("again-1", "changes.patch"));
+  });
+
+  test("a report, also when a reporter throws at every call", async () => {
+    const fail = (): never => {
+      throw new Error("no ink");
+    };
+    const reporter: Reporter = {
+      event: fail,
+      nodeStart: fail,
+      nodeOutput: fail,
+      nodeComplete: fail,
+      runComplete: fail,
+    };
+    const report = await bench.run({ blueprint: { name: "r", nodes: [command("a", "echo 1")] }, reporter });
+    expect(report).toMatchObject({ status: "success", exitCode: 0 });
+    expect(report.warnings.filter((text) => text.includes("no ink")).length).toBeGreaterThanOrEqual(4);
+  });
+
+  test("a report, also when a node throws", async () => {
+    const seen: RunReport[] = [];
+    const report = await bench.run({
+      keep: "never",
+      reporter: { runComplete: (each) => void seen.push(each) },
+      blueprint: {
+        name: "throws",
+        nodes: [
+          command("edit", "echo half > a.txt"),
+          {
+            id: "bad",
+            kind: "command",
+            exec: () => {
+              throw new TypeError("oops");
+            },
+          },
+        ],
+      },
+    });
+    expect(report).toMatchObject({ status: "failed", exitCode: 1 });
+    expect(report.nodes.map(({ status }) => status)).toEqual(["success", "failure"]);
+    expect(bench.file(report.runId, "changes.patch")).toContain("+half");
+    expect(seen).toEqual([report]);
+  });
+
+  test("a report, also when there is no sandbox", async () => {
+    const seen: RunReport[] = [];
+    const report = await bench.run({
+      blueprint: { name: "x", nodes: [command("a", "true")] },
+      sandbox: { image: "nothing:1" },
+      reporter: { runComplete: (each) => void seen.push(each) },
+    });
+    expect(report).toMatchObject({ status: "error", exitCode: 3, error: { code: "unsupported" }, nodes: [] });
+    expect(findFaults(saved(report.runId), SCHEMA)).toEqual([]);
+    expect(bench.file(report.runId, "report.html")).toContain("unsupported");
+    expect(seen).toHaveLength(1);
+  });
+
+  test("a report and the patch of the last save, also when the sandbox is lost", async () => {
+    const { host } = createLocalHarness("local", () => ({}));
+    const report = await bench.run({
+      blueprint: {
+        name: "lost",
+        nodes: [
+          command("slow", "echo kept > a.txt; sleep 1.1"),
+          {
+            id: "sever",
+            kind: "command",
+            exec: async (_context, sandbox) => {
+              await host?.sever?.(sandbox);
+              await sandbox.exec({ argv: ["sleep", "30"] });
+              return undefined;
+            },
+          },
+          command("never", "true"),
+        ],
+      },
+    });
+    expect(report).toMatchObject({ status: "error", exitCode: 3 });
+    expect(bench.events(report.runId).map(({ type }) => type)).toContain("sandbox.lost");
+    expect(bench.file(report.runId, "changes.patch")).toContain("+kept");
+    expect(report.nodes.find(({ id }) => id === "never")?.status ?? "skipped").toBe("skipped");
+  });
+
+  test("a limit ends it, and the patch is kept", async () => {
+    const report = await bench.run({
+      keep: "never",
+      limits: { wall: 1500 },
+      blueprint: { name: "limit", nodes: [command("work", "echo some > a.txt; sleep 60"), command("never", "true")] },
+    });
+    expect(report).toMatchObject({ status: "limit", exitCode: 5, limitsHit: [{ limit: "wall" }] });
+    expect(bench.file(report.runId, "changes.patch")).toContain("+some");
+    expect(findFaults(saved(report.runId), SCHEMA)).toEqual([]);
+  });
+});
+
+describe("gates", () => {
+  const gate = (fix: string, protect: string[] = []): BlueprintSpec => ({
+    name: "gate",
+    nodes: [
+      {
+        id: "green",
+        kind: "gate",
+        checks: [{ id: "test", shell: "grep -q good a.txt" }],
+        onFail: { agent: "command", command: ["sh", "-c", `cat > /dev/null; ${fix}`] },
+        protect,
+      },
+      { id: "save", kind: "commit", message: "fix: {{ intent }}" },
+    ],
+  });
+
+  test("one that recovers ends well, and the repair is its child", async () => {
+    const report = await bench.run({ blueprint: gate("echo good > a.txt"), push: true, runId: "recovers" });
+    expect(report).toMatchObject({ status: "success", exitCode: 0, pushResult: { state: "ok" } });
+    expect(report.nodes.map(({ id }) => id)).toEqual(["green", "save"]);
+    expect(report.nodes[0]).toMatchObject({ rounds: 1, children: [{ kind: "agent", status: "success" }] });
+    expect(git(bench.github.remote, "log", "-1", "--format=%s", report.branch ?? "")).toBe("fix: mend it");
+    expect(git(bench.github.remote, "rev-parse", `${report.branch}^{tree}`)).toBe(report.tree);
+    const body = bench.github.pulls.find(({ head }) => head === report.branch)?.body;
+    expect(body).toContain("| `green` | `test` | ✔ passed |");
+  });
+
+  test("one that does not ends the run, and nothing is pushed", async () => {
+    const report = await bench.run({ blueprint: gate("date +%N >> b.txt"), push: true, keep: "never" });
+    expect(report).toMatchObject({
+      status: "failed",
+      exitCode: 1,
+      pushResult: { pushed: false, state: "not_allowed" },
+    });
+    expect(report.nodes[0]).toMatchObject({ status: "failure", rounds: 2 });
+  });
+
+  test("a protected path that was touched makes it red", async () => {
+    const report = await bench.run({
+      blueprint: gate("echo good > a.txt; echo x > sub/b.txt", ["sub/**"]),
+      keep: "never",
+    });
+    expect(report).toMatchObject({ status: "failed", exitCode: 1 });
+    expect(JSON.stringify(report.nodes[0])).toContain("sub/b.txt");
+  });
+});
+
+describe("going on", () => {
+  const flaky: BlueprintSpec = {
+    name: "flaky",
+    nodes: [
+      command("once", "echo x >> count; mkdir -p ignored; echo warm > ignored/x"),
+      command("gate", "test -e ignored/go"),
+      command("after", "cat count; echo done > done.txt"),
+    ],
+  };
+
+  test.each(["failed", "never"] as const)("where it stopped, with keep %s", async (keep) => {
+    const first = await bench.run({ blueprint: flaky, keep });
+    expect(first).toMatchObject({ status: "failed", sandbox: { kept: keep === "failed" } });
+    const again = await resumeRun({ runId: first.runId });
+    expect(again).toMatchObject({ status: "failed", resumedFrom: "gate" });
+    expect(again.nodes[0]).toMatchObject({ id: "once", reused: true });
+    expect(bench.file(first.runId, "changes.patch").match(/^\+x$/gm)).toHaveLength(1);
+    const seqs = bench.events(first.runId).map(({ seq }) => seq);
+    expect(seqs).toEqual(seqs.map((_, at) => at + 1));
+  });
+
+  test("from a node that is named, with the files as they were before it", async () => {
+    const first = await bench.run({ blueprint: flaky, keep: "never" });
+    const again = await resumeRun({ runId: first.runId, from: "once" });
+    expect(again).toMatchObject({ status: "failed", resumedFrom: "once" });
+    expect(bench.file(first.runId, "changes.patch").match(/^\+x$/gm)).toHaveLength(1);
+    await expect(resumeRun({ runId: first.runId, from: "after" })).rejects.toMatchObject({
+      code: "invalid_argument",
+      hint: "--from gate",
+    });
+    await expect(resumeRun({ runId: first.runId, from: "nothing" })).rejects.toMatchObject({
+      code: "invalid_argument",
+    });
+  });
+
+  test("not with one that has done everything, nor with one that nobody knows", async () => {
+    const { runId } = await bench.run({ blueprint: { name: "ok", nodes: [command("a", "true")] }, runId: "complete" });
+    await expect(resumeRun({ runId })).rejects.toMatchObject({ code: "conflict" });
+    await expect(resumeRun({ runId: "complet" })).rejects.toMatchObject({
+      code: "not_found",
+      hint: "did you mean complete?",
+    });
+    await expect(bench.run({ blueprint: flaky, runId })).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("after it was cancelled, and after it was stopped from outside", async () => {
+    const waits: BlueprintSpec = {
+      name: "waits",
+      nodes: [command("work", "echo some > a.txt; test -e ignored/go || sleep 60"), command("after", "true")],
+    };
+    const controller = new AbortController();
+    const started: Reporter = {
+      nodeOutput: () => undefined,
+      nodeStart: () => void setTimeout(() => controller.abort(), 300),
+    };
+    const first = await bench.run({ blueprint: waits, signal: controller.signal, reporter: started, keep: "always" });
+    expect(first).toMatchObject({ status: "cancelled", exitCode: 130, nodes: [{ status: "cancelled" }] });
+    expect(bench.file(first.runId, "changes.patch")).toContain("+some");
+    const going = resumeRun({
+      runId: first.runId,
+      reporter: { nodeStart: () => void stopRun(first.runId).catch(() => undefined) },
+    });
+    await expect(going).resolves.toMatchObject({ status: "cancelled", resumedFrom: "work" });
+    await expect(stopRun(first.runId)).rejects.toMatchObject({ code: "conflict" });
+    await removeSandbox(first.sandbox?.id ?? "");
+  });
+});
+
+describe("repositories", () => {
+  const touch: BlueprintSpec = {
+    name: "touch",
+    nodes: [command("edit", "echo new > new.txt; git log --format=%s | head -1")],
+  };
+  const place = (name: string): string => join(bench.scratch.path, name);
+
+  test("one that is dirty: the run starts from the commit, and says so", async () => {
+    const repo = createRepository(place("dirty"));
+    writeFileSync(join(repo, "a.txt"), "mine\n");
+    const report = await bench.run({ repo, blueprint: { name: "d", nodes: [command("a", "cat a.txt")] } });
+    expect(report).toMatchObject({ status: "success", nodes: [{ output: "one more\n" }] });
+    expect(report.warnings).toEqual([expect.stringContaining("1 file that is not committed")]);
+    expect(readFileSync(join(repo, "a.txt"), "utf8")).toBe("mine\n");
+  });
+
+  test("a bare one, and a shallow one", async () => {
+    const bare = place("bare.git");
+    git(bench.scratch.path, "clone", "--quiet", "--bare", bench.repo, bare);
+    const report = await bench.run({ repo: bare, blueprint: touch, out: place("runs-of-bare") });
+    expect(report).toMatchObject({ status: "success", changes: { insertions: 1 } });
+    const shallow = place("shallow");
+    git(bench.scratch.path, "clone", "--quiet", "--depth=1", `file://${bench.repo}`, shallow);
+    const second = await bench.run({ repo: shallow, blueprint: touch });
+    expect(second).toMatchObject({ status: "success", changes: { insertions: 1 } });
+    expect(second.warnings).toEqual([expect.stringContaining("shallow")]);
+  });
+
+  test("one that is itself a worktree: its own commit is the start", async () => {
+    const tree = place("linked");
+    git(bench.repo, "worktree", "add", "--quiet", tree, "other");
+    const report = await bench.run({ repo: tree, blueprint: touch, runId: "linked" });
+    expect(report).toMatchObject({ status: "success", baseCommit: git(bench.repo, "rev-parse", "other") });
+    expect(report.nodes[0]?.output).toBe("first\n");
+    expect(git(bench.repo, "branch", "--list", "harness/linked/*")).toBe("");
+  });
+
+  test("another commit to start from", async () => {
+    const report = await bench.run({ ref: "v1", blueprint: touch });
+    expect(report.nodes[0]?.output).toBe("first\n");
+    await expect(bench.run({ ref: "nowhere", blueprint: touch })).rejects.toMatchObject({ code: "invalid_argument" });
+  });
+
+  test("org/repo and a URL are cloned, with the token, and start at the default branch", async () => {
+    for (const repo of ["acme/widgets", bench.github.url]) {
+      const report = await bench.run({ repo, blueprint: touch, out: place("runs-of-clones"), push: true });
+      expect(report).toMatchObject({ status: "success", pushResult: { state: "ok" } });
+      expect(report.nodes[0]?.output).toBe("second\n");
+    }
+  });
+
+  test.each([
+    ["empty", /has no commit yet/],
+    ["no-repository", /not a git repository/],
+  ])("one that is %s is refused with what to do", async (name, message) => {
+    mkdirSync(place(name));
+    if (name === "empty") git(place(name), "init", "--quiet");
+    const error: unknown = await bench.run({ repo: place(name), blueprint: touch }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(SandboxError);
+    expect(error).toMatchObject({
+      code: "invalid_argument",
+      message: expect.stringMatching(message),
+      hint: expect.stringContaining("git"),
+    });
+    expect(existsSync(join(place(name), ".glovebox"))).toBe(false);
+  });
+
+  test.each(["./nowhere", "nowhere"])("%s is not there", async (repo) => {
+    await expect(bench.run({ repo, blueprint: touch })).rejects.toMatchObject({ code: "not_found" });
+  });
+});
+
+describe("bad input", () => {
+  const fine: BlueprintSpec = { name: "fine", nodes: [command("a", "true")] };
+  test.each([
+    ["an intent of 100 kB", { intent: "x".repeat(100_000) }, /100000 bytes/],
+    ["an intent with a control character", { intent: "a\u001b[31mb" }, /U\+001b/],
+    ["an empty intent", { intent: "  " }, /intent/],
+    ["a run id that is a path", { runId: "../x" }, /run id/],
+    ["a branch that is none", { branch: "a..b" }, /branch/],
+    ["a node that is not there", { from: "b" }, /no such node/],
+    ["an unknown option", { pushh: true } as object, /pushh/],
+    ["a push rule that is none", { pushOn: "never" as never }, /pushOn/],
+    ["an unknown input", { inputs: { a: 1 } }, /no input/],
+  ])("%s is refused before anything is made", async (_, options, message) => {
+    const before = await listRuns();
+    await expect(bench.run({ blueprint: fine, ...options })).rejects.toMatchObject({
+      code: "invalid_argument",
+      message: expect.stringMatching(message),
+    });
+    expect(await listRuns()).toEqual(before);
+  });
+});
+
+describe("afterwards", () => {
+  test("the changes are brought into the working tree, three-way, unless it is dirty", async () => {
+    const repo = createRepository(join(bench.scratch.path, "apply"));
+    const edit: BlueprintSpec = { name: "edit", nodes: [command("e", "echo theirs > a.txt; echo new > new.txt")] };
+    const { runId } = await runHarness({ repo, intent: "x", sandboxType: "local", blueprint: edit });
+    writeFileSync(join(repo, "sub", "b.txt"), "mine\n");
+    await expect(applyRun(runId)).rejects.toMatchObject({ code: "conflict" });
+    expect(existsSync(join(repo, "new.txt"))).toBe(false);
+    git(repo, "commit", "--quiet", "-am", "mine");
+    expect(await applyRun(runId)).toMatchObject({ directory: repo, conflicts: [] });
+    expect(git(repo, "diff", "--cached", "--name-only").split("\n")).toEqual(["a.txt", "new.txt"]);
+    git(repo, "reset", "--quiet", "--hard");
+    commitFile(repo, "a.txt", "mine too\n");
+    expect(await applyRun(runId)).toMatchObject({ conflicts: ["a.txt"] });
+  });
+
+  test("runs are cleaned up with all that they hold", async () => {
+    const report = await bench.run({
+      runId: "old",
+      keep: "always",
+      blueprint: { name: "old", nodes: [command("e", "echo x > x.txt; sleep 1.1")] },
+    });
+    const mine = async (): Promise<number> =>
+      (await listSnapshots()).filter(({ sandboxId }) => sandboxId === report.sandbox?.id).length;
+    expect(await mine()).toBeGreaterThan(0);
+    expect((await gcRuns({ olderThan: 3_600_000 })).removed).toEqual([]);
+    expect((await gcRuns({ olderThan: 0, dryRun: true })).removed).toContain("old");
+    expect((await gcRuns({ olderThan: 0 })).removed).toContain("old");
+    expect(await mine()).toBe(0);
+    expect(existsSync(bench.directoryOf("old"))).toBe(false);
+    expect((await listSandboxes()).filter(({ state }) => state === "kept")).toEqual([]);
+    expect(git(bench.repo, "branch", "--list", "harness/old/*")).toBe("");
+  });
+});
