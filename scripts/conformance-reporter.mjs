@@ -12,7 +12,7 @@ export default class ConformanceReporter {
         if (backend === undefined) continue;
         results[backend] ??= [];
         const { state, note, errors } = test.result();
-        if (id !== undefined) results[backend].push({ id, state, reason: note ?? errors?.[0]?.message });
+        if (id !== undefined) results[backend].push({ id, state, reason: note ?? reasonOf(errors?.[0]) });
         else if (state === "skipped") results[backend].notRun = note;
       }
       for (const error of module.errors()) console.error(String(error.message));
@@ -20,4 +20,14 @@ export default class ConformanceReporter {
     const entries = Object.entries(results).map(([backend, cases]) => [backend, { cases, notRun: cases.notRun }]);
     writeFileSync(process.env.GLOVEBOX_CONFORMANCE_FILE, JSON.stringify(Object.fromEntries(entries)));
   }
+}
+
+/** A case says why it failed in what it was compared with. */
+function reasonOf(error) {
+  return (
+    /reason: '([^\n]*)'|"reason": "([^\n]*)"/
+      .exec(String(error?.actual ?? ""))
+      ?.slice(1)
+      .find(Boolean) ?? error?.message
+  );
 }

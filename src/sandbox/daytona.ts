@@ -1,3 +1,4 @@
+import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { conformance } from "./daytona/conformance.js";
 import { networkSettings } from "./daytona/create-remote.js";
@@ -21,6 +22,11 @@ export { conformance, listRemote, probeDaytona as probe, removeResource, removeS
 
 /** Options of other backends, and what the service has no place for. */
 const NOT_HERE = ["baseDir", "workspace", "mounts"] as const;
+
+/** What a sandbox with a repository keeps. */
+export function capabilities(): Capabilities {
+  return daytonaCapabilities(true);
+}
 
 /** Opens a sandbox at Daytona: a machine of its own, with a clone of `repo` on a new branch. */
 export async function createDaytonaSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
