@@ -14,6 +14,7 @@ const LONGEST_PAUSE = 500;
 const PROBE = 10_000;
 /** How often a command that says nothing is looked after. */
 const PULSE = 5_000;
+const SHORT_LOG = 1 << 20;
 const MAX_COMPLAINT = 2_048;
 /** Bytes of one line, and of one request. */
 const LINE = 48 << 10;
@@ -67,9 +68,11 @@ export class SessionLink extends Duplex {
   }
 
   async #checkPulse(): Promise<void> {
-    const silent = this.received === this.#heard;
-    this.#heard = this.received;
-    if (silent && !this.#over) await this.#ask(() => this.#state());
+    const silent = this.#next === this.#heard;
+    this.#heard = this.#next;
+    // A log that is short is read again, should a line of it have been lost on the way.
+    const isShort = this.received < SHORT_LOG;
+    if (silent && !this.#over) await this.#ask(() => (isShort ? this.#catchUp() : this.#state()));
   }
 
   /** One question at a time; an answer that is final ends the link. */
