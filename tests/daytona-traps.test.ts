@@ -60,6 +60,12 @@ describe("a command runs once, and its result is whole, when", () => {
     expect(await runsOf(sandbox)).toBe(1);
   });
 
+  test.each([3, 4])("frames of %i bytes make the SDK take marks for text", async (frameBytes) => {
+    await using sandbox = await there.open();
+    there.service.habits.frameBytes = frameBytes;
+    expect(await sandbox.shell("seq 300; exit 4")).toMatchObject({ exitCode: 4, bytes: { stdout: 1_092 } });
+  });
+
   test("nobody can follow a log at all", async () => {
     there.service.habits.refuseFollow = true;
     await using sandbox = await there.open();

@@ -14,6 +14,7 @@ const LONGEST_PAUSE = 500;
 const PROBE = 10_000;
 /** How often a command that says nothing is looked after. */
 const PULSE = 5_000;
+const SHORT_LOG = 1 << 20;
 const MAX_COMPLAINT = 2_048;
 /** Bytes of one line, and of one request. */
 const LINE = 48 << 10;
@@ -69,11 +70,18 @@ export class SessionLink extends Duplex {
   }
 
   async #checkPulse(): Promise<void> {
-    const silent = this.received === this.#heard;
-    this.#heard = this.received;
-    if (!silent || this.#over || this.#probing) return;
+    const silent = this.#next === this.#heard;
+    this.#heard = this.#next;
+    // A log that is short is read again, should a line of it have been lost on the way.
+    const isShort = this.received < SHORT_LOG;
+    if (silent && !this.#over) await this.#ask(() => (isShort ? this.#catchUp() : this.#state()));
+  }
+
+  /** One question at a time; an answer that is final ends the link. */
+  async #ask(question: () => Promise<unknown>): Promise<void> {
+    if (this.#probing) return;
     this.#probing = true;
-    const failure = await this.#state();
+    const failure = await question();
     this.#probing = false;
     if (failure instanceof SandboxError && !this.#over) this.destroy(failure);
   }
@@ -198,8 +206,9 @@ export class SessionLink extends Duplex {
   }
 
   /** Lines that do not come from the agent may be an echo of our own, or the shell's. */
-  #take(line: string): void {
+  #take(marked: string): void {
     if (this.#over) return;
+    const line = withoutMarks(marked);
     if (line === "x") {
       this.#over = true;
       this.push(null);
@@ -216,6 +225,9 @@ export class SessionLink extends Duplex {
       const whole = size === undefined ? bytes : unsqueeze(bytes, Number(size));
       if (whole === undefined) this.destroy(tampered("a line that cannot be read"));
       else this.push(whole);
+    } else if (Number(number) > this.#next) {
+      // A line is missing: the log itself has it.
+      void this.#ask(() => this.#catchUp());
     }
   }
 
@@ -227,4 +239,11 @@ export class SessionLink extends Duplex {
 /** A handshake that was refused is an event of the socket, not an error; the log is then asked for instead. */
 function isAnswer(error: unknown): boolean {
   return !(error instanceof Error);
+}
+
+/** A frame that ends just behind the mark of a line makes the SDK take that mark for text. */
+function withoutMarks(line: string): string {
+  let start = 0;
+  while (line.charCodeAt(start) === 1 || line.charCodeAt(start) === 2) start++;
+  return line.slice(start);
 }

@@ -22,6 +22,8 @@ export interface Habits {
   deleteMs: number;
   /** How long a log is followed after its command has ended. The service takes a second. */
   lingerMs: number;
+  /** The most that one frame of a followed log has, in bytes. */
+  frameBytes: number;
   /** So many bytes of a log are followed before the socket closes as if all were said. */
   followCutAfter: number | undefined;
   /** Whether that close says 1000 or nothing at all. */
@@ -43,6 +45,7 @@ export function createHabits(): Habits {
     createMs: 0,
     deleteMs: 5,
     lingerMs: 20,
+    frameBytes: 1_024,
     followCutAfter: undefined,
     followCutRudely: false,
     refuseFollow: false,

@@ -5,8 +5,6 @@ import { type Exchange, json, objectOf, Refusal, textOf } from "./reply.js";
 import { Session } from "./session.js";
 import type { WebSocketPeer } from "./web-socket.js";
 
-const FRAME = 1024;
-
 /** Commands and sessions of one sandbox. */
 export class ProcessRoutes {
   readonly #machine: Machine;
@@ -55,8 +53,8 @@ export class ProcessRoutes {
     const command = this.#session(id).find(commandId);
     let left = this.#habits.followCutAfter ?? Number.POSITIVE_INFINITY;
     const stop = command.log.follow((chunk) => {
-      for (let at = 0; at < chunk.length && left > 0; at += FRAME) {
-        const part = chunk.subarray(at, Math.min(at + FRAME, at + left));
+      for (let at = 0; at < chunk.length && left > 0; at += this.#habits.frameBytes) {
+        const part = chunk.subarray(at, at + Math.min(this.#habits.frameBytes, left));
         peer.send(part);
         left -= part.length;
       }
