@@ -3,6 +3,7 @@ import { defineConfig, type ViteUserConfig } from "vitest/config";
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ["tests/**/*.test.ts"],
+    globalSetup: ["tests/support/docker-setup.ts"],
     maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include "contained.h"
 #include "frame.h"
 
 /* Each call has its own PID namespace, or, where that cannot be had, a subreaper of its own. */
@@ -19,6 +20,7 @@ struct command {
   int in, out, err;   /* the command's ends; all the same with a terminal */
   bool terminal;
   bool jailed;        /* no capabilities, no new privileges, the system call filter */
+  const struct identity *as; /* in a container: who it runs as */
   int (*builtin)(void); /* run instead of argv when set */
 };
 
@@ -105,6 +107,7 @@ void self_test_expects(bool only_loopback);
 /* files.c: each answers by result or by a negative errno. */
 #define ESCAPES 10001     /* the path leads outside the root */
 #define NOT_REGULAR 10002 /* neither a regular file nor absent */
+#define NO_USER 10003     /* nobody inside has this name */
 int files_open_root(const char *path);
 void files_use_root(int directory);
 int files_open_directory(const char *path);

@@ -15,6 +15,7 @@ struct call {
   uint32_t credit[3];
   struct queue input;
   int64_t deadline, quiet_since, ended_at;
+  int64_t oom_kills; /* before the command began; negative: not known */
   int64_t kill_at; /* when a supervisor that was told to end it all is killed itself; 0: never */
   struct pending_file *file;
   struct call *next;

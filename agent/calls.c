@@ -34,7 +34,7 @@ struct call *call_new(uint32_t id) {
   call->id = id;
   call->in = call->out = call->err = call->supervisor.control = call->supervisor.status = call->supervisor.orders = -1;
   call->credit[1] = call->credit[2] = WINDOW;
-  call->deadline = -1;
+  call->deadline = call->oom_kills = -1;
   call->next = calls;
   calls = call;
   call_count++;
@@ -63,7 +63,8 @@ void call_drop(struct call *call) {
 void finish(struct call *call) {
   uint8_t body[6] = {(uint8_t)(call->ending.signaled != 0)};
   write_u32(body + 1, (uint32_t)call->ending.code);
-  body[5] = call->timed_out;
+  body[5] = call->timed_out ? EXIT_TIMED_OUT : 0;
+  if (call->oom_kills >= 0) body[5] |= oom_kills() > call->oom_kills ? EXIT_OOM_KNOWN | EXIT_OOM : EXIT_OOM_KNOWN;
   answer(ANS_EXIT, call->id, body, sizeof body);
   call_drop(call);
 }
@@ -80,6 +81,11 @@ int call_start(struct call *call, struct command *command, bool with_stdin, uint
   if (error) return error;
   take_ends(call, &ours);
   call->terminal = command->terminal;
+  if (command->as) {
+    const int streams[] = {command->in, command->out, command->err};
+    give_streams(streams, 3, command->as);
+    call->oom_kills = oom_kills();
+  }
   error = spare_start(command, &call->supervisor) ? 0 : start_command(command, confinement, &call->supervisor);
   close_command_ends(command);
   if (error) return error;
@@ -96,7 +102,8 @@ static void become_work(const struct command *pipes, int (*work)(int directory),
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  if (jailed && drop_privileges() != 0) _exit(EPERM);
+  /* In a container it needs what the agent has: the files may be any user's. */
+  if (jailed && !contained && drop_privileges() != 0) _exit(EPERM);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   _exit(work(3));
 }

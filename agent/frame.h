@@ -45,6 +45,9 @@ enum answer {
   ANS_ENDED = 0x89,
 };
 
+/* Bits of the last byte of ANS_EXIT. */
+enum exit_flag { EXIT_TIMED_OUT = 1, EXIT_OOM_KNOWN = 2, EXIT_OOM = 4 };
+
 /* A growing byte queue: bytes are appended at the end and taken from the front. */
 struct queue {
   uint8_t *data;

@@ -66,18 +66,21 @@ static void tell_all(uint8_t what) {
 
 int freeze_all(uint32_t request) {
   /* Without a namespace of its own a supervisor would stop the user's own processes. */
-  if (confinement != CONFINE_NAMESPACE) return -ENOTSUP;
+  if (confinement != CONFINE_NAMESPACE && !contained) return -ENOTSUP;
   if (freezing) return -EBUSY;
   freezing = true;
   failed = false;
   freeze_request = request;
-  tell_all(CONTROL_FREEZE);
+  /* The whole container is one namespace, and we are the first process of it. */
+  if (contained) failed = !freeze_namespace();
+  else tell_all(CONTROL_FREEZE);
   return 0;
 }
 
 int thaw_all(void) {
-  if (confinement != CONFINE_NAMESPACE) return -ENOTSUP;
-  tell_all(CONTROL_THAW);
+  if (confinement != CONFINE_NAMESPACE && !contained) return -ENOTSUP;
+  if (contained) thaw_namespace();
+  else tell_all(CONTROL_THAW);
   return 0;
 }
 

@@ -1,21 +1,41 @@
-/* The program inside every sandbox. One static file: the launcher, the resident agent, the one-shot runner, and what reads a layer. */
+/* The program inside every sandbox. One static file; its first argument says what it is. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent.h"
 
-/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] ROOT */
+/* As the first process of a container: the channel is its stdin and stdout, which no command ever gets. */
+static int serve_contained(const char *user, const char *root, bool only_loopback) {
+  int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3), empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int error = contain(user);
+  if (error == -ENOENT) dprintf(2, "glovebox: the image's user %s does not exist in it\n", user);
+  else if (error) dprintf(2, "glovebox: capabilities could not be set: %s\n", strerror(-error));
+  if (error) return 125;
+  if (!make_root(root)) dprintf(2, "glovebox: %s: %s\n", root, strerror(errno));
+  for (int fd = 0; fd <= 2; fd++) dup2(empty, fd);
+  close(empty);
+  jailed = true;
+  return serve(in, out, root, true, only_loopback);
+}
+
+/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--contained USER] ROOT */
 static int serve_with(int argc, char **argv) {
   int in = 3, out = 3;
   bool only_loopback = false;
+  const char *user = NULL;
   for (int i = 0; i < argc; i++) {
     if (strcmp(argv[i], "--in") == 0 && i + 1 < argc) in = atoi(argv[++i]);
     else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc) out = atoi(argv[++i]);
     else if (strcmp(argv[i], "--jailed") == 0) jailed = true;
     else if (strcmp(argv[i], "--loopback-only") == 0) only_loopback = true;
+    else if (strcmp(argv[i], "--contained") == 0 && i + 1 < argc) user = argv[++i];
     else if (i == argc - 1) {
       confinement = jailed ? CONFINE_NAMESPACE : CONFINE_SUBREAPER;
+      if (user) return serve_contained(user, argv[i], only_loopback);
       return serve(in, out, argv[i], jailed, only_loopback);
     }
   }

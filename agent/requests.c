@@ -9,7 +9,7 @@
 #include "agent.h"
 
 #define SMALL_FILE (256u << 10) /* read within one answer */
-enum { WITH_STDIN = 1, WITH_TERMINAL = 2 };
+enum { WITH_STDIN = 1, WITH_TERMINAL = 2, WITH_USER = 4, WITH_CAPABILITIES = 8 };
 
 /* The long file work in progress, for the process that is forked for it. */
 static char work_name[256];
@@ -31,11 +31,16 @@ static bool start(uint32_t id, struct reader *r) {
   struct command command = {.jailed = jailed};
   command.argv = read_strings(r);
   command.env = read_strings(r);
+  const char *user = flags & WITH_USER ? read_string(r) : NULL;
   bool good = !r->bad && r->at == r->end && command.argv && command.argv[0] && command.env && add_inherited(&command.env);
   if (good) {
     struct call *call = call_new(id);
     int error = call ? 0 : -EAGAIN;
+    struct identity identity = default_identity;
+    if (!error && user && (!contained || !find_identity(user, &identity))) error = -NO_USER;
     if (!error) {
+      if (contained) command.as = &identity;
+      if (contained && flags & WITH_CAPABILITIES) command.jailed = false;
       command.cwd = files_open_directory(cwd);
       error = command.cwd < 0 ? command.cwd : call_start(call, &command, flags & WITH_STDIN, flags & WITH_TERMINAL ? cols : 0, rows, deadline);
       if (command.cwd >= 0) close(command.cwd);

@@ -24,7 +24,7 @@ void spare_prepare(void) {
 
 bool spare_start(const struct command *command, struct supervisor *out) {
   wanted = true;
-  if (count == 0 || command->builtin || !command->jailed || !is_small_order(command)) return false;
+  if (count == 0 || command->builtin || command->as || !command->jailed || !is_small_order(command)) return false;
   *out = spares[--count];
   if (give_order(out->orders, command)) return true;
   kill(out->pid, SIGKILL); /* it may have half of it */

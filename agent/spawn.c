@@ -57,6 +57,35 @@ static void execute(char *const *argv, char *const *env) {
   refuse_program(argv[0], reason);
 }
 
+/* The environment, with the home directory of the user when it names none. */
+static char *const *with_home(char *const *env, const char *home) {
+  if (value_of(env, "HOME")) return env;
+  size_t count = 0, length = strlen(home);
+  while (env[count]) count++;
+  char **longer = calloc(count + 2, sizeof *longer), *variable = malloc(length + 6);
+  if (!longer || !variable) return env;
+  memcpy(longer, env, count * sizeof *longer);
+  memcpy(variable, "HOME=", 5);
+  memcpy(variable + 5, home, length + 1);
+  longer[count] = variable;
+  return longer;
+}
+
+static void close_the_way_back(void) {
+  if (install_filter() == 0) return;
+  dprintf(ERR, "glovebox: the system call filter could not be installed\n");
+  _exit(126);
+}
+
+/* In a container: the user, and only then what cannot be undone. */
+static void take_identity(const struct command *command) {
+  if (become_identity(command->as, !command->jailed) != 0) {
+    dprintf(ERR, "glovebox: the user could not be changed: %s\n", strerror(errno));
+    _exit(126);
+  }
+  if (command->jailed) close_the_way_back();
+}
+
 /* What every command needs, whatever it is. */
 static void make_ready(bool in_jail) {
   setsid();
@@ -66,18 +95,16 @@ static void make_ready(bool in_jail) {
   for (int number = 1; number <= 64; number++) signal(number, SIG_DFL);
   umask(022);
   restore_descriptor_limit();
-  if (in_jail && install_filter() != 0) {
-    dprintf(ERR, "glovebox: the system call filter could not be installed\n");
-    _exit(126);
-  }
+  if (in_jail) close_the_way_back();
 }
 
 static void become_command(const struct command *command, int cwd) {
   if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
   if (fchdir(cwd) != 0) _exit(126);
   close_from(CONTROL);
+  if (command->as) take_identity(command);
   if (command->builtin) _exit(command->builtin());
-  execute(command->argv, command->env);
+  execute(command->argv, command->as ? with_home(command->env, command->as->home) : command->env);
 }
 
 /* A command under supervision. */
@@ -175,7 +202,7 @@ static const char *prepare_supervisor(enum confinement how, bool in_jail) {
   go_first_when_memory_ends(how);
   if (how == CONFINE_NAMESPACE && !mount_proc()) return "a fresh /proc could not be mounted";
   if (how == CONFINE_SUBREAPER) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  if (in_jail && drop_privileges() != 0) return "capabilities could not be dropped";
+  if (in_jail && !contained && drop_privileges() != 0) return "capabilities could not be dropped";
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return NULL;
 }
@@ -188,9 +215,10 @@ static void become_supervisor(const struct command *command, enum confinement ho
     dprintf(ERR, "glovebox: %s: %s\n", failed, strerror(errno));
     _exit(125);
   }
+  if (contained) leave_reach_of_commands();
   pid_t pid = fork();
   if (pid == 0) {
-    make_ready(command->jailed);
+    make_ready(command->jailed && !contained);
     become_command(command, CWD);
   }
   if (pid < 0) {
@@ -202,6 +230,7 @@ static void become_supervisor(const struct command *command, enum confinement ho
   for (int fd = IN; fd <= ERR; fd++)
     if (empty < 0 || dup2(empty, fd) < 0) close(fd);
   close_from(CWD);
+  if (contained) keep_only_killing();
   supervise(&(struct supervised){.pid = pid, .how = how}, child_signals());
 }
 

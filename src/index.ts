@@ -1,4 +1,5 @@
 export type * from "../contracts/types.js";
+export { createDockerSandbox } from "./sandbox/docker.js";
 export { ERROR_CODES, SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "./sandbox/errors.js";
 export { createLocalSandbox } from "./sandbox/local.js";
 export {

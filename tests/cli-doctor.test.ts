@@ -1,9 +1,7 @@
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { credentialFindings } from "../src/cli/doctor/credentials.js";
-import { dockerFindings } from "../src/cli/doctor/docker.js";
 import { nodeFinding } from "../src/cli/doctor/machine.js";
 import type { Finding } from "../src/sandbox/finding.js";
 import { namespaceFinding } from "../src/sandbox/local/probe-namespaces.js";
@@ -162,24 +160,5 @@ describe("what is looked at", () => {
     const complete = { VERCEL_TOKEN: "x", VERCEL_TEAM_ID: "y", VERCEL_PROJECT_ID: "z" };
     expect(credentialFindings("vercel", complete)[0]?.status).toBe("ok");
     expect(credentialFindings("github", { GITHUB_TOKEN: "" })[0]?.status).toBe("unused");
-  });
-
-  it("a Docker engine that answers, one that does not, and the program", async () => {
-    const socket = join(bench.path, "docker.sock");
-    const server = createServer((_, response) => response.end('{"Version":"27.1.1"}'));
-    await new Promise<void>((resolve) => server.listen(socket, resolve));
-    const bin = join(bench.path, "bin");
-    mkdirSync(bin);
-    writeFileSync(join(bin, "docker"), "");
-    chmodSync(join(bin, "docker"), 0o755);
-    const env = { DOCKER_HOST: `unix://${socket}`, PATH: bin };
-    expect(await dockerFindings(env)).toMatchObject([
-      { status: "ok", detail: `version 27.1.1 at ${socket}` },
-      { status: "ok", detail: join(bin, "docker") },
-    ]);
-    await new Promise((resolve) => server.close(resolve));
-    rmSync(bin, { recursive: true });
-    writeFileSync(socket, "");
-    expect((await dockerFindings(env)).map(({ status }) => status)).toEqual(["unused", "unused"]);
   });
 });

@@ -2,7 +2,6 @@ import { backendNames, chooseBackend, probeBackend } from "../sandbox.js";
 import { toInertLine } from "../util/inert-text.js";
 import { runConformanceKit } from "./doctor/conformance.js";
 import { credentialFindings } from "./doctor/credentials.js";
-import { dockerFindings } from "./doctor/docker.js";
 import { machineFindings } from "./doctor/machine.js";
 import type { Section } from "./doctor/section.js";
 import type { Invocation } from "./invocation.js";
@@ -29,7 +28,6 @@ async function examine(chosen: string): Promise<Section[]> {
   const sections: Section[] = [{ name: "machine", findings: await machineFindings() }];
   for (const name of names.includes(chosen) ? names : [...names, chosen]) {
     const findings = [...(await probeBackend(name)), ...credentialFindings(name, process.env)];
-    if (name === "docker") findings.push(...(await dockerFindings(process.env)));
     sections.push({ name, findings });
   }
   sections.push({ name: "github", findings: credentialFindings("github", process.env) });

@@ -31,6 +31,7 @@ export async function run({ flags, screen }: Invocation): Promise<number> {
     const bases = report.cache?.length;
     const lines = [
       ...report.removed.map((id) => `${good(dryRun ? "would remove" : "removed")} ${id}`),
+      ...(report.swept ?? []).map((name) => `${good(dryRun ? "would remove" : "removed")} ${toInertLine(name)}`),
       ...(report.cache ?? []).map((path) => `${good("removed")} ${toInertLine(path)}`),
       ...failed.map(({ id, message }) => `${bad("failed")} ${id}: ${toInertLine(message)}`),
       `${report.removed.length} ${dryRun ? "to remove" : "removed"}, ${report.kept.length} kept or in use, ${failed.length} failed`,

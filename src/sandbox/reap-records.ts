@@ -26,6 +26,8 @@ export interface ReapReport {
   removed: string[];
   kept: string[];
   failed: { id: string; error: SandboxError }[];
+  /** What no record knew of and was removed from a service, for example a container. Absent: nothing. */
+  swept?: string[];
   /** What was removed from the caches, when that was asked for. */
   cache?: string[];
 }

@@ -13,7 +13,7 @@ export { listSandboxes, type ReapOptions, type ReapReport, type SandboxInfo } fr
  */
 export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
   return await withTypedErrors("reap", async () => {
-    const report = await reapRecords(removerOf, opts);
+    const report = { ...(await reapRecords(removerOf, opts)), ...(await sweepServices(opts)) };
     if (opts.cache === undefined || opts.dryRun === true) return report;
     const { trimCache } = await loadBackend("local");
     return { ...report, cache: (await trimCache?.(opts.cache)) ?? [] };
@@ -28,6 +28,23 @@ export async function removeSandbox(id: string): Promise<void> {
   };
   if (!(await withTypedErrors("remove", () => dismantle(id, mayRemove, removerOf))))
     throw new SandboxError("not_found", `No sandbox with the id "${id}"`);
+}
+
+/** Backends whose things are elsewhere than the ledger, and outlive it. */
+const SWEPT = ["docker"];
+
+async function sweepServices({ backend, dryRun = false }: ReapOptions): Promise<Pick<ReapReport, "swept">> {
+  const swept: string[] = [];
+  for (const name of SWEPT.filter((each) => (backend ?? each) === each)) {
+    const { sweep } = await loadBackend(name);
+    // Who has no such service, or may not use it, has left nothing with it.
+    swept.push(...((await sweep?.({ dryRun }).catch(ignoreAbsent)) ?? []));
+  }
+  return swept.length > 0 ? { swept } : {};
+}
+
+function ignoreAbsent(error: unknown): undefined {
+  if (!(error instanceof SandboxError) || !["unavailable", "permission_denied"].includes(error.code)) throw error;
 }
 
 async function removerOf(backend: string): Promise<Remover> {

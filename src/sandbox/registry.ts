@@ -18,6 +18,8 @@ export interface BackendModule {
   removeResource?(resource: Resource): Promise<void>;
   /** Removes from the backend's cache what is not in use, until the rest has so many bytes; gives what was removed. */
   trimCache?(maxBytes: number): Promise<string[]>;
+  /** Removes what dead owners left with the backend's service and no record knows of; gives the names of what was, or would be, removed. */
+  sweep?(opts: { dryRun?: boolean }): Promise<string[]>;
   /** Takes away what a snapshot's record names, idempotently. The record itself is not its business. */
   removeSnapshot?(record: SnapshotRecord): Promise<void>;
   /** Looks at this machine: what the backend needs, whether it is there, what mends it. Makes nothing that stays. */
@@ -48,7 +50,7 @@ const notYet = (name: string): BackendLoader => {
 const backends = new Map<string, BackendLoader>([
   ["local", () => import("./local.js")],
   ["daytona", () => import("./daytona.js")],
-  ["docker", notYet("docker")],
+  ["docker", () => import("./docker.js")],
   ["vercel", notYet("vercel")],
   ["dagger", () => import("./dagger.js")],
 ]);

@@ -22,8 +22,41 @@ export const MAX_DRAIN = 2_000;
 
 /** Reserved for the Daytona backend. */
 export type DaytonaOptions = Readonly<Record<string, unknown>>;
-/** Reserved for the Docker backend. */
-export type DockerOptions = Readonly<Record<string, unknown>>;
+/** What only containers have. */
+export interface DockerOptions {
+  /** The engine, as DOCKER_HOST names it. Default: DOCKER_HOST, then the Docker context, then the engine of this machine. */
+  host?: string;
+  /** The name of a Docker context. */
+  context?: string;
+  /** A folder with `ca.pem`, `cert.pem` and `key.pem`, for an engine that speaks TLS. */
+  certPath?: string;
+  /** Absolute path of the work directory; made when absent. Default `/workspace`. */
+  workDir?: string;
+  /** User of every command: `name`, `uid` or either with `:group`. Default: the image's. */
+  user?: string;
+  /** What the container calls itself. */
+  hostname?: string;
+  /** Whether an image that the engine does not have is pulled. Default `missing`. */
+  pull?: "missing" | "never";
+  /** How the agent gets into the container. Default: `bind` for an engine of this machine, `volume` for a remote one. */
+  agent?: "bind" | "volume";
+  /** What opens the walls of a container. Each one has to be named. */
+  unsafe?: {
+    /** Take `mounts`: paths of the engine's machine become visible. */
+    mounts?: boolean;
+    /** Everything that the machine can do, the container can. */
+    privileged?: boolean;
+    /** The engine's socket inside: whoever has it has the machine. */
+    dockerSocket?: boolean;
+    hostNetwork?: boolean;
+    hostPid?: boolean;
+    hostIpc?: boolean;
+    /** Paths of devices. */
+    devices?: readonly string[];
+    /** Commands keep these capabilities, named as Docker does, for example `NET_ADMIN`. */
+    capabilities?: readonly string[];
+  };
+}
 /** Reserved for the Vercel backend. */
 export type VercelOptions = Readonly<Record<string, unknown>>;
 /** A container beside a Dagger sandbox, reached from inside by its host name. */

@@ -14,6 +14,14 @@ interface Level {
   readonly names: Buffer[];
 }
 
+/** What is packed, and how. */
+export interface PackOptions {
+  /** Decides about each path below the root; `enter`: what is below a directory, but not itself. Default: all is taken. */
+  select?(path: string, isDirectory: boolean): "take" | "enter" | "skip";
+  /** Write no times, so that equal files make equal archives. Default false. */
+  isTimeless?: boolean;
+}
+
 /** One tree of an archive. */
 export interface PackedTree {
   hostDir: string;
@@ -27,21 +35,25 @@ export interface PackedTree {
  * The tree below a host directory as a tar stream: directories, regular files and symbolic links, in byte order.
  * Sockets, FIFOs, devices and what vanishes meanwhile are left out; links are never followed.
  */
-export function packDirectory(hostDir: string): AsyncIterable<Uint8Array> {
-  return packTrees([{ hostDir }]);
+export function packDirectory(hostDir: string, opts: PackOptions = {}): AsyncIterable<Uint8Array> {
+  return packTrees([{ hostDir }], opts);
 }
 
 /** As `packDirectory`, several trees in one stream. */
-export function packTrees(trees: readonly PackedTree[]): AsyncIterable<Uint8Array> {
-  return coalesce(archive(trees));
+export function packTrees(trees: readonly PackedTree[], opts: PackOptions = {}): AsyncIterable<Uint8Array> {
+  return coalesce(archive(trees, opts));
 }
 
-async function* archive(trees: readonly PackedTree[]): AsyncGenerator<Buffer> {
-  for (const tree of trees) yield* pieces(tree);
+async function* archive(trees: readonly PackedTree[], opts: PackOptions): AsyncGenerator<Buffer> {
+  for (const tree of trees) yield* pieces(tree, opts);
   yield Buffer.alloc(2 * TAR_BLOCK);
 }
 
-async function* pieces({ hostDir, at = "", except }: PackedTree): AsyncGenerator<Buffer> {
+async function* pieces(
+  { hostDir, at = "", except }: PackedTree,
+  { select, isTimeless = false }: PackOptions,
+): AsyncGenerator<Buffer> {
+  const toMember = isTimeless ? toTimelessMember : toTimedMember;
   const prefix = Buffer.from(at);
   const top = await openLevel(Buffer.from(hostDir), prefix, 0);
   const stack: Level[] = [except === undefined ? top : { ...top, names: withoutName(top.names, except) }];
@@ -57,16 +69,18 @@ async function* pieces({ hostDir, at = "", except }: PackedTree): AsyncGenerator
       const source = Buffer.concat([level.base, SLASH, name]);
       const path = level.prefix.length === 0 ? name : Buffer.concat([level.prefix, SLASH, name]);
       const stats = await unlessGone(lstat(source));
+      const selection = select?.(path.toString(), stats?.isDirectory() === true) ?? "take";
+      if (selection === "skip") continue;
       if (stats?.isSymbolicLink()) {
         const link = await unlessGone(readlink(source, { encoding: "buffer" }));
         if (link !== undefined) yield encodeTarMember(toMember("symlink", path, stats, 0, link));
       } else if (stats?.isFile()) {
-        yield* packFile(source, path);
+        yield* packFile(source, path, toMember);
       } else if (stats?.isDirectory()) {
         const next = await unlessGone(openLevel(source, path, O_NOFOLLOW));
         if (next === undefined) continue;
         stack.push(next);
-        yield encodeTarMember(toMember("directory", path, stats, 0));
+        if (selection === "take") yield encodeTarMember(toMember("directory", path, stats, 0));
       }
     }
   } finally {
@@ -90,7 +104,7 @@ async function openLevel(path: Buffer, prefix: Buffer, flags: number): Promise<L
   }
 }
 
-async function* packFile(source: Buffer, path: Buffer): AsyncGenerator<Buffer> {
+async function* packFile(source: Buffer, path: Buffer, toMember: typeof toTimedMember): AsyncGenerator<Buffer> {
   // Without O_NONBLOCK a FIFO put in the file's place would hold us for ever.
   const handle = await unlessGone(open(source, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   if (handle === undefined) return;
@@ -116,9 +130,13 @@ async function* exactly(handle: FileHandle, size: number): AsyncGenerator<Buffer
   }
 }
 
-function toMember(type: TarMember["type"], path: Buffer, stats: Stats, size: number, link?: Buffer): TarMember {
+function toTimedMember(type: TarMember["type"], path: Buffer, stats: Stats, size: number, link?: Buffer): TarMember {
   const member = { type, path, size, mode: stats.mode, mtime: stats.mtimeMs / 1000 };
   return link === undefined ? member : { ...member, link };
+}
+
+function toTimelessMember(...args: Parameters<typeof toTimedMember>): TarMember {
+  return { ...toTimedMember(...args), mtime: 0 };
 }
 
 async function unlessGone<T>(pending: Promise<T>): Promise<T | undefined> {

@@ -24,9 +24,13 @@ export const REGISTRY = "src/sandbox/registry.ts";
 /** The files that load what a user names: a backend, a blueprint that is code. */
 export const LOADERS: readonly string[] = [REGISTRY, "src/harness/blueprint/import-code.ts"];
 
+/** How every layer refuses options that it does not know or that are wrong. */
+const CHECKS = "src/sandbox/checks.ts";
+
 /** Files that a neighbour may import though they lie in a room: they are entry points of the package, or made for neighbours. */
 export const PUBLIC_ROOM_FILES: readonly string[] = [
   ...CONTRACT_FILES,
+  CHECKS,
   "src/sandbox/host.ts",
   ...BACKENDS.map((name) => `src/sandbox/${name}.ts`),
 ];

@@ -8,7 +8,11 @@ import {
 } from "../../src/testing.js";
 
 /** One test for each case of the kit, or of these groups; skipped ones are listed with their reasons at the end. */
-export function testConformance(harness: ConformanceHarness, groups?: readonly string[]): void {
+export function testConformance(
+  harness: ConformanceHarness,
+  groups?: readonly string[],
+  opts: { concurrent?: boolean } = {},
+): void {
   const cases = conformanceCases.filter(({ id }) => groups?.includes(id.split(".")[0] ?? "") ?? true);
   describe(`conformance of ${harness.backend}`, () => {
     const skipped: string[] = [];
@@ -21,8 +25,11 @@ export function testConformance(harness: ConformanceHarness, groups?: readonly s
       expect(Object.keys(harness.skips ?? {}).filter((id) => !ids.includes(id))).toEqual([]);
     });
 
-    for (const conformanceCase of cases) {
-      test(`${conformanceCase.id}: ${conformanceCase.title}`, { timeout: 180_000 }, async ({ skip }) => {
+    for (const conformanceCase of [...cases].sort(
+      (a, b) => Number(a.exclusive ?? false) - Number(b.exclusive ?? false),
+    )) {
+      const run = opts.concurrent === true && conformanceCase.exclusive !== true ? test.concurrent : test;
+      run(`${conformanceCase.id}: ${conformanceCase.title}`, { timeout: 180_000 }, async ({ skip, expect }) => {
         const { id, status, reason = "" } = await runConformanceCase(conformanceCase, harness);
         if (status === "skipped") {
           skipped.push(`${id}: ${reason}`);

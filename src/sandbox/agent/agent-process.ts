@@ -226,21 +226,37 @@ function waiting(): { promise: Promise<void>; resolve(): void } {
 function exitOf(body: Buffer): DriverExit {
   const signaled = body[0] as number;
   const code = body.readInt32LE(1);
-  if (signaled > 1 || code < signaled || code > (signaled === 1 ? 64 : 255))
+  const flags = body[5] as number;
+  if (signaled > 1 || flags > 7 || code < signaled || code > (signaled === 1 ? 64 : 255))
     throw tampered("an end that cannot be read");
-  const timedOut = body[5] === 1 ? { timedOut: true } : undefined;
-  if (signaled === 0) return { exitCode: code, ...timedOut };
+  const why = {
+    ...(flags & EXIT_TIMED_OUT && { timedOut: true }),
+    // A program that lost a child to the kernel tells by its own exit code.
+    ...(flags & EXIT_OOM_KNOWN && { oomKilled: (flags & EXIT_OOM) !== 0 && (signaled === 1 || code !== 0) }),
+  };
+  if (signaled === 0) return { exitCode: code, ...why };
   const name = Object.entries(constants.signals).find(([, number]) => number === code)?.[0];
-  return { exitCode: 128 + code, signal: name ?? `SIG${code}`, ...timedOut };
+  return { exitCode: 128 + code, signal: name ?? `SIG${code}`, ...why };
 }
 
+const EXIT_TIMED_OUT = 1;
+const EXIT_OOM_KNOWN = 2;
+const EXIT_OOM = 4;
 const WITH_STDIN = 1;
 const WITH_TERMINAL = 2;
+const WITH_USER = 4;
+const WITH_CAPABILITIES = 8;
 /** The kernel's bound on one argument or variable, its closing zero included. */
 const MAX_STRING = 128 << 10;
 
+/** A command as the agent can start it. */
+export interface AgentCommand extends StartSpec {
+  /** In a container: whether it keeps what capabilities the container has. Default false. */
+  readonly keepCapabilities?: boolean;
+}
+
 /** Starts a command; `cwd` is relative to the agent's root. */
-export async function startCommand(channel: AgentChannel, spec: StartSpec, cwd: string): Promise<DriverProcess> {
+export async function startCommand(channel: AgentChannel, spec: AgentCommand, cwd: string): Promise<DriverProcess> {
   const env = Object.entries(spec.env).map(([key, value]) => `${key}=${value}`);
   for (const text of [...spec.argv, ...env]) {
     if (Buffer.byteLength(text) >= MAX_STRING) {
@@ -250,7 +266,11 @@ export async function startCommand(channel: AgentChannel, spec: StartSpec, cwd: 
       );
     }
   }
-  const flags = (spec.stdin === "pipe" ? WITH_STDIN : 0) | (spec.pty ? WITH_TERMINAL : 0);
+  const flags =
+    (spec.stdin === "pipe" ? WITH_STDIN : 0) |
+    (spec.pty ? WITH_TERMINAL : 0) |
+    (spec.user === undefined ? 0 : WITH_USER) |
+    (spec.keepCapabilities === true ? WITH_CAPABILITIES : 0);
   const body = new BodyWriter()
     .u8(flags)
     .u16(spec.pty?.cols ?? 0)
@@ -259,6 +279,7 @@ export async function startCommand(channel: AgentChannel, spec: StartSpec, cwd: 
     .string(cwd)
     .strings(spec.argv)
     .strings(env);
+  if (spec.user !== undefined) body.string(spec.user);
   const call = new AgentCall(channel, REQUEST.start, body.pieces);
   await call.started();
   return call;

@@ -5,11 +5,11 @@ import { SandboxError } from "../errors.js";
 
 const found = new Map<string, string>();
 
-/** Path of the agent for this machine, or for machines of another kind. */
+/** Path of the agent for this machine, or for one of another kind. */
 export function agentBinary(arch: string = process.arch): string {
-  const path = found.get(arch) ?? findAgent(arch);
-  found.set(arch, path);
-  return path;
+  const known = found.get(arch) ?? findAgent(arch);
+  found.set(arch, known);
+  return known;
 }
 
 function findAgent(arch: string): string {

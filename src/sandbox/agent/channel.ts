@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { SandboxError } from "../errors.js";
 import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSION, tampered } from "./frames.js";
 
@@ -6,6 +6,12 @@ import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSIO
 const FIRST_ACCEPTED = 0x8000_0000;
 /** As many connections as an honest agent has at one time. */
 const MAX_ACCEPTED = 256;
+
+/** What a channel goes over. Unreferenced, it does not keep the process alive. */
+export interface ChannelStream extends Duplex {
+  ref(): unknown;
+  unref(): unknown;
+}
 
 /** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
 export interface CallHandler {
@@ -23,7 +29,7 @@ export interface Hello {
 
 /** The host's end of the byte channel to one agent. */
 export class AgentChannel {
-  readonly #stream: Socket;
+  readonly #stream: ChannelStream;
   readonly #parser = new FrameParser();
   readonly #calls = new Map<number, CallHandler>();
   #sequence = 0;
@@ -38,7 +44,7 @@ export class AgentChannel {
   /** Called once, with the reason, when the channel ends. */
   onClosed: ((error: SandboxError) => void) | undefined;
 
-  constructor(stream: Socket) {
+  constructor(stream: ChannelStream) {
     this.#stream = stream;
     this.hello = new Promise((resolve, reject) => {
       this.#hello = { resolve, reject };

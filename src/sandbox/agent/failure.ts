@@ -4,6 +4,8 @@ import { SandboxError, type SandboxErrorCode } from "../errors.js";
 /** Beside errno values: what the agent finds by itself (`agent/agent.h`). */
 const ESCAPES = 10001;
 const NOT_REGULAR = 10002;
+/** Nobody inside has the name that a command was to run under. */
+export const NO_USER = 10003;
 
 const { errno } = constants;
 const CODES = new Map<number, [SandboxErrorCode, string]>([
@@ -31,6 +33,7 @@ export function errorFor(number: number, subject: string): SandboxError {
   if (number === ESCAPES) {
     return new SandboxError("path_confinement", `path confinement violation: ${subject} is outside base directory`);
   }
+  if (number === NO_USER) return new SandboxError("not_found", `There is no user "${subject}" in the sandbox`);
   const [code, text] = CODES.get(number) ?? ["internal", `failed with error ${number}`];
   return new SandboxError(code, `${subject} ${text}`);
 }

@@ -5,16 +5,16 @@ import { INSIDE_GIT } from "./private-git.js";
 import type { Repository } from "./repository.js";
 
 /**
- * Writes the files of a commit into a new directory, without a worktree of the repository being registered. Gives the
- * directory that holds the index that belongs to the files.
+ * Writes the files of a commit into a new directory, without a worktree of the repository being registered, and the index
+ * that belongs to them; with `filesLater` the index only.
  */
 export async function checkOut(
   repository: Repository,
   sha: string,
-  places: { tree: string; index: string },
+  places: { tree: string; index: string; filesLater?: boolean },
   signal?: AbortSignal,
 ): Promise<void> {
-  const { tree, index } = places;
+  const { tree, index, filesLater } = places;
   await mkdir(tree, { recursive: true, mode: 0o700 });
   await mkdir(index, { recursive: true, mode: 0o700 });
   const opts = {
@@ -27,7 +27,7 @@ export async function checkOut(
     interruptible: true,
   };
   await hostGit(["read-tree", sha], opts);
-  await hostGit(["checkout-index", "--all", "--force", "--quiet", "--index"], opts);
+  if (filesLater !== true) await hostGit(["checkout-index", "--all", "--force", "--quiet", "--index"], opts);
   // What the inside finds here; a read-only file is bound over it.
   await writeFile(join(tree, ".git"), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
 }

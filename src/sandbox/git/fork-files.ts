@@ -6,7 +6,6 @@ import { setInsideBranch, setInsideHead } from "./inside-git.js";
 import type { InsideHead } from "./jailed-commit.js";
 import { jailedPackOf, type LiveTree, scratchPath } from "./live-tree.js";
 import { deleteRef } from "./remove-snapshot.js";
-import { replaceFiles } from "./replace-files.js";
 import { holdCommit } from "./restore-snapshot.js";
 import { answerForSnapshots } from "./save-snapshot.js";
 import { createSnapshot } from "./snapshot.js";
@@ -49,10 +48,10 @@ export async function withForkSource<T>(tree: LiveTree, use: (source: ForkSource
   }
 }
 
-/** Gives a new sandbox the files that were taken out of another. */
+/** Gives a new sandbox, which has no files yet, those that were taken out of another. */
 export async function fillFork(fork: LiveTree, { archive, commits }: ForkSource): Promise<void> {
-  const { base } = fork;
-  await replaceFiles(fork, [createReadStream(archive)], { keepGit: base !== undefined });
+  const { base, driver } = fork;
+  await driver.importTree(createReadStream(archive), driver.workDir);
   if (base === undefined) return;
   if (commits !== undefined) await holdCommit(fork, commits.gitDir, commits.head.sha);
   await setInsideHead(fork, commits && { sha: commits.head.sha, branch: base.branch });

@@ -1,8 +1,5 @@
-import type { Capabilities, Changes, FileStat } from "../../../contracts/types.js";
-import { AgentFiles } from "../agent/agent-files.js";
-import { startCommand } from "../agent/agent-process.js";
-import { AgentFailure, errorFor } from "../agent/failure.js";
-import { freeze, thaw } from "../agent/listener.js";
+import type { Changes } from "../../../contracts/types.js";
+import { AgentDriver, type DriverIdentity } from "../agent/agent-driver.js";
 import { failpoint } from "../failpoint.js";
 import type { TreeOperations } from "../git/operations.js";
 import type { RunningAgent } from "../jail/start-agent.js";
@@ -10,11 +7,7 @@ import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import { oomKills } from "./control-group.js";
 
 /** What a local driver is made of. */
-export interface LocalParts {
-  id: string;
-  workDir: string;
-  capabilities: Capabilities;
-  baseEnv: Readonly<Record<string, string>>;
+export interface LocalParts extends DriverIdentity {
   agent: RunningAgent;
   cgroups: readonly string[];
   /** What can be done with the files as a whole. */
@@ -23,23 +16,12 @@ export interface LocalParts {
   release(): Promise<void>;
 }
 
-/** The local driver: everything is asked of the agent inside. */
-export class LocalDriver implements Driver {
+/** The local driver. */
+export class LocalDriver extends AgentDriver {
   readonly backend = "local";
-  readonly id: string;
-  readonly workDir: string;
-  readonly capabilities: Capabilities;
-  readonly baseEnv: Readonly<Record<string, string>>;
   readonly #parts: LocalParts;
-  readonly #files: AgentFiles;
   readonly #ending = new AbortController();
   readonly #settled: () => Promise<void>;
-  /**
-   * While it is pending nothing new begins inside. Waited for by a loop in place, not by a method: between the last look
-   * and what follows it nothing else may run.
-   */
-  #still: Promise<unknown> | undefined;
-  onWarning?: (message: string) => void;
   declare readonly snapshot?: () => Promise<string>;
   declare readonly restore?: (id: string) => Promise<void>;
   declare readonly fork?: (count: number) => Promise<Driver[]>;
@@ -47,12 +29,8 @@ export class LocalDriver implements Driver {
   declare readonly git?: NonNullable<Driver["git"]>;
 
   constructor(parts: LocalParts) {
-    this.id = parts.id;
-    this.workDir = parts.workDir;
-    this.capabilities = parts.capabilities;
-    this.baseEnv = parts.baseEnv;
+    super(parts, parts.agent.channel);
     this.#parts = parts;
-    this.#files = new AgentFiles(parts.agent.channel, (path) => this.#relative(path));
     const { settled, ...operations } = parts.operations(this, this.#ending.signal);
     this.#settled = settled;
     Object.assign(this, operations);
@@ -60,78 +38,18 @@ export class LocalDriver implements Driver {
 
   /** Runs something while every process of the sandbox stands still; they always go on afterwards. */
   async frozen<T>(work: () => Promise<T>): Promise<T> {
-    const { channel } = this.#parts.agent;
     if (this.capabilities.snapshot !== "consistent") return await work();
-    while (this.#still) await this.#still;
-    const frozen = (async () => {
-      try {
-        await freeze(channel);
-        await failpoint("snapshot.frozen");
-        return await work();
-      } finally {
-        await thaw(channel);
-      }
-    })();
-    this.#still = frozen
-      .catch(() => undefined)
-      .finally(() => {
-        this.#still = undefined;
-      });
-    return await frozen;
+    return await this.frozenBy(async () => {
+      await failpoint("snapshot.frozen");
+      return await work();
+    });
   }
 
-  async start(spec: StartSpec): Promise<DriverProcess> {
-    while (this.#still) await this.#still;
-    const { agent, cgroups } = this.#parts;
+  protected override async startNow(spec: StartSpec): Promise<DriverProcess> {
+    const { cgroups } = this.#parts;
     const before = cgroups.length > 0 ? oomKills(cgroups) : undefined;
-    let process: DriverProcess;
-    try {
-      process = await startCommand(agent.channel, spec, this.#relative(spec.cwd));
-    } catch (error) {
-      throw error instanceof AgentFailure ? errorFor(error.number, spec.cwd) : error;
-    }
+    const process = await super.startNow(spec);
     return before === undefined ? process : withOomFlag(process, () => (oomKills(cgroups) ?? before) > before);
-  }
-
-  read(path: string): Promise<Uint8Array | null> {
-    return this.#files.read(path);
-  }
-
-  async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
-    while (this.#still) await this.#still;
-    for (const { path, content, mode } of files) await this.#files.write(path, content, mode);
-  }
-
-  stat(path: string): Promise<FileStat | null> {
-    return this.#files.stat(path);
-  }
-
-  list(path: string): Promise<string[]> {
-    return this.#files.list(path);
-  }
-
-  async remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
-    while (this.#still) await this.#still;
-    return await this.#files.remove(path, opts.recursive);
-  }
-
-  async rename(from: string, to: string): Promise<void> {
-    while (this.#still) await this.#still;
-    return await this.#files.rename(from, to);
-  }
-
-  async makeDirectory(path: string): Promise<void> {
-    while (this.#still) await this.#still;
-    return await this.#files.makeDirectory(path);
-  }
-
-  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-    while (this.#still) await this.#still;
-    return await this.#files.importTree(tar, path);
-  }
-
-  exportTree(path: string): AsyncIterable<Uint8Array> {
-    return this.#files.exportTree(path);
   }
 
   /** Ends everything that runs; the files stay. */
@@ -145,10 +63,6 @@ export class LocalDriver implements Driver {
     await this.stop();
     await failpoint("teardown.stopped");
     await this.#parts.release();
-  }
-
-  #relative(path: string): string {
-    return path === this.workDir ? "" : path.slice(this.workDir.length + 1);
   }
 }
 

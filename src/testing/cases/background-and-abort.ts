@@ -26,7 +26,7 @@ export const backgroundAndAbortCases: readonly ConformanceCase[] = [
     requirement: "A child that was sent to the background dies with the call, also when it let go of every stream.",
     needs: isComplete,
     async run({ sandbox }) {
-      const start = 'nohup sh -c "$1" sh "$2" </dev/null >/dev/null 2>&1 &';
+      const start = '(trap "" HUP; exec sh -c "$1" sh "$2") </dev/null >/dev/null 2>&1 &';
       const argv = scriptArgv(`${start} ${AWAIT_BEAT}; echo started`, HEARTBEAT, "beat");
       equal((await finishes(sandbox, { argv })).stdout, "started\n", "stdout");
       await assertStill(sandbox, ["beat"], "after the call");

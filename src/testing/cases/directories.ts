@@ -229,7 +229,7 @@ export const directoryCases: readonly ConformanceCase[] = [
       await script(sandbox, text);
       const path = await sandbox.exportDirectory("t", join(await hostDirectory(), "out"));
       await sandbox.refreshFromHost(path, "u");
-      const sum = "find . -type f | sort | xargs cksum; find . | sort | cksum; ls -l l | sed 's/.* l /l /'";
+      const sum = "find . -type f | sort | xargs md5sum; find . | sort | md5sum; ls -l l | sed 's/.* l /l /'";
       const before = await script(sandbox, `cd t && ${sum}`);
       check(before.split("\n").length > 300, `the tree is not what it should be: ${before}`);
       equal(await script(sandbox, `cd u && ${sum}`), before, "names and sums");

@@ -1,9 +1,9 @@
 import type { AgentChannel } from "../agent/channel.js";
 import { listenInside } from "../agent/listener.js";
-import { proxyEnv } from "../egress/env.js";
-import { parseAllow } from "../egress/policy.js";
-import { EgressProxy, type ProxyInternals } from "../egress/proxy.js";
-import { type BlockedHost, explainBlocked } from "../egress/refusal.js";
+import { proxyEnv } from "./env.js";
+import { parseAllow } from "./policy.js";
+import { EgressProxy, type ProxyInternals } from "./proxy.js";
+import { type BlockedHost, explainBlocked } from "./refusal.js";
 
 /** Where the proxy listens, on the sandbox's own loopback: nobody else is there yet when it does. */
 const PORT = 3128;

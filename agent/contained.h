@@ -1,0 +1,26 @@
+/* Inside a container, where there are no namespaces to be had: users, and what the agent keeps for itself. */
+#ifndef GLOVEBOX_CONTAINED_H
+#define GLOVEBOX_CONTAINED_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "identity.h"
+
+extern bool contained;
+/* Who commands run as unless they say otherwise, and whose the files are that are made through the agent. */
+extern struct identity default_identity;
+
+/* From here on files belong to the default user; the agent may still read and write those of others. 0 or a negative errno. */
+int contain(const char *user);
+bool make_root(const char *path);
+/* In the process that becomes a command: the user, then, unless they are to be kept, no capabilities. */
+int become_identity(const struct identity *identity, bool keep_capabilities);
+/* In a supervisor: a user that no command has; and, once its command runs, no right but that to end processes of others. */
+void leave_reach_of_commands(void);
+void keep_only_killing(void);
+/* The command may open its streams by name (`/dev/stderr`), which are whoever's that made them. */
+void give_streams(const int *fds, int count, const struct identity *identity);
+
+/* How often the kernel ended a process of this container for want of memory; negative when that cannot be known. */
+int64_t oom_kills(void);
+#endif

@@ -1,0 +1,135 @@
+import type { Capabilities, FileStat } from "../../../contracts/types.js";
+import type { Driver, DriverProcess, StartSpec } from "../types.js";
+import { AgentFiles } from "./agent-files.js";
+import { type AgentCommand, startCommand } from "./agent-process.js";
+import type { AgentChannel } from "./channel.js";
+import { AgentFailure, errorFor, NO_USER } from "./failure.js";
+import { freeze, thaw } from "./listener.js";
+
+/** Who a driver is and what it promises. */
+export interface DriverIdentity {
+  readonly id: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  readonly baseEnv: Readonly<Record<string, string>>;
+}
+
+/** What every driver has in common whose sandbox is served by the agent: everything is asked of it. */
+export abstract class AgentDriver implements Driver {
+  abstract readonly backend: string;
+  readonly id: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  readonly baseEnv: Readonly<Record<string, string>>;
+  onWarning?: (message: string) => void;
+  #channel: AgentChannel;
+  #files: AgentFiles;
+  /**
+   * While it is pending nothing new begins inside. Waited for by a loop in place, not by a method: between the last look
+   * and what follows it nothing else may run.
+   */
+  #still: Promise<unknown> | undefined;
+
+  constructor(identity: DriverIdentity, channel: AgentChannel) {
+    this.id = identity.id;
+    this.workDir = identity.workDir;
+    this.capabilities = identity.capabilities;
+    this.baseEnv = identity.baseEnv;
+    this.#channel = channel;
+    this.#files = new AgentFiles(channel, (path) => this.#relative(path));
+  }
+
+  /** Speaks to another agent from now on. */
+  protected useChannel(channel: AgentChannel): void {
+    this.#channel = channel;
+    this.#files = new AgentFiles(channel, (path) => this.#relative(path));
+  }
+
+  /** Runs something while every process of the sandbox stands still; they always go on afterwards. */
+  protected frozenBy<T>(work: () => Promise<T>): Promise<T> {
+    return this.alone(async () => {
+      const channel = this.#channel;
+      try {
+        await freeze(channel);
+        return await work();
+      } finally {
+        await thaw(channel);
+      }
+    });
+  }
+
+  /** Runs something while nothing new begins inside. */
+  protected async alone<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#still) await this.#still;
+    const running = work();
+    this.#still = running
+      .catch(() => undefined)
+      .finally(() => {
+        this.#still = undefined;
+      });
+    return await running;
+  }
+
+  async start(spec: StartSpec): Promise<DriverProcess> {
+    while (this.#still) await this.#still;
+    return await this.startNow(spec);
+  }
+
+  /** Starts a command, whatever else is under way. */
+  protected async startNow(spec: AgentCommand): Promise<DriverProcess> {
+    try {
+      return await startCommand(this.#channel, spec, this.#relative(spec.cwd));
+    } catch (error) {
+      if (!(error instanceof AgentFailure)) throw error;
+      throw error.number === NO_USER ? errorFor(NO_USER, spec.user ?? "") : errorFor(error.number, spec.cwd);
+    }
+  }
+
+  read(path: string): Promise<Uint8Array | null> {
+    return this.#files.read(path);
+  }
+
+  async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
+    while (this.#still) await this.#still;
+    for (const { path, content, mode } of files) await this.#files.write(path, content, mode);
+  }
+
+  stat(path: string): Promise<FileStat | null> {
+    return this.#files.stat(path);
+  }
+
+  list(path: string): Promise<string[]> {
+    return this.#files.list(path);
+  }
+
+  async remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
+    while (this.#still) await this.#still;
+    return await this.#files.remove(path, opts.recursive);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    while (this.#still) await this.#still;
+    return await this.#files.rename(from, to);
+  }
+
+  async makeDirectory(path: string): Promise<void> {
+    while (this.#still) await this.#still;
+    return await this.#files.makeDirectory(path);
+  }
+
+  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
+    while (this.#still) await this.#still;
+    return await this.#files.importTree(tar, path);
+  }
+
+  exportTree(path: string): AsyncIterable<Uint8Array> {
+    return this.#files.exportTree(path);
+  }
+
+  abstract destroy(): Promise<void>;
+
+  #relative(path: string): string {
+    if (path === this.workDir) return "";
+    return path.slice(this.workDir === "/" ? 1 : this.workDir.length + 1);
+  }
+}

@@ -1,0 +1,153 @@
+import { assertCapabilities } from "./capabilities.js";
+import { claimRecord } from "./dismantle.js";
+import { resumeContainer } from "./docker/container.js";
+import type { ContainerPlan } from "./docker/container-config.js";
+import type { Engine } from "./docker/engine.js";
+import { engineOf, lastingChoice } from "./docker/engines.js";
+import { findImage, type ImageConfig } from "./docker/image-config.js";
+import type { KeptPlan } from "./docker/kept-plan.js";
+import { KEPT_LABEL, ownerLabels, SANDBOX_LABEL } from "./docker/labels.js";
+import { DOCKER_CAPABILITIES, LiveSandbox, makeSandbox, newSandboxId, ownRemover } from "./docker/live-sandbox.js";
+import { checkDockerOptions, checkPossible } from "./docker/options.js";
+import { probeDocker } from "./docker/probe.js";
+import { pullImage } from "./docker/pull-image.js";
+import { sweepEngine } from "./docker/sweep.js";
+import { SandboxError, toSandboxError } from "./errors.js";
+import type { Finding } from "./finding.js";
+import { planMirror } from "./git/mirror.js";
+import { updateRecord } from "./ledger.js";
+import { validateSandboxOptions } from "./options.js";
+import { createSandbox } from "./portable.js";
+import { reapRecords } from "./reap-records.js";
+import type { BackendModule } from "./registry.js";
+import type { DockerOptions, Sandbox, SandboxOptions } from "./types.js";
+
+export { AttachedStream } from "./docker/attached-stream.js";
+export { type RunningContainer, resumeContainer, startContainer } from "./docker/container.js";
+export type { ContainerPlan } from "./docker/container-config.js";
+export { type OutputPiece, readOutput } from "./docker/demultiplexer.js";
+export { DockerDriver } from "./docker/driver.js";
+export { type Endpoint, type EndpointChoice, findEndpoint } from "./docker/endpoint.js";
+export { Engine, type EngineCall } from "./docker/engine.js";
+export { EngineError } from "./docker/engine-error.js";
+export { ownerLabels } from "./docker/labels.js";
+export { type ProgressLine, readJsonLines, readProgress } from "./docker/progress.js";
+export { removeContainer } from "./docker/remove-container.js";
+export { removeResource } from "./docker/resources.js";
+export { removeSnapshot } from "./docker/save-image.js";
+export { sweepEngine as sweep } from "./docker/sweep.js";
+
+const WORK_DIR = "/workspace";
+
+/** What the conformance kit is to know about the backend. */
+export const conformance: NonNullable<BackendModule["conformance"]> = { sharesNetwork: false };
+
+/** Opens a sandbox in a container of its own. */
+export async function createDockerSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
+  validateSandboxOptions(opts);
+  try {
+    const docker = checkDockerOptions(opts);
+    checkPossible(opts, docker);
+    assertCapabilities(opts, DOCKER_CAPABILITIES, "docker");
+    opts.signal?.throwIfAborted();
+    const engine = engineOf(docker);
+    await reapOnce(engine);
+    return opts.id === undefined ? await createNew(engine, opts, docker) : await reopen(opts.id, opts);
+  } catch (error) {
+    if (opts.signal?.aborted) {
+      throw new SandboxError("aborted", "The creation of the sandbox was aborted", {
+        backend: "docker",
+        operation: "open",
+        cause: error,
+      });
+    }
+    throw toSandboxError(error, { backend: "docker", operation: "open" });
+  }
+}
+
+/** What the registry calls. */
+export function open(opts: SandboxOptions): Promise<Sandbox> {
+  return createDockerSandbox(opts);
+}
+
+/** Looks at what the docker backend needs on this machine. */
+export function probe(): Promise<Finding[]> {
+  return probeDocker();
+}
+
+async function createNew(engine: Engine, opts: SandboxOptions, docker: DockerOptions): Promise<Sandbox> {
+  const { signal, repo, branch, keep = false } = opts;
+  const id = newSandboxId();
+  const planned =
+    repo === undefined ? undefined : await planMirror(id, { repo, ...(branch !== undefined && { branch }) });
+  const image = await imageFor(engine, opts.image ?? "", docker, signal);
+  const network = opts.network ?? "none";
+  const { user = image.user, workDir = WORK_DIR, hostname, agent, unsafe } = docker;
+  const plan: ContainerPlan = {
+    name: `glovebox-${id}`,
+    image: image.id,
+    user,
+    workDir,
+    network: network === "full" ? "bridge" : "none",
+    limits: opts.limits ?? {},
+    capabilities: "none",
+    isKept: keep,
+    labels: { ...ownerLabels(), [SANDBOX_LABEL]: id, ...(keep && { [KEPT_LABEL]: "1" }) },
+    ...(hostname !== undefined && { hostname }),
+    ...(agent !== undefined && { agent }),
+    ...(unsafe !== undefined && { unsafe }),
+    ...(opts.mounts !== undefined && { mounts: opts.mounts }),
+  };
+  const kept: KeptPlan = {
+    engine: lastingChoice(docker, engine),
+    plan,
+    network,
+    imageEnv: image.env,
+    layers: image.layers,
+    source: planned ? `repository:${planned.base.repository.gitDir}` : `image:${image.id}`,
+    ...(planned && { base: planned.base }),
+  };
+  return createSandbox(await makeSandbox(id, kept, opts, { resources: planned?.resources ?? [] }), opts);
+}
+
+async function imageFor(
+  engine: Engine,
+  name: string,
+  { pull }: DockerOptions,
+  signal?: AbortSignal,
+): Promise<ImageConfig> {
+  const present = await findImage(engine, name, signal);
+  if (present !== undefined) return present;
+  if (pull !== "never") await pullImage(engine, name, { signal });
+  const pulled = pull === "never" ? undefined : await findImage(engine, name, signal);
+  if (pulled !== undefined) return pulled;
+  throw new SandboxError("not_found", `The Docker engine has no image "${name}"`, { hint: `docker pull ${name}` });
+}
+
+async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
+  const record = await claimRecord(id);
+  try {
+    if (record.backend !== "docker") {
+      throw new SandboxError("invalid_argument", `Sandbox "${id}" is of the backend ${record.backend}`);
+    }
+    const kept = record.reopen as KeptPlan;
+    const container = await resumeContainer(engineOf(kept.engine), kept.plan, opts.signal);
+    const live = new LiveSandbox(id, kept, { ...opts, keep: opts.keep ?? true });
+    return createSandbox(await live.attach(container), opts);
+  } catch (error) {
+    await updateRecord(id, { owner: undefined });
+    throw error;
+  }
+}
+
+let reaped: Promise<unknown> | undefined;
+
+/** Removes what dead processes left, the first time this process opens a sandbox. */
+async function reapOnce(engine: Engine): Promise<void> {
+  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
+  reaped ??= Promise.all([
+    reapRecords(ownRemover, { backend: "docker" }).catch(() => undefined),
+    sweepEngine({}, engine).catch(() => undefined),
+  ]);
+  await reaped;
+}

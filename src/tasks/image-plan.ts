@@ -1,0 +1,75 @@
+import { isDeepStrictEqual } from "node:util";
+import { SandboxError } from "../sandbox/errors.js";
+import type { BuildStage, ImageSpec, TaskSetup } from "./types.js";
+
+/** One image to be had: pulled, or built once its parent is there. */
+export type ImageStep = { readonly tag: string; readonly build?: BuildStage; readonly parent?: ImageStep };
+
+/** The image that a container of this description runs. */
+export function tagOf(spec: ImageSpec): string {
+  return withTag(spec.type === "multi-stage" ? spec.finalTag : spec.tag);
+}
+
+/** A name with the tag that an engine adds to one without. */
+export function withTag(name: string): string {
+  return /:[^/]+$/.test(name) ? name : `${name}:latest`;
+}
+
+/** Every image description of some tasks, the agents' and the services'. */
+export function specsOf(tasks: readonly TaskSetup[]): ImageSpec[] {
+  return tasks.flatMap(({ agentContainer, serviceContainers = {} }) =>
+    [agentContainer, ...Object.values(serviceContainers)].map(({ spec }) => spec.imageSpec),
+  );
+}
+
+/**
+ * Puts images in order: each one once, parents before what stands on them. One tag with two descriptions, and images
+ * that stand on each other, are refused.
+ */
+export function planImages(specs: readonly ImageSpec[]): ImageStep[] {
+  const builds = collectBuilds(specs);
+  const steps = new Map<string, ImageStep>();
+  const visit = (name: string, path: readonly string[]): ImageStep => {
+    const tag = withTag(name);
+    const known = steps.get(tag);
+    if (known !== undefined) return known;
+    if (path.includes(tag)) {
+      const cycle = [...path.slice(path.indexOf(tag)), tag].join(" -> ");
+      throw new SandboxError("invalid_argument", `These images stand on each other: ${cycle}`);
+    }
+    const build = builds.get(tag);
+    const parentTag = build?.parentTag;
+    const parent = parentTag === undefined ? undefined : visit(parentTag, [...path, tag]);
+    const step: ImageStep = { tag, ...(build && { build }), ...(parent && { parent }) };
+    steps.set(tag, step);
+    return step;
+  };
+  for (const tag of builds.keys()) visit(tag, []);
+  for (const spec of specs) visit(tagOf(spec), []);
+  return [...steps.values()];
+}
+
+function collectBuilds(specs: readonly ImageSpec[]): Map<string, BuildStage> {
+  const builds = new Map<string, BuildStage>();
+  for (const spec of specs) {
+    for (const stage of stagesOf(spec)) {
+      const tag = withTag(stage.tag);
+      const known = builds.get(tag);
+      if (known !== undefined && !isDeepStrictEqual(known, stage)) {
+        throw new SandboxError("conflict", `The image "${stage.tag}" is described in two ways`, {
+          retryable: false,
+          hint: "give one of them another tag",
+        });
+      }
+      builds.set(tag, stage);
+    }
+  }
+  return builds;
+}
+
+function stagesOf(spec: ImageSpec): readonly BuildStage[] {
+  if (spec.type === "pull") return [];
+  if (spec.type === "multi-stage") return spec.stages;
+  const { type: _, ...stage } = spec;
+  return [stage];
+}

@@ -1,0 +1,133 @@
+import { readFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import {
+  arrayOf,
+  type Check,
+  checkBoolean,
+  checkOptions,
+  checkTimeout,
+  invalidArgument,
+  type Shape,
+} from "../sandbox/checks.js";
+import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+import { checkCommand, checkSetup } from "./check-setup.js";
+import { checkPrefix } from "./names.js";
+import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.js";
+
+const MAX_BYTES = 16 << 20;
+
+/** A task of a file, and what is run in it. */
+export interface FileTask {
+  readonly setup: TaskSetup;
+  /** What runs in the agent's container; a string is run by `/bin/sh`. Absent: what the command line says. */
+  readonly run?: string | readonly string[];
+  /** Milliseconds that `run` may take. */
+  readonly timeout?: number;
+}
+
+/** Tasks that are run together. */
+export interface TaskFile {
+  readonly networkEnabled: boolean;
+  readonly batchIdPrefix?: string;
+  readonly tasks: readonly FileTask[];
+}
+
+const fileShape: Shape = new Map<string, Check>([
+  ["$schema", () => undefined],
+  ["networkEnabled", checkBoolean],
+  ["batchIdPrefix", checkPrefix],
+  ["tasks", arrayOf(() => undefined)],
+]);
+
+/** Reads a file of tasks, YAML or JSON. Paths in it are relative to the file. */
+export async function readTaskFile(path: string): Promise<TaskFile> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    throw toSandboxError(error, { operation: "read the task file" });
+  }
+  return await parseTaskFile(text, path);
+}
+
+/** As `readTaskFile`, for a text that stands for the file at `path`. */
+export async function parseTaskFile(text: string, path: string): Promise<TaskFile> {
+  if (text.length > MAX_BYTES) throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_BYTES} bytes`);
+  try {
+    return toTaskFile(await parseYaml(text), dirname(resolve(path)));
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error;
+    throw new SandboxError(error.code, `${path}: ${error.message}`, { cause: error, hint: error.hint });
+  }
+}
+
+async function parseYaml(text: string): Promise<unknown> {
+  const { parseDocument } = await import("yaml");
+  const document = parseDocument(text, { prettyErrors: true });
+  const [fault] = document.errors;
+  if (fault !== undefined) {
+    const [message = "not YAML"] = fault.message.split("\n");
+    throw new SandboxError("invalid_argument", message.replace(/:$/, ""), { cause: fault });
+  }
+  try {
+    return document.toJS({ maxAliasCount: 100 }) as unknown;
+  } catch (cause) {
+    throw new SandboxError("limit_exceeded", "it has too many aliases", { cause });
+  }
+}
+
+function toTaskFile(value: unknown, directory: string): TaskFile {
+  checkOptions(value, fileShape, "the file");
+  const { networkEnabled = false, batchIdPrefix, tasks } = value as Partial<TaskFile>;
+  if (tasks === undefined || tasks.length === 0) throw invalidArgument("tasks", "at least one task", tasks);
+  const seen = new Set<string>();
+  const read = tasks.map((task: unknown, index) => {
+    const parsed = toFileTask(task, `tasks[${index}]`, networkEnabled, directory);
+    const { taskId } = parsed.setup;
+    if (seen.has(taskId)) throw invalidArgument(`tasks[${index}].taskId`, "an id that no other task has", taskId);
+    seen.add(taskId);
+    return parsed;
+  });
+  return { networkEnabled, ...(batchIdPrefix !== undefined && { batchIdPrefix }), tasks: read };
+}
+
+function toFileTask(value: unknown, name: string, networkEnabled: boolean, directory: string): FileTask {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw invalidArgument(name, "an object", value);
+  const { run, timeout, ...setup } = value as Record<string, unknown>;
+  if (run !== undefined) checkCommand(run, `${name}.run`);
+  if (timeout !== undefined) checkTimeout(timeout, `${name}.timeout`);
+  checkSetup(setup, name, networkEnabled);
+  return {
+    setup: withPaths(setup, directory),
+    ...(run !== undefined && { run: run as string | string[] }),
+    ...(timeout !== undefined && { timeout: timeout as number }),
+  };
+}
+
+function withPaths(setup: TaskSetup, directory: string): TaskSetup {
+  const services = Object.entries(setup.serviceContainers ?? {});
+  return {
+    ...setup,
+    agentContainer: containerWithPaths(setup.agentContainer, directory),
+    ...(services.length > 0 && {
+      serviceContainers: Object.fromEntries(
+        services.map(([key, container]) => [key, containerWithPaths(container, directory)]),
+      ),
+    }),
+  };
+}
+
+function containerWithPaths({ name, spec }: ContainerSetup, directory: string): ContainerSetup {
+  return { name, spec: { ...spec, imageSpec: imageWithPaths(spec.imageSpec, directory) } };
+}
+
+function imageWithPaths(spec: ImageSpec, directory: string): ImageSpec {
+  const placed = <T extends { contextPath: string }>(build: T): T => ({
+    ...build,
+    contextPath: resolve(directory, build.contextPath),
+  });
+  if (spec.type === "build") return placed(spec);
+  if (spec.type === "multi-stage") return { ...spec, stages: spec.stages.map((stage: BuildStage) => placed(stage)) };
+  return spec;
+}

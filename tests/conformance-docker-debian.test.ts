@@ -1,0 +1,15 @@
+import { afterAll, beforeAll, describe, test } from "vitest";
+import { DEBIAN, useEngine, whyNoDocker } from "./support/docker-engine.js";
+import { createDockerHarness } from "./support/docker-harness.js";
+import { createScratch } from "./support/scratch.js";
+import { testConformance } from "./support/test-conformance.js";
+
+const reason = whyNoDocker(DEBIAN);
+if (reason === undefined) {
+  const scratch = createScratch();
+  beforeAll(() => useEngine(DEBIAN));
+  afterAll(() => scratch.remove());
+  testConformance(createDockerHarness("docker, Debian", { image: DEBIAN }), undefined, { concurrent: true });
+} else {
+  describe("conformance of docker, Debian", () => test("all cases", ({ skip }) => skip(reason)));
+}

@@ -1,0 +1,16 @@
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describeEngine, stopEngine } from "../../scripts/docker-engine.mjs";
+
+/** Gives all tests of a run one place for a Docker engine, which the first that needs it starts; stops it at the end. */
+export function setup(): () => Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "glovebox-engine-"));
+  process.env["GLOVEBOX_TEST_ENGINE"] = folder;
+  process.env["GLOVEBOX_TEST_RUN"] = String(process.pid);
+  return async () => {
+    const engine = join(folder, "engine");
+    if (existsSync(join(engine, "keeper.pid"))) await stopEngine(describeEngine(engine));
+    rmSync(folder, { recursive: true, force: true });
+  };
+}
