@@ -128,7 +128,8 @@ describe("the graph", () => {
     await sandbox.writeFile("a", "old");
     const id = await sandbox.snapshot();
     // A step whose agent is killed inside ends with 137, of which an engine keeps nothing.
-    const killed = sandbox.shell("kill -9 $(pidof agent 2>/dev/null || pgrep -f '[d]ial'); sleep 5");
+    // The first of its name: the others watch over a call each.
+    const killed = sandbox.shell("kill -9 $(pgrep -o -x agent); sleep 5");
     await expectRefused(killed, "backend_lost");
     await expectRefused(sandbox.readFile("a"), "backend_lost");
     await sandbox.restore(id);

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Container } from "@dagger.io/dagger";
 import type { Capabilities } from "../../contracts/types.js";
@@ -144,8 +145,13 @@ async function reopen(id: string, opts: SandboxOptions, dagger: DaggerOptions): 
       const base = await buildBase(session, kept.image, again, signalOf(opts));
       const known = { ...opts, keep: opts.keep ?? true };
       const made = new DaggerDriver(partsOf({ id, session, base, recipe: kept, opts: known, dagger: again }));
-      await loadFiles(made, join(runtimeDir(id), KEPT_FILES));
-      return made;
+      try {
+        await loadFiles(made, join(runtimeDir(id), KEPT_FILES));
+        return made;
+      } catch (error) {
+        await made.steps.close();
+        throw error;
+      }
     });
     return createSandbox(driver, opts);
   } catch (error) {
@@ -247,8 +253,13 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
 function ownOperations(driver: DaggerDriver, { session, base, recipe }: Plan): Pick<Driver, "snapshot" | "restore"> {
   return {
     snapshot: async () => {
+      const container = (await driver.steps.isIdle()) ? driver.steps.current : undefined;
       const taken = await saveSnapshot(driver, recipe);
-      if (await driver.steps.isIdle()) session.snapshots.set(taken, driver.steps.current);
+      // What was changed meanwhile is in the one or in the other; then the archive alone is the snapshot.
+      const isIdle = await driver.steps.isIdle();
+      if (container !== undefined && isIdle && container === driver.steps.current) {
+        session.snapshots.set(taken, container);
+      }
       return taken;
     },
     restore: async (taken) => {
@@ -281,11 +292,11 @@ async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Dr
   try {
     if (files !== undefined) await saveFiles(driver, files);
     while (made.length < count) {
-      const from = files === undefined ? driver.steps.current : plan.base.container;
+      const from = driver.steps.current;
       const mirror = plan.recipe.base && forkMirror({ base: plan.recipe.base }, made.length + 1);
       const recipe = { ...plan.recipe, ...(mirror && { base: mirror.base }) };
       const fill = async (copy: DaggerDriver): Promise<void> => {
-        if (files !== undefined) await loadFiles(copy, files);
+        if (files !== undefined) await replaceFiles({ driver: copy }, [createReadStream(files)], { keepGit: false });
         if (mirror) await nameForkedBranch(mirroredTree(mirror.base, copy, new AbortController().signal));
       };
       const copy = await withSession(opts, plan.dagger, (session) => {
@@ -298,6 +309,8 @@ async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Dr
   } catch (error) {
     for (const copy of made) await copy.destroy().catch(() => undefined);
     throw error;
+  } finally {
+    if (files !== undefined) await rm(files, { force: true });
   }
 }
 

@@ -1,9 +1,7 @@
-/** One field of a query's chain: `name(args)`, and the type of the fragment around what follows. */
+/** One field of a query's chain: `name(args)`. */
 export interface Selection {
   name: string;
   args: Record<string, unknown>;
-  /** A second field beside this one is not what the SDK sends. */
-  on?: string;
 }
 
 const TOKEN = /\s*(?:("(?:[^"\\]|\\.)*")|(\.\.\.)|(-?\d+(?:\.\d+)?)|([A-Za-z_]\w*)|([{}()[\]:,]))/y;
@@ -70,9 +68,7 @@ export function parseQuery(text: string): Selection[] {
     } else if (peek() === "...") {
       take("...");
       take("on");
-      const last = chain.at(-1);
-      const type = take();
-      if (last !== undefined) last.on = type;
+      take();
       take("{");
       depth++;
     } else {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
+import { rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { syncDirectory } from "../atomic-file.js";
 import { SandboxError } from "../errors.js";
 import { writeArchive } from "../git/archive.js";
@@ -10,10 +10,18 @@ import { readSnapshotRecord, type SnapshotRecord, snapshotsDir, writeSnapshotRec
 import type { DaggerDriver } from "./driver.js";
 import { isRecipe, type Recipe } from "./recipe.js";
 
-/** Saves all files of the work directory to an archive of ours. */
+/** Saves all files of the work directory to an archive of ours; one that is there stays until the new one is whole. */
 export async function saveFiles(driver: DaggerDriver, path: string): Promise<void> {
-  await rm(path, { force: true });
-  await writeArchive(driver.exportTree(driver.workDir), path, () => true);
+  const draft = `${path}.new`;
+  try {
+    await rm(draft, { force: true });
+    await writeArchive(driver.exportTree(driver.workDir), draft, () => true);
+    await rename(draft, path);
+    await syncDirectory(dirname(path));
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
 }
 
 /** Puts the files of such an archive into the work directory. */
@@ -30,7 +38,6 @@ export async function saveSnapshot(driver: DaggerDriver, recipe: Recipe): Promis
   const archive = join(snapshotsDir(), `${id}.tar`);
   try {
     await saveFiles(driver, archive);
-    await syncDirectory(snapshotsDir());
     await writeSnapshotRecord({
       version: 1,
       id,
