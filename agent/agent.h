@@ -185,9 +185,10 @@ extern bool jailed;
 int64_t now_ms(void);
 int serve(int in, int out, const char *root, bool tested, bool only_loopback);
 
-/* launch.c, run-once.c, dial.c */
+/* launch.c, run-once.c, dial.c, relay.c */
 int launch(int argc, char **argv);
 int run_once(int argc, char **argv);
 int dial(int argc, char **argv);
+int relay(int argc, char **argv);
 bool add_inherited(char ***env);
 #endif

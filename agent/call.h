@@ -4,6 +4,7 @@
 #include "agent.h"
 
 #define WINDOW (256u << 10) /* bytes that may be under way without being asked for again, per stream */
+#define INPUT_WINDOW (4u << 20) /* of an input, where the way is long */
 
 struct call {
   uint32_t id;

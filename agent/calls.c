@@ -176,7 +176,7 @@ bool call_stdin(struct call *call, const uint8_t *bytes, size_t length) {
     else give_credit(call, length);
     return true;
   }
-  if (queue_length(&call->input) + length > WINDOW) return false;
+  if (queue_length(&call->input) + length > INPUT_WINDOW) return false;
   queue_append(&call->input, bytes, length);
   flush_input(call);
   return true;

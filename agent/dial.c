@@ -34,10 +34,10 @@ static int connect_to(const char *host, const char *port) {
 
 /* One line: the secret of the sandbox and the number of this step. Commands never see these two. */
 static bool introduce(int fd) {
-  const char *token = getenv("GLOVEBOX_TOKEN"), *number = getenv("GLOVEBOX_STEP");
+  const char *token = getenv("GLOVEBOX_STEP_TOKEN"), *number = getenv("GLOVEBOX_STEP");
   if (!token || !number) return false;
   bool told = dprintf(fd, "%s %s\n", token, number) > 0;
-  unsetenv("GLOVEBOX_TOKEN");
+  unsetenv("GLOVEBOX_STEP_TOKEN");
   unsetenv("GLOVEBOX_STEP");
   return told;
 }

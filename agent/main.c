@@ -50,6 +50,7 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "run") == 0) return run_once(argc - 2, argv + 2);
   if (strcmp(verb, "dial") == 0) return dial(argc - 2, argv + 2);
   if (strcmp(verb, "layer") == 0) return list_layer(argc - 2, argv + 2);
-  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer ...\n");
+  if (strcmp(verb, "relay") == 0) return relay(argc - 2, argv + 2);
+  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|relay ...\n");
   return 125;
 }

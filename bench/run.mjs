@@ -10,7 +10,7 @@ import { formatResult } from "./parts/table.mjs";
 const here = dirname(fileURLToPath(import.meta.url));
 const all = [
   ...["exec", "exec-heap", "parallel", "flood", "idle", "create", "worktree", "files", "many"],
-  ...["overlay", "fork", "changes"],
+  ...["overlay", "fork", "changes", "docker", "tasks"],
 ];
 const flags = ["--json", "--quick", "--peers"];
 

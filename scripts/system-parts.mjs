@@ -11,10 +11,19 @@ const parts = [
   { commands: [process.env.CC, "musl-gcc", "gcc", "cc"], packages: ["gcc", "libc6-dev", "musl-tools"] },
 ];
 
-/** What only the tests and a release need: the agent for the other kind of machine, and something that runs it. */
+/** What only tests and a release need: the agent for the other kind of machine, and something that runs it. */
 const extras = [
   { commands: ["aarch64-linux-gnu-gcc"], packages: ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"] },
   { commands: ["qemu-aarch64-static"], packages: ["qemu-user-static"] },
+];
+
+/** What the tests of containers need: an engine of their own, and what images are made of. */
+const containers = [
+  { commands: ["dockerd"], packages: ["docker.io"] },
+  { commands: ["ip"], packages: ["iproute2"] },
+  { commands: ["docker-registry"], packages: ["docker-registry"] },
+  { commands: ["busybox"], packages: ["busybox-static"] },
+  { commands: ["debootstrap"], packages: ["debootstrap"] },
 ];
 
 /** Whether a program of this name, or at this path, can be started. */
@@ -38,7 +47,8 @@ export function missingPackages(exists = hasCommand, platform = process.platform
 
 /** Debian packages that some tests would be skipped without. */
 export function missingExtras(exists = hasCommand, platform = process.platform, arch = process.arch) {
-  return platform === "linux" && arch === "x64" ? lacking(extras, exists) : [];
+  if (platform !== "linux") return [];
+  return [...(arch === "x64" ? lacking(extras, exists) : []), ...lacking(containers, exists)];
 }
 
 function lacking(list, exists) {
@@ -74,7 +84,7 @@ export async function ensureExtras() {
   const packages = missingExtras();
   if (packages.length === 0) return "all there";
   const advice = adviceFor(packages);
-  if (advice) return `not run: the tests of the arm64 agent. ${advice}`;
+  if (advice) return `not run: the tests that need them. ${advice}`;
   await install(packages);
   return `installed ${packages.join(" ")}`;
 }

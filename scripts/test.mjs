@@ -26,7 +26,7 @@ report();
 
 async function main() {
   // Without them some tests are skipped, and say so. Before the build, which needs one of them.
-  await step("parts for the tests of the arm64 agent", ensureExtras).catch(() => {});
+  await step("parts that only some tests need", ensureExtras).catch(() => {});
   try {
     await prepare();
     total.passed += 1;

@@ -14,5 +14,6 @@ export {
   type StartSpec,
 } from "./sandbox/types.js";
 export * from "./sandbox.js";
+export * from "./tasks.js";
 export { type GitHubRepo, parseGitHubRepo } from "./util/github.js";
 export { shellQuote } from "./util/shell.js";

@@ -1,4 +1,5 @@
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
+export { type ConformanceNote, lastConformance, noteConformance } from "./sandbox/conformance-record.js";
 export {
   type CommandResult,
   DEFAULT_ALLOWED_COMMANDS,
@@ -10,7 +11,7 @@ export {
 export type { Finding } from "./sandbox/finding.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
-export { conformanceOf, probeBackend } from "./sandbox/probe.js";
+export { capabilitiesOf, conformanceOf, probeBackend } from "./sandbox/probe.js";
 export { listSandboxes, type ReapReport, reap, removeSandbox, type SandboxInfo } from "./sandbox/reap.js";
 export {
   type BackendLoader,

@@ -1,7 +1,8 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { DEBIAN, useEngine, whyNoDocker } from "./support/docker-engine.js";
 import { createDockerHarness } from "./support/docker-harness.js";
-import { createScratch } from "./support/scratch.js";
+import { createRepository, createScratch } from "./support/scratch.js";
 import { testConformance } from "./support/test-conformance.js";
 
 const reason = whyNoDocker(DEBIAN);
@@ -9,7 +10,14 @@ if (reason === undefined) {
   const scratch = createScratch();
   beforeAll(() => useEngine(DEBIAN));
   afterAll(() => scratch.remove());
-  testConformance(createDockerHarness("docker, Debian", { image: DEBIAN }), undefined, { concurrent: true });
+  testConformance(
+    createDockerHarness("docker, Debian", () => ({ image: DEBIAN })),
+    undefined,
+    { concurrent: true },
+  );
+  const repo = createRepository(join(scratch.path, "repo"));
+  const withRepository = createDockerHarness("docker with a repository", () => ({ image: DEBIAN, repo }));
+  testConformance(withRepository, ["snapshot", "restore", "fork", "changes"], { concurrent: true });
 } else {
   describe("conformance of docker, Debian", () => test("all cases", ({ skip }) => skip(reason)));
 }

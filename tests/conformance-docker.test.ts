@@ -9,7 +9,11 @@ if (reason === undefined) {
   const scratch = createScratch();
   beforeAll(() => useEngine(BUSYBOX));
   afterAll(() => scratch.remove());
-  testConformance(createDockerHarness("docker", { image: BUSYBOX }), undefined, { concurrent: true });
+  testConformance(
+    createDockerHarness("docker", () => ({ image: BUSYBOX })),
+    undefined,
+    { concurrent: true },
+  );
 } else {
   describe("conformance of docker", () => test("all cases", ({ skip }) => skip(reason)));
 }

@@ -1,5 +1,4 @@
-import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { createServer, Socket } from "node:net";
 import { join } from "node:path";
@@ -9,9 +8,8 @@ import { createDaggerSandbox, probe } from "../src/sandbox/dagger.js";
 import type { DaggerOptions, SandboxOptions } from "../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots, openSandbox, reap } from "../src/sandbox.js";
 import { type DaggerEngine, startDaggerEngine } from "./fakes/dagger-engine.js";
-import { compileSources } from "./support/compiled.js";
 import { expectRefused } from "./support/refused.js";
-import { createScratch, type Scratch } from "./support/scratch.js";
+import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let engine: DaggerEngine;
 let scratch: Scratch;
@@ -172,7 +170,7 @@ describe("snapshots and forks", () => {
       await elsewhere.writeFile("mess", "");
       await elsewhere.restore(id);
       expect((await elsewhere.shell("cat link; ls")).stdout).toBe("x\nd\nlink\n");
-      expect(warnings.join()).toContain("outside /work");
+      expect(warnings.join()).toContain("Only the files in /work");
     } finally {
       await second.close();
     }
@@ -207,7 +205,10 @@ describe("snapshots and forks", () => {
 
     await using child = await sandbox.spawn({ argv: ["sh", "-c", "echo live > g; echo up; sleep 60"] });
     await child.stdout.getReader().read();
-    await expectRefused(sandbox.restore(await sandbox.snapshot()), "conflict", "while something runs");
+    const id = await sandbox.snapshot();
+    await sandbox.writeFile("f", "spoilt");
+    await sandbox.restore(id);
+    expect(await sandbox.readFile("f")).toBe("1");
     await using busy = await sandbox.fork();
     expect(await busy.readFile("g")).toBe("live\n");
   });
@@ -230,6 +231,52 @@ describe("snapshots and forks", () => {
     } finally {
       await second.close();
     }
+  });
+});
+
+describe("a repository", () => {
+  test("has its files inside, its changes, its commits, snapshots and forks", async () => {
+    const repo = createRepository(join(scratch.path, "repo"));
+    const origin = join(scratch.path, "origin.git");
+    git(scratch.path, "clone", "--quiet", "--bare", repo, origin);
+    git(repo, "remote", "add", "origin", origin);
+    await using sandbox = await createDaggerSandbox(options({}, { repo, branch: "work" }));
+    expect(sandbox.capabilities.git).toBe(true);
+    expect(await sandbox.readFile("a.txt")).toBe("one more\n");
+    const own = { GIT_AUTHOR_NAME: "A", GIT_AUTHOR_EMAIL: "a@b", GIT_COMMITTER_NAME: "A", GIT_COMMITTER_EMAIL: "a@b" };
+    const committed = await sandbox.shell(
+      "echo new > new.txt && git add -A && git commit -qm inside && git log -1 --format=%s",
+      {
+        env: own,
+      },
+    );
+    expect(committed).toMatchObject({ exitCode: 0, stdout: "inside\n" });
+    await sandbox.writeFile("a.txt", "changed\n");
+    const { files } = await sandbox.changes();
+    expect(files).toEqual([
+      { path: "a.txt", status: "modified" },
+      { path: "new.txt", status: "added" },
+    ]);
+    const id = await sandbox.snapshot();
+    await sandbox.shell("rm -rf * .git");
+    await sandbox.restore(id);
+    await using fork = await sandbox.fork();
+    expect((await fork.shell("cat a.txt; git rev-parse --abbrev-ref HEAD; git log -1 --format=%s")).stdout).toBe(
+      "changed\nwork-fork-1\ninside\n",
+    );
+    await deleteSnapshot(id);
+    expect(await sandbox.defaultBranch?.()).toBe("main");
+  });
+
+  test("is there again when a kept sandbox is opened again", async () => {
+    const repo = createRepository(join(scratch.path, "kept-repo"));
+    const sandbox = await createDaggerSandbox(options({}, { repo, keep: true }));
+    await sandbox.writeFile("a.txt", "kept\n");
+    await sandbox.teardown();
+    const again = await createDaggerSandbox(options({}, { id: sandbox.id, keep: false }));
+    expect((await again.changes()).files).toEqual([{ path: "a.txt", status: "modified" }]);
+    await again.teardown();
+    expect((await listSandboxes()).map(({ id }) => id)).not.toContain(sandbox.id);
   });
 });
 
@@ -306,25 +353,6 @@ describe("the session", () => {
     await withEnv(none, () => expectRefused(createDaggerSandbox({ dagger: { cli } }), "unavailable", ...words));
   });
 
-  test("a failing program does not end the process that asked for it", () => {
-    const cli = fakeCli("crashing", "echo boom >&2; exit 1");
-    const compiled = compileSources();
-    symlinkSync(join(import.meta.dirname, "..", "node_modules"), join(compiled.directory, "node_modules"));
-    const built = join(compiled.directory, "src", "index.js");
-    const program = `
-      import { openSandbox } from ${JSON.stringify(built)};
-      await openSandbox({ backend: "dagger", dagger: { cli: ${JSON.stringify(cli)} } }).catch((e) => console.log(e.code));
-      await new Promise((resolve) => setTimeout(resolve, 300));
-      console.log("still here");`;
-    const env = { ...process.env, DAGGER_SESSION_PORT: "", DAGGER_SESSION_TOKEN: "" };
-    const { stdout, status } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
-      env,
-      encoding: "utf8",
-    });
-    compiled.remove();
-    expect({ stdout, status }).toEqual({ stdout: "unavailable\nstill here\n", status: 0 });
-  });
-
   test("without a program it is unavailable, with how to get one", async () => {
     mkdirSync(join(scratch.path, "empty"), { recursive: true });
     await withEnv({ ...none, PATH: join(scratch.path, "empty") }, async () => {
@@ -374,7 +402,7 @@ describe("what cannot be kept is refused before any request", () => {
     ["some network", { network: { allow: ["example.com"] } }, "unsupported", ["network { allow }"]],
     ["memory", { limits: { memory: 1 << 28 } }, "unsupported", ["limits.memory", String(1 << 28)]],
     ["cpus", { limits: { cpus: 1 } }, "unsupported", ["limits.cpus"]],
-    ["a repository", { repo: "/tmp" }, "unsupported", ["repo"]],
+    ["no repository", { repo: "/no/such/repository" }, "not_found", ["/no/such/repository"]],
     ["a directory", { baseDir: "/tmp" }, "unsupported", ["baseDir"]],
     ["mounts", { mounts: [{ source: "/tmp" }] }, "unsupported", ["mounts"]],
     ["an unknown option", { dagger: { sesion: {} } as never }, "invalid_argument", ['"sesion"']],

@@ -44,12 +44,6 @@ describe("opening by name", () => {
     await expect(openSandbox({ backend })).rejects.toMatchObject({ code: "invalid_argument" });
   });
 
-  test.each(["docker", "vercel", "dagger"])("%s says that it is not there yet", async (backend) => {
-    const call = openSandbox({ backend });
-    await expect(call).rejects.toMatchObject({ code: "unsupported", backend, operation: "open" });
-    await expect(call).rejects.toThrow("not yet available");
-  });
-
   test("daytona rejects in the agreed words", async () => {
     await expect(openSandbox({ backend: "daytona" })).rejects.toMatchObject({ code: "unsupported" });
     await expect(createDaytonaSandbox({})).rejects.toThrow("Daytona sandbox not yet implemented");

@@ -34,15 +34,18 @@ describe("system parts", () => {
     ]);
   });
 
-  it("asks for the parts of the arm64 agent's tests only where they can run", async () => {
+  it("asks for what only some tests need where they can run", async () => {
     const calls = [
-      'missingExtras((name) => name === "qemu-aarch64-static", "linux", "x64")',
-      'missingExtras(() => false, "linux", "arm64")',
+      'missingExtras((name) => name === "qemu-aarch64-static" || name === "dockerd", "linux", "x64")',
+      'missingExtras((name) => name !== "dockerd", "linux", "arm64")',
       'missingExtras(() => false, "darwin", "x64")',
     ];
     expect(await evaluate("system-parts.mjs", "missingExtras", `[${calls.join(",")}]`)).toEqual([
-      ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
-      [],
+      [
+        ...["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
+        ...["iproute2", "docker-registry", "busybox-static", "debootstrap"],
+      ],
+      ["docker.io"],
       [],
     ]);
   });

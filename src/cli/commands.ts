@@ -3,6 +3,7 @@ import type { Command } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
 import { RUN_COMMANDS } from "./run-commands.js";
+import { TASK_COMMAND } from "./task-command.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 
@@ -31,6 +32,7 @@ export const COMMANDS: readonly Command[] = [
       ["glovebox exec --repo https://github.com/acme/widgets -- ls", "a clone, kept up to date; or acme/widgets"],
       ["glovebox exec --repo . --workspace overlay --keep -- npm test", "ready at once, whatever the size"],
       ["glovebox exec --network allow=packages.example.org -- npm ci", "this name and no other"],
+      ["glovebox exec --backend docker --image debian:bookworm-slim -- id", "in a container"],
       ["glovebox exec --memory 512m --timeout 30s -- node script.js", "bounded"],
       ["glovebox exec --json -- uname -a", "the result as JSON"],
       ["glovebox exec --keep -- sh -c 'echo 1 > a'", "leaves the files; then: exec --id <id> -- cat a"],
@@ -80,6 +82,7 @@ export const COMMANDS: readonly Command[] = [
   ...RUN_COMMANDS,
   ...KEPT_COMMANDS,
   ...BLUEPRINT_COMMANDS,
+  TASK_COMMAND,
   {
     name: "reap",
     summary: "remove what dead processes left behind",
@@ -92,7 +95,7 @@ export const COMMANDS: readonly Command[] = [
         name: "cache",
         value: "size",
         isOptional: true,
-        help: "also shrink the cache of overlay bases to this size; alone: to what is in use",
+        help: "also shrink the caches of checkouts and clones to this size; alone: to what is in use",
       },
       BACKEND_FLAG,
       ...all,
@@ -101,7 +104,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [
       ["glovebox reap --dry-run", "look first"],
       ["glovebox reap", "clean up"],
-      ["glovebox reap --cache 5g", "and keep at most 5 GiB of checkouts that overlays share"],
+      ["glovebox reap --cache 5g", "and keep at most 5 GiB of checkouts and clones"],
     ],
   },
   {

@@ -1,5 +1,6 @@
-import { backendNames, chooseBackend, probeBackend } from "../sandbox.js";
+import { backendNames, capabilitiesOf, chooseBackend, lastConformance, probeBackend } from "../sandbox.js";
 import { toInertLine } from "../util/inert-text.js";
+import { type BackendRow, toBackendRow } from "./doctor/backend-row.js";
 import { runConformanceKit } from "./doctor/conformance.js";
 import { credentialFindings } from "./doctor/credentials.js";
 import { machineFindings } from "./doctor/machine.js";
@@ -16,29 +17,52 @@ export async function run(invocation: Invocation): Promise<number> {
   if (backend !== undefined) return await runConformanceKit(backend, invocation);
   if (flags.has("only")) throw new UsageError("--only needs --conformance", "glovebox doctor --conformance local");
   const chosen = chooseBackend(process.env);
-  const sections = await screen.during("looking at this machine", () => examine(chosen));
+  const { sections, backends } = await screen.during("looking at this machine", () => examine(chosen));
   const works = sections.some(({ name, findings }) => name === chosen && !isBroken(findings));
-  if (flags.has("json")) await screen.printJson({ default: chosen, works, sections });
-  else await screen.print(report(sections, chosen, works, screen.style));
+  if (flags.has("json")) await screen.printJson({ default: chosen, works, backends, sections });
+  else await screen.print(report(sections, backends, chosen, works, screen.style));
   return works ? 0 : 1;
 }
 
-async function examine(chosen: string): Promise<Section[]> {
+async function examine(chosen: string): Promise<{ sections: Section[]; backends: BackendRow[] }> {
   const names = backendNames();
+  const backends: BackendRow[] = [];
   const sections: Section[] = [{ name: "machine", findings: await machineFindings() }];
   for (const name of names.includes(chosen) ? names : [...names, chosen]) {
-    const findings = [...(await probeBackend(name)), ...credentialFindings(name, process.env)];
+    const findings = await probeBackend(name);
+    if (!findings.some((each) => each.name === "credentials")) findings.push(...credentialFindings(name, process.env));
     sections.push({ name, findings });
+    backends.push(toBackendRow(name, findings, await capabilitiesOf(name), await lastConformance(name)));
   }
   sections.push({ name: "github", findings: credentialFindings("github", process.env) });
-  return sections;
+  return { sections, backends };
+}
+
+const COLUMNS = [
+  ...(["backend", "installed", "credentials", "reachable", "isolation", "limits"] as const),
+  ...(["network", "snapshot", "fork", "conformance"] as const),
+];
+
+/** One line for each backend, with what mends it below. */
+function overview(backends: readonly BackendRow[], bold: Style["bold"], dim: Style["dim"]): string {
+  const rows = backends.flatMap((row) => {
+    const cells = COLUMNS.map((column) => toInertLine(row[column]));
+    return row.fix === undefined ? [cells] : [cells, ["", dim(`fix: ${toInertLine(row.fix)}`)]];
+  });
+  return formatTable([COLUMNS.map((column) => bold(column)), ...rows]);
 }
 
 function isBroken(findings: Section["findings"]): boolean {
   return findings.some(({ status }) => status === "missing");
 }
 
-function report(sections: readonly Section[], chosen: string, works: boolean, style: Style): string {
+function report(
+  sections: readonly Section[],
+  backends: readonly BackendRow[],
+  chosen: string,
+  works: boolean,
+  style: Style,
+): string {
   const { good, bad, warn, dim, bold } = style;
   const marks = { ok: good("ok"), limited: warn("limited"), missing: bad("missing"), unused: dim("unused") };
   const blocks = sections.map(({ name, findings }) => {
@@ -51,5 +75,5 @@ function report(sections: readonly Section[], chosen: string, works: boolean, st
   const verdict = works
     ? good(`The default backend, ${chosen}, works.`)
     : bad(`The default backend, ${chosen}, does not work.`);
-  return `${blocks.join("\n")}\n${verdict}\n`;
+  return `${blocks.join("\n")}\n${overview(backends, bold, dim)}\n${verdict}\n`;
 }

@@ -34,6 +34,7 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     help: "how its files get in: worktree (default), overlay or copy",
   },
   { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; it is not removed" },
+  { name: "image", value: "name", help: "image of the container or machine, where the backend has one" },
   { name: "network", value: "rule", offers: ["none", "full", "allow="], help: "none (default), full or allow=a,b" },
   { name: "memory", value: "size", help: "limit of memory, for example 512m" },
   { name: "pids", value: "count", help: "limit of processes and threads" },

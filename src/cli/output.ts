@@ -4,4 +4,5 @@ import type { Writable } from "node:stream";
 export interface Output extends Writable {
   readonly isTTY?: boolean;
   readonly columns?: number;
+  readonly rows?: number;
 }

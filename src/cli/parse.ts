@@ -34,7 +34,9 @@ function readFlags(command: Command, args: readonly string[]): { flags: Flags; o
   const operands: string[] = [];
   for (const token of tokens) {
     if (token.kind === "positional") {
-      if (command.argv !== "none") throw missingBorder(command, args, token.index);
+      if (command.argv !== "none" && operands.length >= command.operandCount[1]) {
+        throw missingBorder(command, args, token.index);
+      }
       operands.push(token.value);
     }
     if (token.kind !== "option") continue;

@@ -29,6 +29,7 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...given(flags, "branch", "branch", asIs),
     ...given(flags, "workspace", "workspace", parseWorkspace),
     ...given(flags, "base-dir", "baseDir", asIs),
+    ...given(flags, "image", "image", asIs),
     ...given(flags, "id", "id", asIs),
     ...given(flags, "network", "network", parseNetwork),
     ...given(flags, "isolation", "isolation", parseIsolation),

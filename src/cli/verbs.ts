@@ -17,6 +17,7 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   blueprints: () => import("./blueprints.js"),
   blueprint: () => import("./blueprint.js"),
   init: () => import("./init.js"),
+  task: () => import("./task.js"),
   run: () => import("./run.js"),
   resume: () => import("./resume.js"),
   runs: () => import("./runs.js"),

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import type { Container } from "@dagger.io/dagger";
 import type { Capabilities } from "../../contracts/types.js";
@@ -17,6 +18,11 @@ import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
+import { nameForkedBranch } from "./git/fork-files.js";
+import { fillMirror, forkMirror, mirroredTree, planMirror } from "./git/mirror.js";
+import { createOperations } from "./git/operations.js";
+import { removeGitResource } from "./git/remove-git-resource.js";
+import { replaceFiles } from "./git/replace-files.js";
 import { runtimeDir } from "./home.js";
 import { createRecord, markReady, updateRecord } from "./ledger.js";
 import { validateSandboxOptions } from "./options.js";
@@ -32,7 +38,7 @@ const KEPT_FILES = "files.tar";
 const DEFAULT_LINGER = 100;
 
 /** What the Dagger backend keeps; ports are those of its services. */
-export function daggerCapabilities(opts: DaggerOptions = {}): Capabilities {
+export function daggerCapabilities(opts: DaggerOptions = {}, git = false): Capabilities {
   return {
     isolation: "container",
     killTree: "best-effort",
@@ -43,9 +49,14 @@ export function daggerCapabilities(opts: DaggerOptions = {}): Capabilities {
     pty: true,
     user: false,
     ports: Object.values(opts.services ?? {}).some(({ ports = [] }) => ports.length > 0),
-    git: false,
+    git,
     renames: "all",
   };
+}
+
+/** What a sandbox without services keeps. */
+export function capabilities(): Capabilities {
+  return daggerCapabilities();
 }
 
 /** Opens a sandbox in a Dagger engine: an image, and a graph that each operation goes on from. */
@@ -74,8 +85,9 @@ export function probe(): Promise<Finding[]> {
   return probeDagger(createDaggerSandbox);
 }
 
-/** A sandbox leaves nothing outside of its own directory: the engine ends what belongs to a session with it. */
+/** Takes away what belongs to a repository; what belongs to a session, the engine ends with it. */
 export async function removeResource(resource: Resource): Promise<void> {
+  if (await removeGitResource(resource)) return;
   throw new SandboxError("tampered", `The dagger backend makes nothing of the kind "${resource.kind}"`);
 }
 
@@ -102,13 +114,25 @@ function checkPossible(opts: SandboxOptions, dagger: DaggerOptions): void {
 }
 
 async function createNew(opts: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
-  const recipe: Recipe = { image: opts.image ?? DEFAULT_IMAGE, setup: dagger.setup ?? [] };
   const id = newId();
+  const { repo, image = DEFAULT_IMAGE } = opts;
+  const mirror = repo === undefined ? undefined : await planMirror(id, { ...opts, repo });
+  const warnings: string[] = [];
   const driver = await withSession(opts, dagger, async (session) => {
-    const base = await buildBase(session, recipe.image, dagger, opts.signal ?? AbortSignal.timeout(2 ** 31 - 1));
-    return await makeDriver({ id, session, base, recipe: { ...recipe, image: base.image }, opts, dagger });
+    const base = await buildBase(session, image, dagger, signalOf(opts));
+    const recipe: Recipe = { image: base.image, setup: dagger.setup ?? [], ...(mirror && { base: mirror.base }) };
+    const fill = async (made: DaggerDriver): Promise<void> => {
+      if (mirror !== undefined) warnings.push(...(await fillMirror(mirror, made, opts.signal)));
+    };
+    return await makeDriver({ id, session, base, recipe, opts, dagger }, mirror?.resources ?? [], fill);
   });
-  return createSandbox(driver, opts);
+  const sandbox = createSandbox(driver, opts);
+  for (const warning of warnings) driver.onWarning?.(warning);
+  return sandbox;
+}
+
+function signalOf({ signal }: SandboxOptions): AbortSignal {
+  return signal ?? new AbortController().signal;
 }
 
 async function reopen(id: string, opts: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
@@ -117,7 +141,7 @@ async function reopen(id: string, opts: SandboxOptions, dagger: DaggerOptions): 
     if (!isRecipe(kept)) throw new SandboxError("tampered", `The record of sandbox "${id}" is damaged`);
     const again = { ...dagger, setup: kept.setup };
     const driver = await withSession(opts, dagger, async (session) => {
-      const base = await buildBase(session, kept.image, again, opts.signal ?? AbortSignal.timeout(2 ** 31 - 1));
+      const base = await buildBase(session, kept.image, again, signalOf(opts));
       const known = { ...opts, keep: opts.keep ?? true };
       const made = new DaggerDriver(partsOf({ id, session, base, recipe: kept, opts: known, dagger: again }));
       await loadFiles(made, join(runtimeDir(id), KEPT_FILES));
@@ -157,17 +181,25 @@ interface Plan {
 }
 
 /** Enters a sandbox into the ledger and makes its driver; all of it or nothing. */
-async function makeDriver(plan: Plan): Promise<DaggerDriver> {
+async function makeDriver(
+  plan: Plan,
+  resources: readonly Resource[],
+  fill: (driver: DaggerDriver) => Promise<void>,
+): Promise<DaggerDriver> {
   const { id, opts } = plan;
-  await createRecord({ id, backend: "dagger", workDir: WORK_DIR });
+  await createRecord({ id, backend: "dagger", workDir: WORK_DIR, resources });
+  let driver: DaggerDriver | undefined;
   try {
     await failpoint("create.recorded");
-    const driver = new DaggerDriver(partsOf(plan));
+    driver = new DaggerDriver(partsOf(plan));
+    await fill(driver);
     if (opts.keep === true) await keepFiles(driver, plan.recipe);
     else markReady(id);
     await failpoint("create.ready");
     return driver;
   } catch (error) {
+    await driver?.steps.close();
+    // What cannot be taken away now stays in the ledger for `reap`.
     await remove(id).catch(() => undefined);
     throw error;
   }
@@ -177,62 +209,66 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
   const { id, session, base, recipe, opts, dagger } = plan;
   const secrets = Object.keys(dagger.secrets ?? {});
   const { linger = DEFAULT_LINGER } = dagger;
+  const ending = new AbortController();
+  let settled = async (): Promise<void> => undefined;
   return {
     id,
     workDir: WORK_DIR,
-    capabilities: daggerCapabilities(dagger),
+    capabilities: daggerCapabilities(dagger, recipe.base !== undefined),
     baseEnv: base.env,
     steps: new Steps(session, plan.from ?? base.container, { workDir: WORK_DIR, secrets, linger }),
-    operations: (driver) => ({
-      snapshot: async () => {
-        const taken = await saveSnapshot(driver, recipe);
-        if (await driver.steps.isIdle()) session.snapshots.set(taken, driver.steps.current);
-        return taken;
-      },
-      restore: (taken) => restore(driver, plan, taken),
-      fork: (count) => fork(driver, count, plan),
-      url: (port) => reachService(session, base.services, port),
-    }),
+    operations: (driver) => {
+      const url = (port: number): Promise<string> => reachService(session, base.services, port);
+      const copy = (count: number): Promise<Driver[]> => fork(driver, count, plan);
+      if (recipe.base === undefined) return { url, fork: copy, ...ownOperations(driver, plan) };
+      const tree = mirroredTree(recipe.base, driver, ending.signal);
+      const { settled: all, ...operations } = createOperations(tree, {
+        fork: (_, count) => copy(count),
+        token: opts.githubToken,
+      });
+      settled = all;
+      return { url, ...operations };
+    },
     release: async (driver) => {
       if (opts.keep === true) {
         await driver.steps.settle();
         await keepFiles(driver, recipe, true);
       }
+      ending.abort();
       await driver.steps.close();
+      await settled();
       if (opts.keep !== true) await remove(id);
       await session.release();
     },
   };
 }
 
-/** Goes back to a snapshot: to its container, where this session has it, else to one that is built again. */
-async function restore(driver: DaggerDriver, { session, base, recipe }: Plan, id: string): Promise<void> {
-  const found = await findSnapshot(id);
-  if (!(await driver.steps.isIdle())) {
-    throw new SandboxError("conflict", "A step of the graph cannot be replaced while something runs in it", {
-      hint: "end what was spawned, then restore",
-    });
-  }
-  const before = driver.steps.current;
-  const known = session.snapshots.get(id);
-  if (known !== undefined) {
-    driver.steps.replace(known);
-    return;
-  }
-  if (found.recipe.image !== recipe.image) {
-    throw new SandboxError("conflict", `The snapshot "${id}" is one of the image ${found.recipe.image}`, {
-      retryable: false,
-      hint: `open a sandbox with that image`,
-    });
-  }
-  driver.onWarning?.(`Files outside ${WORK_DIR} are those of the image: snapshot ${id} is of another session`);
-  driver.steps.replace(base.container);
-  try {
-    await loadFiles(driver, found.archive);
-  } catch (error) {
-    driver.steps.replace(before);
-    throw error;
-  }
+/** Without a repository a snapshot is ours: the container, where this session has it, else an archive. */
+function ownOperations(driver: DaggerDriver, { session, base, recipe }: Plan): Pick<Driver, "snapshot" | "restore"> {
+  return {
+    snapshot: async () => {
+      const taken = await saveSnapshot(driver, recipe);
+      if (await driver.steps.isIdle()) session.snapshots.set(taken, driver.steps.current);
+      return taken;
+    },
+    restore: async (taken) => {
+      const { archive, recipe: made } = await findSnapshot(taken);
+      const known = session.snapshots.get(taken);
+      if (known !== undefined && (await driver.steps.isIdle())) {
+        driver.steps.replace(known);
+        return;
+      }
+      if (made.image !== recipe.image) {
+        throw new SandboxError("conflict", `The snapshot "${taken}" is one of the image ${made.image}`, {
+          retryable: false,
+          hint: "open a sandbox with that image",
+        });
+      }
+      driver.onWarning?.(`Only the files in ${WORK_DIR} were restored: what is outside stays as it is`);
+      if (driver.steps.isLost) driver.steps.replace(base.container);
+      await replaceFiles({ driver }, [createReadStream(archive)], { keepGit: false });
+    },
+  };
 }
 
 /** Copies of a sandbox as it is now, which share its graph; all of them or none. */
@@ -246,11 +282,16 @@ async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Dr
     if (files !== undefined) await saveFiles(driver, files);
     while (made.length < count) {
       const from = files === undefined ? driver.steps.current : plan.base.container;
+      const mirror = plan.recipe.base && forkMirror({ base: plan.recipe.base }, made.length + 1);
+      const recipe = { ...plan.recipe, ...(mirror && { base: mirror.base }) };
+      const fill = async (copy: DaggerDriver): Promise<void> => {
+        if (files !== undefined) await loadFiles(copy, files);
+        if (mirror) await nameForkedBranch(mirroredTree(mirror.base, copy, new AbortController().signal));
+      };
       const copy = await withSession(opts, plan.dagger, (session) => {
-        return makeDriver({ ...plan, id: newId(), session, opts, from });
+        return makeDriver({ ...plan, id: newId(), session, opts, from, recipe }, mirror?.resources ?? [], fill);
       });
       made.push(copy);
-      if (files !== undefined) await loadFiles(copy, files);
       await failpoint("fork.made");
     }
     return made;

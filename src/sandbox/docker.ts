@@ -1,3 +1,4 @@
+import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord } from "./dismantle.js";
 import { resumeContainer } from "./docker/container.js";
@@ -7,7 +8,14 @@ import { engineOf, lastingChoice } from "./docker/engines.js";
 import { findImage, type ImageConfig } from "./docker/image-config.js";
 import type { KeptPlan } from "./docker/kept-plan.js";
 import { KEPT_LABEL, ownerLabels, SANDBOX_LABEL } from "./docker/labels.js";
-import { DOCKER_CAPABILITIES, LiveSandbox, makeSandbox, newSandboxId, ownRemover } from "./docker/live-sandbox.js";
+import {
+  DOCKER_CAPABILITIES,
+  LiveSandbox,
+  makeSandbox,
+  networkOf,
+  newSandboxId,
+  ownRemover,
+} from "./docker/live-sandbox.js";
 import { checkDockerOptions, checkPossible } from "./docker/options.js";
 import { probeDocker } from "./docker/probe.js";
 import { pullImage } from "./docker/pull-image.js";
@@ -23,19 +31,25 @@ import type { BackendModule } from "./registry.js";
 import type { DockerOptions, Sandbox, SandboxOptions } from "./types.js";
 
 export { AttachedStream } from "./docker/attached-stream.js";
+export { commitContainer } from "./docker/commit.js";
 export { type RunningContainer, resumeContainer, startContainer } from "./docker/container.js";
 export type { ContainerPlan } from "./docker/container-config.js";
+export { copyTree } from "./docker/copy-tree.js";
 export { type OutputPiece, readOutput } from "./docker/demultiplexer.js";
 export { DockerDriver } from "./docker/driver.js";
 export { type Endpoint, type EndpointChoice, findEndpoint } from "./docker/endpoint.js";
 export { Engine, type EngineCall } from "./docker/engine.js";
 export { EngineError } from "./docker/engine-error.js";
+export type { ImageConfig } from "./docker/image-config.js";
+export { type ImageEvent, type ImageOrder, ImageStore } from "./docker/image-store.js";
 export { ownerLabels } from "./docker/labels.js";
+export { createNetwork } from "./docker/network.js";
 export { type ProgressLine, readJsonLines, readProgress } from "./docker/progress.js";
 export { removeContainer } from "./docker/remove-container.js";
-export { removeResource } from "./docker/resources.js";
+export { removeImage, removeNetwork, removeResource } from "./docker/resources.js";
 export { removeSnapshot } from "./docker/save-image.js";
 export { sweepEngine as sweep } from "./docker/sweep.js";
+export { startTaskContainer, type TaskContainer } from "./docker/task-container.js";
 
 const WORK_DIR = "/workspace";
 
@@ -65,6 +79,11 @@ export async function createDockerSandbox(opts: SandboxOptions = {}): Promise<Sa
   }
 }
 
+/** What every container keeps. */
+export function capabilities(): Capabilities {
+  return DOCKER_CAPABILITIES;
+}
+
 /** What the registry calls. */
 export function open(opts: SandboxOptions): Promise<Sandbox> {
   return createDockerSandbox(opts);
@@ -88,7 +107,7 @@ async function createNew(engine: Engine, opts: SandboxOptions, docker: DockerOpt
     image: image.id,
     user,
     workDir,
-    network: network === "full" ? "bridge" : "none",
+    network: unsafe?.hostNetwork === true ? "none" : networkOf(id, { network }),
     limits: opts.limits ?? {},
     capabilities: "none",
     isKept: keep,

@@ -46,7 +46,8 @@ export interface SandboxExecutor {
 }
 
 /** Options of `getSandboxExecutor`. */
-export interface ExecutorOptions extends Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env"> {
+export interface ExecutorOptions
+  extends Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env" | "image" | "vercel"> {
   /** Default deadline of a command. Default 10 000. */
   timeout?: number;
 }

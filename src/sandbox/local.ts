@@ -75,6 +75,11 @@ export function localCapabilities(
   };
 }
 
+/** What a confined sandbox on this machine keeps. */
+export function capabilities(): Capabilities {
+  return localCapabilities();
+}
+
 /** Opens a sandbox on this machine: a git worktree, a directory of the user's, or an empty one. */
 export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
   validateSandboxOptions(opts);

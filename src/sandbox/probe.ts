@@ -1,3 +1,4 @@
+import type { Capabilities } from "../../contracts/types.js";
 import type { Finding } from "./finding.js";
 import { type BackendModule, loadBackend } from "./registry.js";
 
@@ -16,4 +17,13 @@ export async function probeBackend(name: string): Promise<Finding[]> {
 /** What the conformance kit is to know about a backend. */
 export async function conformanceOf(name: string): Promise<NonNullable<BackendModule["conformance"]>> {
   return (await loadBackend(name)).conformance ?? {};
+}
+
+/** What a backend keeps here; undefined when it cannot be loaded or does not say. */
+export async function capabilitiesOf(name: string): Promise<Capabilities | undefined> {
+  try {
+    return (await loadBackend(name)).capabilities?.();
+  } catch {
+    return undefined;
+  }
 }

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Capabilities } from "../../contracts/types.js";
 import { nearestName } from "../util/nearest.js";
 import { invalidArgument } from "./checks.js";
 import { SandboxError } from "./errors.js";
@@ -24,6 +25,8 @@ export interface BackendModule {
   removeSnapshot?(record: SnapshotRecord): Promise<void>;
   /** Looks at this machine: what the backend needs, whether it is there, what mends it. Makes nothing that stays. */
   probe?(): Promise<Finding[]>;
+  /** What the backend keeps here unless an option changes that. Asks nobody and makes nothing. */
+  capabilities?(): Capabilities;
   /** What the conformance kit is to know about the backend. */
   readonly conformance?: {
     /** Case id to the reason why it cannot hold. */
@@ -38,20 +41,11 @@ export interface BackendModule {
 /** Loads the module of a backend, when it is first used. */
 export type BackendLoader = () => Promise<BackendModule>;
 
-const notYet = (name: string): BackendLoader => {
-  return async () => {
-    throw new SandboxError("unsupported", `The backend "${name}" is not yet available`, {
-      backend: name,
-      hint: 'use the backend "local"',
-    });
-  };
-};
-
 const backends = new Map<string, BackendLoader>([
   ["local", () => import("./local.js")],
   ["daytona", () => import("./daytona.js")],
   ["docker", () => import("./docker.js")],
-  ["vercel", notYet("vercel")],
+  ["vercel", () => import("./vercel.js")],
   ["dagger", () => import("./dagger.js")],
 ]);
 

@@ -197,5 +197,7 @@ export interface ManagerOptions {
   concurrency?: number;
   /** Refuse images that are not there or not up to date, instead of pulling and building them. Default false. */
   verifyOnly?: boolean;
+  /** Which engine; each one wins over DOCKER_HOST and the Docker context. */
+  docker?: { host?: string; context?: string; certPath?: string };
   onEvent?(event: TaskEvent): void;
 }

@@ -5,7 +5,7 @@ import { ExecFailure, Graph } from "./dagger-graph.js";
 import { parseQuery } from "./dagger-query.js";
 
 /** A session endpoint as the Dagger CLI opens one. It runs containers for real, under bubblewrap. */
-export interface DaggerEngine {
+export interface DaggerEngine extends AsyncDisposable {
   readonly port: number;
   readonly token: string;
   readonly graph: Graph;
@@ -63,6 +63,14 @@ export async function startDaggerEngine(): Promise<DaggerEngine> {
     server.close();
     for (const socket of sockets) socket.destroy();
   };
+  const close = async (): Promise<void> => {
+    const closed = new Promise((resolve) => {
+      server.close(resolve);
+    });
+    crash();
+    await closed;
+    graph.close();
+  };
   return {
     port: (server.address() as AddressInfo).port,
     token,
@@ -70,14 +78,8 @@ export async function startDaggerEngine(): Promise<DaggerEngine> {
     queries,
     fault: (match, status, body) => faults.push({ match, status, body }),
     crash,
-    async close() {
-      const closed = new Promise((resolve) => {
-        server.close(resolve);
-      });
-      crash();
-      await closed;
-      graph.close();
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Requirement } from "./requirement.js";
+import { SPEC_2 } from "./spec-2.js";
 
-const VERCEL = "Vercel and Dagger";
 const FOUNDATION_2 = "Foundation 2";
 
 /** What the specs ask for: every acceptance criterion and every test that they name. */
@@ -30,6 +30,8 @@ export const REQUIREMENTS: readonly Requirement[] = [
     "daytona-stub": "daytona stub throws",
   }),
 
+  ...SPEC_2,
+
   ...criteria("S3", "spec 3", [
     "Sandbox interface defined with complete API",
     "Local sandbox implementation working",
@@ -43,8 +45,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     [
       "Dagger stub created for future implementation",
       {
-        superseded:
-          "The Dagger backend becomes a real one; until it is there, its name is refused like any unknown one.",
+        superseded: "There is no stub: the Dagger backend is a real one, held to the same kit as the others.",
       },
     ],
   ]),
@@ -106,8 +107,8 @@ export const REQUIREMENTS: readonly Requirement[] = [
 
   ...criteria("S5", "spec 5, verification", [
     "Local executor: all sandbox commands work unchanged",
-    ["Interface switch: with `VERCEL=1` the factory returns the Vercel executor", { later: VERCEL }],
-    ["Vercel executor: a task that executes Python code runs on Vercel", { later: VERCEL }],
+    "Interface switch: with `VERCEL=1` the factory returns the Vercel executor",
+    "Vercel executor: a task that executes Python code runs on Vercel",
     [
       "End to end: complete a task with code execution, codify a skill, retrieve it and run its code",
       { superseded: "Skills belong to the application that spec 5 was written for, not to a sandbox library." },
@@ -137,10 +138,10 @@ export const REQUIREMENTS: readonly Requirement[] = [
     "local-list-empty": "LocalSandboxExecutor listFiles should return empty array when sandbox is empty",
     "local-cleanup-removes": "LocalSandboxExecutor cleanup should remove all files from sandbox",
     "local-cleanup-recreates": "LocalSandboxExecutor cleanup should recreate empty sandbox directory",
-    "vercel-execute-python": ["VercelSandboxExecutor execute should execute Python code", { later: VERCEL }],
-    "vercel-execute-output": ["VercelSandboxExecutor execute should return command output", { later: VERCEL }],
-    "vercel-write-read": ["VercelSandboxExecutor should write and read files in sandbox", { later: VERCEL }],
-    "vercel-cleanup-stops": ["VercelSandboxExecutor cleanup should stop the sandbox", { later: VERCEL }],
+    "vercel-execute-python": "VercelSandboxExecutor execute should execute Python code",
+    "vercel-execute-output": "VercelSandboxExecutor execute should return command output",
+    "vercel-write-read": "VercelSandboxExecutor should write and read files in sandbox",
+    "vercel-cleanup-stops": "VercelSandboxExecutor cleanup should stop the sandbox",
   }),
 ];
 

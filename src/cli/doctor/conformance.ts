@@ -2,7 +2,14 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Sandbox } from "../../sandbox/types.js";
-import { conformanceOf, deleteSnapshot, listSnapshots, openSandbox, removeSandbox } from "../../sandbox.js";
+import {
+  conformanceOf,
+  deleteSnapshot,
+  listSnapshots,
+  noteConformance,
+  openSandbox,
+  removeSandbox,
+} from "../../sandbox.js";
 import {
   type ConformanceHarness,
   type ConformanceReport,
@@ -23,6 +30,7 @@ export async function runConformanceKit(backend: string, invocation: Invocation)
   try {
     const report = await runCases(backend, invocation);
     if (report === undefined) return 1;
+    if (!flags.has("only")) await noteConformance(backend, { on: "this machine", counts: await countOutcomes(report) });
     if (flags.has("json")) await screen.printJson(report);
     else await screen.print(formatReport(report));
     return report.failed > 0 ? 1 : 0;
@@ -69,4 +77,16 @@ async function runCases(
 /** Deletes what the kit saved: a snapshot outlives its sandbox, and nobody else knows of these. */
 async function forgetSnapshots(sandboxes: ReadonlySet<string>): Promise<void> {
   for (const { id, sandboxId } of await listSnapshots()) if (sandboxes.has(sandboxId)) await deleteSnapshot(id);
+}
+
+/** A skip for what the backend does not claim is a refusal that was seen; any other means that nothing was. */
+async function countOutcomes({ backend, results }: ConformanceReport): Promise<Record<string, number>> {
+  const { skips = {} } = await conformanceOf(backend);
+  const counts: Record<string, number> = {};
+  for (const { id, status, reason = "" } of results) {
+    const isRefusal = reason.startsWith("capabilities.") || skips[id] !== undefined;
+    const outcome = status !== "skipped" ? status : isRefusal ? "refused" : "not run";
+    counts[outcome] = (counts[outcome] ?? 0) + 1;
+  }
+  return counts;
 }

@@ -6,6 +6,9 @@ import type { AgentChannel } from "./channel.js";
 import { AgentFailure, errorFor, NO_USER } from "./failure.js";
 import { freeze, thaw } from "./listener.js";
 
+const AT_ONCE = 64;
+const SMALL = 64 << 10;
+
 /** Who a driver is and what it promises. */
 export interface DriverIdentity {
   readonly id: string;
@@ -91,7 +94,13 @@ export abstract class AgentDriver implements Driver {
 
   async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
     while (this.#still) await this.#still;
-    for (const { path, content, mode } of files) await this.#files.write(path, content, mode);
+    for (let at = 0; at < files.length; ) {
+      // Small ones are sent without waiting for each other; the agent takes them in this order all the same.
+      const large = files.slice(at, at + AT_ONCE).findIndex(({ content }) => content.length > SMALL);
+      const batch = files.slice(at, at + (large === -1 ? AT_ONCE : Math.max(1, large)));
+      await Promise.all(batch.map(({ path, content, mode }) => this.#files.write(path, content, mode)));
+      at += batch.length;
+    }
   }
 
   stat(path: string): Promise<FileStat | null> {

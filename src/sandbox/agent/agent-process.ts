@@ -7,8 +7,8 @@ import { failure } from "./failure.js";
 import { ANSWER, BodyWriter, DATA_BYTES, type Frame, REQUEST, tampered } from "./frames.js";
 
 const WINDOW = 256 << 10;
-/** Credit is given back in parts of this size, so that a fast stream is not one message per chunk. */
-const CREDIT_STEP = WINDOW / 4;
+/** Calls with an output that may be long. */
+const STREAMED: ReadonlySet<number> = new Set([REQUEST.start, REQUEST.read, REQUEST.tarOut]);
 
 /** Which ends a call may have beside a failure: an exit after streams, a result, or either. */
 const ENDS: Readonly<Record<number, "exit" | "result" | "either">> = {
@@ -43,7 +43,10 @@ export class AgentCall implements CallHandler {
   readonly #taken = [0, 0, 0];
   /** What the agent may still send of each stream. */
   readonly #window = [0, WINDOW, WINDOW];
-  #stdinRoom = WINDOW;
+  /** Credit is given back in parts of this size, so that a fast stream is not one message per chunk. */
+  readonly #creditStep: number;
+  readonly #stdinWindow: number;
+  #stdinRoom: number;
   #stdinWaiting: { promise: Promise<void>; resolve(): void } | undefined;
   /** Body of an ANS_RESULT, for calls that end with one. */
   result: Buffer | undefined;
@@ -69,6 +72,9 @@ export class AgentCall implements CallHandler {
     this.#started.catch(() => undefined);
     this.#ended.catch(() => undefined);
     this.#settle = { start, refuse, end, fail };
+    this.#stdinWindow = Math.max(WINDOW, channel.window);
+    this.#stdinRoom = this.#stdinWindow;
+    this.#creditStep = this.#stdinWindow / 4;
     this.#ends = type === "accepted" ? "exit" : (ENDS[type] ?? "result");
     if (typeof type !== "number" || typeof body === "number") {
       this.#call = body as number;
@@ -79,6 +85,7 @@ export class AgentCall implements CallHandler {
     this.#call = channel.open(this);
     try {
       channel.send(type, this.#call, body);
+      if (channel.window > WINDOW && STREAMED.has(type)) this.#widen(channel.window - WINDOW);
     } catch (error) {
       channel.release(this.#call);
       throw error;
@@ -115,7 +122,7 @@ export class AgentCall implements CallHandler {
 
   /** Resolves once everything that was written has been taken by whom it was for. */
   async flushed(): Promise<void> {
-    while (this.#stdinRoom < WINDOW && !this.#over) {
+    while (this.#stdinRoom < this.#stdinWindow && !this.#over) {
       this.#stdinWaiting ??= waiting();
       await this.#stdinWaiting.promise;
     }
@@ -156,7 +163,7 @@ export class AgentCall implements CallHandler {
         return;
       case ANSWER.stdinCredit:
         this.#stdinRoom += body.readUInt32LE(0);
-        if (!this.#running || this.#stdinRoom > WINDOW) throw tampered("more room than there was");
+        if (!this.#running || this.#stdinRoom > this.#stdinWindow) throw tampered("more room than there was");
         this.#resumeStdin();
         return;
       case ANSWER.exit:
@@ -208,10 +215,19 @@ export class AgentCall implements CallHandler {
 
   #credit(stream: 1 | 2, bytes: number): void {
     const taken = (this.#taken[stream] ?? 0) + bytes;
-    this.#taken[stream] = taken < CREDIT_STEP ? taken : 0;
-    if (taken < CREDIT_STEP || this.#over) return;
-    this.#window[stream] = (this.#window[stream] ?? 0) + taken;
-    this.#channel.send(REQUEST.credit, this.#call, new BodyWriter().u8(stream).u32(taken).pieces);
+    this.#taken[stream] = taken < this.#creditStep ? taken : 0;
+    if (taken < this.#creditStep || this.#over) return;
+    this.#grant(stream, taken);
+  }
+
+  /** A long way needs more on it at one time. */
+  #widen(bytes: number): void {
+    for (const stream of [1, 2] as const) this.#grant(stream, bytes);
+  }
+
+  #grant(stream: 1 | 2, bytes: number): void {
+    this.#window[stream] = (this.#window[stream] ?? 0) + bytes;
+    this.#channel.send(REQUEST.credit, this.#call, new BodyWriter().u8(stream).u32(bytes).pieces);
   }
 }
 

@@ -11,6 +11,8 @@ const MAX_ACCEPTED = 256;
 export interface ChannelStream extends Duplex {
   ref(): unknown;
   unref(): unknown;
+  /** How much of one output may be on the way at one time, where that is more than usual. */
+  readonly window?: number;
 }
 
 /** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
@@ -51,9 +53,13 @@ export class AgentChannel {
     });
     this.hello.catch(() => undefined); // the opener may have given up by then
     stream.on("data", (chunk: Buffer) => this.#receive(chunk));
-    stream.on("error", (error: Error) => this.close(lost(error)));
+    stream.on("error", (error: Error) => this.close(error instanceof SandboxError ? error : lost(error)));
     stream.on("close", () => this.close(lost()));
     stream.on("end", () => this.close(lost()));
+  }
+
+  get window(): number {
+    return this.#stream.window ?? 0;
   }
 
   /** Opens a call; every frame about it goes to `handler` until `release`. */

@@ -52,7 +52,7 @@ export async function buildBase(
       }
       const token = client.setSecret(listener.tokenName, listener.token);
       container = await container
-        .withSecretVariable("GLOVEBOX_TOKEN", token)
+        .withSecretVariable("GLOVEBOX_STEP_TOKEN", token)
         .withServiceBinding(HOST_ALIAS, listener.service)
         .sync();
       return { container, image: reference || image, env: { ...defaultEnv(user), ...variables }, services };

@@ -1,4 +1,4 @@
-import type { Capabilities, FileStat } from "../../../contracts/types.js";
+import type { Capabilities, Changes, FileStat } from "../../../contracts/types.js";
 import { AgentFiles } from "../agent/agent-files.js";
 import { startCommand } from "../agent/agent-process.js";
 import { AgentFailure, errorFor } from "../agent/failure.js";
@@ -13,7 +13,7 @@ export interface DaggerParts {
   baseEnv: Readonly<Record<string, string>>;
   steps: Steps;
   /** What can be done with the sandbox as a whole. */
-  operations(driver: DaggerDriver): Pick<Driver, "snapshot" | "restore" | "fork" | "url">;
+  operations(driver: DaggerDriver): Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git" | "url">;
   /** Gives everything back, once nothing runs any more. */
   release(driver: DaggerDriver): Promise<void>;
 }
@@ -30,6 +30,8 @@ export class DaggerDriver implements Driver {
   declare readonly snapshot?: () => Promise<string>;
   declare readonly restore?: (id: string) => Promise<void>;
   declare readonly fork?: (count: number) => Promise<Driver[]>;
+  declare readonly changes?: () => Promise<Changes>;
+  declare readonly git?: NonNullable<Driver["git"]>;
   declare readonly url?: (port: number) => Promise<string>;
   readonly #release: DaggerParts["release"];
 

@@ -5,6 +5,8 @@ import type { Client, Service } from "@dagger.io/dagger";
 /** Longest first line of an honest caller, and how long it may take to say it. */
 const MAX_LINE = 256;
 const PATIENCE = 10_000;
+/** So many may be about to say it at one time: who is inside can call as often as it likes. */
+const MAX_STRANGERS = 256;
 
 /**
  * Where agents call: a port of this machine's loopback, which the engine makes reachable for containers.
@@ -21,6 +23,7 @@ export class HostListener {
   /** The port as a service that a container can be bound to. */
   readonly service: Service;
   readonly #server: Server;
+  #strangers = 0;
   readonly #awaited = new Map<string, (socket: Socket) => void>();
 
   private constructor(server: Server, client: Client) {
@@ -65,6 +68,16 @@ export class HostListener {
   }
 
   #receive(socket: Socket): void {
+    if (this.#strangers >= MAX_STRANGERS) {
+      socket.destroy();
+      return;
+    }
+    this.#strangers += 1;
+    let isKnown = false;
+    const meet = (): void => {
+      if (!isKnown) this.#strangers -= 1;
+      isKnown = true;
+    };
     let line = Buffer.alloc(0);
     const timer = setTimeout(() => socket.destroy(), PATIENCE);
     const onData = (chunk: Buffer): void => {
@@ -73,6 +86,7 @@ export class HostListener {
       if (end < 0 && line.length <= MAX_LINE) return;
       socket.off("data", onData).pause();
       clearTimeout(timer);
+      meet();
       const [token, step = ""] = line.toString("latin1", 0, end).split(" ");
       const take = token === this.token ? this.#awaited.get(step) : undefined;
       this.#awaited.delete(take === undefined ? "" : step);
@@ -85,7 +99,10 @@ export class HostListener {
       take(socket);
     };
     socket.on("error", () => socket.destroy());
-    socket.on("close", () => clearTimeout(timer));
+    socket.on("close", () => {
+      clearTimeout(timer);
+      meet();
+    });
     socket.on("data", onData);
   }
 }

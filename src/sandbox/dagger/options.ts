@@ -16,7 +16,7 @@ import { checkSession } from "./endpoint.js";
 const HOST_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const URI = /^[a-z][a-z0-9+.-]*:\/\/./;
-const LOOSE = ["repo", "branch", "baseDir", "workspace", "mounts"] as const;
+const LOOSE = ["baseDir", "workspace", "mounts"] as const;
 
 const checkCommand: Check = (value, name) => {
   arrayOf(checkText)(value, name);

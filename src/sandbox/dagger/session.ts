@@ -33,16 +33,21 @@ export async function openSession(opts: DaggerOptions, signal?: AbortSignal): Pr
   const program = given === undefined ? findCli(opts.cli) : undefined;
   const sdk = (opts.sdk as Sdk | undefined) ?? (await loadSdk());
   const key = program ?? `${given?.port} ${given?.token}`;
-  const shared = sessions.get(key) ?? { users: 0, opened: connect(sdk, given, program, signal) };
+  const shared = sessions.get(key) ?? { users: 0, opened: connect(sdk, given, program) };
   sessions.set(key, shared);
+  const forget = (): void => {
+    if (sessions.get(key) === shared) sessions.delete(key);
+  };
+  // Whoever comes after a failure tries anew.
+  shared.opened.catch(forget);
   shared.users++;
   const release = async (): Promise<void> => {
     if (--shared.users > 0) return;
-    if (sessions.get(key) === shared) sessions.delete(key);
+    forget();
     await shared.opened.then(({ close }) => close());
   };
   try {
-    const opened = await shared.opened;
+    const opened = await unlessAborted(shared.opened, signal);
     let released: Promise<void> | undefined;
     return {
       ...opened,
@@ -52,9 +57,23 @@ export async function openSession(opts: DaggerOptions, signal?: AbortSignal): Pr
       },
     };
   } catch (error) {
-    // Whoever comes next tries anew.
-    if (sessions.get(key) === shared) sessions.delete(key);
+    // Others may be waiting for the same start still.
+    release().catch(() => undefined);
     throw error;
+  }
+}
+
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return await work;
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }
 
@@ -62,9 +81,8 @@ async function connect(
   sdk: Sdk,
   given: Endpoint | undefined,
   program: string | undefined,
-  signal: AbortSignal | undefined,
 ): Promise<Omit<Session, "release"> & { close(): Promise<void> }> {
-  const own = program === undefined ? undefined : await startCli(program, signal);
+  const own = program === undefined ? undefined : await startCli(program);
   const { port, token } = (own ?? given) as Endpoint;
   const graphql = new sdk.GraphQLClient(`http://127.0.0.1:${port}/query`, {
     headers: { Authorization: `Basic ${Buffer.from(`${token}:`).toString("base64")}` },

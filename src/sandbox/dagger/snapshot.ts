@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { syncDirectory } from "../atomic-file.js";
 import { SandboxError } from "../errors.js";
 import { writeArchive } from "../git/archive.js";
+import { removeSnapshot as removeGitSnapshot } from "../git/remove-snapshot.js";
 import { readSnapshotRecord, type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../snapshot-record.js";
 import type { DaggerDriver } from "./driver.js";
 import { isRecipe, type Recipe } from "./recipe.js";
@@ -59,6 +60,7 @@ export async function findSnapshot(id: string): Promise<{ archive: string; recip
 }
 
 /** Takes away what a snapshot's record names. */
-export async function removeSnapshot({ archive }: SnapshotRecord): Promise<void> {
-  if (archive !== undefined) await rm(archive, { force: true });
+export async function removeSnapshot(record: SnapshotRecord): Promise<void> {
+  if (record.gitDir !== undefined) await removeGitSnapshot(record);
+  else if (record.archive !== undefined) await rm(record.archive, { force: true });
 }

@@ -24,7 +24,7 @@ const KEPT_STDERR = 4_096;
  * The SDK's own start throws from a promise that nobody holds when the program fails, which ends the process. Here a
  * failure is `unavailable`, with what the program said last. It ends when its stdin does, so also when we are killed.
  */
-export async function startCli(program: string, signal?: AbortSignal): Promise<OwnSession> {
+export async function startCli(program: string): Promise<OwnSession> {
   const child = spawn(program, ["session", "--label", "dagger.io/sdk.name:glovebox"], {
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...process.env, DAGGER_SESSION_PORT: undefined, DAGGER_SESSION_TOKEN: undefined },
@@ -39,13 +39,14 @@ export async function startCli(program: string, signal?: AbortSignal): Promise<O
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-KEPT_STDERR);
   });
-  const expiry = AbortSignal.timeout(START_LIMIT);
-  const given = signal === undefined ? expiry : AbortSignal.any([signal, expiry]);
+  let timer: NodeJS.Timeout | undefined;
+  const expired = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve(`gave no session within ${START_LIMIT / 1000} s`), START_LIMIT);
+  });
   try {
     const endpoint = await Promise.race([
       firstLine(child).then(parseEndpoint),
-      gone.then((how) => Promise.reject(failed(how, said))),
-      aborted(given).then(() => Promise.reject(failed(`gave no session within ${START_LIMIT / 1000} s`, said))),
+      Promise.race([gone, expired]).then((how) => Promise.reject(failed(how, said))),
     ]);
     child.unref();
     for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as unknown as { unref(): void }).unref();
@@ -53,6 +54,8 @@ export async function startCli(program: string, signal?: AbortSignal): Promise<O
   } catch (error) {
     await close();
     throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -74,13 +77,6 @@ function firstLine(child: ChildProcess): Promise<string> {
       text += chunk;
       if (text.includes("\n")) resolve(text.slice(0, text.indexOf("\n")));
     });
-  });
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
   });
 }
 

@@ -76,6 +76,11 @@ export class Steps {
     return this.#live === undefined;
   }
 
+  /** Whether a step is not in the graph, so that nothing can be done but to go back. */
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
   /** Goes on from another container, also after a loss; whatever runs must have ended. */
   replace(container: Container): void {
     this.#current = container;

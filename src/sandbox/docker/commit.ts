@@ -1,6 +1,5 @@
 import { SandboxError } from "../errors.js";
 import type { Engine } from "./engine.js";
-import { EngineError } from "./engine-error.js";
 import { readProgress } from "./progress.js";
 
 /** Storage drivers stop a little above it. */
@@ -35,15 +34,6 @@ export async function commitContainer(
     timeout: COMMIT_PATIENCE,
   });
   return { image, layers: from.layers + 1 };
-}
-
-/** Removes an image by its name; one that is not there is no error. */
-export async function removeImage(engine: Engine, image: string): Promise<void> {
-  try {
-    await engine.call("DELETE", `/images/${image}`);
-  } catch (error) {
-    if (!(error instanceof EngineError) || error.status !== 404) throw error;
-  }
 }
 
 async function flatten(

@@ -13,8 +13,10 @@ export interface ContainerPlan {
   /** Absolute; made when absent. */
   readonly workDir: string;
   readonly hostname?: string;
-  /** `none`, `bridge`, or the name of a network with the names that the container has on it. */
-  readonly network: "none" | "bridge" | { readonly name: string; readonly aliases: readonly string[] };
+  /** `none`, or the name of a network with the names that the container has on it. */
+  readonly network: "none" | { readonly name: string; readonly aliases: readonly string[] };
+  /** Who is asked for names that the network itself does not know. Default: as the engine's machine has it. */
+  readonly dns?: readonly string[];
   readonly limits: Limits;
   /** `none`: commands have no capabilities. `service`: Docker's own, without those that harm others on a network. */
   readonly capabilities: "none" | "service";
@@ -59,6 +61,7 @@ export function containerConfig(plan: ContainerPlan, agent: EngineMount): object
     HostConfig: {
       AutoRemove: !plan.isKept,
       NetworkMode: mode,
+      ...(plan.dns && { Dns: plan.dns }),
       CapDrop: ["ALL"],
       CapAdd: [
         ...AGENT_CAPABILITIES,

@@ -10,10 +10,13 @@ import { addResource, createRecord, markReady, readRecord, updateRecord } from "
 import type { Resource } from "../record.js";
 import type { SandboxOptions } from "../types.js";
 import { type RunningContainer, startContainer } from "./container.js";
+import type { ContainerPlan } from "./container-config.js";
 import { DockerDriver, type DockerOperations } from "./driver.js";
+import type { Engine } from "./engine.js";
 import { engineOf } from "./engines.js";
 import type { KeptPlan } from "./kept-plan.js";
 import { ownerLabels, SANDBOX_LABEL } from "./labels.js";
+import { createNetwork } from "./network.js";
 import { type EngineResource, removeResource } from "./resources.js";
 import { findSnapshot, saveForForks, saveSnapshot } from "./save-image.js";
 
@@ -37,6 +40,11 @@ export const DOCKER_CAPABILITIES: Capabilities = {
 
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/** What a container is attached to: only `full` needs a network, which has the name of the sandbox. */
+export function networkOf(id: string, { network }: Pick<KeptPlan, "network">): ContainerPlan["network"] {
+  return network === "full" ? { name: `glovebox-${id}`, aliases: [] } : "none";
+}
+
 /** A new id of a sandbox. */
 export function newSandboxId(): string {
   return randomBytes(8).toString("hex");
@@ -51,11 +59,13 @@ export async function makeSandbox(
 ): Promise<DockerDriver> {
   const { plan, base, engine } = kept;
   const keep = opts.keep === true;
+  const network = typeof plan.network === "string" ? [] : [{ kind: "network", name: plan.network.name, engine }];
   const own: EngineResource = { kind: "container", name: plan.name, engine };
-  await createRecord({ id, backend: "docker", workDir: plan.workDir, resources: [...resources, own] });
+  await createRecord({ id, backend: "docker", workDir: plan.workDir, resources: [...resources, ...network, own] });
   let container: RunningContainer | undefined;
   try {
     await failpoint("create.recorded");
+    await makeNetwork(plan, engineOf(engine), opts.signal);
     container = await startContainer(engineOf(engine), plan, opts.signal);
     await failpoint("create.started");
     const live = new LiveSandbox(id, kept, opts);
@@ -72,6 +82,12 @@ export async function makeSandbox(
     await dismantle(id, () => true, ownRemover).catch(() => undefined);
     throw error;
   }
+}
+
+/** Its own network: on the one that the engine offers to all, containers of different sandboxes see each other. */
+async function makeNetwork({ network, labels }: ContainerPlan, engine: Engine, signal?: AbortSignal): Promise<void> {
+  if (typeof network === "string") return;
+  await createNetwork(engine, { name: network.name, internal: false, members: 1, labels }, signal);
 }
 
 /** A sandbox in a container, as it is now: `restore` puts another container in its place. */
@@ -183,7 +199,7 @@ export class LiveSandbox {
         const labels = { ...plan.labels, ...ownerLabels(), [SANDBOX_LABEL]: id };
         const forked: KeptPlan = {
           ...this.#kept,
-          plan: { ...plan, name: `glovebox-${id}`, image: saved.config.id, labels },
+          plan: { ...plan, name: `glovebox-${id}`, image: saved.config.id, labels, network: networkOf(id, this.#kept) },
           layers: saved.config.layers,
           ...(mirror && { base: mirror.base }),
         };

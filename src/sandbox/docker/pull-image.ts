@@ -1,6 +1,7 @@
 import type { Engine } from "./engine.js";
+import { EngineError } from "./engine-error.js";
 import { type ProgressLine, readProgress } from "./progress.js";
-import { pullCredentials } from "./registry-credentials.js";
+import { pullCredentials, registryOf } from "./registry-credentials.js";
 
 /** How far a pull is, in bytes of what is known so far. */
 export interface PullProgress {
@@ -23,15 +24,23 @@ export async function pullImage(
       : colon === null
         ? [image, "latest"]
         : [image.slice(0, colon.index), colon[1]];
-  const answer = await engine.stream("POST", "/images/create", {
-    query: { fromImage, tag },
-    headers,
-    signal: opts.signal,
-  });
+  const { signal } = opts;
+  const answer = await engine
+    .stream("POST", "/images/create", { query: { fromImage, tag }, headers, signal })
+    .catch((error: unknown) => {
+      throw error instanceof EngineError ? explain(error, image) : error;
+    });
   const layers = new Map<string, PullProgress>();
   for await (const line of readProgress(answer as AsyncIterable<Buffer>, `Pulling ${image}`)) {
     if (note(line, layers)) opts.onProgress?.(sum(layers));
   }
+}
+
+function explain({ code, message, status }: EngineError, image: string): EngineError {
+  const hint = code === "unauthenticated" ? `docker login ${registryOf(image)}` : undefined;
+  return new EngineError(code, `Pulling ${image} failed: ${message.replace(/^Docker refuses [^:]*: /, "")}`, status, {
+    hint,
+  });
 }
 
 function note({ id, status, progressDetail }: ProgressLine, layers: Map<string, PullProgress>): boolean {

@@ -68,7 +68,7 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
   ];
   let jail: Promise<RunningAgent> | undefined;
   const open = (): Promise<RunningAgent> =>
-    startJailedAgent(
+    startJail(
       {
         binds,
         symlinks: system.symlinks,
@@ -97,6 +97,17 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
     await opened?.stop();
   };
   return Object.assign(run, { end });
+}
+
+/** For other backends than the local one a jail is not what their sandboxes are made of, so it is said what it is needed for. */
+async function startJail(...args: Parameters<typeof startJailedAgent>): Promise<RunningAgent> {
+  try {
+    return await startJailedAgent(...args);
+  } catch (error) {
+    if (!(error instanceof SandboxError) || error.code !== "no_isolation") throw error;
+    const message = `git looks at the files of a sandbox in a jail only, and there is none to be had: ${error.message}`;
+    throw new SandboxError("no_isolation", message, { cause: error, hint: "apt-get install bubblewrap, on Linux" });
+  }
 }
 
 async function finish(git: DriverProcess, stdin?: Uint8Array, signal?: AbortSignal): Promise<JailedGitResult> {

@@ -13,7 +13,14 @@ import { INSIDE_GIT } from "./private-git.js";
 import { writeSealedGit } from "./sealed-git.js";
 import { findSource, findStart, resourcesOfSource } from "./source.js";
 
-/** A repository whose files are to go into a sandbox that the host cannot look into: everything that can be refused has been. */
+/**
+ * A repository whose files are to go into a sandbox that the host cannot look into: everything that can be refused has been.
+ *
+ * A backend makes it by `planMirror`, names its `resources` in the record that it creates, calls `fillMirror` once its driver works, and
+ * takes what it wants of `createOperations(mirroredTree(base, driver, signal), …)` into its driver. `signal` is aborted when the
+ * sandbox is taken down, before `settled()` is awaited. A kept sandbox keeps `base`, calls `sweepScratch` when it is opened again, and then
+ * only needs `mirroredTree`. Its `removeResource` begins with `removeGitResource`; its `removeSnapshot` is the one of this room.
+ */
 export interface MirrorPlan {
   /** What the files start from. Nothing but data: keep it in the record, for the sandbox to be opened again. */
   readonly base: TreeBase;

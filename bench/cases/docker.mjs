@@ -1,0 +1,131 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createDockerSandbox } from "../../dist/src/index.js";
+import { engineOf } from "../../dist/src/sandbox/docker/engines.js";
+import { packDirectory } from "../../dist/src/util/tar-pack.js";
+import { startEngine, stopEngine, whyNoEngine } from "../../scripts/docker-engine.mjs";
+import { BUSYBOX, ensureImage, whyNoImage } from "../../scripts/docker-images.mjs";
+import { goal, interleave, ratioGoal, row, timed } from "../parts/measure.mjs";
+import { start } from "../parts/processes.mjs";
+
+const IN_FLIGHT = 16;
+const FILES = 1_000;
+const FLOOD = 113;
+
+/** Commands, files and output of a container through the agent, against what the engine itself offers for them. */
+export async function measure({ isQuick }) {
+  const reason = whyNoEngine() ?? whyNoImage(BUSYBOX);
+  if (reason !== undefined) return { rows: [], goals: [], notes: [`not run: ${reason}`] };
+  const place = await mkdtemp(join(tmpdir(), "bench-docker-"));
+  const engine = await startEngine(join(place, "engine"));
+  try {
+    await ensureImage(engine.host, BUSYBOX);
+    process.env.DOCKER_HOST = engine.host;
+    const sandbox = await createDockerSandbox({ image: BUSYBOX });
+    try {
+      return await measureIn(sandbox, join(place, "files"), isQuick);
+    } finally {
+      await sandbox.teardown();
+    }
+  } finally {
+    await stopEngine(engine);
+    await rm(place, { recursive: true, force: true });
+  }
+}
+
+async function measureIn(sandbox, folder, isQuick) {
+  const container = `glovebox-${sandbox.id}`;
+  const variants = {
+    "glovebox, true": async () => expectZero((await sandbox.exec({ argv: ["true"] })).exitCode),
+    "engine's exec calls, true": async () => expectZero(await execByEngine(container)),
+    "docker exec, true": () => start("docker", ["exec", container, "true"]),
+  };
+  const rows = rowsOf(await interleave(variants, { rounds: isQuick ? 20 : 100, warmup: 3 }));
+  const many = rowsOf(
+    await interleave(
+      {
+        [`glovebox, ${IN_FLIGHT} at once`]: () => all(() => variants["glovebox, true"]()),
+        [`engine's exec calls, ${IN_FLIGHT} at once`]: () => all(() => variants["engine's exec calls, true"]()),
+      },
+      { rounds: isQuick ? 5 : 15 },
+    ),
+  );
+  const files = await filesIn(sandbox, container, folder, isQuick);
+  const flood = await floodOf(sandbox);
+  return {
+    rows: [...rows, ...many, ...files, flood],
+    goals: [
+      ratioGoal("exec of true, engine's calls against glovebox", { ours: rows[1], other: rows[0], atLeast: 30 }),
+      ratioGoal(`${IN_FLIGHT} in flight, engine's calls against glovebox`, {
+        ours: many[1],
+        other: many[0],
+        atLeast: 20,
+      }),
+      ratioGoal(`${FILES} small files against putArchive`, { ours: files[0], other: files[1], atMost: 0.6 }),
+      goal(`memory while ${FLOOD} MB go to a slow reader`, { value: flood.p50, unit: "MB", atMost: 64, ours: flood }),
+    ],
+  };
+}
+
+/** What every client of the engine does for one command: three calls, one of them a raw stream. */
+async function execByEngine(container) {
+  const engine = engineOf();
+  const body = { Cmd: ["true"], AttachStdout: true, AttachStderr: true };
+  const { Id } = await engine.call("POST", `/containers/${container}/exec`, { body });
+  const socket = await engine.hijack(`/exec/${Id}/start`, {
+    body: { Detach: false, Tty: false },
+    headers: { "Content-Type": "application/json" },
+  });
+  socket.resume();
+  await new Promise((resolve) => socket.once("close", resolve));
+  return (await engine.call("GET", `/exec/${Id}/json`)).ExitCode;
+}
+
+/** New files every time, in a directory of their own: to replace one costs a file system more than to make it. */
+async function filesIn(sandbox, container, folder, isQuick) {
+  await mkdir(folder, { recursive: true });
+  const content = Buffer.alloc(1024, "x");
+  const names = Array.from({ length: FILES }, (_, i) => `f${i}`);
+  for (const name of names) await writeFile(join(folder, name), content);
+  const variants = {
+    "glovebox, uploadFiles": (round) =>
+      sandbox.uploadFiles(names.map((name) => ({ path: `upload${round}/${name}`, content }))),
+    putArchive: async (round) => {
+      await sandbox.makeDirectory(`put${round}`);
+      const query = { path: `${sandbox.workDir}/put${round}` };
+      return await engineOf().call("PUT", `/containers/${container}/archive`, { query, body: packDirectory(folder) });
+    },
+    "glovebox, refreshFromHost": (round) => sandbox.refreshFromHost(folder, `refresh${round}`),
+  };
+  return rowsOf(await interleave(variants, { rounds: isQuick ? 3 : 10 }));
+}
+
+/** How much more memory this process has, at most, while a command writes much and is read slowly. */
+async function floodOf(sandbox) {
+  const before = process.memoryUsage().rss;
+  let most = 0;
+  let pieces = 0;
+  const argv = ["dd", "if=/dev/zero", "bs=1M", `count=${FLOOD}`];
+  await sandbox.exec({
+    argv,
+    maxOutput: 0,
+    async onStdout() {
+      if (++pieces % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      most = Math.max(most, process.memoryUsage().rss - before);
+    },
+  });
+  return row(`glovebox, ${FLOOD} MB into a slow reader`, [most / 1e6], "MB");
+}
+
+function all(work) {
+  return timed(() => Promise.all(Array.from({ length: IN_FLIGHT }, work)));
+}
+
+function rowsOf(samples) {
+  return Object.entries(samples).map(([variant, taken]) => row(variant, taken));
+}
+
+function expectZero(exitCode) {
+  if (exitCode !== 0) throw new Error(`it ended with ${exitCode}`);
+}

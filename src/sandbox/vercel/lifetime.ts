@@ -1,0 +1,46 @@
+import type { Session } from "@vercel/sandbox";
+
+/** Extended when no more than this is left, or half of the timeout. */
+const MARGIN = 60_000;
+
+/** Keeps a machine from reaching its timeout while something runs on it. An idle one is left to the service. */
+export class Lifetime {
+  readonly #session: Session;
+  readonly #timeout: number;
+  readonly #warn: (message: string) => void;
+  #expires: number;
+  #holders = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isAtItsEnd = false;
+
+  constructor(session: Session, timeout: number, warn: (message: string) => void) {
+    this.#session = session;
+    this.#timeout = timeout;
+    this.#warn = warn;
+    this.#expires = Date.now() + timeout;
+  }
+
+  /** Counts who needs the machine: one more, or one less. */
+  hold(busy: boolean): void {
+    this.#holders += busy ? 1 : -1;
+    clearTimeout(this.#timer);
+    if (this.#holders > 0 && !this.#isAtItsEnd) this.#schedule();
+  }
+
+  #schedule(): void {
+    const margin = Math.min(MARGIN, this.#timeout / 2);
+    const wait = Math.max(0, this.#expires - margin - Date.now());
+    this.#timer = setTimeout(() => void this.#extend(), wait).unref();
+  }
+
+  async #extend(): Promise<void> {
+    try {
+      await this.#session.extendTimeout(this.#timeout);
+      this.#expires += this.#timeout;
+      if (this.#holders > 0) this.#schedule();
+    } catch (error) {
+      this.#isAtItsEnd = true;
+      this.#warn(`the machine's timeout could not be extended: ${(error as Error).message}`);
+    }
+  }
+}

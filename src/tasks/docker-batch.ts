@@ -1,0 +1,253 @@
+import { randomBytes } from "node:crypto";
+import {
+  commitContainer,
+  copyTree,
+  type Engine,
+  type ImageConfig,
+  ImageStore,
+  ownerLabels,
+  removeImage,
+} from "../sandbox/docker.js";
+import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+import { checkSetup } from "./check-setup.js";
+import { ContainerGroup, type GroupParts, type Member } from "./container-group.js";
+import type { EmitTaskEvent } from "./emit.js";
+import { planImages, specsOf, tagOf } from "./image-plan.js";
+import { newExecutionId } from "./names.js";
+import { logTail } from "./own-command.js";
+import { RunningTask } from "./running-task.js";
+import { type ContainerPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
+import type { Batch, SetupOptions, Task, TaskSetup } from "./types.js";
+
+/** On everything that a batch makes: which batch, and which execution of a task. */
+const BATCH_LABEL = "glovebox.batch";
+const EXECUTION_LABEL = "glovebox.execution";
+
+/** What a batch is made with. */
+export interface BatchParts {
+  readonly batchId: string;
+  readonly engine: Engine;
+  readonly networkEnabled: boolean;
+  readonly verifyOnly: boolean;
+  readonly limit: GroupParts["limit"];
+  readonly emit: EmitTaskEvent;
+  /** Called once the batch is gone. */
+  onClosed(batch: DockerBatch): void;
+}
+
+/** Images that are ready, and the tasks that use them. */
+export class DockerBatch implements Batch {
+  readonly batchId: string;
+  readonly #parts: BatchParts;
+  readonly #images: ImageStore;
+  readonly #closing = new AbortController();
+  readonly #tasks = new Set<RunningTask>();
+  readonly #setups = new Set<Promise<unknown>>();
+  #teardown: Promise<void> | undefined;
+
+  constructor(parts: BatchParts) {
+    this.batchId = parts.batchId;
+    this.#parts = parts;
+    this.#images = new ImageStore(parts.engine, {
+      verifyOnly: parts.verifyOnly,
+      onEvent: ({ type, message, image, progress }) =>
+        parts.emit(type, message, { image, ...(progress && { progress }) }),
+    });
+  }
+
+  /** Gets every image of these tasks; all failures are waited for, the first is thrown. */
+  async prepare(tasks: readonly TaskSetup[], signal?: AbortSignal): Promise<void> {
+    const orders = planImages(specsOf(tasks));
+    const both = this.#signal(signal);
+    const got = await Promise.allSettled(orders.map((order) => this.#images.ensure(order, both)));
+    const failed = got.find((result) => result.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  async setupTask(setup: TaskSetup, opts: SetupOptions = {}): Promise<Task> {
+    checkSetup(setup, "setup", this.#parts.networkEnabled);
+    return await this.#during(async () => {
+      const signal = this.#signal(opts.signal);
+      const images = new Map<string, ImageConfig>();
+      for (const order of planImages(specsOf([setup])))
+        images.set(order.tag, await this.#images.ensure(order, this.#closing.signal));
+      const executionId = newExecutionId();
+      const find = (tag: string): ImageConfig => {
+        const image = images.get(tag);
+        if (image === undefined) throw new SandboxError("internal", `The image ${tag} was not prepared`);
+        return image;
+      };
+      const plan = planTask(
+        this.batchId,
+        executionId,
+        setup,
+        ({ spec }) => find(tagOf(spec.imageSpec)),
+        this.#parts.networkEnabled,
+      );
+      const task = await this.#start(plan, signal, []);
+      this.#parts.emit("task-ready", `task ${setup.taskId} is ready`, { taskId: setup.taskId });
+      return task;
+    });
+  }
+
+  /** Copies a task of this batch: all containers at one moment. */
+  async clone(source: RunningTask, signal?: AbortSignal): Promise<Task> {
+    return await this.#during(async () => {
+      const both = this.#signal(signal);
+      const { engine, emit } = this.#parts;
+      const { plan, members } = source.group;
+      const labels = this.#labels(plan);
+      const names = new Map(members.map((member) => [member.plan, `glovebox-clone:${randomBytes(8).toString("hex")}`]));
+      const commit = (): Promise<Map<ContainerPlan, number>> => {
+        both.throwIfAborted();
+        return commitAll(engine, members, names, labels);
+      };
+      const start = (layers: ReadonlyMap<ContainerPlan, number>): Promise<RunningTask> => {
+        const cloned = planClone(this.batchId, plan, (container) => ({
+          image: names.get(container) ?? "",
+          layers: layers.get(container) ?? 0,
+        }));
+        return this.#start(cloned, both, [...names.values()], (target, copy) =>
+          fillVolumes(engine, members, target, copy),
+        );
+      };
+      // A commit leaves volumes out: they are copied while the origin still stands still.
+      const hasVolumes = members.some((member) => member.plan.image.volumes.length > 0);
+      try {
+        const task = hasVolumes
+          ? await source.group.frozen(async () => start(await commit()))
+          : await start(await source.group.frozen(commit));
+        emit("task-cloned", `task ${plan.taskId} was cloned`, { taskId: plan.taskId });
+        return task;
+      } catch (error) {
+        await Promise.allSettled([...names.values()].map((name) => removeImage(engine, name)));
+        throw error;
+      }
+    });
+  }
+
+  /** The task or clone that a state names. */
+  find(containerId: string): { task: RunningTask; member: Member } | undefined {
+    for (const task of this.#tasks) {
+      const member = task.group.members.find(({ container }) => container.id === containerId);
+      if (member !== undefined) return { task, member };
+    }
+    return undefined;
+  }
+
+  teardown(): Promise<void> {
+    this.#teardown ??= this.#close();
+    return this.#teardown;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.teardown();
+  }
+
+  async #close(): Promise<void> {
+    this.#closing.abort(new SandboxError("closed", `The batch ${this.batchId} was taken down`));
+    await Promise.allSettled(this.#setups);
+    await Promise.all([...this.#tasks].map((task) => task.teardown()));
+    this.#parts.engine.close();
+    this.#parts.onClosed(this);
+  }
+
+  async #start(
+    plan: TaskPlan,
+    signal: AbortSignal,
+    images: readonly string[],
+    fill?: GroupParts["fill"],
+  ): Promise<RunningTask> {
+    const parts = { ...this.#groupParts(plan), ...(fill && { fill }) };
+    const group = await ContainerGroup.create(plan, parts, signal, images);
+    const isClone = images.length > 0;
+    const task = new RunningTask(group, (gone) => this.#remove(gone, isClone));
+    this.#tasks.add(task);
+    return task;
+  }
+
+  #groupParts(plan: TaskPlan): GroupParts {
+    const { engine, limit, emit } = this.#parts;
+    const { taskId } = plan;
+    return {
+      engine,
+      limit,
+      labels: this.#labels(plan),
+      onWarning: (container, message) => emit("warning", message, { taskId, container }),
+      onExit: ({ plan: { container, env }, command }) => {
+        const { exitCode, logs } = command?.status ?? { logs: "" };
+        // Lost with its container: whoever took that away knows.
+        if (exitCode === undefined) return;
+        const tail = logTail(logs);
+        const message = `the command of "${container}" ended with exit code ${exitCode}${tail === "" ? "" : `:\n${tail}`}`;
+        emit("command-exit", message, { taskId, container }, env);
+      },
+    };
+  }
+
+  #labels({ executionId }: TaskPlan): Record<string, string> {
+    return { ...ownerLabels(), [BATCH_LABEL]: this.batchId, [EXECUTION_LABEL]: executionId };
+  }
+
+  /** With a task go its clones; a clone goes alone. */
+  async #remove(task: RunningTask, isClone: boolean): Promise<void> {
+    const { executionId } = task.state;
+    const clones = isClone
+      ? []
+      : [...this.#tasks].filter((other) => other !== task && other.state.executionId === executionId);
+    const [left] = await Promise.all([task.group.remove(), ...clones.map((clone) => clone.teardown())]);
+    this.#tasks.delete(task);
+    for (const { message } of left) this.#parts.emit("leak", message, { taskId: task.taskId });
+    if (left.length === 0) this.#parts.emit("task-down", `task ${task.taskId} is gone`, { taskId: task.taskId });
+  }
+
+  #signal(signal: AbortSignal | undefined): AbortSignal {
+    return signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
+  }
+
+  /** Nothing is set up in a batch that is being taken down, and that waits for what is under way. */
+  async #during<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closing.signal.aborted) throw this.#closing.signal.reason;
+    const running = work().catch((error: unknown) => {
+      throw toSandboxError(error, { backend: "docker" });
+    });
+    this.#setups.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#setups.delete(running);
+    }
+  }
+}
+
+/** Brings the volumes of a container into its copy, exactly as they are. */
+async function fillVolumes(
+  engine: Engine,
+  members: readonly Member[],
+  target: ContainerPlan,
+  copy: Member["container"],
+): Promise<void> {
+  const origin = members.find(({ plan }) => plan.service === target.service);
+  for (const path of target.image.volumes) {
+    if (origin === undefined) continue;
+    await copy.empty(path);
+    await copyTree(engine, origin.container.id, copy.id, path);
+  }
+}
+
+async function commitAll(
+  engine: Engine,
+  members: readonly Member[],
+  names: ReadonlyMap<ContainerPlan, string>,
+  labels: Readonly<Record<string, string>>,
+): Promise<Map<ContainerPlan, number>> {
+  const done = await Promise.allSettled(
+    members.map(async ({ plan, container }): Promise<[ContainerPlan, number]> => {
+      const { layers } = await commitContainer(engine, container.id, names.get(plan) ?? "", plan.from, labels);
+      return [plan, layers];
+    }),
+  );
+  const failed = done.find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+  return new Map(done.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])));
+}

@@ -1,0 +1,158 @@
+import { availableParallelism } from "node:os";
+import type { ExecResult } from "../../contracts/types.js";
+import {
+  type Check,
+  checkBoolean,
+  checkFunction,
+  checkOptions,
+  checkText,
+  invalidArgument,
+  type Shape,
+  whole,
+} from "../sandbox/checks.js";
+import { Engine, findEndpoint, sweep } from "../sandbox/docker.js";
+import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+import { createLimit } from "../util/limit.js";
+import { shellQuote } from "../util/shell.js";
+import { checkCommand, checkSetup } from "./check-setup.js";
+import { DockerBatch } from "./docker-batch.js";
+import { createTaskEmit } from "./emit.js";
+import { planImages, specsOf } from "./image-plan.js";
+import { checkPrefix, newBatchId } from "./names.js";
+import type {
+  Batch,
+  ManagerOptions,
+  SandboxManager,
+  SandboxState,
+  SetupOptions,
+  Task,
+  TaskExecOptions,
+  TaskSetup,
+} from "./types.js";
+
+const CONTAINERS_PER_CORE = 4;
+
+const engineShape: Shape = new Map<string, Check>([
+  ["host", checkText],
+  ["context", checkText],
+  ["certPath", checkText],
+]);
+const managerShape: Shape = new Map<string, Check>([
+  ["backend", checkText],
+  ["networkEnabled", checkBoolean],
+  ["batchIdPrefix", checkPrefix],
+  ["concurrency", whole(1, 1024)],
+  ["verifyOnly", checkBoolean],
+  ["docker", (value, name) => checkOptions(value, engineShape, name)],
+  ["onEvent", checkFunction],
+]);
+
+/** Makes the manager that runs tasks as containers of a Docker engine. */
+export function createDockerManager(opts: ManagerOptions = {}): SandboxManager {
+  checkOptions(opts, managerShape, "options");
+  return new DockerManager(opts);
+}
+
+class DockerManager implements SandboxManager {
+  readonly #opts: ManagerOptions;
+  readonly #limit: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly #batches = new Set<DockerBatch>();
+
+  constructor(opts: ManagerOptions) {
+    this.#opts = opts;
+    this.#limit = createLimit(opts.concurrency ?? CONTAINERS_PER_CORE * availableParallelism());
+  }
+
+  async setupBatch(tasks: readonly TaskSetup[], opts: SetupOptions = {}): Promise<Batch> {
+    const { networkEnabled = false, batchIdPrefix = "workbench", verifyOnly = false, onEvent, docker } = this.#opts;
+    if (!Array.isArray(tasks)) throw invalidArgument("tasks", "an array", tasks);
+    tasks.forEach((task: unknown, index) => {
+      checkSetup(task, `tasks[${index}]`, networkEnabled);
+    });
+    planImages(specsOf(tasks));
+    const batchId = newBatchId(batchIdPrefix);
+    const engine = new Engine(findEndpoint(docker));
+    const emit = createTaskEmit(batchId, onEvent);
+    const batch = new DockerBatch({
+      batchId,
+      engine,
+      networkEnabled,
+      verifyOnly,
+      limit: this.#limit,
+      emit,
+      onClosed: (gone) => this.#batches.delete(gone),
+    });
+    try {
+      const [failure, fault] = await Promise.all([
+        failureOf(batch.prepare(tasks, opts.signal)),
+        failureOf(sweep({}, engine)),
+      ]);
+      if (failure !== undefined) throw failure;
+      // That leftovers of dead managers cannot be removed is no reason not to go on; that nobody answers is.
+      if (fault?.code === "unavailable" || fault?.code === "permission_denied") throw fault;
+      if (fault !== undefined) emit("warning", fault.message);
+    } catch (error) {
+      await batch.teardown();
+      if (opts.signal?.aborted)
+        throw new SandboxError("aborted", "The set-up of the batch was aborted", { cause: error });
+      throw toSandboxError(error, { backend: "docker", operation: "setupBatch" });
+    }
+    this.#batches.add(batch);
+    return batch;
+  }
+
+  async setupTask(setup: TaskSetup, opts: SetupOptions = {}): Promise<Task> {
+    const [batch, another] = this.#batches;
+    if (batch === undefined) throw outside("setupTask");
+    if (another !== undefined) {
+      throw new SandboxError("conflict", "Several batches are open, so it is not clear which one the task is for", {
+        retryable: false,
+        hint: "call setupTask of the batch",
+      });
+    }
+    return await batch.setupTask(setup, opts);
+  }
+
+  async exec(containerId: string, cmd: string | readonly string[], opts: TaskExecOptions = {}): Promise<ExecResult> {
+    checkText(containerId, "containerId");
+    checkCommand(cmd, "cmd");
+    const { member } = this.#find(containerId, "exec");
+    const { shellPath, ...rest } = opts;
+    const { sandbox } = member.container;
+    if (typeof cmd === "string") return await sandbox.shell(cmd, opts);
+    if (shellPath !== undefined) return await sandbox.shell(shellQuote(cmd), opts);
+    return await sandbox.exec({ argv: cmd, ...rest });
+  }
+
+  async cloneSandboxState(state: SandboxState, opts: SetupOptions = {}): Promise<Task> {
+    if (typeof state?.agentContainerId !== "string") throw invalidArgument("state", "the state of a task", state);
+    const { task, batch } = this.#find(state.agentContainerId, "cloneSandboxState");
+    return await batch.clone(task, opts.signal);
+  }
+
+  #find(containerId: string, call: string): NonNullable<ReturnType<DockerBatch["find"]>> & { batch: DockerBatch } {
+    if (this.#batches.size === 0) throw outside(call);
+    for (const batch of this.#batches) {
+      const found = batch.find(containerId);
+      if (found !== undefined) return { ...found, batch };
+    }
+    throw new SandboxError("not_found", `No open batch of this manager has a container "${containerId.slice(0, 80)}"`, {
+      backend: "docker",
+      hint: "its task was taken down, or another manager has it",
+    });
+  }
+}
+
+async function failureOf(work: Promise<unknown>): Promise<SandboxError | undefined> {
+  return await work.then(
+    () => undefined,
+    (error: unknown) => toSandboxError(error, { backend: "docker" }),
+  );
+}
+
+function outside(call: string): SandboxError {
+  return new SandboxError("closed", `${call} was called outside of a batch`, {
+    backend: "docker",
+    hint: "await manager.setupBatch(tasks) first, and call it before that batch is taken down",
+  });
+}

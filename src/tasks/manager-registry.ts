@@ -1,0 +1,69 @@
+import { checkFunction, invalidArgument } from "../sandbox/checks.js";
+import { SandboxError } from "../sandbox/errors.js";
+import { nearestName } from "../util/nearest.js";
+import { createDockerManager } from "./docker-manager.js";
+import type { ManagerOptions, SandboxManager } from "./types.js";
+
+/** Makes a manager out of the options that `createSandboxManager` got. */
+export type ManagerFactory = (opts: ManagerOptions) => SandboxManager;
+/** Loads the maker of a manager when it is first used. */
+export type ManagerLoader = () => Promise<{ createManager: ManagerFactory }>;
+
+const NAME = /^[a-z][a-z0-9-]{0,63}$/;
+const managers = new Map<string, ManagerLoader>([["docker", async () => ({ createManager: createDockerManager })]]);
+
+/** Adds a manager under a name, for `createSandboxManager({ backend: name })`. A name can be given only once. */
+export function registerManager(name: string, load: ManagerLoader): void {
+  if (typeof name !== "string" || !NAME.test(name)) {
+    throw invalidArgument("name", `a name that matches ${NAME.source}`, name);
+  }
+  checkFunction(load, "load");
+  if (managers.has(name)) {
+    throw new SandboxError("conflict", `There is already a manager "${name}"`, {
+      retryable: false,
+      hint: "choose another name",
+    });
+  }
+  managers.set(name, load);
+}
+
+/** The names that `createSandboxManager` knows. */
+export function managerNames(): string[] {
+  return [...managers.keys()];
+}
+
+/**
+ * Makes a manager of batches and tasks, of Docker's by default. Options that are wrong are refused at once; a manager of
+ * your own is loaded at its first call, and sees its options then.
+ */
+export function createSandboxManager(opts: ManagerOptions = {}): SandboxManager {
+  if (typeof opts !== "object" || opts === null) throw invalidArgument("options", "an object", opts);
+  const { backend = "docker", ...rest } = opts;
+  if (backend === "docker") return createDockerManager(rest);
+  const load = managers.get(backend);
+  if (load === undefined) throw unknown(backend);
+  return lazily(backend, async () => (await load()).createManager(rest));
+}
+
+function lazily(name: string, make: () => Promise<SandboxManager>): SandboxManager {
+  let made: Promise<SandboxManager> | undefined;
+  const manager = async (): Promise<SandboxManager> => {
+    made ??= make();
+    const found: Partial<SandboxManager> | undefined = await made;
+    if (typeof found?.setupBatch === "function") return found as SandboxManager;
+    throw new SandboxError("invalid_argument", `The manager "${name}" has no function "setupBatch"`);
+  };
+  return {
+    setupBatch: async (...args) => (await manager()).setupBatch(...args),
+    setupTask: async (...args) => (await manager()).setupTask(...args),
+    exec: async (...args) => (await manager()).exec(...args),
+    cloneSandboxState: async (...args) => (await manager()).cloneSandboxState(...args),
+  };
+}
+
+function unknown(name: string): SandboxError {
+  const nearest = nearestName(name, managers.keys());
+  return new SandboxError("invalid_argument", `Unknown manager "${name}"; known are ${managerNames().join(", ")}`, {
+    hint: nearest === undefined ? "registerManager adds one" : `did you mean "${nearest}"?`,
+  });
+}

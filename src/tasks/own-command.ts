@@ -1,0 +1,76 @@
+import type { SandboxError } from "../sandbox/errors.js";
+import { toSandboxError } from "../sandbox/errors.js";
+import type { DriverExit, DriverProcess } from "../sandbox/types.js";
+import { OutputCollector } from "../util/output-collector.js";
+import type { CommandStatus } from "./types.js";
+
+/** Log kept of one command, head and tail. */
+const MAX_LOG = 1 << 20;
+
+/** What a container runs by itself, and what it has written so far. */
+export class OwnCommand {
+  readonly #log = new OutputCollector(MAX_LOG);
+  readonly #watches = new Set<Watch>();
+  #exit: DriverExit | undefined;
+  #lost: SandboxError | undefined;
+  /** Resolves once the command is over and its log is whole; undefined when nobody can know how it ended. */
+  readonly ended: Promise<DriverExit | undefined>;
+
+  constructor(process: DriverProcess) {
+    this.ended = this.#follow(process);
+  }
+
+  /** What there is to know now. */
+  get status(): CommandStatus {
+    const { text } = this.#log.result(false);
+    if (this.#exit !== undefined) return { running: false, exitCode: this.#exit.exitCode, logs: text };
+    return { running: this.#lost === undefined, logs: text };
+  }
+
+  /** Resolves once it has written this text, also when that was before. */
+  written(text: string): Promise<void> {
+    const bytes = Buffer.from(text);
+    if (Buffer.from(this.#log.result(true).raw).includes(bytes)) return Promise.resolve();
+    return new Promise((resolve) => this.#watches.add({ bytes, tails: [empty, empty], resolve }));
+  }
+
+  async #follow(process: DriverProcess): Promise<DriverExit | undefined> {
+    try {
+      const [exit] = await Promise.all([process.wait(), this.#read(process.stdout, 0), this.#read(process.stderr, 1)]);
+      this.#exit = exit;
+      return exit;
+    } catch (error) {
+      this.#lost = toSandboxError(error);
+      return undefined;
+    }
+  }
+
+  async #read(stream: AsyncIterable<Uint8Array>, index: 0 | 1): Promise<void> {
+    for await (const chunk of stream) {
+      this.#log.push(chunk);
+      for (const watch of this.#watches) this.#look(watch, Buffer.from(chunk), index);
+    }
+  }
+
+  /** A text may come in two pieces, and the two outputs are not one text. */
+  #look(watch: Watch, chunk: Buffer, index: 0 | 1): void {
+    const seen = Buffer.concat([watch.tails[index], chunk]);
+    if (seen.includes(watch.bytes)) {
+      this.#watches.delete(watch);
+      watch.resolve();
+    } else watch.tails[index] = seen.subarray(Math.max(0, seen.length - watch.bytes.length + 1));
+  }
+}
+
+const empty = Buffer.alloc(0);
+
+interface Watch {
+  readonly bytes: Buffer;
+  readonly tails: [Buffer, Buffer];
+  resolve(): void;
+}
+
+/** The end of a log, for messages. */
+export function logTail(logs: string, lines = 20): string {
+  return logs.trimEnd().split("\n").slice(-lines).join("\n").slice(-4_000);
+}

@@ -1,0 +1,60 @@
+import { SandboxError } from "../sandbox/errors.js";
+import type { Sandbox } from "../sandbox/types.js";
+import type { ContainerGroup, Member } from "./container-group.js";
+import type { CommandStatus, SandboxState, Task } from "./types.js";
+
+/** A task whose containers run. */
+export class RunningTask implements Task {
+  readonly taskId: string;
+  readonly state: SandboxState;
+  readonly agent: Sandbox;
+  readonly services: Readonly<Record<string, Sandbox>>;
+  readonly group: ContainerGroup;
+  readonly #release: (task: RunningTask) => Promise<void>;
+  #teardown: Promise<void> | undefined;
+
+  /** `release` takes away what belongs to the task, and never throws. */
+  constructor(group: ContainerGroup, release: (task: RunningTask) => Promise<void>) {
+    const [agent, ...services] = group.members;
+    if (agent === undefined) throw new SandboxError("internal", "A task has no container");
+    this.group = group;
+    this.#release = release;
+    this.taskId = group.plan.taskId;
+    this.agent = agent.container.sandbox;
+    this.services = Object.freeze(
+      Object.fromEntries(services.map(({ plan, container }) => [plan.service ?? "", container.sandbox])),
+    );
+    this.state = Object.freeze({
+      taskId: this.taskId,
+      agentContainerId: agent.container.id,
+      serviceContainers: Object.freeze(
+        Object.fromEntries(services.map(({ plan, container }) => [plan.service ?? "", container.id])),
+      ),
+      executionId: group.plan.executionId,
+      ...(group.networkId !== undefined && { networkId: group.networkId }),
+    });
+  }
+
+  status(service?: string): CommandStatus {
+    const { command } = this.#member(service);
+    return command?.status ?? { running: false, logs: "" };
+  }
+
+  teardown(): Promise<void> {
+    this.#teardown ??= this.#release(this);
+    return this.#teardown;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.teardown();
+  }
+
+  #member(service: string | undefined): Member {
+    const found = this.group.members.find(({ plan }) => plan.service === service);
+    if (found !== undefined) return found;
+    const known = Object.keys(this.services).join(", ") || "none";
+    throw new SandboxError("not_found", `The task "${this.taskId}" has no service "${service}"`, {
+      hint: `its services: ${known}`,
+    });
+  }
+}

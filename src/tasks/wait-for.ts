@@ -1,0 +1,133 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { SandboxError } from "../sandbox/errors.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { logTail, type OwnCommand } from "./own-command.js";
+import type { WaitFor } from "./types.js";
+
+const DEFAULT_TIMEOUT = 60_000;
+const FIRST_PAUSE = 20;
+const LONGEST_PAUSE = 500;
+const CHECK_TIMEOUT = 30_000;
+/** As `/proc/net/tcp` writes the state LISTEN. */
+const LISTENING = "0A";
+
+/** What is waited for, and in what. */
+export interface Waiting {
+  /** How it is called in messages. */
+  readonly name: string;
+  readonly sandbox: Sandbox;
+  readonly command: OwnCommand | undefined;
+  /** The image's HEALTHCHECK as a command to run. */
+  readonly healthcheck?: { readonly argv: readonly string[]; readonly timeout?: number };
+}
+
+/** Waits until a container is ready; a deadline, and a command of its own that ends early, are errors with its log. */
+export async function waitUntilReady(waiting: Waiting, waitFor: WaitFor, signal: AbortSignal): Promise<void> {
+  const { timeout = DEFAULT_TIMEOUT } = waitFor;
+  const over = new AbortController();
+  const onAbort = (): void => over.abort(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  const timer = setTimeout(() => over.abort(late(waiting, waitFor, timeout)), timeout);
+  const given = new Promise<never>((_, reject) => {
+    over.signal.addEventListener("abort", () => reject(over.signal.reason as Error), { once: true });
+  });
+  given.catch(() => undefined);
+  try {
+    signal.throwIfAborted();
+    await Promise.race([Promise.all(conditions(waiting, waitFor, over.signal)), given, died(waiting, waitFor)]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+    over.abort(new Error("the wait is over"));
+  }
+}
+
+function conditions(waiting: Waiting, { port, log, command, health }: WaitFor, signal: AbortSignal): Promise<void>[] {
+  const { sandbox, healthcheck, name } = waiting;
+  const all: Promise<void>[] = [];
+  const poll = (check: () => Promise<boolean>): void => void all.push(repeat(check, signal));
+  const succeeds = async (argv: readonly string[], timeout: number): Promise<boolean> => {
+    const { exitCode, timedOut } = await sandbox.exec({ argv, timeout, maxOutput: 0, signal });
+    return exitCode === 0 && !timedOut;
+  };
+  if (port !== undefined) poll(() => isListening(sandbox, port));
+  if (log !== undefined) {
+    if (waiting.command === undefined)
+      throw new SandboxError("invalid_argument", `${name} runs no command whose log could be read`);
+    all.push(waiting.command.written(log));
+  }
+  if (command !== undefined) {
+    const argv = typeof command === "string" ? ["/bin/sh", "-c", command] : command;
+    poll(() => succeeds(argv, CHECK_TIMEOUT));
+  }
+  if (health === true) {
+    if (healthcheck === undefined)
+      throw new SandboxError("invalid_argument", `The image of ${name} has no HEALTHCHECK`);
+    poll(() => succeeds(healthcheck.argv, healthcheck.timeout ?? CHECK_TIMEOUT));
+  }
+  return all;
+}
+
+async function repeat(check: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+  for (let pause = FIRST_PAUSE; !signal.aborted; pause = Math.min(pause * 1.5, LONGEST_PAUSE)) {
+    if (await check().catch((error: unknown) => whenOver(error, signal))) return;
+    await delay(pause, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** What the end of the wait itself broke is nobody's failure. */
+function whenOver(error: unknown, signal: AbortSignal): boolean {
+  if (signal.aborted) return false;
+  throw error;
+}
+
+/** Looks into the kernel's table, so that no program of the image and no connection is needed. */
+async function isListening(sandbox: Sandbox, port: number): Promise<boolean> {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  for (const table of ["/proc/net/tcp", "/proc/net/tcp6"]) {
+    const lines = ((await sandbox.readFile(table)) ?? "").split("\n");
+    const listens = lines.some((line) => {
+      const [, local, , state] = line.trim().split(/\s+/);
+      return state === LISTENING && local?.endsWith(suffix) === true;
+    });
+    if (listens) return true;
+  }
+  return false;
+}
+
+/** Resolves never; rejects when the command has ended, since then nothing will become ready any more. */
+async function died({ name, command }: Waiting, waitFor: WaitFor): Promise<never> {
+  if (command === undefined) return await new Promise<never>(() => undefined);
+  const exit = await command.ended;
+  // Its last words may be what is waited for.
+  await delay(FIRST_PAUSE);
+  const how = exit === undefined ? "was lost" : `ended with exit code ${exit.exitCode}`;
+  throw new SandboxError(
+    "unavailable",
+    `The command of ${name} ${how} before it was ready (${describe(waitFor)})${logs(command)}`,
+    { backend: "docker", retryable: false },
+  );
+}
+
+function late({ name, command }: Waiting, waitFor: WaitFor, timeout: number): SandboxError {
+  return new SandboxError(
+    "unavailable",
+    `${name} was not ready (${describe(waitFor)}) within ${timeout} ms${command === undefined ? "" : logs(command)}`,
+    { backend: "docker", hint: "waitFor.timeout gives it more time" },
+  );
+}
+
+function logs(command: OwnCommand): string {
+  const tail = logTail(command.status.logs);
+  return tail === "" ? "; it has written nothing" : `; its log ends with:\n${tail}`;
+}
+
+function describe({ port, log, command, health }: WaitFor): string {
+  const parts = [
+    ...(port === undefined ? [] : [`port ${port}`]),
+    ...(log === undefined ? [] : [`log ${JSON.stringify(log)}`]),
+    ...(command === undefined ? [] : [`command ${JSON.stringify(command)}`]),
+    ...(health === undefined ? [] : ["health"]),
+  ];
+  return parts.join(", ");
+}

@@ -1,0 +1,30 @@
+import { describe, test } from "vitest";
+import { conformance, createVercelSandbox } from "../src/sandbox/vercel.js";
+import { removeSandbox } from "../src/sandbox.js";
+import { testConformance } from "./support/test-conformance.js";
+
+/** The same cases against the service itself; it costs money, so it has to be asked for. */
+const { GLOVEBOX_LIVE, VERCEL_OIDC_TOKEN, VERCEL_TOKEN } = process.env;
+const isPossible = GLOVEBOX_LIVE === "1" && (VERCEL_OIDC_TOKEN || VERCEL_TOKEN);
+
+if (isPossible) {
+  testConformance(
+    {
+      backend: "vercel-live",
+      skips: {
+        ...conformance.skips,
+        "network.none-interfaces": "the machine has an interface; what leaves by it is denied outside of it",
+      },
+      open: (opts = {}) => createVercelSandbox(opts),
+      remove: removeSandbox,
+    },
+    undefined,
+    { concurrent: true },
+  );
+} else {
+  describe("conformance of vercel-live", () => {
+    test("all cases", ({ skip }) => {
+      skip("not run: GLOVEBOX_LIVE=1 and credentials of Vercel are needed");
+    });
+  });
+}

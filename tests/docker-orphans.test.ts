@@ -1,0 +1,192 @@
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { engineOf } from "../src/sandbox/docker/engines.js";
+import {
+  DEADLINE_LABEL,
+  HOME_LABEL,
+  isAbandoned,
+  KEPT_LABEL,
+  OWNER_LABEL,
+  ownerLabels,
+} from "../src/sandbox/docker/labels.js";
+import { sweepEngine } from "../src/sandbox/docker/sweep.js";
+import { createDockerSandbox } from "../src/sandbox/docker.js";
+import { currentOwner } from "../src/sandbox/owner.js";
+import type { SandboxOptions } from "../src/sandbox/types.js";
+import { deleteSnapshot, listSandboxes, listSnapshots, reap, removeSandbox } from "../src/sandbox.js";
+import { type Child, compileSources, startChild } from "./support/compiled.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
+import { dockerCensus } from "./support/docker-harness.js";
+import { createScratch } from "./support/scratch.js";
+
+const reason = whyNoDocker(BUSYBOX);
+const scratch = createScratch();
+let compiled: ReturnType<typeof compileSources>;
+const children: Child[] = [];
+
+/** An owner who was here and is no more: this one with a start time that it never had. */
+function deadLabels(): Record<string, string> {
+  const { bootId, pidNs, pid, host } = currentOwner();
+  return { ...ownerLabels(), [OWNER_LABEL]: JSON.stringify([bootId, pidNs, pid, "1", host]) };
+}
+
+async function hold(
+  options: SandboxOptions,
+  more: object = {},
+): Promise<{ id: string; snapshot?: string; child: Child }> {
+  const child = startChild(compiled.directory, "hold-container.mjs", [JSON.stringify({ options, ...more })]);
+  children.push(child);
+  return { ...(JSON.parse(await child.line()) as { id: string; snapshot?: string }), child };
+}
+
+async function containersOf(id: string): Promise<string[]> {
+  const filters = { label: [`glovebox.sandbox=${id}`] };
+  const found = await engineOf().call<{ Names: string[] }[]>("GET", "/containers/json", {
+    query: { all: true, filters },
+  });
+  return found.map(({ Names }) => Names[0] ?? "");
+}
+
+/** Resolves with the milliseconds until nothing is there any more; fails after ten seconds. */
+async function untilGone(id: string): Promise<number> {
+  const start = performance.now();
+  while ((await containersOf(id)).length > 0) {
+    if (performance.now() - start > 10_000) throw new Error(`the container of ${id} is still there`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return performance.now() - start;
+}
+
+describe.skipIf(reason !== undefined)("what is left when a manager is killed", () => {
+  beforeAll(async () => {
+    await useEngine(BUSYBOX);
+    compiled = compileSources();
+    const root = fileURLToPath(new URL("..", import.meta.url));
+    cpSync(join(root, "agent", "bin"), join(compiled.directory, "agent", "bin"), { recursive: true });
+  });
+  afterAll(() => {
+    for (const child of children) child.kill();
+    compiled?.remove();
+    scratch.remove();
+  });
+
+  test("its containers are gone by themselves, its records by the next reap", async () => {
+    const { id, child } = await hold({ image: BUSYBOX });
+    expect(await containersOf(id)).toHaveLength(1);
+    child.kill();
+    const gone = await untilGone(id);
+    console.log(`the container was gone ${Math.round(gone)} ms after the kill`);
+    expect((await reap()).removed).toContain(id);
+    expect((await listSandboxes()).map((each) => each.id)).not.toContain(id);
+  });
+
+  test("a manager that only stands still keeps its container", async () => {
+    const { id, child } = await hold({ image: BUSYBOX });
+    process.kill(child.pid, "SIGSTOP");
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await sweepEngine();
+    expect(await containersOf(id)).toHaveLength(1);
+    process.kill(child.pid, "SIGCONT");
+    child.kill();
+    await untilGone(id);
+    await reap();
+  });
+
+  test("a kept one stays with its files and is opened again; a snapshot stays", async () => {
+    const { id, snapshot = "", child } = await hold({ image: BUSYBOX, keep: true }, { snapshot: true });
+    child.kill();
+    await child.ended;
+    await reap();
+    await sweepEngine();
+    expect(await containersOf(id)).toHaveLength(1);
+    expect((await listSnapshots()).map((each) => each.id)).toContain(snapshot);
+    {
+      await using again = await createDockerSandbox({ id });
+      expect(await again.readFile("file")).toBe("kept");
+      expect((await again.exec({ argv: ["ps"] })).stdout).not.toContain("while :");
+      await again.writeFile("file", "later");
+      await again.restore(snapshot);
+      expect(await again.readFile("file")).toBe("kept");
+    }
+    expect(await containersOf(id)).toHaveLength(1);
+    await removeSandbox(id);
+    await deleteSnapshot(snapshot);
+    expect(await containersOf(id)).toEqual([]);
+    expect(await dockerCensus()).toEqual([]);
+  });
+});
+
+describe.skipIf(reason !== undefined)("the sweep of an engine", () => {
+  const engine = (): ReturnType<typeof engineOf> => engineOf();
+  const make = async (labels: Record<string, string>): Promise<() => Promise<boolean[]>> => {
+    const body = { Image: BUSYBOX, Cmd: ["true"], Labels: labels };
+    const { Id } = await engine().call<{ Id: string }>("POST", "/containers/create", { body });
+    const name = `glovebox-sweep-${Math.random().toString(36).slice(2)}`;
+    await engine().call("POST", "/networks/create", { body: { Name: name, Labels: labels, Internal: true } });
+    await engine().call("POST", "/volumes/create", { body: { Name: name, Labels: labels } });
+    const changes = Object.entries(labels).map(([key, value]) => `LABEL ${key}=${JSON.stringify(value)}`);
+    const image = await engine().call<{ Id: string }>("POST", "/commit", {
+      query: { container: Id, changes: changes.join("\n") },
+      body: {},
+    });
+    const paths = [`/containers/${Id}/json`, `/networks/${name}`, `/volumes/${name}`, `/images/${image.Id}/json`];
+    const removals = [`/containers/${Id}`, `/networks/${name}`, `/volumes/${name}`, `/images/${image.Id}`];
+    cleanups.push(...removals);
+    return () =>
+      Promise.all(
+        paths.map((path) =>
+          engine()
+            .call("GET", path)
+            .then(
+              () => true,
+              () => false,
+            ),
+        ),
+      );
+  };
+  const cleanups: string[] = [];
+  beforeAll(() => useEngine(BUSYBOX));
+  afterAll(async () => {
+    for (const path of cleanups)
+      await engine()
+        .call("DELETE", path)
+        .catch(() => undefined);
+  });
+
+  test("takes what a dead owner left, and nothing of others", async () => {
+    const alive = ownerLabels();
+    const foreign = { ...alive, [OWNER_LABEL]: JSON.stringify(["boot", "pid:[1]", 1, "1", "elsewhere"]) };
+    const over = { ...foreign, [DEADLINE_LABEL]: new Date(Date.now() - 1_000).toISOString() };
+    const unreadable = { ...foreign, [OWNER_LABEL]: "{", [DEADLINE_LABEL]: "soon" };
+    const kept = { ...deadLabels(), [KEPT_LABEL]: "1" };
+    const there = {
+      dead: await make(deadLabels()),
+      alive: await make(alive),
+      foreign: await make(foreign),
+      over: await make(over),
+      unreadable: await make(unreadable),
+      kept: await make(kept),
+    };
+    expect(await sweepEngine({ dryRun: true })).toHaveLength(8);
+    expect(await there.dead()).toEqual([true, true, true, true]);
+    const { swept } = await reap();
+    expect(swept).toHaveLength(8);
+    for (const [name, look] of Object.entries(there)) {
+      const isLeft = name !== "dead" && name !== "over";
+      expect([name, ...(await look())]).toEqual([name, isLeft, isLeft, isLeft, isLeft]);
+    }
+    expect(await sweepEngine()).toEqual([]);
+  });
+
+  test("labels say whose something is", () => {
+    expect(isAbandoned(ownerLabels())).toBe(false);
+    expect(isAbandoned(deadLabels())).toBe(true);
+    expect(isAbandoned({ ...deadLabels(), [KEPT_LABEL]: "1" })).toBe(false);
+    expect(isAbandoned({})).toBe(false);
+    expect(Object.keys(ownerLabels())).toContain(HOME_LABEL);
+  });
+});
+
+if (reason !== undefined) test("orphans of containers", ({ skip }) => skip(reason));

@@ -1,0 +1,30 @@
+import { existsSync } from "node:fs";
+import { runtimeDir } from "../../src/sandbox/home.js";
+import type { Sandbox } from "../../src/sandbox/types.js";
+import { conformance, createVercelSandbox } from "../../src/sandbox/vercel.js";
+import { removeSandbox } from "../../src/sandbox.js";
+import type { ConformanceHarness } from "../../src/testing.js";
+import type { FakeVercel } from "../fakes/vercel-server.js";
+
+/** The Vercel backend as the conformance kit sees it, on a service of ours. */
+export function createVercelHarness(service: () => FakeVercel): ConformanceHarness {
+  const opened: Sandbox[] = [];
+  return {
+    backend: "vercel",
+    skips: {
+      ...conformance.skips,
+      ...(process.getuid?.() === 0 ? {} : { "user.switch": "only root can give a command another user here" }),
+    },
+    async open(opts = {}) {
+      const sandbox = await createVercelSandbox({ ...opts, vercel: service().options });
+      opened.push(sandbox);
+      return sandbox;
+    },
+    remove: removeSandbox,
+    census: async () => [
+      ...service().census(),
+      ...opened.map(({ id }) => runtimeDir(id)).filter((path) => existsSync(path)),
+    ],
+    host: { sharesNetwork: true, sever: ({ id }) => service().stopMachine(id) },
+  };
+}
