@@ -31,13 +31,18 @@ export class OutputPipe {
   /** Takes bytes as they come; resolves when they were taken. */
   async write(stream: OutputStream, chunk: Uint8Array): Promise<void> {
     const { decoder, redactor } = this.#channel(stream);
-    await this.#pass(stream, redactor.write(decoder.decode(chunk, { stream: true })));
+    const decoded = decoder.decode(chunk, { stream: true });
+    const text = redactor.write(decoded);
+    // The usual case, plain text without secrets, is kept without another copy.
+    const isSame = text === decoded && text.length === chunk.length;
+    await this.#pass(stream, text, isSame ? chunk : Buffer.from(text));
   }
 
   /** Lets out what was held back. */
   async end(): Promise<void> {
     for (const [stream, { decoder, redactor }] of this.#channels) {
-      await this.#pass(stream, redactor.write(decoder.decode()) + redactor.end());
+      const text = redactor.write(decoder.decode()) + redactor.end();
+      await this.#pass(stream, text, Buffer.from(text));
     }
     this.#channels.clear();
   }
@@ -56,9 +61,9 @@ export class OutputPipe {
     return made;
   }
 
-  async #pass(stream: OutputStream, text: string): Promise<void> {
+  async #pass(stream: OutputStream, text: string, bytes: Uint8Array): Promise<void> {
     if (text === "") return;
-    if (stream !== "transcript") this.#collector.push(Buffer.from(text));
+    if (stream !== "transcript") this.#collector.push(bytes);
     await this.#sink(stream, text);
   }
 }
