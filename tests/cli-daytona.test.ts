@@ -19,7 +19,7 @@ test("the prepared snapshot is built once, and used by its name", async () => {
   const line = ["daytona", "snapshot", "harness-node22"];
   expect(await bench.run(line, { env })).toMatchObject({ code: 0, stdout: "built harness-node22\n" });
   expect(await bench.run(line, { env })).toMatchObject({ code: 0, stdout: "harness-node22 is already there\n" });
-  const { asked } = service.snapshots.get("harness-node22") ?? { asked: {} };
+  const asked: Record<string, unknown> = service.snapshots.get("harness-node22")?.asked ?? {};
   expect(asked).toMatchObject({ cpu: 2, memory: 4, disk: 16 });
   const { dockerfileContent } = asked["buildInfo"] as { dockerfileContent: string };
   for (const part of ["setup_22.x", "pnpm", "claude-code", "install -y gh"]) expect(dockerfileContent).toContain(part);
