@@ -177,13 +177,6 @@ describe("options of a sandbox", () => {
     git(at("plain"), "init", "--quiet");
     await expectRefused(open({ repo: at("plain") }), "invalid_argument", "repo", at("plain"));
     await expectRefused(open({ repo: at("plain"), branch: "x" }), "invalid_argument", "repo", at("plain"));
-    await expectRefused(
-      open({ repo: "https://example.com/a.git" }),
-      "unsupported",
-      "repo",
-      "https://example.com/a.git",
-    );
-    await expectRefused(open({ repo: "git@example.com:a/b" }), "unsupported", "repo", "git@example.com:a/b");
   });
 
   test("a branch that is checked out, or that another one is in the way of", async () => {

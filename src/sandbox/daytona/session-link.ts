@@ -136,8 +136,8 @@ export class SessionLink extends Duplex {
         return;
       }
       if (failure === undefined || this.#next > before) silentSince = undefined;
-      else silentSince ??= Date.now();
-      if (silentSince !== undefined && Date.now() - silentSince > PATIENCE) {
+      else silentSince ??= performance.now();
+      if (silentSince !== undefined && performance.now() - silentSince > PATIENCE) {
         this.destroy(lost("the log of the agent cannot be read any more", failure));
         return;
       }

@@ -17,7 +17,7 @@ export class Lifetime {
     this.#session = session;
     this.#timeout = timeout;
     this.#warn = warn;
-    this.#expires = Date.now() + timeout;
+    this.#expires = performance.now() + timeout;
   }
 
   /** Counts who needs the machine: one more, or one less. */
@@ -29,7 +29,7 @@ export class Lifetime {
 
   #schedule(): void {
     const margin = Math.min(MARGIN, this.#timeout / 2);
-    const wait = Math.max(0, this.#expires - margin - Date.now());
+    const wait = Math.max(0, this.#expires - margin - performance.now());
     this.#timer = setTimeout(() => void this.#extend(), wait).unref();
   }
 
