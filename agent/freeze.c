@@ -11,7 +11,7 @@
 
 #include "call.h"
 
-#define PATIENCE 2000 /* ms until everything must stand still; a process that waits for a disk cannot be stopped at once */
+#define PATIENCE 5000 /* ms until everything must stand still; a process that waits for a disk cannot be stopped at once */
 
 static bool freezing;
 static uint32_t freeze_request;
