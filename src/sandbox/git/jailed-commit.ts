@@ -26,9 +26,15 @@ export type RunJailedGit = ((
 const CONFIG = ["safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.bare=false"];
 const NO_COMMIT = /^error: '(.*?)\/?' does not have a commit checked out$/;
 const GITLINK = "160000";
+/** In a store: the index as the host made it, beside the one that changes. */
+export const INDEX_OF_BASE = "index-of-base";
 
 /** A git in its jail whose output is one character a byte. */
-type Jailed = (args: string[], stdin?: string) => Promise<JailedGitResult & { text: string }>;
+type Jailed = (
+  args: string[],
+  stdin?: string,
+  env?: Readonly<Record<string, string>>,
+) => Promise<JailedGitResult & { text: string }>;
 
 /** Where the inside's own history stands. */
 export interface InsideHead {
@@ -73,10 +79,7 @@ export interface JailedCommit {
 export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
   const { base, inside } = plan;
   const jailed = jail(runJailedGit, base !== undefined, inside);
-  const isKnown = (await readBase(jailed, base)) && plan.isIndexed === true;
-  // Without this every unchanged file would be written as an object once more. Answers 1 when something has changed.
-  if (!isKnown) await jailed(["update-index", "-q", "--refresh"]);
-  const unborn = await addAll(jailed, isKnown ? await plan.changedPaths?.() : undefined);
+  const unborn = (await addChanged(jailed, plan)) ?? (await addAnew(jailed, base));
   const { tree, changed } = await writeTree(jailed, base);
   const others = plan.withOthers === false ? [] : await findOthers(jailed);
   const found = inside === undefined || base === undefined ? undefined : await findInsideHead(jailed, inside, base);
@@ -98,15 +101,25 @@ export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan)
   };
 }
 
-/** Makes the index one of the base. Tells whether it still knows of the base's files what it knew before. */
-async function readBase(jailed: Jailed, base: string | undefined): Promise<boolean> {
-  if (base !== undefined) {
-    if ((await jailed(["diff-index", "--cached", "--quiet", base, "--"])).exitCode === 0) return true;
-    if ((await jailed(["read-tree", "-m", base])).exitCode === 0) return true;
-  }
-  // There is none, or one that cannot be used.
-  await must(jailed, ["read-tree", base ?? "--empty"]);
-  return false;
+/** Adds what has changed to the index that the host made of the base; undefined when it is not one of the base any more. */
+async function addChanged(jailed: Jailed, plan: CommitPlan): Promise<string[] | undefined> {
+  const { base, isIndexed, changedPaths } = plan;
+  if (base === undefined || isIndexed !== true) return undefined;
+  const compare = ["diff-index", "--cached", "--quiet", base, "--"];
+  const [comparison, unborn] = await Promise.all([
+    jailed(compare, undefined, { GIT_INDEX_FILE: `/gd/${INDEX_OF_BASE}` }),
+    addAll(jailed, await changedPaths?.()),
+  ]);
+  return comparison.exitCode === 0 ? unborn : undefined;
+}
+
+/** Makes the index one of the base, whatever it was, and adds everything. */
+async function addAnew(jailed: Jailed, base: string | undefined): Promise<string[]> {
+  const isMerged = base !== undefined && (await jailed(["read-tree", "-m", base])).exitCode === 0;
+  if (!isMerged) await must(jailed, ["read-tree", base ?? "--empty"]);
+  // Without this every unchanged file would be written as an object once more. Answers 1 when something has changed.
+  await jailed(["update-index", "-q", "--refresh"]);
+  return await addAll(jailed, undefined);
 }
 
 function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | undefined): Jailed {
@@ -119,9 +132,9 @@ function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | u
     GIT_COMMITTER_EMAIL: "glovebox@localhost",
   };
   const settings = CONFIG.flatMap((setting) => ["-c", setting]);
-  return async (args, stdin) => {
+  return async (args, stdin, more) => {
     const input = stdin === undefined ? {} : { stdin: Buffer.from(stdin, "latin1") };
-    const result = await runJailedGit([...settings, ...args], { env, ...input });
+    const result = await runJailedGit([...settings, ...args], { env: { ...env, ...more }, ...input });
     // One character a byte: a file name need not be UTF-8, and must go back as it came.
     return { ...result, text: Buffer.from(result.stdout).toString("latin1") };
   };

@@ -1,12 +1,12 @@
 import { constants, existsSync } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { copyFile, link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../errors.js";
 import { removeTree } from "../remove-tree.js";
-import { copyIfThere, makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import { makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
 import { gitError, runHostGit } from "./host-git.js";
-import { type CommitPlan, commitInJail, type JailedCommit, type RunJailedGit } from "./jailed-commit.js";
+import { type CommitPlan, commitInJail, INDEX_OF_BASE, type JailedCommit, type RunJailedGit } from "./jailed-commit.js";
 import { inRepository, type Repository } from "./repository.js";
 
 /** What `withJailedPack` needs. */
@@ -60,7 +60,8 @@ export async function withJailedPack<T>(
       await opts.beside?.(commit);
       return commit;
     });
-    await opts.runJailedGit.end?.();
+    // What it may still do to its store concerns nobody: the copy is what is checked.
+    void opts.runJailedGit.end?.().catch(() => undefined);
     await takeOut(join(store, made.pack), pack, opts.maxBytes ?? MAX_BYTES);
     return await use(made, pack);
   } finally {
@@ -79,7 +80,10 @@ export async function prepareStore(store: string, repository: Repository | undef
   const config = { core, gc: { auto: "0" }, maintenance: { auto: "false" } };
   await makeScratchDirectory(store);
   await writeGitDirectory(store, { head: "refs/heads/snapshot", config, repository });
-  if (index !== undefined) await copyIfThere(index, join(store, "index"));
+  if (index === undefined || !existsSync(index)) return;
+  await copyFile(index, join(store, "index"));
+  // Git never writes into an index, but puts another in its place.
+  await link(join(store, "index"), join(store, INDEX_OF_BASE));
 }
 
 /**
