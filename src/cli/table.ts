@@ -1,10 +1,10 @@
 import { stripVTControlCharacters } from "node:util";
 
-/** Aligns rows in columns; colours do not count as width. */
+/** Aligns rows in columns; colours do not count as width. The last cell of a row needs no room but its own. */
 export function formatTable(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) {
-    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, widthOf(cell));
+    for (const [index, cell] of row.slice(0, -1).entries()) widths[index] = Math.max(widths[index] ?? 0, widthOf(cell));
   }
   return rows
     .map(
@@ -18,7 +18,7 @@ export function formatTable(rows: readonly (readonly string[])[]): string {
 }
 
 function pad(cell: string, width: number): string {
-  return cell + " ".repeat(width - widthOf(cell));
+  return cell + " ".repeat(Math.max(0, width - widthOf(cell)));
 }
 
 function widthOf(cell: string): number {
