@@ -67,7 +67,7 @@ export async function measure({ scratch, isQuick }) {
         goal("requests of a Daytona read", {
           value: requests["glovebox, read"],
           unit: "requests",
-          atMost: 2,
+          atMost: 1,
           ours: counts[5],
           other: counts[6],
         }),

@@ -23,17 +23,24 @@ export class AgentFiles {
   }
 
   async read(path: string): Promise<Uint8Array | null> {
+    const found = await this.readUpTo(path, MAX_FILE_BYTES);
+    if (found !== undefined) return found;
+    throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_FILE_BYTES} bytes`);
+  }
+
+  /** As `read`, for a file of at most so many bytes; undefined for a larger one. */
+  async readUpTo(path: string, most: number): Promise<Uint8Array | null | undefined> {
     const call = this.#call(REQUEST.read, path);
     try {
       await call.started();
-      if (call.result) return call.result;
+      if (call.result) return call.result.length > most ? undefined : call.result;
       const chunks: Uint8Array[] = [];
       let length = 0;
       for await (const chunk of call.stdout) {
         length += chunk.length;
-        if (length > MAX_FILE_BYTES) {
+        if (length > most) {
           await call.kill("SIGKILL");
-          throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_FILE_BYTES} bytes`);
+          return undefined;
         }
         chunks.push(chunk);
       }

@@ -88,11 +88,8 @@ export class DaytonaDriver implements Driver {
   }
 
   async read(path: string): Promise<Uint8Array | null> {
-    const files = await this.#files();
-    const found = await files.stat(path);
-    if (found === null) return null;
-    if (found.type !== "file" || found.size <= SMALL_FILE) return await files.read(path);
-    return await fetchFile(this.#stage(), path, this.#relative(path));
+    const small = await (await this.#files()).readUpTo(path, SMALL_FILE);
+    return small === undefined ? await fetchFile(this.#stage(), path, this.#relative(path)) : small;
   }
 
   async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
