@@ -79,6 +79,16 @@ async function dropListener(sandbox: Sandbox): Promise<void> {
 }
 
 describe("streams that end", () => {
+  test("a stream that stays open and says nothing is given up for another", async () => {
+    const sandbox = await open();
+    service.faults.add(/^GET .*\/logs$/, "silence");
+    const streams = await requestsDuring(/GET .*\/logs/, async () => {
+      await dropListener(sandbox);
+      expect((await sandbox.shell(COUNT)).stdout.trim()).toBe("1");
+    });
+    expect(streams.length).toBeGreaterThan(1);
+  });
+
   test("cleanly and too early are no end of the command", async () => {
     service.faults.add(/^GET .*\/logs$/, "early-end", 2);
     const sandbox = await open();
