@@ -77,6 +77,13 @@ void keep_only_killing(void) {
   if (set_capabilities(kill_others, kill_others) != 0) _exit(125);
 }
 
+void keep_only_starting(void) {
+  const uint32_t kept = 1u << CAP_KILL | 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_DAC_OVERRIDE;
+  if (set_capabilities(kept, kept) != 0) _exit(125);
+}
+
+bool is_within_reach(const struct command *command) { return command->as && (!command->jailed || command->as->uid == SUPERVISOR); }
+
 void give_streams(const int *fds, int count, const struct identity *identity) {
   if (identity->uid == default_identity.uid) return;
   for (int i = 0; i < count; i++) {
