@@ -14,7 +14,7 @@ describeTasks("services", [BUSYBOX], (place) => {
       taskOf("ready", [
         box("port", { command: "sleep 0.5; exec nc -ll -p 5432 -e cat", waitFor: { port: 5432 } }),
         box("log", {
-          command: "sleep 0.3; printf 'rea'; sleep 0.3; printf 'dy now'; sleep 60",
+          command: "printf 'rea'; sleep 2; printf 'dy now'; sleep 60",
           waitFor: { log: "ready now" },
         }),
         box("command", {
