@@ -6,7 +6,7 @@ import type { Sandbox } from "../src/sandbox/types.js";
 import { reap } from "../src/sandbox.js";
 import { BUSYBOX } from "./support/docker-engine.js";
 import { dockerCensus } from "./support/docker-harness.js";
-import { describeFaults } from "./support/faulty-engine.js";
+import { describeOwnEngine } from "./support/own-engine.js";
 
 const MIB = 1 << 20;
 
@@ -22,62 +22,66 @@ async function underWay(sandbox: Sandbox): Promise<() => Promise<unknown>> {
   return () => call;
 }
 
-describeFaults("when the engine fails", 96 * MIB, (engine) => {
-  test("a container that somebody else removed is lost, not an exit code", async () => {
-    const sandbox = await createDockerSandbox({ image: BUSYBOX });
-    const call = await underWay(sandbox);
-    await engineOf().call("DELETE", `/containers/glovebox-${sandbox.id}`, { query: { force: true } });
-    await expect(call()).rejects.toMatchObject({ code: "backend_lost" });
-    await expect(sandbox.exec({ argv: ["true"] })).rejects.toMatchObject({ code: "backend_lost" });
-    await expect(sandbox.readFile("x")).rejects.toMatchObject({ code: "backend_lost" });
-    await sandbox.teardown();
-    expect(await dockerCensus()).toEqual([]);
-  });
-
-  test("a full disk is no_space, and the sandbox goes on", async () => {
-    const sandbox = await createDockerSandbox({ image: BUSYBOX });
-    const filled = await sandbox.shell("dd if=/dev/zero of=big bs=1M count=200");
-    expect([filled.exitCode, filled.stderr]).toEqual([1, expect.stringContaining("No space left on device")]);
-    await expect(sandbox.writeFile("more", new Uint8Array(4 * MIB))).rejects.toMatchObject({ code: "no_space" });
-    await expect(sandbox.snapshot()).rejects.toMatchObject({ code: "no_space" });
-    await sandbox.deleteFile("big");
-    await sandbox.writeFile("more", "fits");
-    expect(await sandbox.readFile("more")).toBe("fits");
-    await sandbox.teardown();
-    expect(await dockerCensus()).toEqual([]);
-  });
-
-  test("an engine that stands still makes calls wait no longer than they may", async () => {
-    const sandbox = await createDockerSandbox({ image: BUSYBOX, operationTimeout: 3_000 });
-    await engine.stopped(async () => {
-      const exec = await sandbox.exec({ argv: ["true"], timeout: 1_000 }).then(
-        ({ timedOut }) => (timedOut ? "timed out" : "a result"),
-        ({ code }: { code: string }) => code,
-      );
-      expect(["timed out", "unavailable", "backend_lost"]).toContain(exec);
-      await expect(sandbox.readFile("x")).rejects.toMatchObject({ code: "unavailable" });
-      const opening = createDockerSandbox({ image: BUSYBOX, signal: AbortSignal.timeout(500) });
-      await expect(opening).rejects.toMatchObject({ code: "aborted" });
+describeOwnEngine(
+  "when the engine fails",
+  (engine) => {
+    test("a container that somebody else removed is lost, not an exit code", async () => {
+      const sandbox = await createDockerSandbox({ image: BUSYBOX });
+      const call = await underWay(sandbox);
+      await engineOf().call("DELETE", `/containers/glovebox-${sandbox.id}`, { query: { force: true } });
+      await expect(call()).rejects.toMatchObject({ code: "backend_lost" });
+      await expect(sandbox.exec({ argv: ["true"] })).rejects.toMatchObject({ code: "backend_lost" });
+      await expect(sandbox.readFile("x")).rejects.toMatchObject({ code: "backend_lost" });
+      await sandbox.teardown();
+      expect(await dockerCensus()).toEqual([]);
     });
-    await sandbox.teardown();
-    await reap();
-    expect(await dockerCensus()).toEqual([]);
-  });
 
-  test("an engine that is killed in the middle loses what ran; the next sandbox works", async () => {
-    const sandbox = await createDockerSandbox({ image: BUSYBOX });
-    const call = await underWay(sandbox);
-    const { back } = await engine.kill();
-    await expect(call()).rejects.toMatchObject({ code: "backend_lost" });
-    await expect(createDockerSandbox({ image: BUSYBOX })).rejects.toMatchObject({
-      code: expect.stringMatching(/^(unavailable|backend_lost)$/),
+    test("a full disk is no_space, and the sandbox goes on", async () => {
+      const sandbox = await createDockerSandbox({ image: BUSYBOX });
+      const filled = await sandbox.shell("dd if=/dev/zero of=big bs=1M count=200");
+      expect([filled.exitCode, filled.stderr]).toEqual([1, expect.stringContaining("No space left on device")]);
+      await expect(sandbox.writeFile("more", new Uint8Array(4 * MIB))).rejects.toMatchObject({ code: "no_space" });
+      await expect(sandbox.snapshot()).rejects.toMatchObject({ code: "no_space" });
+      await sandbox.deleteFile("big");
+      await sandbox.writeFile("more", "fits");
+      expect(await sandbox.readFile("more")).toBe("fits");
+      await sandbox.teardown();
+      expect(await dockerCensus()).toEqual([]);
     });
-    await back;
-    await sandbox.teardown();
-    await reap();
-    await sweepEngine();
-    expect(await dockerCensus()).toEqual([]);
-    await using next = await createDockerSandbox({ image: BUSYBOX });
-    expect((await next.exec({ argv: ["echo", "again"] })).stdout).toBe("again\n");
-  });
-});
+
+    test("an engine that stands still makes calls wait no longer than they may", async () => {
+      const sandbox = await createDockerSandbox({ image: BUSYBOX, operationTimeout: 3_000 });
+      await engine.stopped(async () => {
+        const exec = await sandbox.exec({ argv: ["true"], timeout: 1_000 }).then(
+          ({ timedOut }) => (timedOut ? "timed out" : "a result"),
+          ({ code }: { code: string }) => code,
+        );
+        expect(["timed out", "unavailable", "backend_lost"]).toContain(exec);
+        await expect(sandbox.readFile("x")).rejects.toMatchObject({ code: "unavailable" });
+        const opening = createDockerSandbox({ image: BUSYBOX, signal: AbortSignal.timeout(500) });
+        await expect(opening).rejects.toMatchObject({ code: "aborted" });
+      });
+      await sandbox.teardown();
+      await reap();
+      expect(await dockerCensus()).toEqual([]);
+    });
+
+    test("an engine that is killed in the middle loses what ran; the next sandbox works", async () => {
+      const sandbox = await createDockerSandbox({ image: BUSYBOX });
+      const call = await underWay(sandbox);
+      const { back } = await engine.kill();
+      await expect(call()).rejects.toMatchObject({ code: "backend_lost" });
+      await expect(createDockerSandbox({ image: BUSYBOX })).rejects.toMatchObject({
+        code: expect.stringMatching(/^(unavailable|backend_lost)$/),
+      });
+      await back;
+      await sandbox.teardown();
+      await reap();
+      await sweepEngine();
+      expect(await dockerCensus()).toEqual([]);
+      await using next = await createDockerSandbox({ image: BUSYBOX });
+      expect((await next.exec({ argv: ["echo", "again"] })).stdout).toBe("again\n");
+    });
+  },
+  96 * MIB,
+);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createSandboxManager, type SandboxManager, type Task, type TaskEvent } from "../src/tasks.js";
-import { describeFaults } from "./support/faulty-engine.js";
+import { describeOwnEngine } from "./support/own-engine.js";
 import { expectRefused } from "./support/refused.js";
 import { askEngine, batchCensus, box, taskOf } from "./support/task-place.js";
 
@@ -36,88 +36,92 @@ async function expectWorking(): Promise<void> {
   expect(await batchCensus(batch.batchId)).toEqual([]);
 }
 
-describeFaults("a task when the engine fails", 96 * MIB, (engine) => {
-  test("a container that somebody else removed is lost; the others go on, and the rest goes without a word", async () => {
-    const { manager, told } = recording();
-    const batch = await manager.setupBatch([]);
-    const task = await batch.setupTask(taskOf("removed", [store]));
-    const call = await underWay(manager, db(task));
-    await askEngine("DELETE", `/containers/${db(task)}`, { force: true });
-    await expectRefused(call(), "backend_lost");
-    await expectRefused(manager.exec(db(task), "true"), "backend_lost");
-    expect(task.status("store")).toEqual({ running: false, logs: "up\n" });
-    expect(await manager.exec(task.state.agentContainerId, "echo on")).toMatchObject({ exitCode: 0, stdout: "on\n" });
-    const before = await batchCensus(batch.batchId);
-    await expect(manager.cloneSandboxState(task.state)).rejects.toMatchObject({
-      code: expect.stringMatching(/^(backend_lost|not_found)$/),
+describeOwnEngine(
+  "a task when the engine fails",
+  (engine) => {
+    test("a container that somebody else removed is lost; the others go on, and the rest goes without a word", async () => {
+      const { manager, told } = recording();
+      const batch = await manager.setupBatch([]);
+      const task = await batch.setupTask(taskOf("removed", [store]));
+      const call = await underWay(manager, db(task));
+      await askEngine("DELETE", `/containers/${db(task)}`, { force: true });
+      await expectRefused(call(), "backend_lost");
+      await expectRefused(manager.exec(db(task), "true"), "backend_lost");
+      expect(task.status("store")).toEqual({ running: false, logs: "up\n" });
+      expect(await manager.exec(task.state.agentContainerId, "echo on")).toMatchObject({ exitCode: 0, stdout: "on\n" });
+      const before = await batchCensus(batch.batchId);
+      await expect(manager.cloneSandboxState(task.state)).rejects.toMatchObject({
+        code: expect.stringMatching(/^(backend_lost|not_found)$/),
+      });
+      expect(await batchCensus(batch.batchId)).toEqual(before);
+      await task.teardown();
+      expect(await batchCensus(batch.batchId)).toEqual([]);
+      expect([told("leak"), told("command-exit")]).toEqual([[], []]);
+      await batch.teardown();
     });
-    expect(await batchCensus(batch.batchId)).toEqual(before);
-    await task.teardown();
-    expect(await batchCensus(batch.batchId)).toEqual([]);
-    expect([told("leak"), told("command-exit")]).toEqual([[], []]);
-    await batch.teardown();
-  });
 
-  test("a full disk is no_space for a clone, which leaves nothing, and the task goes on", async () => {
-    const { manager } = recording();
-    const batch = await manager.setupBatch([]);
-    const task = await batch.setupTask(taskOf("full", [store]));
-    const { agentContainerId } = task.state;
-    const filled = await manager.exec(agentContainerId, "dd if=/dev/zero of=/big bs=1M count=200");
-    expect([filled.exitCode, filled.stderr]).toEqual([1, expect.stringContaining("No space left on device")]);
-    const before = await batchCensus(batch.batchId);
-    await expectRefused(manager.cloneSandboxState(task.state), "no_space");
-    await expectRefused(batch.setupTask(taskOf("another", [store])), "no_space");
-    expect(await batchCensus(batch.batchId)).toEqual(before);
-    await manager.exec(agentContainerId, "rm /big");
-    const clone = await manager.cloneSandboxState(task.state);
-    expect(await manager.exec(clone.state.agentContainerId, "ls /big")).toMatchObject({ exitCode: 1 });
-    await batch.teardown();
-    expect(await batchCensus(batch.batchId)).toEqual([]);
-  });
-
-  test("an engine that stands still: deadlines hold, an aborted set-up leaves nothing, teardown is tried again", async () => {
-    const { manager } = recording();
-    const batch = await manager.setupBatch([]);
-    const task = await batch.setupTask(taskOf("still", [store]));
-    const aborting = new AbortController();
-    const setup = await engine.stopped(async () => {
-      const exec = await manager.exec(task.state.agentContainerId, "true", { timeout: 1_000 }).then(
-        ({ timedOut }) => (timedOut ? "timed out" : "a result"),
-        ({ code }: { code: string }) => code,
-      );
-      expect(["timed out", "unavailable", "backend_lost"]).toContain(exec);
-      const begun = batch.setupTask(taskOf("late", [store]), { signal: aborting.signal });
-      begun.catch(() => undefined);
-      setTimeout(() => aborting.abort(), 300);
-      await new Promise((resolve) => aborting.signal.addEventListener("abort", resolve));
-      return { begun };
+    test("a full disk is no_space for a clone, which leaves nothing, and the task goes on", async () => {
+      const { manager } = recording();
+      const batch = await manager.setupBatch([]);
+      const task = await batch.setupTask(taskOf("full", [store]));
+      const { agentContainerId } = task.state;
+      const filled = await manager.exec(agentContainerId, "dd if=/dev/zero of=/big bs=1M count=200");
+      expect([filled.exitCode, filled.stderr]).toEqual([1, expect.stringContaining("No space left on device")]);
+      const before = await batchCensus(batch.batchId);
+      await expectRefused(manager.cloneSandboxState(task.state), "no_space");
+      await expectRefused(batch.setupTask(taskOf("another", [store])), "no_space");
+      expect(await batchCensus(batch.batchId)).toEqual(before);
+      await manager.exec(agentContainerId, "rm /big");
+      const clone = await manager.cloneSandboxState(task.state);
+      expect(await manager.exec(clone.state.agentContainerId, "ls /big")).toMatchObject({ exitCode: 1 });
+      await batch.teardown();
+      expect(await batchCensus(batch.batchId)).toEqual([]);
     });
-    await expectRefused(setup.begun, "aborted");
-    await batch.teardown();
-    expect(await batchCensus(batch.batchId)).toEqual([]);
-    await expectWorking();
-  });
 
-  test("an engine that is killed in the middle of a command and of a set-up: no exit code is made up, all is taken away once it is back", async () => {
-    const { manager, told } = recording();
-    const batch = await manager.setupBatch([]);
-    const task = await batch.setupTask(taskOf("killed", [store]));
-    const call = await underWay(manager, task.state.agentContainerId);
-    const setup = batch.setupTask(taskOf("half", [store, box("more")]));
-    setup.catch(() => undefined);
-    await expect.poll(() => batchCensus(batch.batchId), { interval: 5, timeout: 20_000 }).not.toHaveLength(3);
-    const { back } = await engine.kill();
-    await expect(call()).rejects.toMatchObject({ code: "backend_lost" });
-    await expect(manager.exec(db(task), "true")).rejects.toMatchObject({ code: expect.stringMatching(LOST) });
-    await expect(setup).rejects.toMatchObject({ code: expect.stringMatching(LOST) });
-    await expect(manager.cloneSandboxState(task.state)).rejects.toMatchObject({ code: expect.stringMatching(LOST) });
-    expect(task.status("store")).toEqual({ running: false, logs: "up\n" });
-    await task.teardown();
-    await back;
-    await batch.teardown();
-    expect(told("command-exit")).toEqual([]);
-    expect(await batchCensus(batch.batchId)).toEqual([]);
-    await expectWorking();
-  });
-});
+    test("an engine that stands still: deadlines hold, an aborted set-up leaves nothing, teardown is tried again", async () => {
+      const { manager } = recording();
+      const batch = await manager.setupBatch([]);
+      const task = await batch.setupTask(taskOf("still", [store]));
+      const aborting = new AbortController();
+      const setup = await engine.stopped(async () => {
+        const exec = await manager.exec(task.state.agentContainerId, "true", { timeout: 1_000 }).then(
+          ({ timedOut }) => (timedOut ? "timed out" : "a result"),
+          ({ code }: { code: string }) => code,
+        );
+        expect(["timed out", "unavailable", "backend_lost"]).toContain(exec);
+        const begun = batch.setupTask(taskOf("late", [store]), { signal: aborting.signal });
+        begun.catch(() => undefined);
+        setTimeout(() => aborting.abort(), 300);
+        await new Promise((resolve) => aborting.signal.addEventListener("abort", resolve));
+        return { begun };
+      });
+      await expectRefused(setup.begun, "aborted");
+      await batch.teardown();
+      expect(await batchCensus(batch.batchId)).toEqual([]);
+      await expectWorking();
+    });
+
+    test("an engine that is killed in the middle of a command and of a set-up: no exit code is made up, all is taken away once it is back", async () => {
+      const { manager, told } = recording();
+      const batch = await manager.setupBatch([]);
+      const task = await batch.setupTask(taskOf("killed", [store]));
+      const call = await underWay(manager, task.state.agentContainerId);
+      const setup = batch.setupTask(taskOf("half", [store, box("more")]));
+      setup.catch(() => undefined);
+      await expect.poll(() => batchCensus(batch.batchId), { interval: 5, timeout: 20_000 }).not.toHaveLength(3);
+      const { back } = await engine.kill();
+      await expect(call()).rejects.toMatchObject({ code: "backend_lost" });
+      await expect(manager.exec(db(task), "true")).rejects.toMatchObject({ code: expect.stringMatching(LOST) });
+      await expect(setup).rejects.toMatchObject({ code: expect.stringMatching(LOST) });
+      await expect(manager.cloneSandboxState(task.state)).rejects.toMatchObject({ code: expect.stringMatching(LOST) });
+      expect(task.status("store")).toEqual({ running: false, logs: "up\n" });
+      await task.teardown();
+      await back;
+      await batch.teardown();
+      expect(told("command-exit")).toEqual([]);
+      expect(await batchCensus(batch.batchId)).toEqual([]);
+      await expectWorking();
+    });
+  },
+  96 * MIB,
+);

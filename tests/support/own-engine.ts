@@ -8,8 +8,8 @@ import { ensureImage } from "../../scripts/docker-images.mjs";
 import { BUSYBOX, whyNoDocker } from "./docker-engine.js";
 import { createScratch, type Scratch } from "./scratch.js";
 
-/** An engine of these tests alone, on a small disk, that they may kill and stop. */
-export interface FaultyEngine {
+/** An engine of these tests alone: they may kill and stop it, and what a dead owner left on it nobody else sweeps. */
+export interface OwnEngine {
   /** The process of the engine, which is started again when it ends. */
   daemon(): Promise<number>;
   /** Ends it without a word; resolves once another one answers. */
@@ -19,7 +19,7 @@ export interface FaultyEngine {
 }
 
 /** Runs tests with such an engine as `DOCKER_HOST`, or says why they are not run. */
-export function describeFaults(name: string, dataSize: number, tests: (engine: FaultyEngine) => void): void {
+export function describeOwnEngine(name: string, tests: (engine: OwnEngine) => void, dataSize?: number): void {
   const reason = whyNoDocker(BUSYBOX);
   if (reason !== undefined) {
     describe(name, () => test("all of it", ({ skip }) => skip(reason)));
@@ -31,7 +31,7 @@ export function describeFaults(name: string, dataSize: number, tests: (engine: F
     let scratch: Scratch | undefined;
     beforeAll(async () => {
       scratch = createScratch();
-      engine = await startEngine(join(place, "engine"), { dataSize });
+      engine = await startEngine(join(place, "engine"), dataSize === undefined ? {} : { dataSize });
       await ensureImage(engine.host, BUSYBOX);
       process.env["DOCKER_HOST"] = engine.host;
     });
