@@ -56,6 +56,16 @@ bool make_root(const char *path) {
   return true;
 }
 
+void name_loopback(void) {
+  static const char names[] = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
+  int fd = open("/etc/hosts", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+  struct stat stat;
+  if (fd < 0) return;
+  bool empty = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size == 0;
+  if (empty && write(fd, names, sizeof names - 1) < 0) errno = 0;
+  close(fd);
+}
+
 int become_identity(const struct identity *identity, bool keep_capabilities) {
   if (setgroups((size_t)identity->group_count, identity->groups) != 0) return -errno;
   if (setresgid(identity->gid, identity->gid, identity->gid) != 0) return -errno;

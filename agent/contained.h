@@ -15,6 +15,8 @@ extern struct identity default_identity;
 /* From here on files belong to the default user; the agent may still read and write those of others. 0 or a negative errno. */
 int contain(const char *user);
 bool make_root(const char *path);
+/* Where no engine writes the file, names of the loopback are known all the same. What an image brings is left as it is. */
+void name_loopback(void);
 /* In the process that becomes a command: the user, then, unless they are to be kept, no capabilities. */
 int become_identity(const struct identity *identity, bool keep_capabilities);
 /* In a supervisor: a user that no command has; and, once its command runs, no right but that to end processes of others, or,

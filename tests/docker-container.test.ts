@@ -176,15 +176,20 @@ describe.skipIf(reason !== undefined)("a container", { concurrent: true }, () =>
     await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
     await using sandbox = await createDockerSandbox({ image: BUSYBOX });
     expect((await sandbox.shell("ip -o link | cut -d: -f2 | grep -v ' lo' | wc -l; ip route")).stdout).toBe("0\n");
+    const itself = await sandbox.shell("nc -l -p 7001 -e echo me & until nc localhost 7001 </dev/null; do :; done", {
+      timeout: 20_000,
+    });
+    expect(itself.stdout).toBe("me\n");
+    expect((await sandbox.shell("cat /etc/resolv.conf")).stdout).toBe("");
     await using full = await createDockerSandbox({ image: BUSYBOX, network: "full" });
     expect((await full.shell("ip -o link | cut -d: -f2 | grep -c eth0")).stdout).toBe("1\n");
     await using other = await createDockerSandbox({ image: BUSYBOX, network: "full" });
     const address = (await other.shell("ip -4 -o addr show eth0 | sed 's/.*inet //; s,/.*,,'")).stdout.trim();
     await other.spawn({ argv: ["sh", "-c", "while :; do echo other | nc -l -p 7000; done"] });
-    const itself = await other.shell(`until nc -w 2 ${address} 7000 </dev/null | grep other; do sleep 0.1; done`, {
+    const reached = await other.shell(`until nc -w 2 ${address} 7000 </dev/null | grep other; do sleep 0.1; done`, {
       timeout: 20_000,
     });
-    expect(itself.stdout).toContain("other");
+    expect(reached.stdout).toContain("other");
     expect(address).toMatch(/^198\.1[89]\./);
     expect((await full.shell(`nc -w 2 ${address} 7000 </dev/null; echo $?`)).stdout).not.toContain("other");
     await using named = await createDockerSandbox({ image: BUSYBOX, network: { allow: ["example.com"] } });
