@@ -209,6 +209,18 @@ describe.skipIf(reason !== undefined)("a container", { concurrent: true }, () =>
     const { stdout } = await sandbox.shell("grep CapEff /proc/self/status");
     const netRaw = 1 << 13;
     expect(Number.parseInt(stdout.split("\t")[1] ?? "", 16) & netRaw).toBe(netRaw);
+
+    const shared = { hostNetwork: true, hostPid: true, hostIpc: true, devices: ["/dev/null"] };
+    await using open = await createDockerSandbox({ image: BUSYBOX, docker: { unsafe: shared } });
+    expect((await inspect(open.id)).HostConfig).toMatchObject({
+      NetworkMode: "host",
+      PidMode: "host",
+      IpcMode: "host",
+      Devices: [{ PathOnHost: "/dev/null" }],
+    });
+    // The agent is not the first process there, and still ends all that a call has started.
+    const late = await open.shell("setsid sleep 765 & sleep 60", { timeout: 300 });
+    expect([late.timedOut, (await open.shell("ps | grep -c 'sleep 76[5]'")).stdout]).toEqual([true, "0\n"]);
   });
 
   test("is found by doctor", async () => {
