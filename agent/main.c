@@ -11,6 +11,7 @@
 /* As the first process of a container: the channel is its stdin and stdout, which no command ever gets. */
 static int serve_contained(const char *user, const char *root, bool only_loopback) {
   int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3), empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (only_loopback) name_loopback();
   int error = contain(user);
   if (error == -ENOENT) dprintf(2, "glovebox: the image's user %s does not exist in it\n", user);
   else if (error) dprintf(2, "glovebox: capabilities could not be set: %s\n", strerror(-error));

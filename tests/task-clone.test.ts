@@ -146,20 +146,24 @@ describeTasks("a chain of clones", [BUSYBOX], (place) => {
     const image = `glovebox-test/layers:${process.pid}`;
     if (whole === 0) loadLayered(place.path, image, 97);
     const manager = place.manager();
-    await using batch = await manager.setupBatch([]);
+    const batch = await manager.setupBatch([]);
     const spec = whole === 0 ? { imageSpec: { type: "pull", tag: image } as const } : {};
     let task = await batch.setupTask(taskOf("chain", [], spec));
     const count = whole === 0 ? 6 : whole;
     const layers: number[] = [];
+    const gone: Promise<void>[] = [];
     for (let made = 0; made < count; made++) {
       await manager.exec(task.state.agentContainerId, `echo ${made} >> /chain`);
       const next = await manager.cloneSandboxState(task.state);
-      if (made > 0) await task.teardown();
+      if (made > 0) gone.push(task.teardown());
       task = next;
       layers.push(await layersOf(task.state.agentContainerId));
     }
     const { stdout } = await manager.exec(task.state.agentContainerId, "wc -l < /chain; tail -n 1 /chain; id -u");
     expect(stdout).toBe(`${count}\n${count - 1}\n0\n`);
+    await Promise.all(gone);
+    await batch.teardown();
+    expect(await batchCensus(batch.batchId)).toEqual([]);
     if (whole === 0) expect(layers).toEqual([98, 99, 100, 1, 2, 3]);
     else expect(Math.max(...layers)).toBe(100);
   });
