@@ -32,7 +32,7 @@ export interface Plan {
 export function daytonaCapabilities(git: boolean): Capabilities {
   return {
     isolation: "remote",
-    killTree: "best-effort",
+    killTree: "descendants",
     network: ["none", "full", "allow"],
     limits: [],
     snapshot: "crash-consistent",
