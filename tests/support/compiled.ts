@@ -27,11 +27,18 @@ export interface Child {
 }
 
 /** Starts a program of `tests/children` on the compiled sources. */
-export function startChild(directory: string, name: string, args: string[], env: Record<string, string> = {}): Child {
+export function startChild(
+  directory: string,
+  name: string,
+  args: string[],
+  env: Record<string, string> = {},
+  cwd: string = process.cwd(),
+): Child {
   const program = join(root, "tests", "children", name);
   const child = spawn(process.execPath, [program, directory, ...args], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "inherit"],
+    cwd,
   });
   let output = "";
   let read = 0;
