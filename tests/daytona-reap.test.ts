@@ -52,6 +52,19 @@ test("a process exits at once after teardown, also where a .env names another se
   expect([service.sandboxes.size, await listSandboxes()]).toEqual([0, []]);
 });
 
+test("where the SDK takes the machine for a browser a command, files and refusals are the same", async () => {
+  const child = startChild(sources.directory, "use-daytona.mjs", [], { VERCEL: "1" });
+  expect(JSON.parse(await child.line())).toMatchObject({
+    exec: [3, "through", "err\n"],
+    kept: ["small", 1 << 20, true],
+  });
+  // There the SDK does not look at what an upload was answered with.
+  service.habits.faults = [{ match: /bulk-upload/, action: { status: 400, body: { errors: ["no"] } } }];
+  child.tell("go on");
+  expect(JSON.parse(await child.line())).toEqual({ refused: "unavailable", late: null });
+  expect((await child.ended).code).toBe(0);
+});
+
 test("processes that die at any place of a creation leave nothing that reap does not find", async () => {
   const places = ["create.recorded", "create.registered", "create.started", "create.ready"];
   const ends = places.map(async (place) => {

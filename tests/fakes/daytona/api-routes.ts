@@ -45,15 +45,11 @@ export class ApiRoutes {
       else if (verb === "resize") this.#resize(entry, await objectOf(request));
       else if (verb === "fork" || verb === "pause")
         throw new Refusal(422, `${verb} is not supported for this sandbox class`);
-      else if (verb === "ports" && last === "signed-preview-url") {
+      else if (verb === "ports" && (last === "signed-preview-url" || last === "preview-url")) {
         const token = randomUUID();
-        this.previews.set(token, { entry, port: Number(argument) });
-        json(response, 200, {
-          sandboxId: entry.id,
-          port: Number(argument),
-          token,
-          url: `${this.#origin()}/preview/${token}/`,
-        });
+        const port = Number(argument);
+        this.previews.set(token, { entry, port });
+        json(response, 200, { sandboxId: entry.id, port, token, url: `${this.#origin()}/preview/${token}/` });
         return true;
       } else if (verb !== undefined && !["ttl", "recover", "archive"].includes(verb)) return false;
       json(response, 200, toDto(entry, this.#origin()));
