@@ -68,6 +68,25 @@ describe("creation and the end", () => {
     expect([there.service.habits.faults, await listSandboxes()]).toEqual([[], []]);
   });
 
+  test("an open sandbox says that it is in use three times in the time that it may be idle", async () => {
+    const plain = globalThis.setInterval;
+    const beats: (() => void)[] = [];
+    globalThis.setInterval = ((work: () => void, ms?: number) => {
+      if (ms === 20_000) beats.push(work);
+      return plain(work, ms);
+    }) as typeof setInterval;
+    try {
+      await using sandbox = await there.open({ daytona: { autoStopMinutes: 1 } });
+      const entry = there.service.entry(`glovebox-${sandbox.id}`);
+      expect([entry.autoStopInterval, beats.length, entry.activity]).toEqual([1, 1, 0]);
+      beats[0]?.();
+      for (let i = 0; i < 400 && entry.activity === 0; i++) await sleep(5);
+      expect(entry.activity).toBe(1);
+    } finally {
+      globalThis.setInterval = plain;
+    }
+  });
+
   test("the service is told that the sandbox is in use, and a failure of that is only a warning", async () => {
     let told = 0;
     const warnings: string[] = [];

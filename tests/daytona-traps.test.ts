@@ -136,4 +136,27 @@ describe.concurrent("what is lost is said to be lost, never an exit code", () =>
     });
     expect(await sandbox.readFile("x")).toBeNull();
   });
+
+  test("a sandbox that is on its way to another state is unavailable, one that is done for is lost", async () => {
+    await using there = await ownService();
+    await using sandbox = await there.open();
+    const entry = there.service.entry();
+    entry.state = "archiving";
+    await expect(sandbox.writeFile("x", "y")).rejects.toMatchObject({
+      code: "unavailable",
+      message: expect.stringContaining("archiving"),
+    });
+    entry.state = "archived";
+    await expect(sandbox.writeFile("x", "y")).rejects.toMatchObject({ code: "backend_lost" });
+    entry.state = "started";
+    await sandbox.writeFile("x", "y");
+  });
+
+  test("a key that is not accepted any more is unauthenticated", async () => {
+    await using there = await ownService();
+    await using sandbox = await there.open();
+    const action = { status: 401, body: { statusCode: 401, message: "This API key has expired" } };
+    there.service.habits.faults = [{ match: /bulk-upload/, action }];
+    await expect(sandbox.writeFile("x", "y")).rejects.toMatchObject({ code: "unauthenticated" });
+  });
 });

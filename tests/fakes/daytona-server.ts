@@ -79,7 +79,7 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
   /** A stopped sandbox looks as if the caller had done something wrong. */
   function reachable(id: string): SandboxEntry {
     const entry = api.sandboxes.get(id);
-    if (entry === undefined) throw new Refusal(404, "sandbox container not found");
+    if (entry === undefined || entry.state === "archived") throw new Refusal(404, "sandbox container not found");
     if (entry.state === "started") return entry;
     if (entry.state === "stopped") throw new Refusal(400, "bad request: no IP address found. Is the Sandbox started?");
     throw new Refusal(502, "");
