@@ -67,6 +67,20 @@ describe("creation", () => {
     expect([asked["networkBlockAll"], networkBlockAll]).toEqual([undefined, true]);
     await using named = await there.open({ network: { allow: ["example.org", "*.example.net"] } });
     expect(there.service.entry(`glovebox-${named.id}`).asked["domainAllowList"]).toBe("example.org,*.example.net");
+    await using numbered = await there.openRepo({ network: { allow: ["1.1.1.1", "8.8.8.8"] } });
+    expect(there.service.entry(`glovebox-${numbered.id}`).networkAllowList).toBe("1.1.1.1/32,8.8.8.8/32");
+  });
+
+  test("a rule that the service seems to take and does not have is no sandbox", async () => {
+    const refusal = { code: "unsupported", message: expect.stringContaining("did not get its network rule") };
+    const action = { status: 200, body: { id: "x", name: "x", state: "started", networkBlockAll: false } };
+    there.service.habits.faults = [{ match: /network-settings/, action }];
+    await expect(there.openRepo({ network: "none" })).rejects.toMatchObject(refusal);
+    there.service.habits.ignoresNetwork = true;
+    await expect(there.open({ network: { allow: ["example.org"] } })).rejects.toMatchObject(refusal);
+    there.service.habits.ignoresNetwork = false;
+    expect([...there.service.sandboxes.values()].filter(({ state }) => state === "started")).toEqual([]);
+    expect(await listSandboxes()).toEqual([]);
   });
 
   test("an account that cannot choose its network is told so, and nothing is left", async () => {

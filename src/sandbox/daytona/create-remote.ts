@@ -1,17 +1,11 @@
-import type { NetworkPolicy } from "../../../contracts/types.js";
 import { SandboxError } from "../errors.js";
 import { DEFAULT_OPERATION_TIMEOUT, type SandboxOptions } from "../types.js";
 import type { Daytona, RemoteSandbox } from "./client.js";
 import { persist, statusOf, toFailure } from "./failure.js";
 import { fitResources, refusedSize } from "./fit-resources.js";
 import { labelsOf } from "./labels.js";
+import { assertNetwork, type NetworkSettings, refusedNetwork } from "./network-settings.js";
 import { DEFAULT_SNAPSHOT, readLifetime } from "./options.js";
-
-/** The service's words for a network rule. */
-export interface NetworkSettings {
-  networkBlockAll?: boolean;
-  domainAllowList?: string;
-}
 
 /** What a new sandbox at the service is made of. */
 export interface RemotePlan {
@@ -21,18 +15,6 @@ export interface RemotePlan {
   readonly network: NetworkSettings;
   /** Files to begin with, instead of the snapshot of the options. */
   readonly snapshot?: string;
-}
-
-/** Translates a network rule; a rule that names a port cannot be kept. */
-export function networkSettings(network: NetworkPolicy = "full"): NetworkSettings {
-  if (network === "full") return {};
-  if (network === "none" || network.allow.length === 0) return { networkBlockAll: true };
-  const withPort = network.allow.find((entry) => entry.includes(":"));
-  if (withPort === undefined) return { domainAllowList: network.allow.join(",") };
-  throw new SandboxError(
-    "unsupported",
-    `The daytona backend cannot keep network.allow "${withPort}": it allows names, not ports`,
-  );
 }
 
 /** Makes a sandbox at the service. It is found by its name, also when this call does not end well. */
@@ -65,13 +47,14 @@ export async function createRemote(client: Daytona, plan: RemotePlan): Promise<R
     if (resources !== undefined && statusOf(error) === 400 && /cpu|memory|disk/i.test(String(error))) {
       throw refusedSize(error, resources);
     }
-    throw explain(error, network);
+    throw refusedNetwork(error, network);
   }
 }
 
-/** Gives a new sandbox its size, where its snapshot has another one. */
+/** Sees to it that a new sandbox has its network rule, and its size where its snapshot has another one. */
 export async function fitRemote(remote: RemoteSandbox, plan: RemotePlan): Promise<void> {
   const { opts } = plan;
+  assertNetwork(remote, plan.network);
   if (opts.daytona?.resources !== undefined) {
     await fitResources(remote, opts.daytona.resources, { seconds: secondsOf(opts) });
   }
@@ -94,17 +77,6 @@ function secondsOf(opts: SandboxOptions): number {
 function unbuilt(error: unknown, image: string | undefined): SandboxError {
   const { message } = toFailure(error, `image "${image}" could not be built`);
   return new SandboxError("invalid_argument", message, { cause: error, hint: "the service must be able to pull it" });
-}
-
-/** Organisations of a lower tier cannot choose their network: that is the service's refusal, not a wrong argument. */
-export function explain(error: unknown, network: NetworkSettings): SandboxError {
-  const failure = toFailure(error, "the sandbox could not be made");
-  const asked = Object.keys(network).length > 0;
-  if (!asked || ![400, 403].includes(statusOf(error) ?? 0) || !/network|domain/i.test(failure.message)) return failure;
-  return new SandboxError("unsupported", failure.message, {
-    cause: error,
-    hint: 'network: "full" is what this account can have',
-  });
 }
 
 /** Whether the service has said no to a creation, so that nothing was made. */

@@ -8,11 +8,12 @@ import type { SandboxOptions } from "../types.js";
 import { type AgentSession, type Place, startAgent, uploadAgent } from "./agent-session.js";
 import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
-import { createRemote, fitRemote, networkSettings, type RemotePlan, wasRefused } from "./create-remote.js";
+import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-remote.js";
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
 import { gitOperations } from "./git-operations.js";
 import { keepAlive } from "./keep-alive.js";
 import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
+import { networkSettings } from "./network-settings.js";
 import { type Account, BACKEND, readLifetime, type Source } from "./options.js";
 import { remoteResource, removeResource } from "./remove.js";
 

@@ -77,9 +77,11 @@ export class ApiRoutes {
     if (typeof name === "string" && [...this.sandboxes.values()].some((entry) => entry.name === name)) {
       throw new Refusal(409, `Sandbox with name ${name} already exists`);
     }
-    if (this.#habits.fixedNetwork && (asked["networkBlockAll"] === true || asked["domainAllowList"] !== undefined)) {
+    const rules = ["networkBlockAll", "domainAllowList", "networkAllowList"].filter((key) => asked[key] !== undefined);
+    if (this.#habits.fixedNetwork && rules.length > 0) {
       throw new Refusal(400, "Network access is fixed for your tier. Remove networkBlockAll and domainAllowList.");
     }
+    if (this.#habits.ignoresNetwork) for (const rule of rules) delete asked[rule];
     const saved = typeof snapshot === "string" ? this.snapshots.usable(snapshot) : undefined;
     const size = typeof snapshot === "string" ? (saved?.size ?? builtInSize(snapshot)) : sizeOf(asked);
     if (size === undefined) {
@@ -161,7 +163,9 @@ export class ApiRoutes {
   #network(entry: SandboxEntry, body: Record<string, unknown>): void {
     if (this.#habits.fixedNetwork) throw new Refusal(400, "Network access is fixed for your tier.");
     if (typeof body["networkBlockAll"] === "boolean") entry.networkBlockAll = body["networkBlockAll"];
-    if (typeof body["domainAllowList"] === "string") entry.domainAllowList = body["domainAllowList"];
+    for (const list of ["domainAllowList", "networkAllowList"] as const) {
+      if (typeof body[list] === "string") entry[list] = body[list];
+    }
     applyNetwork(entry);
   }
 

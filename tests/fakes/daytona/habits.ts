@@ -42,6 +42,8 @@ export interface Habits {
   echoInput: boolean;
   /** The organisation may not choose its own network rules. */
   fixedNetwork: boolean;
+  /** Rules of a creation are passed over, as a service that does not know them does. */
+  ignoresNetwork: boolean;
   /** Commits without a change are refused whatever was asked for, as older daemons do. */
   refuseEmptyCommits: boolean;
   faults: Fault[];
@@ -62,6 +64,7 @@ export function createHabits(): Habits {
     refuseFollow: false,
     echoInput: false,
     fixedNetwork: false,
+    ignoresNetwork: false,
     refuseEmptyCommits: true,
     faults: [],
   };

@@ -19,6 +19,7 @@ export interface SandboxEntry {
   activity: number;
   networkBlockAll: boolean;
   domainAllowList: string | undefined;
+  networkAllowList: string | undefined;
   autoStopInterval: number;
   autoDeleteInterval: number;
 }
@@ -40,6 +41,7 @@ export function createEntry(asked: Record<string, unknown>, habits: Habits, size
     activity: 0,
     networkBlockAll: asked["networkBlockAll"] === true,
     domainAllowList: asked["domainAllowList"] as string | undefined,
+    networkAllowList: asked["networkAllowList"] as string | undefined,
     autoStopInterval: Number(asked["autoStopInterval"] ?? 15),
     autoDeleteInterval: Number(asked["autoDeleteInterval"] ?? -1),
   };
@@ -49,7 +51,8 @@ export function createEntry(asked: Record<string, unknown>, habits: Habits, size
 
 /** What is blocked, or let through by names only, has no way to this host. */
 export function applyNetwork(entry: SandboxEntry): void {
-  entry.machine.isolatedNetwork = entry.networkBlockAll || (entry.domainAllowList ?? "") !== "";
+  const lists = `${entry.domainAllowList ?? ""}${entry.networkAllowList ?? ""}`;
+  entry.machine.isolatedNetwork = entry.networkBlockAll || lists !== "";
 }
 
 /** A sandbox as the API describes it. */
