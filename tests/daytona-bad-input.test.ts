@@ -63,6 +63,8 @@ test.each([
   ["mounts", { mounts: [{ source: "/tmp" }] }],
   ["workspace", { repo: "acme/widgets", workspace: "overlay" }],
   ["network.allow", { network: { allow: ["example.org:8443"] } }],
+  ["names or addresses", { network: { allow: ["example.org", "1.1.1.1"] } }],
+  ["network.allow", { network: { allow: ["2606:4700:4700::1111"] } }],
 ] as [string, SandboxOptions][])("%s cannot be kept and is refused before anything is made", async (word, opts) => {
   await expectRefused(there.open(opts), "unsupported", word);
 });

@@ -141,7 +141,11 @@ async function pushBranch(
     assertBranchName(branch);
     const status = await remote.git.status(workDir);
     assertOnBranch(status.currentBranch, branch);
-    if ((status.fileStatus ?? []).length > 0) await commitAll(driver, own ?? branch, `glovebox: ${branch}`);
+    if ((status.fileStatus ?? []).length > 0) {
+      await commitAll(driver, own ?? branch, `glovebox: ${branch}`);
+      // What is pushed is whatever HEAD is on by then.
+      assertOnBranch((await remote.git.status(workDir)).currentBranch, branch);
+    }
     await remote.git.push(workDir, GIT_USER, token);
     return { pushed: true };
   } catch (error) {

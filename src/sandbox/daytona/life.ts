@@ -8,11 +8,12 @@ import type { SandboxOptions } from "../types.js";
 import { type AgentSession, type Place, startAgent, uploadAgent } from "./agent-session.js";
 import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
-import { createRemote, networkSettings, type RemotePlan, wasRefused } from "./create-remote.js";
+import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-remote.js";
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
 import { gitOperations } from "./git-operations.js";
 import { keepAlive } from "./keep-alive.js";
 import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
+import { networkSettings } from "./network-settings.js";
 import { type Account, BACKEND, readLifetime, type Source } from "./options.js";
 import { remoteResource, removeResource } from "./remove.js";
 
@@ -32,7 +33,7 @@ export interface Plan {
 export function daytonaCapabilities(git: boolean): Capabilities {
   return {
     isolation: "remote",
-    killTree: "best-effort",
+    killTree: "descendants",
     network: ["none", "full", "allow"],
     limits: [],
     snapshot: "crash-consistent",
@@ -137,13 +138,16 @@ export class Life {
   }
 
   async #request(plan: RemotePlan): Promise<RemoteSandbox> {
+    let remote: RemoteSandbox;
     try {
-      return await createRemote(this.#connection.client, plan);
+      remote = await createRemote(this.#connection.client, plan);
     } catch (error) {
       // Refused: there is nothing to be taken away, and perhaps nobody who may.
       if (wasRefused(error)) await updateRecord(this.id, { resources: [] });
       throw error;
     }
+    await fitRemote(remote, plan);
+    return remote;
   }
 
   #begin(remote: RemoteSandbox, place: Place, agent: AgentSession): DaytonaDriver {
@@ -208,6 +212,7 @@ export class Life {
       const network = networkSettings(this.#plan.network);
       const plan = { id: this.id, name, opts: this.#opts, network, snapshot };
       const remote = await createRemote(this.#connection.client, plan);
+      await fitRemote(remote, plan);
       await uploadAgent(remote, driver.place);
       await driver.replace(remote, await startAgent(remote, driver.place));
     } catch (error) {
