@@ -76,6 +76,13 @@ export class Steps {
     return this.#live === undefined;
   }
 
+  /** The container once nothing runs; undefined while something does. Throws when a step is lost. */
+  async settled(): Promise<Container | undefined> {
+    const isIdle = await this.isIdle();
+    if (this.#lost !== undefined) throw this.#lost;
+    return isIdle ? this.#current : undefined;
+  }
+
   /** Whether a step is not in the graph, so that nothing can be done but to go back. */
   get isLost(): boolean {
     return this.#lost !== undefined;
