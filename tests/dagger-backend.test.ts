@@ -267,11 +267,49 @@ describe("services and secrets", () => {
     const args = ["sh", "-c", `mkdir /srv; printf 'hello from %s' "$WHO" > /srv/index.html; ${serve}`];
     const web = { image: "alpine:3", args, env: { WHO: "web" }, ports: [port] };
     await using sandbox = await createDaggerSandbox(options({ services: { web } }));
-    expect(sandbox.capabilities.ports).toBe(true);
     const inside = await sandbox.shell(`busybox wget -q -O - http://web:${port}/`);
     expect(inside.stdout).toBe("hello from web");
     expect(await fetchText((await sandbox.url?.(port)) ?? "")).toBe("hello from web");
     await expectRefused(sandbox.url?.(1) ?? Promise.resolve(), "not_found", "port 1");
+  });
+
+  test("what is spawned as a service has a host name, and the graph goes on without it", async ({ skip }) => {
+    if (!existsSync("/usr/bin/busybox")) skip("not run: there is no busybox to serve with");
+    await using sandbox = await createDaggerSandbox(options({ linger: 0 }));
+    const port = await freePort();
+    await sandbox.writeFile("index.html", "first");
+    const serve = `echo own > own; echo up; exec busybox httpd -f -p 127.0.0.1:${port} -h .`;
+    const web = await sandbox.spawn({ argv: ["sh", "-c", serve], service: { hostname: "web", ports: [port] } });
+    const [said] = await Promise.all([web.stdout.getReader().read(), sandbox.writeFile("index.html", "second")]);
+    expect(Buffer.from(said.value ?? []).toString()).toBe("up\n");
+    const ask = `busybox wget -q -O - http://web:${port}/`;
+    // Its files are those of its start, and its own ones stay with it.
+    expect((await sandbox.shell(`${ask}; echo; ls`)).stdout).toBe("first\nindex.html\n");
+    expect(await fetchText((await sandbox.url?.(port)) ?? "")).toBe("first");
+    const again = sandbox.spawn({ argv: ["true"], service: { hostname: "web", ports: [port] } });
+    await expectRefused(again, "conflict", '"web"');
+
+    // A fork shares the graph and not the service, also while it runs.
+    const before = steps();
+    await using fork = await sandbox.fork();
+    expect(steps()).toBe(before);
+    expect(await fork.readFile("index.html")).toBe("second");
+
+    expect(await sandbox.processes()).toHaveLength(1);
+    await web.kill();
+    expect(await web.wait()).toMatchObject({ signal: "SIGTERM" });
+    expect((await sandbox.shell(ask)).exitCode).not.toBe(0);
+    expect(await sandbox.readFile("index.html")).toBe("second");
+  });
+
+  test("a service that ends before its ports answer says why, and one cannot start from files in use", async () => {
+    await using sandbox = await createDaggerSandbox(options());
+    const service = { hostname: "web", ports: [await freePort()] };
+    const failing = sandbox.spawn({ argv: ["sh", "-c", "echo no configuration >&2; exit 3"], service });
+    await expectRefused(failing, "unavailable", "ended with 3", "no configuration");
+    await using busy = await sandbox.spawn({ argv: ["sleep", "60"] });
+    await expectRefused(sandbox.spawn({ argv: ["true"], service }), "conflict", "in use");
+    await busy.kill("SIGKILL");
   });
 
   test("secrets come from the engine, and env never gets into the graph", async () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Container } from "@dagger.io/dagger";
 import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
-import { type Base, buildBase, DEFAULT_IMAGE, WORK_DIR } from "./dagger/base.js";
+import { type Base, buildBase, DEFAULT_IMAGE, type Reachable, WORK_DIR } from "./dagger/base.js";
 import { conformance } from "./dagger/conformance.js";
 import { DaggerDriver } from "./dagger/driver.js";
 import { applyLayer } from "./dagger/layer.js";
@@ -15,6 +15,7 @@ import { isSaved, type Recipe } from "./dagger/recipe.js";
 import { restoreSnapshot } from "./dagger/restore.js";
 import { openSession, type Session } from "./dagger/session.js";
 import { loadFiles, removeSnapshot, saveFiles, saveSnapshot, saveState } from "./dagger/snapshot.js";
+import { SpawnedServices } from "./dagger/spawned-services.js";
 import { Steps } from "./dagger/steps.js";
 import { reachService } from "./dagger/tunnel.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
@@ -41,7 +42,7 @@ const KEPT_FILES = "files.tar";
 const DEFAULT_LINGER = 100;
 
 /** What the Dagger backend keeps; ports are those of its services. */
-export function daggerCapabilities(opts: DaggerOptions = {}, git = false): Capabilities {
+export function daggerCapabilities(git = false): Capabilities {
   return {
     isolation: "container",
     killTree: "best-effort",
@@ -51,13 +52,13 @@ export function daggerCapabilities(opts: DaggerOptions = {}, git = false): Capab
     fork: "copy-on-write",
     pty: true,
     user: false,
-    ports: Object.values(opts.services ?? {}).some(({ ports = [] }) => ports.length > 0),
+    ports: true,
     git,
     renames: "all",
   };
 }
 
-/** What a sandbox without services keeps. */
+/** What a sandbox without a repository keeps. */
 export function capabilities(): Capabilities {
   return daggerCapabilities();
 }
@@ -67,7 +68,7 @@ export async function createDaggerSandbox(opts: SandboxOptions = {}): Promise<Sa
   validateSandboxOptions(opts);
   try {
     const dagger = checkDaggerOptions(opts);
-    checkPossible(opts, dagger);
+    checkPossible(opts);
     opts.signal?.throwIfAborted();
     await reapOnce();
     return await (opts.id === undefined ? createNew(opts, dagger) : reopen(opts.id, opts, dagger));
@@ -97,8 +98,7 @@ export async function removeResource(resource: Resource): Promise<void> {
 const ownRemover: RemoverOf = async () => removeResource;
 
 /** Enforce or refuse: an engine has no switch for these. */
-function checkPossible(opts: SandboxOptions, dagger: DaggerOptions): void {
-  const capabilities = daggerCapabilities(dagger);
+function checkPossible(opts: SandboxOptions): void {
   const kind = typeof opts.network === "object" ? "{ allow }" : `"${opts.network}"`;
   if (opts.network !== undefined && opts.network !== "full") {
     throw new SandboxError("unsupported", `The dagger backend cannot keep network ${kind}`, {
@@ -113,7 +113,7 @@ function checkPossible(opts: SandboxOptions, dagger: DaggerOptions): void {
       hint: "a Dagger engine has no limits for a container; use the local or docker backend",
     });
   }
-  assertCapabilities(opts, capabilities, "dagger");
+  assertCapabilities(opts, daggerCapabilities(), "dagger");
 }
 
 async function createNew(opts: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
@@ -218,18 +218,21 @@ async function makeDriver(
 
 function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
   const { id, session, base, recipe, opts, dagger } = plan;
-  const secrets = Object.keys(dagger.secrets ?? {});
+  const inside = { workDir: WORK_DIR, secrets: Object.keys(dagger.secrets ?? {}) };
+  const services = new SpawnedServices(session, inside);
   const { linger = DEFAULT_LINGER } = dagger;
   const ending = new AbortController();
   let settled = async (): Promise<void> => undefined;
   return {
     id,
     workDir: WORK_DIR,
-    capabilities: daggerCapabilities(dagger, recipe.base !== undefined),
+    capabilities: daggerCapabilities(recipe.base !== undefined),
     baseEnv: base.env,
-    steps: new Steps(session, plan.from ?? base.container, { workDir: WORK_DIR, secrets, linger }),
+    services,
+    steps: new Steps(session, plan.from ?? base.container, { ...inside, linger, services: services.running }),
     operations: (driver) => {
-      const url = (port: number): Promise<string> => reachService(session, base.services, port);
+      const reachable = (): Reachable[] => [...services.running.values(), ...base.services.values()];
+      const url = (port: number): Promise<string> => reachService(session, reachable(), port);
       const copy = (count: number): Promise<Driver[]> => fork(driver, count, plan);
       if (recipe.base === undefined) return { url, fork: copy, ...ownOperations(driver, plan) };
       const tree = mirroredTree(recipe.base, driver, ending.signal);

@@ -53,7 +53,7 @@ async function rebuild(
 
 /** The work directory of a container that no sandbox is in. */
 async function* filesOf(session: Session, container: Container): AsyncGenerator<Uint8Array> {
-  const steps = new Steps(session, container, { workDir: WORK_DIR, secrets: [], linger: 0 });
+  const steps = new Steps(session, container, { workDir: WORK_DIR, secrets: [], linger: 0, services: new Map() });
   try {
     const { channel } = await steps.acquire(false);
     yield* new AgentFiles(channel, () => "").exportTree(WORK_DIR);
