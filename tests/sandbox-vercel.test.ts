@@ -11,7 +11,7 @@ import { createVercelSandbox } from "../src/sandbox/vercel.js";
 import { listSandboxes, openSandbox, reap } from "../src/sandbox.js";
 import { FakeVercel, PROJECT, TEAM, TOKEN } from "./fakes/vercel-server.js";
 import { type GitServer, serveGit } from "./support/git-server.js";
-import { createRepository, createScratch, type Scratch } from "./support/scratch.js";
+import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let service: FakeVercel;
 let scratch: Scratch;
@@ -94,7 +94,7 @@ describe("bad input, before any request", () => {
     [{ image: "python:3" }, { runtime: "python3.13" }, "invalid_argument", /image \("python:3"\).*vercel\.runtime/],
     [{ baseDir: "/tmp/x" }, {}, "unsupported", /baseDir/],
     [{ mounts: [{ source: "/tmp" }] }, {}, "unsupported", /mounts/],
-    [{ repo: "/tmp/x" }, {}, "unsupported", /https/],
+    [{ repo: "/no/such/repository" }, {}, "not_found", /no\/such\/repository/],
     [{ limits: { pids: 5 } }, {}, "unsupported", /limits\.pids/],
     [{ limits: { memory: 1024 ** 2 } }, {}, "unsupported", /limits\.memory/],
     [{ limits: { cpus: 0.5 } }, {}, "unsupported", /limits\.cpus \(0\.5\)/],
@@ -257,6 +257,78 @@ describe("a repository", () => {
       token,
     );
     expect(service.census()).toEqual(before);
+  });
+});
+
+describe("a repository that is looked at from outside", () => {
+  const token = "ghp_repository_token_4567";
+  const identity = {
+    GIT_AUTHOR_NAME: "A",
+    GIT_AUTHOR_EMAIL: "a@b",
+    GIT_COMMITTER_NAME: "A",
+    GIT_COMMITTER_EMAIL: "a@b",
+  };
+  let remote: GitServer;
+  let bare: string;
+
+  beforeAll(async () => {
+    const root = join(scratch.path, "looked-at");
+    const first = createRepository(join(root, "first"));
+    bare = join(root, "project.git");
+    git(root, "clone", "--quiet", "--bare", first, bare);
+    git(bare, "config", "http.receivepack", "true");
+    remote = await serveGit(root, token);
+    service.hosts.set("https://looked-at.example", remote.origin);
+  });
+  afterAll(() => remote.close());
+
+  test("one of this machine goes in with its changes, commits, forks and a push", async () => {
+    const repo = createRepository(join(scratch.path, "here"));
+    git(repo, "remote", "add", "origin", `${remote.origin}/project.git`);
+    const sandbox = await open({ repo, branch: "work", githubToken: token, keep: true });
+    expect(sandbox.capabilities.git).toBe(true);
+    expect((await sandbox.changes()).files).toEqual([]);
+    const script = "echo new > new.txt && git add -A && git commit -qm inside && echo more >> a.txt";
+    expect(await sandbox.shell(script, { env: { ...identity, HOME: "/tmp" } })).toMatchObject({ exitCode: 0 });
+    const files = [
+      { path: "a.txt", status: "modified" },
+      { path: "new.txt", status: "added" },
+    ];
+    expect((await sandbox.changes()).files).toEqual(files);
+    expect((await sandbox.changes()).patch).toContain("+more");
+    const fork = await sandbox.fork();
+    opened.push(fork);
+    expect((await fork.shell("git rev-parse --abbrev-ref HEAD; git log -1 --format=%s")).stdout).toBe(
+      "work-fork-1\ninside\n",
+    );
+    await sandbox.teardown();
+
+    const again = await open({ id: sandbox.id, keep: false, githubToken: token });
+    expect((await again.changes()).files).toEqual(files);
+    expect(await again.pushBranch?.("work", token)).toEqual({ pushed: true });
+    expect(git(bare, "log", "--format=%s", "-2", "work").split("\n")).toContain("inside");
+    expect(git(bare, "show", "work:a.txt")).toBe("one more\nmore");
+    const other = await open();
+    const elsewhere = await other.snapshot();
+    await expect(again.restore(elsewhere)).rejects.toMatchObject({ code: "conflict" });
+    await deleteSnapshot(elsewhere);
+  });
+
+  test("one that the service cloned is cloned here when it is first asked about", async () => {
+    const url = "https://looked-at.example/project.git";
+    const sandbox = await open({ repo: url, githubToken: token, keep: true });
+    await sandbox.writeFile("new.txt", "new\n");
+    await sandbox.teardown();
+    // This machine knows the remote by another name than the service.
+    const path = join(runtimeDir(sandbox.id), "record.json");
+    const text = readFileSync(path, "utf8");
+    expect(text).toContain(url);
+    writeFileSync(path, text.replaceAll(url, `${remote.origin}/project.git`));
+    const again = await open({ id: sandbox.id, keep: false, githubToken: token });
+    expect((await again.changes()).files).toEqual([{ path: "new.txt", status: "added" }]);
+    expect(await again.defaultBranch?.()).toBe("main");
+    expect(await again.pushBranch?.("cloned", token)).toEqual({ pushed: true });
+    expect(git(bare, "show", "cloned:new.txt")).toBe("new");
   });
 });
 
