@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runtimeDir } from "../src/sandbox/home.js";
@@ -47,14 +47,13 @@ describe("a process of its own", () => {
   });
 
   test("without the package is told how to install it", async () => {
-    const bare = compileSources();
-    try {
-      const { child } = start(bare.directory, "exit 1");
-      const told = JSON.parse(await child.line()) as Record<string, string>;
-      expect(told).toMatchObject({ code: "missing_dependency", hint: "npm install @dagger.io/dagger" });
-      await child.ended;
-    } finally {
-      bare.remove();
+    const bare = join(place.scratch.path, "bare");
+    for (const name of ["src", "contracts", "package.json"]) {
+      cpSync(join(compiled.directory, name), join(bare, name), { recursive: true });
     }
+    const { child } = start(bare, "exit 1");
+    const told = JSON.parse(await child.line()) as Record<string, string>;
+    expect(told).toMatchObject({ code: "missing_dependency", hint: "npm install @dagger.io/dagger" });
+    await child.ended;
   });
 });

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { getSandboxExecutor } from "../src/sandbox/executor.js";
 import { runtimeDir } from "../src/sandbox/home.js";
 import { readRecord } from "../src/sandbox/ledger.js";
 import { deleteSnapshot, listSnapshots } from "../src/sandbox/snapshots.js";
@@ -10,6 +11,7 @@ import { findCredentials } from "../src/sandbox/vercel/credentials.js";
 import { createVercelSandbox } from "../src/sandbox/vercel.js";
 import { listSandboxes, openSandbox, reap } from "../src/sandbox.js";
 import { FakeVercel, PROJECT, TEAM, TOKEN } from "./fakes/vercel-server.js";
+import { withEnv } from "./support/environment.js";
 import { type GitServer, serveGit } from "./support/git-server.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
@@ -163,14 +165,11 @@ describe("credentials", () => {
   });
 
   test("on Vercel without credentials there is no silent local", async () => {
-    const before = process.env["VERCEL"];
-    process.env["VERCEL"] = "1";
-    try {
+    const none = { VERCEL_OIDC_TOKEN: undefined, VERCEL_TOKEN: undefined, GLOVEBOX_BACKEND: undefined };
+    await withEnv({ ...none, VERCEL: "1" }, async () => {
       await expect(openSandbox()).rejects.toMatchObject({ code: "unauthenticated", backend: "vercel" });
-    } finally {
-      if (before === undefined) delete process.env["VERCEL"];
-      else process.env["VERCEL"] = before;
-    }
+      await expect(getSandboxExecutor().execute("true")).rejects.toMatchObject({ code: "unauthenticated" });
+    });
   });
 
   test("a token never shows up in an error", async () => {

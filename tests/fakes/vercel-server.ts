@@ -340,7 +340,6 @@ export class FakeVercel {
     if (command === undefined) throw new Refusal(404, "not_found", "There is no such command");
     response.writeHead(200, { "content-type": "application/x-ndjson" });
     response.flushHeaders();
-    if (fault === "silence") return;
     let sent = 0;
     const send = (): void => {
       for (; sent < command.lines.length; sent++) {
