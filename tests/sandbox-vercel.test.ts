@@ -68,11 +68,13 @@ describe("what the service is asked for", () => {
   ] as [SandboxOptions, VercelOptions, object][])("%j with %j", async (opts, vercel, expected) => {
     const sandbox = await open(opts, vercel);
     expect(service.paramsOf(sandbox.id)).toMatchObject(expected);
-    expect((await sandbox.exec({ argv: ["echo", "up"] })).stdout).toBe("up\n");
+    // The layout is the image's business, and the service tells it.
+    const workDir = opts.image === undefined ? "/vercel/sandbox" : "/vercel";
+    expect([sandbox.workDir, (await sandbox.exec({ argv: ["pwd"] })).stdout]).toEqual([workDir, `${workDir}\n`]);
   });
 
-  test("root, by sudo", async () => {
-    if (process.getuid?.() !== 0) return;
+  test("root, by sudo", async ({ skip }) => {
+    if (process.getuid?.() !== 0) skip("not run: only root can give a command another user here");
     const sandbox = await open();
     expect((await sandbox.exec({ argv: ["id", "-u"] })).stdout).toBe("1000\n");
     expect((await sandbox.exec({ argv: ["id", "-u"], user: "root" })).stdout).toBe("0\n");
@@ -170,6 +172,28 @@ describe("credentials", () => {
       await expect(openSandbox()).rejects.toMatchObject({ code: "unauthenticated", backend: "vercel" });
       await expect(getSandboxExecutor().execute("true")).rejects.toMatchObject({ code: "unauthenticated" });
     });
+  });
+
+  test("a token that is of another team than the one that is named is refused: the SDK would follow the token", () => {
+    const token = jwt({ owner_id: "team_token" });
+    expect(findCredentials({ token, teamId: "team_token", projectId: "p" }).teamId).toBe("team_token");
+    const wrong = (): unknown => findCredentials({ token, teamId: "team_named", projectId: "p" });
+    expect(wrong).toThrow(
+      expect.objectContaining({ code: "unauthenticated", message: expect.stringMatching(/team_token.*team_named/) }),
+    );
+  });
+
+  test("another address gets everything that the SDK gives its fetch, or long streams would be cut", async () => {
+    const given: { url: string; init: RequestInit & { dispatcher?: unknown } }[] = [];
+    const fetch: typeof globalThis.fetch = async (input, init = {}) => {
+      given.push({ url: String(input), init });
+      return Response.json({ error: { code: "forbidden", message: "no" } }, { status: 403 });
+    };
+    await withEnv({ GLOVEBOX_VERCEL_API: "http://127.0.0.1:9/api" }, async () => {
+      await expect(open({}, { fetch })).rejects.toMatchObject({ code: "permission_denied" });
+    });
+    expect(given[0]?.url).toMatch(/^http:\/\/127\.0\.0\.1:9\/api\/v3\/sandboxes/);
+    expect(given[0]?.init.dispatcher).toBeDefined();
   });
 
   test("a token never shows up in an error", async () => {
