@@ -2,6 +2,7 @@ import {
   arrayOf,
   type Check,
   checkEnv,
+  checkHostName,
   checkOptions,
   checkPath,
   checkText,
@@ -13,7 +14,6 @@ import { SandboxError } from "../errors.js";
 import type { DaggerOptions, SandboxOptions } from "../types.js";
 import { checkSession } from "./endpoint.js";
 
-const HOST_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const URI = /^[a-z][a-z0-9+.-]*:\/\/./;
 const LOOSE = ["baseDir", "workspace", "mounts"] as const;
@@ -31,7 +31,7 @@ const serviceShape: Shape = new Map<string, Check>([
 ]);
 
 const checkServices = entries((key, value, name) => {
-  if (!HOST_NAME.test(key) || key === "localhost") throw invalidArgument(name, "host names as keys", key);
+  checkHostName(key, name);
   checkOptions(value, serviceShape, `${name}.${key}`);
   checkText((value as { image?: unknown }).image, `${name}.${key}.image`);
 });
