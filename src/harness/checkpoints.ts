@@ -9,7 +9,9 @@ export interface Checkpoint {
   /** Place of the node in the blueprint, from 0. */
   readonly index: number;
   readonly nodeId: string;
-  /** Absent: the files were not saved here; the nodes since the last save are done again. */
+  /** False where the backend cannot save files: then the nodes before are done again. */
+  readonly isSaved: boolean;
+  /** What holds the files. Absent in one that is saved: nothing had changed since the run began. */
   readonly snapshotId?: string;
   readonly results: Readonly<Record<string, NodeReport>>;
   /** ISO 8601. */
@@ -43,5 +45,15 @@ async function readCheckpoint(path: string): Promise<Checkpoint | undefined> {
 
 /** The last checkpoint whose files were saved and that lies before a node. */
 export function savedBefore(checkpoints: readonly Checkpoint[], index: number): Checkpoint | undefined {
-  return checkpoints.filter((each) => each.snapshotId !== undefined && each.index < index).at(-1);
+  return checkpoints.filter(({ isSaved, index: at }) => isSaved && at < index).at(-1);
+}
+
+/** Writes down what a snapshot changes, for the time when it is gone with its sandbox. */
+export async function savePatch(directory: RunDirectory, snapshotId: string, patch: string): Promise<void> {
+  await writeFileAtomic(directory.at("checkpoints", `${snapshotId}.patch`), patch);
+}
+
+/** What a snapshot changes; undefined when that was not written down. */
+export async function readPatch(directory: RunDirectory, snapshotId: string): Promise<string | undefined> {
+  return await readFile(directory.at("checkpoints", `${snapshotId}.patch`), "utf8").catch(() => undefined);
 }

@@ -22,8 +22,8 @@ export interface EngineOptions {
   readonly onEvent: EventSink;
   /** Cancels: the running node is ended, and the outcome is `cancelled`. */
   readonly signal?: AbortSignal;
-  /** Node to begin with. What is before it keeps the result that the context has, or is skipped. */
-  readonly startAt?: string;
+  /** Node to begin with. What is before it keeps the result that the context has, or is skipped. Null: none is left. */
+  readonly startAt?: string | null;
   /** Node to stop after. */
   readonly until?: string;
   /** Called after each node that was run. A failure is a warning. */
