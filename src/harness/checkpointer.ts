@@ -69,7 +69,7 @@ export class Checkpointer {
     if (stamp !== undefined && stamp === this.#stamp) return;
     this.#stamp = undefined;
     const snapshotId = await this.#sandbox.snapshot();
-    // Gone with its sandbox, unless it is here: then the changes at least shall stay.
+    // What cannot be compared here must tell its changes now, lest they go with the sandbox.
     if (!(await isOnThisMachine(snapshotId))) {
       await savePatch(this.#directory, snapshotId, (await this.#sandbox.changes()).patch);
     }

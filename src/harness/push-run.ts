@@ -9,7 +9,7 @@ import { RunRecorder } from "./recorder.js";
 import { findRunDirectory, type RunDirectory } from "./run-directory.js";
 import { claimRun, releaseRun } from "./run-owner.js";
 import { type RunPlan, readRunPlan } from "./run-plan.js";
-import { isOnThisMachine, readEndState } from "./saved-state.js";
+import { livesInSandbox, readEndState } from "./saved-state.js";
 import type { PushResult, RunReport } from "./types.js";
 
 /** Pushes what a run made, later than the run: exactly the files that its report tells of. */
@@ -97,14 +97,14 @@ async function reviewedFiles(
       hint: "changes.patch in its directory holds what it did",
     });
   }
-  const isHere = await isOnThisMachine(end.snapshotId);
+  const isGone = await livesInSandbox(end.snapshotId);
   const sandbox = await openSandbox({
     ...always,
     ...plan.sandbox,
-    ...(isHere && { network: "none" }),
+    ...(!isGone && { network: "none" }),
     repo: plan.sandboxRepo,
     branch: plan.branch,
   });
   // A snapshot that lived in its sandbox is gone with it; what was reviewed is the patch.
-  return await withFiles(sandbox, isHere ? end : { patch: (await changesOf(plan.runId)).patch });
+  return await withFiles(sandbox, isGone ? { patch: (await changesOf(plan.runId)).patch } : end);
 }

@@ -3,7 +3,7 @@ import { SandboxError } from "../sandbox/errors.js";
 import { listSandboxes } from "../sandbox.js";
 import { type Checkpoint, readCheckpoints, readPatch, savedBefore } from "./checkpoints.js";
 import type { RunDirectory } from "./run-directory.js";
-import { isOnThisMachine, readEndState } from "./saved-state.js";
+import { livesInSandbox, readEndState } from "./saved-state.js";
 import type { ResumePoint } from "./session-options.js";
 import type { Blueprint, NodeReport, RunReport } from "./types.js";
 
@@ -23,17 +23,14 @@ export async function findResumePoint(
   return await reachable(directory, report, afterCheckpoint(blueprint, checkpoints, blueprint.nodes.length));
 }
 
-/**
- * A snapshot that lies in no repository of this machine lives in its sandbox: when that is still there it is restored
- * there, else what it changed is done to a new one.
- */
+/** A snapshot that lives in its sandbox is restored there while that is kept; else what it changed is done to a new one. */
 async function reachable(
   directory: RunDirectory,
   report: RunReport | undefined,
   point: ResumePoint,
 ): Promise<ResumePoint> {
   const { snapshotId, ...rest } = point;
-  if (snapshotId === undefined || (await isOnThisMachine(snapshotId))) return point;
+  if (snapshotId === undefined || !(await livesInSandbox(snapshotId))) return point;
   const sandboxId = report?.sandbox === undefined ? undefined : await keptSandbox(report.sandbox.id);
   if (sandboxId !== undefined) return { ...point, sandboxId };
   const patch = await readPatch(directory, snapshotId);
@@ -93,7 +90,7 @@ async function whereItStopped(
   if (kept !== undefined) return { ...point, sandboxId: kept };
   const end = await readEndState(directory);
   if (end === undefined) return await reachable(directory, report, afterCheckpoint(blueprint, checkpoints, index));
-  if (await isOnThisMachine(end.snapshotId)) return { ...point, snapshotId: end.snapshotId };
+  if (!(await livesInSandbox(end.snapshotId))) return { ...point, snapshotId: end.snapshotId };
   return { ...point, patch: await readFile(directory.at("changes.patch"), "utf8") };
 }
 

@@ -29,9 +29,15 @@ export async function readEndState(directory: RunDirectory): Promise<EndState | 
   return text === undefined ? undefined : (JSON.parse(text) as EndState);
 }
 
-/** Whether a snapshot outlives its sandbox because it lies in a repository of this machine. */
+/** Whether the files of a snapshot are a commit in a repository of this machine, where they can be compared. */
 export async function isOnThisMachine(id: string): Promise<boolean> {
   return (await findSnapshot(id)).gitDir !== undefined;
+}
+
+/** Whether a snapshot is nothing but a commit in its sandbox, and gone with it. */
+export async function livesInSandbox(id: string): Promise<boolean> {
+  const { gitDir, commit } = await findSnapshot(id);
+  return gitDir === undefined && commit !== undefined;
 }
 
 /** The tree of a snapshot that is a commit: in a repository of this machine, else in that of its sandbox. */

@@ -42,9 +42,10 @@ export function createEntry(asked: Record<string, unknown>, habits: Habits, file
   return entry;
 }
 
-/** What is blocked, or let through by names only, has no way to this host. */
-export function applyNetwork(entry: SandboxEntry): void {
-  entry.machine.isolatedNetwork = entry.networkBlockAll || (entry.domainAllowList ?? "") !== "";
+/** What is blocked, or let through by names only, has no way to this host, unless it is one of the names. */
+export function applyNetwork({ machine, networkBlockAll, domainAllowList = "" }: SandboxEntry): void {
+  machine.isolatedNetwork = networkBlockAll || domainAllowList !== "";
+  machine.reaches = networkBlockAll ? [] : domainAllowList.split(",");
 }
 
 /** A sandbox as the API describes it. */
