@@ -1,17 +1,21 @@
 import type { Sandbox } from "../sandbox/types.js";
 
 /**
- * Names every file with its number, size, mode and the time of its last change, which nothing inside can choose, and the
- * git directory where it lies elsewhere. Ends as `find` does: a look that is not complete is none. BusyBox has no
- * `-printf`, which is much faster.
+ * Names every file with its number, size, mode and the time of its last change, which nothing inside can choose; of the
+ * git directory, wherever it lies, only what tells which commits there are. Ends as `find` does: a look that is not
+ * complete is none. BusyBox has no `-printf`, which is much faster.
  */
-const SCRIPT = `g=
-[ ! -f .git ] || read -r _ g < .git
+const SCRIPT = `git=.git
+[ ! -f .git ] || read -r _ git < .git
+for name in HEAD packed-refs refs; do
+  [ ! -e "$git/$name" ] || set -- "$@" "$git/$name"
+done
 list() {
-  find . $g -printf '%p %i %s %m %C@\\n' 2>/dev/null || find . $g -exec stat -c '%n %i %s %f %z' {} +
+  find . "$@" -path ./.git -prune -o -printf '%p %i %s %m %C@\\n' 2>/dev/null ||
+    find . "$@" -path ./.git -prune -o -exec stat -c '%n %i %s %f %z' {} +
 }
 exec 3>&1
-code=$({ { list; echo $? >&4; } | cksum >&3; } 4>&1)
+code=$({ { list "$@"; echo $? >&4; } | cksum >&3; } 4>&1)
 exit "$code"`;
 
 const TIMEOUT = 60_000;

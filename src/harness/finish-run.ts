@@ -3,7 +3,7 @@ import { toSandboxError } from "../sandbox/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { removeSandbox } from "../sandbox.js";
 import { readCheckpoints, readPatch } from "./checkpoints.js";
-import { commitAll, dropSavingCommits, NOBODY } from "./engine/commit-all.js";
+import { commitAll, dropSavingCommits, NOBODY } from "./commit-all.js";
 import { pushAndCreatePR } from "./push-and-create-pr.js";
 import type { RunRecorder } from "./recorder.js";
 import type { RunDirectory } from "./run-directory.js";
@@ -115,6 +115,7 @@ export async function pushRun(
     host,
     remote: plan.remoteUrl ?? plan.repo,
     base: plan.base,
+    prWith: plan.prWith,
     draft,
     hidden,
   });

@@ -10,12 +10,12 @@ import { findRunDirectory, type RunDirectory } from "./run-directory.js";
 import { claimRun, releaseRun } from "./run-owner.js";
 import { type RunPlan, readRunPlan } from "./run-plan.js";
 import { livesInSandbox, readEndState } from "./saved-state.js";
-import type { PushResult, RunReport } from "./types.js";
+import type { PrWith, PushResult, RunReport } from "./types.js";
 
 /** Pushes what a run made, later than the run: exactly the files that its report tells of. */
 export async function pushRunAgain(
   runId: string,
-  opts: { githubToken: string | undefined; draft?: boolean; base?: string; signal?: AbortSignal },
+  opts: { githubToken: string | undefined; draft?: boolean; base?: string; prWith?: PrWith; signal?: AbortSignal },
 ): Promise<PushResult> {
   const directory = await findRunDirectory(runId);
   const plan = await readRunPlan(directory);
@@ -61,6 +61,7 @@ async function pushFrom(
       host: gitHubHost(process.env),
       remote: plan.remoteUrl ?? plan.repo,
       base: opts.base ?? plan.base,
+      prWith: opts.prWith ?? plan.prWith,
       draft: opts.draft ?? (plan.draft || report.status !== "success"),
     });
   } finally {

@@ -6,6 +6,7 @@ import { ownVersion } from "../util/own-version.js";
 import type { RedactOptions } from "../util/redact.js";
 import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
+import { assertGh } from "./gh-client.js";
 import { gitHubHost } from "./github-host.js";
 import { resolveInputs } from "./inputs.js";
 import { needsOf, resolveSecrets, sandboxOptionsOf } from "./needs.js";
@@ -73,6 +74,7 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
     token: options.githubToken,
     signal: options.signal,
   });
+  if (options.push === true && options.prWith === "gh") await assertGh();
   const runId = options.runId ?? newRunId();
   const sandbox = plainSandboxOptions({ ...sandboxOptionsOf(blueprint, needs), ...options.sandbox });
   const { baseCommit, gitDir, remoteUrl } = source;
@@ -103,10 +105,11 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
 }
 
 function optional(options: HarnessOptions): Partial<RunPlan> {
-  const { ref, base, agent, model, env, limits, from, until, specPath } = options;
+  const { ref, base, prWith, agent, model, env, limits, from, until, specPath } = options;
   return {
     ...(ref !== undefined && { ref }),
     ...(base !== undefined && { base }),
+    ...(prWith !== undefined && { prWith }),
     ...(agent !== undefined && { agent }),
     ...(model !== undefined && { model }),
     ...(env !== undefined && { env }),

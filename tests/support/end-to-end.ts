@@ -2,7 +2,14 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type BlueprintSpec, type HarnessOptions, type NodeSpec, type Reporter, resumeRun } from "../../src/harness.js";
+import {
+  type BlueprintSpec,
+  type HarnessOptions,
+  listRuns,
+  type NodeSpec,
+  type Reporter,
+  resumeRun,
+} from "../../src/harness.js";
 import { type Bench, createBench } from "./cli.js";
 import { createHarnessBench, type HarnessBench } from "./harness-bench.js";
 import { git } from "./scratch.js";
@@ -242,6 +249,7 @@ export function describeEndToEnd(
       const going = await startApart(id, "--keep", keep);
       going.child.kill("SIGKILL");
       await going.ended;
+      expect((await listRuns()).find(({ runId }) => runId === id)).toMatchObject({ state: "interrupted" });
       await goOn(id);
       expect(file(id, "changes.patch").match(/^\+half$/gm)).toHaveLength(1);
       const seqs = file(id, "events.jsonl")
