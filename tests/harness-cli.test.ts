@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunEvent, RunReport } from "../src/harness.js";
 import { type FakeGitHub, serveGitHub } from "./fakes/github.js";
@@ -84,7 +86,10 @@ describe.concurrent("glovebox run", () => {
     expect(code).toBe(1);
     expect(stderr).toContain("failure: test with exit code 7");
     expect(stderr).toContain("│ expected 3");
-    expect(stderr).toMatch(/again: glovebox exec --id [0-9a-f]{16} -- /);
+    const again = /again: glovebox (exec --id [0-9a-f]{16} -- 'sh' '-c' '.*')$/m.exec(stderr)?.[1] ?? "";
+    const line = `"${process.execPath}" "${program}" ${again}`;
+    const typed = promisify(execFile)("sh", ["-c", line], { env: bench.env, cwd: bench.path });
+    await expect(typed).rejects.toMatchObject({ code: 7, stderr: "expected 3\n" });
     expect(stderr).toContain("glovebox resume red --from test");
   });
 

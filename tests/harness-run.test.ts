@@ -10,12 +10,13 @@ import {
   listRuns,
   type Reporter,
   type RunReport,
+  removeRun,
   resumeRun,
   runHarness,
   stopRun,
 } from "../src/harness.js";
 import { SandboxError } from "../src/sandbox/errors.js";
-import { listSandboxes, listSnapshots, removeSandbox } from "../src/sandbox.js";
+import { listSandboxes, listSnapshots, openSandbox, removeSandbox } from "../src/sandbox.js";
 import { withFakeAgents } from "./support/fake-agents.js";
 import { commitFile, createHarnessBench, type HarnessBench } from "./support/harness-bench.js";
 import { createRepository, git } from "./support/scratch.js";
@@ -210,6 +211,48 @@ describe.concurrent("going on", () => {
     expect(new Set([edit, hidden, quiet, commit, "not saved", undefined])).toHaveLength(6);
   });
 
+  test("what is done again is not taken from an earlier session, and its snapshots are gone", async () => {
+    const nodes = [
+      command("one", "echo 1 >> count"),
+      command("two", "echo 2 >> count"),
+      command("three", "test -e go"),
+    ];
+    const first = await bench.run({ blueprint: { name: "again", nodes }, runId: "done-again" });
+    expect(first).toMatchObject({ status: "failed", sandbox: { kept: true } });
+    const mine = async (): Promise<string[]> =>
+      (await listSnapshots()).filter(({ sandboxId }) => sandboxId === first.sandbox?.id).map(({ id }) => id);
+    expect(await mine()).toHaveLength(3);
+    await resumeRun({ runId: "done-again" });
+    // The files that it went on with, and those of its end.
+    expect(await mine()).toHaveLength(3);
+    const last = await resumeRun({ runId: "done-again", from: "two" });
+    expect(last.nodes.map(({ id, reused }) => [id, reused === true])).toEqual([
+      ["one", true],
+      ["two", false],
+      ["three", false],
+    ]);
+    expect(bench.file("done-again", "changes.patch")).toContain("+1\n+2\n");
+    expect(existsSync(join(bench.directoryOf("done-again"), "checkpoints", "3-three.json"))).toBe(false);
+    await removeRun("done-again");
+    expect(await mine()).toEqual([]);
+    expect((await listSnapshots()).filter(({ sandboxId }) => sandboxId === last.sandbox?.id)).toEqual([]);
+    expect(git(bench.repo, "for-each-ref", `refs/glovebox/${first.sandbox?.id}`)).toBe("");
+  });
+
+  test("files that were mended in the sandbox are not lost when the process dies in the next session", async () => {
+    const nodes = [command("one", "echo 1 >> count"), command("two", "test -e ignored/go")];
+    const first = await bench.run({ blueprint: { name: "mended", nodes }, runId: "mended" });
+    const sandbox = await openSandbox({ id: first.sandbox?.id ?? "", backend: "local", keep: true });
+    await sandbox.writeFile("mended.txt", "by hand");
+    await sandbox.teardown();
+    await resumeRun({ runId: "mended" });
+    await removeSandbox(first.sandbox?.id ?? "");
+    unfinish("mended");
+    const again = await resumeRun({ runId: "mended" });
+    expect(again).toMatchObject({ status: "failed", resumedFrom: "two", nodes: [{ reused: true }, { id: "two" }] });
+    expect(bench.file("mended", "changes.patch")).toContain("+by hand");
+  });
+
   test("one whose process died after the last node does none again, and gets its end", async () => {
     const nodes = [command("one", "echo 1 >> count"), command("two", "echo 2 >> count")];
     const { runId } = await bench.run({ blueprint: { name: "ended", nodes }, keep: "never" });
@@ -371,6 +414,8 @@ describe.concurrent("repositories", () => {
 
 describe("bad input", () => {
   const fine: BlueprintSpec = { name: "fine", nodes: [command("a", "true")] };
+  const two: BlueprintSpec = { name: "two", nodes: [command("a", "true"), command("b", "true")] };
+  const wantsSpec: BlueprintSpec = { name: "spec", nodes: [{ id: "a", kind: "command", run: ["echo", "{{ spec }}"] }] };
   test.each([
     ["an intent of 100 kB", { intent: "x".repeat(100_000) }, /100000 bytes/],
     ["an intent with a control character", { intent: "a\u001b[31mb" }, /U\+001b/],
@@ -378,6 +423,8 @@ describe("bad input", () => {
     ["a run id that is a path", { runId: "../x" }, /run id/],
     ["a branch that is none", { branch: "a..b" }, /branch/],
     ["a node that is not there", { from: "b" }, /no such node/],
+    ["a last node before the first", { from: "b", until: "a", blueprint: two }, /it comes before "b"/],
+    ["a spec that is not there but used", { blueprint: wantsSpec }, /needs a spec/],
     ["an unknown option", { pushh: true } as object, /pushh/],
     ["a push rule that is none", { pushOn: "never" as never }, /pushOn/],
     ["an unknown input", { inputs: { a: 1 } }, /no input/],

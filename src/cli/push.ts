@@ -10,9 +10,9 @@ export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
   const [id = ""] = operands;
   const isSandbox = /^[0-9a-f]{16}$/.test(id);
-  if (!isSandbox && (await import("../harness.js").then(({ isRun }) => isRun(id))))
-    return await pushRun(invocation, id);
   const branch = flags.text("branch");
+  const { isRun } = await import("../harness.js");
+  if (!isSandbox && (branch === undefined || (await isRun(id)))) return await pushRun(invocation, id);
   if (branch === undefined)
     throw new UsageError("push needs --branch <name>", `glovebox push ${id} --branch fix/login`);
   const token = requireToken();

@@ -1,5 +1,5 @@
 import type { Sandbox } from "../sandbox/types.js";
-import { saveCheckpoint, savePatch } from "./checkpoints.js";
+import { type Checkpoint, saveCheckpoint, savePatch } from "./checkpoints.js";
 import { stampOfFiles } from "./file-stamp.js";
 import type { RunRecorder } from "./recorder.js";
 import type { RunDirectory } from "./run-directory.js";
@@ -37,6 +37,15 @@ export class Checkpointer {
     if (this.#canSave) this.#stamp = await stampOfFiles(this.#sandbox);
   }
 
+  /** To be called instead in a session that goes on: what it begins with is a checkpoint too. */
+  async beginAgain(nodes: readonly { id: string }[], startAt: number, isSaved: boolean): Promise<void> {
+    if (!this.#canSave) return;
+    if (isSaved) await this.begin();
+    else await this.#saveFiles();
+    if (this.#snapshotId === undefined) return;
+    await this.#write(nodes[startAt - 1]?.id ?? "start", startAt - 1, this.#context.results);
+  }
+
   /** The snapshot that was made after the last node; undefined when that changed nothing, or was not saved. */
   get fresh(): string | undefined {
     return this.#isFresh ? this.#snapshotId : undefined;
@@ -47,15 +56,16 @@ export class Checkpointer {
     this.#isFresh = false;
     if (node.status !== "success" && node.tolerated !== true) return;
     if (this.#canSave) await this.#saveFiles();
+    await this.#write(node.id, index, { ...this.#context.results, [node.id]: node });
+  }
+
+  async #write(nodeId: string, index: number, results: Checkpoint["results"]): Promise<void> {
     const snapshotId = this.#snapshotId;
-    const saved = { nodeId: node.id, ...(snapshotId !== undefined && { snapshotId }) };
+    const saved = { nodeId, ...(snapshotId !== undefined && { snapshotId }) };
+    const savedAt = new Date().toISOString();
     await saveCheckpoint(this.#directory, {
-      version: 1,
-      index,
-      ...saved,
-      isSaved: this.#canSave,
-      results: { ...this.#context.results, [node.id]: node },
-      savedAt: new Date().toISOString(),
+      ...{ version: 1, index, ...saved, isSaved: this.#canSave },
+      ...{ results: { ...results }, savedAt },
     });
     await this.#recorder.record({ type: "checkpoint.saved", ...saved });
   }

@@ -2,8 +2,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { SandboxError, toSandboxError } from "../sandbox/errors.js";
 import { writeFileAtomic } from "../sandbox/host.js";
 import type { Sandbox } from "../sandbox/types.js";
+import { deleteSnapshot } from "../sandbox.js";
 import { redact, registerSecret } from "../util/sanitize.js";
 import { Checkpointer } from "./checkpointer.js";
+import { forgetCheckpoints } from "./checkpoints.js";
 import { runBlueprint } from "./engine.js";
 import { collectWork, exitCodeOf, finalStatus, leaveSandbox, pushRun } from "./finish-run.js";
 import { openRunSandbox } from "./open-run-sandbox.js";
@@ -11,7 +13,8 @@ import { RunRecorder } from "./recorder.js";
 import { reportHtml } from "./report-html.js";
 import { reportMarkdown } from "./report-markdown.js";
 import { claimRun, releaseRun } from "./run-owner.js";
-import type { SessionOptions } from "./session-options.js";
+import { forgetEndState, snapshotsOf } from "./saved-state.js";
+import type { ResumePoint, SessionOptions } from "./session-options.js";
 import { deleteUnmovedBranch } from "./source-repository.js";
 import { watchStopRequest } from "./stop-request.js";
 import type { RunContext, RunError, RunOutcome, RunReport, RunStatus } from "./types.js";
@@ -109,8 +112,8 @@ async function runNodes(
   const startAt = resume === undefined ? plan.from : (resume.startAt ?? null);
   const { snapshotId } = resume ?? {};
   const checkpointer = new Checkpointer({ directory, recorder, ...(snapshotId && { snapshotId }) }, sandbox, context);
-  const isMended = resume?.sandboxId !== undefined || resume?.patch !== undefined;
-  if (snapshotId !== undefined || !isMended) await checkpointer.begin();
+  if (resume === undefined) await checkpointer.begin();
+  else await beginAgain(opts, checkpointer, resume);
   const outcome = await runBlueprint(opts.blueprint, {
     sandbox,
     context,
@@ -126,6 +129,24 @@ async function runNodes(
     ...(plan.until !== undefined && { until: plan.until }),
   });
   return { outcome, saved: checkpointer.fresh };
+}
+
+/** What an earlier session saved of the nodes that are done again must not be taken for theirs. */
+async function beginAgain(
+  { directory, blueprint: { nodes } }: SessionOptions,
+  checkpointer: Checkpointer,
+  { startAt, snapshotId, sandboxId, patch }: ResumePoint,
+): Promise<void> {
+  const first = startAt === undefined ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
+  const before = await snapshotsOf(directory);
+  const isSaved = snapshotId !== undefined || (sandboxId === undefined && patch === undefined);
+  await checkpointer.beginAgain(nodes, first, isSaved);
+  await forgetCheckpoints(directory, first);
+  await forgetEndState(directory);
+  const after = await snapshotsOf(directory);
+  for (const id of before) {
+    if (!after.has(id)) await deleteSnapshot(id).catch(() => undefined);
+  }
 }
 
 function contextOf({ plan, blueprint, spec, resume }: SessionOptions, sandbox: Sandbox): RunContext {

@@ -5,6 +5,7 @@ import { hostGit, writeFileAtomic } from "../sandbox/host.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { listSnapshots, type SnapshotInfo } from "../sandbox.js";
 import { countLines } from "../util/patch-lines.js";
+import { readCheckpoints } from "./checkpoints.js";
 import type { RunDirectory } from "./run-directory.js";
 import { treeOfCommit } from "./source-repository.js";
 import type { ChangeSummary } from "./types.js";
@@ -21,6 +22,17 @@ const MAX_PATCH = 256 * 1024 * 1024;
 /** Writes down which snapshot holds the files at the end of a run. */
 export async function saveEndState(directory: RunDirectory, state: EndState): Promise<void> {
   await writeFileAtomic(directory.at("end.json"), `${JSON.stringify(state)}\n`);
+}
+
+/** Forgets the end of an earlier session. */
+export async function forgetEndState(directory: RunDirectory): Promise<void> {
+  await rm(directory.at("end.json"), { force: true });
+}
+
+/** Every snapshot that a run has. */
+export async function snapshotsOf(directory: RunDirectory): Promise<Set<string>> {
+  const ids = (await readCheckpoints(directory)).map(({ snapshotId }) => snapshotId);
+  return new Set([...ids, (await readEndState(directory))?.snapshotId].filter((id) => id !== undefined));
 }
 
 /** The snapshot of the end of a run; undefined when there is none. */
