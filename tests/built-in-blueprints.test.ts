@@ -1,28 +1,12 @@
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { RunEventBody } from "../src/harness/types.js";
 import { loadBlueprint, resolveInputs, runBlueprint } from "../src/harness.js";
 import type { Sandbox } from "../src/sandbox/types.js";
 import { openSandbox } from "../src/sandbox.js";
+import { told, useSandbox } from "./support/engine-run.js";
 import { withFakeAgents } from "./support/fake-agents.js";
-import { createRepository, createScratch, type Scratch } from "./support/scratch.js";
 
-let scratch: Scratch;
-let repo: string;
-let sandbox: Sandbox;
-
-beforeAll(async () => {
-  scratch = createScratch();
-  repo = createRepository(join(scratch.path, "repo"));
-  sandbox = await openSandbox({ backend: "local", repo, branch: "work" });
-});
-afterAll(async () => {
-  await sandbox.teardown();
-  scratch.remove();
-});
-
-const told = ({ nodes }: { nodes: { id: string; status: string }[] }): string[] =>
-  nodes.map(({ id, status }) => `${id} ${status}`);
+const place = useSandbox();
 
 describe("the built-in blueprint", () => {
   const run = async (name: string, inside: Sandbox, inputs: Record<string, string>, intent = "mend it") => {
@@ -34,7 +18,7 @@ describe("the built-in blueprint", () => {
         blueprint: name,
         workDir: inside.workDir,
         intent,
-        repo,
+        repo: place.repo,
         branch: "b",
         push: false,
         sandboxType: "local",
@@ -51,29 +35,37 @@ describe("the built-in blueprint", () => {
   };
 
   test("hello greets and looks around", async () => {
-    const outcome = await run("hello", sandbox, {});
+    const outcome = await run("hello", place.sandbox, {});
     expect(told(outcome)).toEqual(["greet success", "look success"]);
     expect(outcome.nodes[0]?.output).toContain("mend it");
   });
 
   test("test-and-report tells how the tests went, green or red, and finds them by itself", async () => {
     const script = "test -f a.txt; echo 'it is all \"fine\"'";
-    expect(told(await run("test-and-report", sandbox, { test: script }))).toEqual([
+    expect(told(await run("test-and-report", place.sandbox, { test: script }))).toEqual([
       "install skipped",
       "find success",
       "test success",
     ]);
-    const red = await run("test-and-report", sandbox, { install: "touch installed", test: "echo broken; exit 4" });
+    const red = await run("test-and-report", place.sandbox, {
+      install: "touch installed",
+      test: "echo broken; exit 4",
+    });
     expect(told(red)).toEqual(["install success", "find success", "test failure"]);
     expect(red.nodes[2]?.checks?.[0]).toMatchObject({ exitCode: 4, output: "broken\n" });
-    await sandbox.writeFile("Makefile", "test:\n\techo made\n");
-    expect((await run("test-and-report", sandbox, {})).nodes[1]?.output).toBe("make test");
-    await sandbox.deleteFile("Makefile");
-    expect(told(await run("test-and-report", sandbox, {})).at(-1)).toBe("find failure");
+    await place.sandbox.writeFile("Makefile", "test:\n\techo made\n");
+    expect((await run("test-and-report", place.sandbox, {})).nodes[1]?.output).toBe("make test");
+    await place.sandbox.deleteFile("Makefile");
+    expect(told(await run("test-and-report", place.sandbox, {})).at(-1)).toBe("find failure");
   });
 
   test("bug-fix lets an agent mend, proves it, lets it try again, and commits", async () => {
-    const inside = await openSandbox({ backend: "local", repo, branch: "bug-fix", ...withFakeAgents(scratch.path) });
+    const inside = await openSandbox({
+      backend: "local",
+      repo: place.repo,
+      branch: "bug-fix",
+      ...withFakeAgents(place.scratch.path),
+    });
     try {
       const intent = "the total is wrong\nfake: sh if [ -e tried ]; then echo fixed > total; else : > tried; fi";
       const outcome = await run("bug-fix", inside, { test: "grep fixed total" }, intent);

@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { COMMANDS } from "../src/cli/commands.js";
 import { type Bench, createBench, program } from "./support/cli.js";
+import { createRepository } from "./support/scratch.js";
 
 const run = promisify(execFile);
 let bench: Bench;
@@ -54,6 +55,29 @@ describe("completion", { timeout: 60_000 }, () => {
     expect(await offered("glovebox", "exec", "--workspace", "o")).toEqual(["overlay"]);
     await bench.run(["snapshots", "--delete", snapshot]);
     await bench.run(["rm", id]);
+  });
+
+  it("of bash offers the runs that there are, with the sandboxes where both can be meant", async () => {
+    const repo = createRepository(join(bench.path, "repo"));
+    const { code } = await bench.run(["run", "hello", "--repo", repo, "-m", "hi", "--run-id", "first-run", "--quiet"]);
+    expect(code).toBe(0);
+    for (const verb of ["resume", "show", "logs", "diff", "apply", "stop", "push", "gc"]) {
+      expect(await offered("glovebox", verb, "first"), verb).toEqual(["first-run"]);
+    }
+    expect(await offered("glovebox", "show", "first-run", "first")).toEqual([]);
+    expect(await offered("glovebox", "run", "hello", "--pr-with", "")).toEqual(["rest", "gh"]);
+  });
+
+  it.each([
+    ["zsh", /^_glovebox_runs\(\) \{\n {2}compadd -- \$\{\(f\)"\$\(glovebox runs --quiet 2>\/dev\/null\)"\}\n\}$/m],
+    ["zsh", /^ {4}resume\)\n(?: {6}.*\n| {8}.*\n)*.*'1:operand:_glovebox_runs'/m],
+    [
+      "fish",
+      /^complete -c glovebox -n '__fish_seen_subcommand_from resume.* -a '\(glovebox runs --quiet 2>\/dev\/null\)'$/m,
+    ],
+    ["fish", /from push.* -a '\(glovebox ls --quiet 2>\/dev\/null; glovebox runs --quiet 2>\/dev\/null\)'$/m],
+  ])("of %s offers them too: %s", async (shell, line) => {
+    expect((await bench.run(["completion", shell])).stdout).toMatch(line);
   });
 
   it.each(["bash", "zsh", "fish"])("of %s is a script that names every verb and flag", async (shell) => {

@@ -1,26 +1,9 @@
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { BlueprintSpec, NodeSpec } from "../src/harness/types.js";
-import type { Sandbox } from "../src/sandbox/types.js";
 import { openSandbox } from "../src/sandbox.js";
-import { only, runInSandbox } from "./support/engine-run.js";
-import { createRepository, createScratch, type Scratch } from "./support/scratch.js";
+import { of, only, runInSandbox, useSandbox } from "./support/engine-run.js";
 
-let scratch: Scratch;
-let repo: string;
-let sandbox: Sandbox;
-
-beforeAll(async () => {
-  scratch = createScratch();
-  repo = createRepository(join(scratch.path, "repo"));
-  sandbox = await openSandbox({ backend: "local", repo, branch: "work" });
-});
-afterAll(async () => {
-  await sandbox.teardown();
-  scratch.remove();
-});
-
-const of = (...nodes: NodeSpec[]): BlueprintSpec => ({ name: "test", nodes });
+const place = useSandbox();
 
 describe("a gate", () => {
   const repair = (script: string, more = {}): Record<string, unknown> => ({
@@ -32,7 +15,7 @@ describe("a gate", () => {
 
   test("that is green asks nobody", async () => {
     const { outcome } = await runInSandbox(
-      sandbox,
+      place.sandbox,
       gate({ checks: [{ id: "t", run: ["true"] }], onFail: repair("exit 1") }),
     );
     expect(outcome.nodes[0]).toMatchObject({ status: "success", rounds: 0, children: [], output: "t: success" });
@@ -54,7 +37,7 @@ describe("a gate", () => {
         max: 3,
       },
     });
-    const { outcome, events } = await runInSandbox(sandbox, spec);
+    const { outcome, events } = await runInSandbox(place.sandbox, spec);
     expect(outcome.status).toBe("success");
     const [node] = outcome.nodes;
     expect(node).toMatchObject({
@@ -65,7 +48,7 @@ describe("a gate", () => {
         { id: "green/fix-2", status: "success" },
       ],
     });
-    expect(await sandbox.readFile("prompt-0")).toContain(
+    expect(await place.sandbox.readFile("prompt-0")).toContain(
       "## file: exit code 1\n$ echo looking; test -f two\nlooking\n",
     );
     expect(only(events, "gate.check").map(({ round, check }) => `${round} ${check.id} ${check.status}`)).toEqual([
@@ -87,7 +70,7 @@ describe("a gate", () => {
 
   test("that stays red ends after two repairs", async () => {
     const spec = gate({ checks: [{ id: "t", run: ["false"] }], onFail: repair("date +%s%N >> try") });
-    const { outcome } = await runInSandbox(sandbox, spec);
+    const { outcome } = await runInSandbox(place.sandbox, spec);
     expect(outcome).toMatchObject({
       status: "failed",
       nodes: [{ rounds: 2, error: { code: "gate_failed", message: "not passed: t, after 2 of 2 repairs" } }],
@@ -96,7 +79,7 @@ describe("a gate", () => {
 
   test("ends at once when a repair changed nothing", async () => {
     const { outcome } = await runInSandbox(
-      sandbox,
+      place.sandbox,
       gate({ checks: [{ id: "t", run: ["false"] }], onFail: repair("true", { max: 5 }) }),
     );
     expect(outcome.nodes[0]).toMatchObject({
@@ -104,20 +87,20 @@ describe("a gate", () => {
       error: { message: "not passed: t; the repair changed nothing" },
     });
     const stubborn = await runInSandbox(
-      sandbox,
+      place.sandbox,
       gate({ checks: [{ id: "t", run: ["false"] }], onFail: repair("true", { max: 2, stopIfNoChange: false }) }),
     );
     expect(stubborn.outcome.nodes[0]?.rounds).toBe(2);
   });
 
   test("is red when a protected path was touched, by whatever name, until it is as it was", async () => {
-    await sandbox.shell("git mv sub/b.txt moved.txt && echo x > a.txt");
+    await place.sandbox.shell("git mv sub/b.txt moved.txt && echo x > a.txt");
     const protect = ["sub/**"];
-    const red = await runInSandbox(sandbox, gate({ checks: [{ id: "t", run: ["true"] }], protect }));
+    const red = await runInSandbox(place.sandbox, gate({ checks: [{ id: "t", run: ["true"] }], protect }));
     expect(red.outcome.nodes[0]?.checks?.at(-1)).toMatchObject({ id: "protected-paths", status: "failure" });
     expect(red.outcome.nodes[0]?.checks?.at(-1)?.output).toContain("sub/b.txt");
     const green = await runInSandbox(
-      sandbox,
+      place.sandbox,
       gate({ checks: [{ id: "t", run: ["true"] }], protect, onFail: repair("git mv moved.txt sub/b.txt") }),
     );
     expect(green.outcome).toMatchObject({ status: "success", nodes: [{ rounds: 1 }] });
@@ -136,7 +119,7 @@ describe("a gate", () => {
 
 describe("a commit", () => {
   test("takes all changes, without hooks, with a subject of one line; nothing to commit is skipped", async () => {
-    await sandbox.shell(
+    await place.sandbox.shell(
       "mkdir /tmp/hooks && printf '#!/bin/sh\nexit 1' > /tmp/hooks/prepare-commit-msg && chmod +x /tmp/hooks/* && git config core.hooksPath /tmp/hooks && echo new > 'a new file'",
     );
     const long = `${"é".repeat(200)}\u001b[31m\nsecond line`;
@@ -146,12 +129,12 @@ describe("a commit", () => {
       message: "fix: {{ intent }}",
       author: { name: "A", email: "a@example.invalid" },
     });
-    const { outcome } = await runInSandbox(sandbox, spec, { context: { intent: long } });
+    const { outcome } = await runInSandbox(place.sandbox, spec, { context: { intent: long } });
     expect(outcome.nodes[0]).toMatchObject({ status: "success", commit: expect.stringMatching(/^[0-9a-f]{40}$/) });
     expect(outcome.nodes[0]?.output).toContain("a new file");
-    const { stdout } = await sandbox.exec({ argv: ["git", "log", "-1", "--format=%an|%s"] });
+    const { stdout } = await place.sandbox.exec({ argv: ["git", "log", "-1", "--format=%an|%s"] });
     expect(stdout).toBe(`A|fix: ${"é".repeat(94)}…\n`);
-    const again = await runInSandbox(sandbox, spec);
+    const again = await runInSandbox(place.sandbox, spec);
     expect(again.outcome.nodes[0]).toMatchObject({ status: "skipped", reason: "there is nothing to commit" });
   });
 });

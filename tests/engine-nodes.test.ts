@@ -1,32 +1,15 @@
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { BlueprintSpec, NodeSpec, RunEventBody } from "../src/harness/types.js";
+import { describe, expect, test } from "vitest";
+import type { NodeSpec, RunEventBody } from "../src/harness/types.js";
 import { command, deterministic, preflight } from "../src/harness.js";
 import { SandboxError } from "../src/sandbox/errors.js";
 import type { Sandbox } from "../src/sandbox/types.js";
 import { openSandbox } from "../src/sandbox.js";
-import { only, runInSandbox } from "./support/engine-run.js";
-import { createRepository, createScratch, type Scratch } from "./support/scratch.js";
+import { of, only, runInSandbox, told, useSandbox } from "./support/engine-run.js";
 
-let scratch: Scratch;
-let repo: string;
-let sandbox: Sandbox;
+const place = useSandbox();
 
-beforeAll(async () => {
-  scratch = createScratch();
-  repo = createRepository(join(scratch.path, "repo"));
-  sandbox = await openSandbox({ backend: "local", repo, branch: "work" });
-});
-afterAll(async () => {
-  await sandbox.teardown();
-  scratch.remove();
-});
-
-const of = (...nodes: NodeSpec[]): BlueprintSpec => ({ name: "test", nodes });
 const touch = (id: string, more: Partial<NodeSpec> = {}): NodeSpec =>
   ({ kind: "command", id, run: ["true"], ...more }) as NodeSpec;
-const told = ({ nodes }: { nodes: { id: string; status: string }[] }): string[] =>
-  nodes.map(({ id, status }) => `${id} ${status}`);
 
 describe("nodes", () => {
   test("run one after the other, see what came before, and the first failure ends the run", async () => {
@@ -36,7 +19,7 @@ describe("nodes", () => {
       { kind: "command", id: "three", shell: 'echo "$X" >&2; exit 3', env: { X: "$(id) {{ nodes.two.output }}" } },
       touch("four"),
     );
-    const { outcome, events } = await runInSandbox(sandbox, spec);
+    const { outcome, events } = await runInSandbox(place.sandbox, spec);
     expect(outcome).toMatchObject({ status: "failed", endedBy: "three", error: { code: "command_failed" } });
     expect(told(outcome)).toEqual(["one success", "two success", "three failure"]);
     expect(outcome.nodes[1]?.output).toBe("<a b><mend it>");
@@ -56,7 +39,7 @@ describe("nodes", () => {
       touch("b", { needs: ["a"] }),
       touch("d"),
     );
-    const { outcome, events } = await runInSandbox(sandbox, spec);
+    const { outcome, events } = await runInSandbox(place.sandbox, spec);
     expect(told(outcome)).toEqual(["a skipped", "b skipped", "c skipped", "d success"]);
     expect(outcome.status).toBe("success");
     expect(only(events, "node.skipped").map(({ reason }) => reason)).toEqual([
@@ -72,7 +55,7 @@ describe("nodes", () => {
       touch("after", { when: "nodes.red.status == 'failure' && !changed('a.txt')" }),
       touch("never", { when: "nodes.red.exitCode == 0" }),
     );
-    const { outcome } = await runInSandbox(sandbox, spec);
+    const { outcome } = await runInSandbox(place.sandbox, spec);
     expect(told(outcome)).toEqual(["red failure", "after success", "never skipped"]);
     expect(outcome.nodes[0]?.tolerated).toBe(true);
     expect(outcome.status).toBe("success");
@@ -98,18 +81,18 @@ describe("nodes", () => {
         },
       }),
     );
-    const { outcome, events } = await runInSandbox(sandbox, spec);
-    expect(seen).toEqual([`in ${sandbox.workDir}`]);
+    const { outcome, events } = await runInSandbox(place.sandbox, spec);
+    expect(seen).toEqual([`in ${place.sandbox.workDir}`]);
     expect(told(outcome)).toEqual(["Look-first success", "act success", "skipped skipped", "throws failure"]);
     expect(outcome.nodes[3]?.error).toEqual({ code: "node_threw", message: "no more", retryable: false });
     expect(only(events, "node.finished").at(-1)?.result.status).toBe("failure");
     expect(outcome.status).toBe("failed");
-    await sandbox.deleteFile("made");
+    await place.sandbox.deleteFile("made");
   });
 
   test("that take too long have failed, and that is no limit of the run", async () => {
     const { outcome } = await runInSandbox(
-      sandbox,
+      place.sandbox,
       of(touch("slow", { run: ["sleep", "60"], timeout: "300ms" } as Partial<NodeSpec>)),
     );
     expect(outcome).toMatchObject({ status: "failed", error: { code: "timed_out" }, limitsHit: [] });
@@ -121,7 +104,7 @@ describe("nodes", () => {
       { kind: "command", id: "deaf", exec: () => new Promise(() => undefined) },
     ];
     for (const node of slow) {
-      const { outcome } = await runInSandbox(sandbox, of(node, touch("after")), { limits: { wall: 400 } });
+      const { outcome } = await runInSandbox(place.sandbox, of(node, touch("after")), { limits: { wall: 400 } });
       expect(outcome).toMatchObject({
         status: "limit",
         endedBy: node.id,
@@ -135,7 +118,7 @@ describe("nodes", () => {
     const secrets = { DEPLOY_TOKEN: "tok-1234567890", OTHER_TOKEN: "other-0987654321" };
     const script = 'printf %s "$DEPLOY_TOKEN" | (head -c 9; sleep 0.2; cat); env | grep -c OTHER_TOKEN';
     const spec = of({ kind: "command", id: "print", shell: script, secrets: ["DEPLOY_TOKEN"], continueOnError: true });
-    const { outcome, events } = await runInSandbox(sandbox, spec, { secrets });
+    const { outcome, events } = await runInSandbox(place.sandbox, spec, { secrets });
     expect(outcome.nodes[0]?.output).toBe("[REDACTED]0\n");
     expect(JSON.stringify([outcome, events])).not.toContain("tok-12");
   });
@@ -143,7 +126,7 @@ describe("nodes", () => {
   test("that print much keep head and tail in the result, and all of it in the events", async () => {
     let length = 0;
     const spec = of({ kind: "command", id: "much", shell: "head -c 20000000 /dev/zero | tr '\\0' x; echo END" });
-    const { outcome } = await runInSandbox(sandbox, spec, {
+    const { outcome } = await runInSandbox(place.sandbox, spec, {
       onEvent: (event: RunEventBody) => {
         if (event.type === "node.output") length += event.text.length;
       },
@@ -157,10 +140,10 @@ describe("nodes", () => {
 
   test("can be begun with and stopped after; what an earlier run did is taken over", async () => {
     const spec = of(touch("a"), touch("b"), touch("c"), touch("d"));
-    const first = await runInSandbox(sandbox, spec, { until: "b" });
+    const first = await runInSandbox(place.sandbox, spec, { until: "b" });
     expect(told(first.outcome)).toEqual(["a success", "b success"]);
     const saved: string[] = [];
-    const second = await runInSandbox(sandbox, spec, {
+    const second = await runInSandbox(place.sandbox, spec, {
       startAt: "c",
       context: { results: { ...first.context.results } },
       checkpoint: async ({ node, index }) => void saved.push(`${index} ${node.id}`),
@@ -172,12 +155,12 @@ describe("nodes", () => {
       "d false",
     ]);
     expect(saved).toEqual(["2 c", "3 d"]);
-    await expect(runInSandbox(sandbox, spec, { startAt: "x" })).rejects.toThrow('startAt "x" is no node');
-    await expect(runInSandbox(sandbox, spec, { startAt: "d", until: "a" })).rejects.toThrow("comes before");
+    await expect(runInSandbox(place.sandbox, spec, { startAt: "x" })).rejects.toThrow('startAt "x" is no node');
+    await expect(runInSandbox(place.sandbox, spec, { startAt: "d", until: "a" })).rejects.toThrow("comes before");
   });
 
   test("go on when a checkpoint or a listener fails, with a warning", async () => {
-    const { outcome } = await runInSandbox(sandbox, of(touch("a"), touch("b")), {
+    const { outcome } = await runInSandbox(place.sandbox, of(touch("a"), touch("b")), {
       checkpoint: () => Promise.reject(new Error("disk full")),
       onEvent: () => {
         throw new Error("nobody listens");
@@ -191,7 +174,7 @@ describe("nodes", () => {
 
   test("a template without a value in this run is a failure that says which", async () => {
     const { outcome } = await runInSandbox(
-      sandbox,
+      place.sandbox,
       of(touch("a", { run: ["echo", "{{ spec }}"] } as Partial<NodeSpec>)),
     );
     expect(outcome).toMatchObject({
@@ -214,7 +197,7 @@ describe("nodes", () => {
 
   test("infrastructure that is not available is tried again; a failing command never is", async () => {
     let calls = 0;
-    const flaky = new Proxy(sandbox, {
+    const flaky = new Proxy(place.sandbox, {
       get(target, key) {
         if (key !== "exec") return Reflect.get(target, key) as unknown;
         return (options: Parameters<Sandbox["exec"]>[0]) => {

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findFaults } from "../src/harness/blueprint/find-faults.js";
+import type { Checkpoint } from "../src/harness/checkpoints.js";
 import {
   applyRun,
   type BlueprintSpec,
@@ -9,14 +10,15 @@ import {
   listRuns,
   type Reporter,
   type RunReport,
+  removeRun,
   resumeRun,
   runHarness,
   stopRun,
 } from "../src/harness.js";
 import { SandboxError } from "../src/sandbox/errors.js";
-import { listSandboxes, listSnapshots, removeSandbox } from "../src/sandbox.js";
+import { listSandboxes, listSnapshots, openSandbox, removeSandbox } from "../src/sandbox.js";
+import { withFakeAgents } from "./support/fake-agents.js";
 import { commitFile, createHarnessBench, type HarnessBench } from "./support/harness-bench.js";
-import { createLocalHarness } from "./support/local-harness.js";
 import { createRepository, git } from "./support/scratch.js";
 
 const SCHEMA = JSON.parse(readFileSync(new URL("../schemas/report.schema.json", import.meta.url), "utf8")) as object;
@@ -150,92 +152,127 @@ describe("what a run leaves behind", () => {
     expect(bench.file(report.runId, "report.html")).toContain("unsupported");
     expect(seen).toHaveLength(1);
   });
+});
 
-  test("a report and the patch of the last save, also when the sandbox is lost", async () => {
-    const { host } = createLocalHarness("local", () => ({}));
-    const report = await bench.run({
-      blueprint: {
-        name: "lost",
-        nodes: [
-          command("slow", "echo kept > a.txt; sleep 1.1"),
-          {
-            id: "sever",
-            kind: "command",
-            exec: async (_context, sandbox) => {
-              await host?.sever?.(sandbox);
-              await sandbox.exec({ argv: ["sleep", "30"] });
-              return undefined;
-            },
-          },
-          command("never", "true"),
-        ],
-      },
+describe.concurrent("a limit of the whole run", () => {
+  test.each([
+    ["cost", { costUsd: 0.4 }, { allowed: 0.4, used: 0.5 }],
+    ["turns", { turns: 2 }, { allowed: 2, used: 2 }],
+  ])("of %s holds for all agents together: exit 5, and what they did is kept", async (limit, limits, hit) => {
+    const ask = (id: string): BlueprintSpec["nodes"][number] => ({
+      id,
+      kind: "agent",
+      agent: "claude-code",
+      prompt: `fake: sh echo ${id} >> a.txt`,
     });
-    expect(report).toMatchObject({ status: "error", exitCode: 3 });
-    expect(bench.events(report.runId).map(({ type }) => type)).toContain("sandbox.lost");
-    expect(bench.file(report.runId, "changes.patch")).toContain("+kept");
-    expect(report.nodes.find(({ id }) => id === "never")?.status ?? "skipped").toBe("skipped");
-  });
-
-  test("a limit ends it, and the patch is kept", async () => {
     const report = await bench.run({
+      blueprint: { name: "agents", nodes: [ask("one"), ask("two"), ask("three")] },
+      runId: `limit-of-${limit}`,
       keep: "never",
-      limits: { wall: 1500 },
-      blueprint: { name: "limit", nodes: [command("work", "echo some > a.txt; sleep 60"), command("never", "true")] },
+      limits,
+      secretSource: { ANTHROPIC_API_KEY: "sk-very-secret-value" },
+      sandbox: withFakeAgents(join(bench.scratch.path, limit)),
     });
-    expect(report).toMatchObject({ status: "limit", exitCode: 5, limitsHit: [{ limit: "wall" }] });
-    expect(bench.file(report.runId, "changes.patch")).toContain("+some");
+    expect(report).toMatchObject({ status: "limit", exitCode: 5, limitsHit: [{ limit, nodeId: "three", ...hit }] });
+    expect(report.nodes.map(({ status }) => status)).toEqual(["success", "success", "limit"]);
+    expect(report.cost).toEqual({ usd: 0.5, unpriced: [] });
+    expect(bench.file(report.runId, "changes.patch")).toContain("+one\n+two\n");
     expect(findFaults(saved(report.runId), SCHEMA)).toEqual([]);
   });
 });
 
-describe("gates", () => {
-  const gate = (fix: string, protect: string[] = []): BlueprintSpec => ({
-    name: "gate",
-    nodes: [
-      {
-        id: "green",
-        kind: "gate",
-        checks: [{ id: "test", shell: "grep -q good a.txt" }],
-        onFail: { agent: "command", command: ["sh", "-c", `cat > /dev/null; ${fix}`] },
-        protect,
-      },
-      { id: "save", kind: "commit", message: "fix: {{ intent }}" },
-    ],
+describe.concurrent("going on", () => {
+  /** Makes a run look as if its process had died before it could write down the end. */
+  const unfinish = (runId: string): void => {
+    const { finishedAt: _, ...report } = saved(runId);
+    writeFileSync(join(bench.directoryOf(runId), "report.json"), JSON.stringify({ ...report, status: "running" }));
+  };
+  const checkpoints = (runId: string, ...names: string[]): Checkpoint[] =>
+    names.map((name) => JSON.parse(bench.file(runId, `checkpoints/${name}.json`)) as Checkpoint);
+
+  test("files are saved after each node that changed something, also what git does not see, and only then", async () => {
+    const nodes = [
+      command("look", "true"),
+      command("edit", "echo 1 >> count"),
+      command("again", "cat count"),
+      command("hidden", "mkdir -p ignored; echo warm > ignored/x"),
+      command(
+        "quiet",
+        "touch -r a.txt stamp; cp -p a.txt b; printf 2 | dd of=count conv=notrunc; touch -r stamp count",
+      ),
+      command("commit", "git add -A; git -c user.name=x -c user.email=x commit -qm x"),
+      command("last", "git status --porcelain"),
+    ];
+    const { runId } = await bench.run({ blueprint: { name: "steps", nodes }, keep: "never" });
+    const names = nodes.map(({ id }, at) => `${at + 1}-${id}`);
+    const ids = checkpoints(runId, ...names).map(({ isSaved, snapshotId }) => (isSaved ? snapshotId : "not saved"));
+    const [look, edit, again, hidden, quiet, commit, last] = ids;
+    expect([look, again, last]).toEqual([undefined, edit, commit]);
+    expect(new Set([edit, hidden, quiet, commit, "not saved", undefined])).toHaveLength(6);
   });
 
-  test("one that recovers ends well, and the repair is its child", async () => {
-    const report = await bench.run({ blueprint: gate("echo good > a.txt"), push: true, runId: "recovers" });
-    expect(report).toMatchObject({ status: "success", exitCode: 0, pushResult: { state: "ok" } });
-    expect(report.nodes.map(({ id }) => id)).toEqual(["green", "save"]);
-    expect(report.nodes[0]).toMatchObject({ rounds: 1, children: [{ kind: "agent", status: "success" }] });
-    expect(git(bench.github.remote, "log", "-1", "--format=%s", report.branch ?? "")).toBe("fix: mend it");
-    expect(git(bench.github.remote, "rev-parse", `${report.branch}^{tree}`)).toBe(report.tree);
-    const body = bench.github.pulls.find(({ head }) => head === report.branch)?.body;
-    expect(body).toContain("| `green` | `test` | ✔ passed |");
+  test("what is done again is not taken from an earlier session, and its snapshots are gone", async () => {
+    const nodes = [
+      command("one", "echo 1 >> count"),
+      command("two", "echo 2 >> count"),
+      command("three", "test -e go"),
+    ];
+    const first = await bench.run({ blueprint: { name: "again", nodes }, runId: "done-again" });
+    expect(first).toMatchObject({ status: "failed", sandbox: { kept: true } });
+    const mine = async (): Promise<string[]> =>
+      (await listSnapshots()).filter(({ sandboxId }) => sandboxId === first.sandbox?.id).map(({ id }) => id);
+    expect(await mine()).toHaveLength(3);
+    await resumeRun({ runId: "done-again" });
+    // The files that it went on with, and those of its end.
+    expect(await mine()).toHaveLength(3);
+    const last = await resumeRun({ runId: "done-again", from: "two" });
+    expect(last.nodes.map(({ id, reused }) => [id, reused === true])).toEqual([
+      ["one", true],
+      ["two", false],
+      ["three", false],
+    ]);
+    expect(bench.file("done-again", "changes.patch")).toContain("+1\n+2\n");
+    expect(existsSync(join(bench.directoryOf("done-again"), "checkpoints", "3-three.json"))).toBe(false);
+    await removeRun("done-again");
+    expect(await mine()).toEqual([]);
+    expect((await listSnapshots()).filter(({ sandboxId }) => sandboxId === last.sandbox?.id)).toEqual([]);
+    expect(git(bench.repo, "for-each-ref", `refs/glovebox/${first.sandbox?.id}`)).toBe("");
   });
 
-  test("one that does not ends the run, and nothing is pushed", async () => {
-    const report = await bench.run({ blueprint: gate("date +%N >> b.txt"), push: true, keep: "never" });
-    expect(report).toMatchObject({
-      status: "failed",
-      exitCode: 1,
-      pushResult: { pushed: false, state: "not_allowed" },
-    });
-    expect(report.nodes[0]).toMatchObject({ status: "failure", rounds: 2 });
+  test("files that were mended in the sandbox are not lost when the process dies in the next session", async () => {
+    const nodes = [command("one", "echo 1 >> count"), command("two", "test -e ignored/go")];
+    const first = await bench.run({ blueprint: { name: "mended", nodes }, runId: "mended" });
+    const sandbox = await openSandbox({ id: first.sandbox?.id ?? "", backend: "local", keep: true });
+    await sandbox.writeFile("mended.txt", "by hand");
+    await sandbox.teardown();
+    await resumeRun({ runId: "mended" });
+    await removeSandbox(first.sandbox?.id ?? "");
+    unfinish("mended");
+    const again = await resumeRun({ runId: "mended" });
+    expect(again).toMatchObject({ status: "failed", resumedFrom: "two", nodes: [{ reused: true }, { id: "two" }] });
+    expect(bench.file("mended", "changes.patch")).toContain("+by hand");
   });
 
-  test("a protected path that was touched makes it red", async () => {
-    const report = await bench.run({
-      blueprint: gate("echo good > a.txt; echo x > sub/b.txt", ["sub/**"]),
-      keep: "never",
-    });
-    expect(report).toMatchObject({ status: "failed", exitCode: 1 });
-    expect(JSON.stringify(report.nodes[0])).toContain("sub/b.txt");
+  test("one whose process died after the last node does none again, and gets its end", async () => {
+    const nodes = [command("one", "echo 1 >> count"), command("two", "echo 2 >> count")];
+    const { runId } = await bench.run({ blueprint: { name: "ended", nodes }, keep: "never" });
+    unfinish(runId);
+    const again = await resumeRun({ runId });
+    expect(again).toMatchObject({ status: "success", exitCode: 0, nodes: [{ reused: true }, { reused: true }] });
+    expect(again.resumedFrom).toBeUndefined();
+    expect(bench.file(runId, "changes.patch")).toContain("+1\n+2\n");
   });
-});
 
-describe("going on", () => {
+  test("behind the node that it was to stop after, once it did", async () => {
+    const nodes = [command("one", "echo 1 >> count"), command("two", "echo 2 >> count")];
+    const { runId } = await bench.run({ blueprint: { name: "until", nodes }, keep: "never", until: "one" });
+    unfinish(runId);
+    expect(await resumeRun({ runId })).toMatchObject({ status: "success", nodes: [{ id: "one", reused: true }] });
+    const again = await resumeRun({ runId });
+    expect(again).toMatchObject({ status: "success", resumedFrom: "two", nodes: [{ id: "one" }, { id: "two" }] });
+    expect(bench.file(runId, "changes.patch")).toContain("+1\n+2\n");
+  });
+
   const flaky: BlueprintSpec = {
     name: "flaky",
     nodes: [
@@ -303,7 +340,7 @@ describe("going on", () => {
   });
 });
 
-describe("repositories", () => {
+describe.concurrent("repositories", () => {
   const touch: BlueprintSpec = {
     name: "touch",
     nodes: [command("edit", "echo new > new.txt; git log --format=%s | head -1")],
@@ -377,6 +414,8 @@ describe("repositories", () => {
 
 describe("bad input", () => {
   const fine: BlueprintSpec = { name: "fine", nodes: [command("a", "true")] };
+  const two: BlueprintSpec = { name: "two", nodes: [command("a", "true"), command("b", "true")] };
+  const wantsSpec: BlueprintSpec = { name: "spec", nodes: [{ id: "a", kind: "command", run: ["echo", "{{ spec }}"] }] };
   test.each([
     ["an intent of 100 kB", { intent: "x".repeat(100_000) }, /100000 bytes/],
     ["an intent with a control character", { intent: "a\u001b[31mb" }, /U\+001b/],
@@ -384,6 +423,8 @@ describe("bad input", () => {
     ["a run id that is a path", { runId: "../x" }, /run id/],
     ["a branch that is none", { branch: "a..b" }, /branch/],
     ["a node that is not there", { from: "b" }, /no such node/],
+    ["a last node before the first", { from: "b", until: "a", blueprint: two }, /it comes before "b"/],
+    ["a spec that is not there but used", { blueprint: wantsSpec }, /needs a spec/],
     ["an unknown option", { pushh: true } as object, /pushh/],
     ["a push rule that is none", { pushOn: "never" as never }, /pushOn/],
     ["an unknown input", { inputs: { a: 1 } }, /no input/],

@@ -9,11 +9,19 @@ export interface Flag {
   readonly repeat?: boolean;
   readonly help: string;
   /** What the shell offers as a value. */
-  readonly offers?: readonly string[] | "backends" | "sandboxes" | "snapshots" | "files" | "directories";
+  readonly offers?:
+    | readonly string[]
+    | ("backends" | "sandboxes" | "snapshots" | "runs" | "sandboxes and runs" | "files" | "directories");
 }
 
 export const JSON_FLAG: Flag = { name: "json", help: "print one JSON document on stdout" };
 export const HELP_FLAG: Flag = { name: "help", short: "h", help: "show this help" };
+export const PR_WITH_FLAG: Flag = {
+  name: "pr-with",
+  value: "what",
+  offers: ["rest", "gh"],
+  help: "open the pull request by GitHub's REST interface (default: rest) or its program gh",
+};
 export const BACKEND_FLAG: Flag = {
   name: "backend",
   short: "b",

@@ -1,5 +1,5 @@
 import type { Command } from "./command.js";
-import { type Flag, HELP_FLAG, JSON_FLAG } from "./flags.js";
+import { type Flag, HELP_FLAG, JSON_FLAG, PR_WITH_FLAG } from "./flags.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 
@@ -66,7 +66,7 @@ export const KEPT_COMMANDS: readonly Command[] = [
     operands: "<id|run>",
     argv: "none",
     operandCount: [1, 1],
-    offers: ["sandboxes"],
+    offers: ["sandboxes and runs", undefined],
     flags: [
       { name: "stat", help: "only how many lines of each file" },
       { name: "name-status", help: "only which files: A added, M modified, D deleted, R renamed" },
@@ -121,11 +121,12 @@ export const KEPT_COMMANDS: readonly Command[] = [
     operands: "<id|run>",
     argv: "none",
     operandCount: [1, 1],
-    offers: ["sandboxes"],
+    offers: ["sandboxes and runs", undefined],
     flags: [
       { name: "branch", value: "name", help: "of a sandbox: branch at the remote, and here; needed" },
       { name: "base", value: "branch", help: "of a run: branch that the pull request is for" },
       { name: "draft", help: "of a run: open the pull request as a draft" },
+      PR_WITH_FLAG,
       ...all,
     ],
     notes: [

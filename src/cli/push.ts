@@ -3,15 +3,16 @@ import type { Invocation } from "./invocation.js";
 import { withKept } from "./kept-sandbox.js";
 import { findToken, TOKENS } from "./token.js";
 import { UsageError } from "./usage-error.js";
+import { parseWord } from "./values.js";
 
 /** `glovebox push <id> --branch <name>`. */
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
   const [id = ""] = operands;
   const isSandbox = /^[0-9a-f]{16}$/.test(id);
-  if (!isSandbox && (await import("../harness.js").then(({ isRun }) => isRun(id))))
-    return await pushRun(invocation, id);
   const branch = flags.text("branch");
+  const { isRun } = await import("../harness.js");
+  if (!isSandbox && (branch === undefined || (await isRun(id)))) return await pushRun(invocation, id);
   if (branch === undefined)
     throw new UsageError("push needs --branch <name>", `glovebox push ${id} --branch fix/login`);
   const token = requireToken();
@@ -40,6 +41,7 @@ async function pushRun({ flags, screen }: Invocation, id: string): Promise<numbe
     githubToken: process.env["GITHUB_TOKEN"],
     ...(flags.has("draft") && { draft: true }),
     ...(base !== undefined && { base }),
+    ...(flags.has("pr-with") && { prWith: parseWord("--pr-with", flags.text("pr-with") ?? "", ["rest", "gh"]) }),
   };
   const result = await screen.during(`pushing ${id}`, () => pushRunAgain(id, options));
   if (flags.has("json")) await screen.printJson({ run: id, ...result });

@@ -1,11 +1,12 @@
 import type { Command } from "./command.js";
-import { type Flag, HELP_FLAG, JSON_FLAG } from "./flags.js";
+import { type Flag, HELP_FLAG, JSON_FLAG, PR_WITH_FLAG } from "./flags.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
-const RUN: Pick<Command, "operands" | "argv" | "operandCount"> = {
+const RUN: Pick<Command, "operands" | "argv" | "operandCount" | "offers"> = {
   operands: "<run>",
   argv: "none",
   operandCount: [1, 1],
+  offers: ["runs", undefined],
 };
 
 const STREAM_FLAG: Flag = {
@@ -43,6 +44,7 @@ export const RUN_COMMANDS: readonly Command[] = [
         help: "success (default), limit or always: also what is incomplete, as a draft",
       },
       { name: "draft", help: "open the pull request as a draft" },
+      PR_WITH_FLAG,
       { name: "agent", value: "name", help: "use this agent, whatever the blueprint names" },
       { name: "model", value: "name", help: "use this model" },
       { name: "input", value: "k=v", repeat: true, help: "an input of the blueprint; repeatable" },
@@ -125,6 +127,7 @@ export const RUN_COMMANDS: readonly Command[] = [
     operands: "<run> [node]",
     argv: "none",
     operandCount: [1, 2],
+    offers: ["runs", undefined],
     flags: [{ name: "follow", short: "f", help: "go on until the run is over" }, HELP_FLAG],
     notes: ["On a terminal, what could drive it is shown as text. The full logs are files in the run's directory."],
     examples: [
@@ -162,6 +165,7 @@ export const RUN_COMMANDS: readonly Command[] = [
     operands: "[run…]",
     argv: "none",
     operandCount: [0, Number.POSITIVE_INFINITY],
+    offers: ["runs"],
     flags: [
       { name: "older-than", value: "time", help: "for example 12h or 168h (default: 168h)" },
       { name: "dry-run", short: "n", help: "only tell what would be removed" },

@@ -61,6 +61,7 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...(flags.has("push-on") && {
       pushOn: parseWord("--push-on", flags.text("push-on") ?? "", ["success", "limit", "always"]),
     }),
+    ...(flags.has("pr-with") && { prWith: parseWord("--pr-with", flags.text("pr-with") ?? "", ["rest", "gh"]) }),
     ...(flags.has("keep") && { keep: parseWord("--keep", flags.text("keep") ?? "", ["never", "failed", "always"]) }),
     ...text(flags, "sandbox", "sandboxType"),
     ...text(flags, "run-id", "runId"),

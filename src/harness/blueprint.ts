@@ -9,6 +9,7 @@ export {
   listBlueprints,
 } from "./blueprint/find.js";
 export { type LoadOptions, loadBlueprint, loadFound } from "./blueprint/load.js";
+export { nodeThatNeedsSpec } from "./blueprint/needs-spec.js";
 export { readBlueprint } from "./blueprint/read.js";
 export { BLUEPRINT_SCHEMA } from "./blueprint/schema.js";
 export type { Schema } from "./blueprint/schema-type.js";

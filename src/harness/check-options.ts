@@ -39,6 +39,7 @@ const shape: Shape = new Map<string, Check>([
   ["push", checkBoolean],
   ["pushOn", oneOf("success", "limit", "always")],
   ["draft", checkBoolean],
+  ["prWith", oneOf("rest", "gh")],
   ["sandboxType", checkText],
   ["runId", (value) => assertRunId(value as string)],
   ["reporter", checkObject],

@@ -1,4 +1,4 @@
-import { readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { writeFileAtomic } from "../sandbox/host.js";
 import type { RunDirectory } from "./run-directory.js";
 import type { NodeReport } from "./types.js";
@@ -6,10 +6,13 @@ import type { NodeReport } from "./types.js";
 /** What there was after a node: its result and those before it, and the files when they were saved. */
 export interface Checkpoint {
   readonly version: 1;
-  /** Place of the node in the blueprint, from 0. */
+  /** Place of the node in the blueprint, from 0; -1 before the first one. */
   readonly index: number;
+  /** `start` before the first one. */
   readonly nodeId: string;
-  /** Absent: the files were not saved here; the nodes since the last save are done again. */
+  /** False where the backend cannot save files: then the nodes before are done again. */
+  readonly isSaved: boolean;
+  /** What holds the files. Absent in one that is saved: nothing had changed since the run began. */
   readonly snapshotId?: string;
   readonly results: Readonly<Record<string, NodeReport>>;
   /** ISO 8601. */
@@ -18,11 +21,15 @@ export interface Checkpoint {
 
 /** Writes a checkpoint down; one with files so that it survives a power loss too. */
 export async function saveCheckpoint(directory: RunDirectory, checkpoint: Checkpoint): Promise<void> {
-  const path = directory.at("checkpoints", `${checkpoint.index + 1}-${checkpoint.nodeId}.json`);
+  const path = pathOf(directory, checkpoint);
   const text = `${JSON.stringify(checkpoint, undefined, 2)}\n`;
   if (checkpoint.snapshotId !== undefined) return await writeFileAtomic(path, text);
   await writeFile(`${path}.tmp`, text, { mode: 0o600 });
   await rename(`${path}.tmp`, path);
+}
+
+function pathOf(directory: RunDirectory, { index, nodeId }: Pick<Checkpoint, "index" | "nodeId">): string {
+  return directory.at("checkpoints", `${index + 1}-${nodeId}.json`);
 }
 
 /** The checkpoints of a run, in the order of its nodes. One that cannot be read counts as not there. */
@@ -43,5 +50,22 @@ async function readCheckpoint(path: string): Promise<Checkpoint | undefined> {
 
 /** The last checkpoint whose files were saved and that lies before a node. */
 export function savedBefore(checkpoints: readonly Checkpoint[], index: number): Checkpoint | undefined {
-  return checkpoints.filter((each) => each.snapshotId !== undefined && each.index < index).at(-1);
+  return checkpoints.filter(({ isSaved, index: at }) => isSaved && at < index).at(-1);
+}
+
+/** Forgets what was after a place in the blueprint: a later session must not take it for its own. */
+export async function forgetCheckpoints(directory: RunDirectory, from: number): Promise<void> {
+  for (const checkpoint of await readCheckpoints(directory)) {
+    if (checkpoint.index >= from) await rm(pathOf(directory, checkpoint));
+  }
+}
+
+/** Writes down what a snapshot changes, for the time when it is gone with its sandbox. */
+export async function savePatch(directory: RunDirectory, snapshotId: string, patch: string): Promise<void> {
+  await writeFileAtomic(directory.at("checkpoints", `${snapshotId}.patch`), patch);
+}
+
+/** What a snapshot changes; undefined when that was not written down. */
+export async function readPatch(directory: RunDirectory, snapshotId: string): Promise<string | undefined> {
+  return await readFile(directory.at("checkpoints", `${snapshotId}.patch`), "utf8").catch(() => undefined);
 }

@@ -80,6 +80,7 @@ async function prepare(
 }
 
 function nodesToRun({ nodes }: Blueprint, { startAt, until }: EngineOptions): readonly BlueprintNode[] {
+  if (startAt === null) return [];
   const [first, last] = [indexOf(nodes, startAt, "startAt"), indexOf(nodes, until, "until")];
   if (first !== undefined && last !== undefined && first > last) {
     throw new SandboxError("invalid_argument", `until "${until}" comes before startAt "${startAt}"`);
@@ -100,13 +101,8 @@ function indexOf(nodes: readonly BlueprintNode[], id: string | undefined, option
 
 /** What an earlier run has done of the nodes before the first, and what it used. */
 function takeOver({ nodes }: Blueprint, state: RunState, { startAt }: EngineOptions): NodeReport[] {
-  const before =
-    startAt === undefined
-      ? []
-      : nodes.slice(
-          0,
-          nodes.findIndex(({ id }) => id === startAt),
-        );
+  const first = startAt === null ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
+  const before = nodes.slice(0, Math.max(0, first));
   return before.flatMap(({ id }) => {
     const known = state.context.results[id];
     if (known === undefined) return [];

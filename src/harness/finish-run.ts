@@ -2,7 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { toSandboxError } from "../sandbox/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { removeSandbox } from "../sandbox.js";
-import { readCheckpoints } from "./checkpoints.js";
+import { readCheckpoints, readPatch } from "./checkpoints.js";
+import { commitAll, dropSavingCommits, NOBODY } from "./commit-all.js";
 import { pushAndCreatePR } from "./push-and-create-pr.js";
 import type { RunRecorder } from "./recorder.js";
 import type { RunDirectory } from "./run-directory.js";
@@ -11,14 +12,16 @@ import { filesOfPatch, patchOfSnapshot, saveEndState, summarize, treeOfPatch, tr
 import type { SessionOptions } from "./session-options.js";
 import { EXIT_CODES, type PushResult, type RunOutcome, type RunReport, type RunStatus } from "./types.js";
 
-const NOBODY = ["-c", "user.name=glovebox", "-c", "user.email=glovebox@localhost"];
-
-/** Takes the work out of the sandbox: the patch, the saved files and their tree. What fails is a warning. */
+/**
+ * Takes the work out of the sandbox: the patch, the saved files and their tree. What fails is a warning. A snapshot that
+ * was made after the last node is not made again, unless something is committed on top of it.
+ */
 export async function collectWork(
   { plan, directory }: SessionOptions,
   recorder: RunRecorder,
   sandbox: Sandbox,
   outcome: Pick<RunOutcome, "status" | "sandboxLost">,
+  savedAlready?: string,
 ): Promise<void> {
   const { report } = recorder;
   if (outcome.sandboxLost) return await collectFromCheckpoint(plan, directory, recorder);
@@ -36,10 +39,11 @@ export async function collectWork(
   const isWorthSaving = outcome.status !== "success" || (report.changes?.files.length ?? 0) > 0;
   if (!isWorthSaving || sandbox.capabilities.snapshot === "none") return;
   await attempt("the files could not be saved", async () => {
-    const snapshotId = await sandbox.snapshot();
+    const snapshotId = (plan.push ? undefined : savedAlready) ?? (await sandbox.snapshot());
+    if (plan.push) await dropSavingCommits(sandbox);
     const { gitDir, baseCommit } = plan;
     const tree =
-      (await treeOfSnapshot(snapshotId)) ??
+      (await treeOfSnapshot(snapshotId, sandbox)) ??
       (gitDir === undefined || baseCommit === undefined
         ? undefined
         : await treeOfPatch(gitDir, baseCommit, directory.at("changes.patch")));
@@ -52,8 +56,11 @@ export async function collectWork(
 async function collectFromCheckpoint(plan: RunPlan, directory: RunDirectory, recorder: RunRecorder): Promise<void> {
   const last = (await readCheckpoints(directory)).findLast(({ snapshotId }) => snapshotId !== undefined);
   let patch: string | undefined;
-  if (last?.snapshotId !== undefined && plan.baseCommit !== undefined) {
-    patch = await patchOfSnapshot(last.snapshotId, plan.baseCommit).catch(() => undefined);
+  if (last?.snapshotId !== undefined) {
+    patch = await readPatch(directory, last.snapshotId);
+    if (plan.baseCommit !== undefined) {
+      patch ??= await patchOfSnapshot(last.snapshotId, plan.baseCommit).catch(() => undefined);
+    }
   }
   await writeFile(directory.at("changes.patch"), patch ?? "", { mode: 0o600 });
   if (patch !== undefined) recorder.report.changes = summarize(patch, filesOfPatch(patch));
@@ -63,11 +70,8 @@ async function collectFromCheckpoint(plan: RunPlan, directory: RunDirectory, rec
 
 /** A commit with a message of its own, for what no node has committed; without git inside the push makes one. */
 async function commitRest(sandbox: Sandbox, intent: string): Promise<void> {
-  const status = await sandbox.exec({ argv: ["git", "status", "--porcelain"], maxOutput: 4096 });
-  if (status.exitCode !== 0 || status.stdout === "") return;
   const message = `[harness] ${intent.replace(/\s+/g, " ").trim()}`.slice(0, 200);
-  await sandbox.exec({ argv: ["git", "add", "--all"] });
-  await sandbox.exec({ argv: ["git", ...NOBODY, "commit", "--quiet", "--no-verify", "-m", message] });
+  await commitAll(sandbox, `${message}\n`, NOBODY);
 }
 
 /** How the run ended, now that the changes are known. */
@@ -111,6 +115,7 @@ export async function pushRun(
     host,
     remote: plan.remoteUrl ?? plan.repo,
     base: plan.base,
+    prWith: plan.prWith,
     draft,
     hidden,
   });

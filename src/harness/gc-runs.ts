@@ -1,6 +1,5 @@
 import { SandboxError } from "../sandbox/errors.js";
 import { deleteSnapshot, removeSandbox } from "../sandbox.js";
-import { readCheckpoints } from "./checkpoints.js";
 import { readReport } from "./read-report.js";
 import {
   findRunDirectory,
@@ -11,7 +10,7 @@ import {
 } from "./run-directory.js";
 import { isRunning } from "./run-owner.js";
 import { readRunPlan } from "./run-plan.js";
-import { readEndState } from "./saved-state.js";
+import { snapshotsOf } from "./saved-state.js";
 import { deleteUnmovedBranch } from "./source-repository.js";
 
 /** What was removed, and what was left because it is in use or young. */
@@ -56,15 +55,12 @@ async function isOld(directory: RunDirectory, olderThan: number): Promise<boolea
 }
 
 async function remove(directory: RunDirectory): Promise<void> {
-  const checkpoints = await readCheckpoints(directory).catch(() => []);
-  const end = await readEndState(directory).catch(() => undefined);
+  const snapshots = await snapshotsOf(directory).catch(() => []);
   const report = await readReport(directory).catch(() => undefined);
   const plan = await readRunPlan(directory).catch(() => undefined);
   // Each of them may have been removed by hand before.
   if (report?.sandbox !== undefined) await removeSandbox(report.sandbox.id).catch(() => undefined);
-  for (const id of [...checkpoints.map((each) => each.snapshotId), end?.snapshotId]) {
-    if (id !== undefined) await deleteSnapshot(id).catch(() => undefined);
-  }
+  for (const id of snapshots) await deleteSnapshot(id).catch(() => undefined);
   if (plan?.gitDir !== undefined && plan.baseCommit !== undefined) {
     await deleteUnmovedBranch(plan.gitDir, plan.branch, plan.baseCommit).catch(() => undefined);
   }

@@ -1,4 +1,5 @@
 import type { SandboxEvent } from "../../contracts/types.js";
+import { SandboxError } from "../sandbox/errors.js";
 import { runHostGit } from "../sandbox/host.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { type OpenOptions, openSandbox } from "../sandbox.js";
@@ -22,21 +23,38 @@ export async function openRunSandbox(
   const always = { backend: plan.backend, signal, onEvent, ...opts.sandboxOptions };
   if (resume?.sandboxId !== undefined) {
     const { image: _, workspace: __, ...rest } = always;
-    return { sandbox: await openSandbox({ ...rest, id: resume.sandboxId, keep: true }), madeBranch: false };
+    const sandbox = await openSandbox({ ...rest, id: resume.sandboxId, keep: true });
+    return { sandbox: await withFiles(sandbox, resume), madeBranch: false };
   }
   const madeBranch = await makeBranch(plan);
   const options: OpenOptions = { ...always, ...plan.sandbox, repo: plan.sandboxRepo, branch: plan.branch };
   // Whether it stays is known at the end; only what was made to be kept can be.
   if (plan.keep !== "never") options.keep = true;
-  const sandbox = await openSandbox(options);
-  if (resume?.snapshotId === undefined) return { sandbox, madeBranch };
+  return { sandbox: await withFiles(await openSandbox(options), resume), madeBranch };
+}
+
+/** Puts saved files into a sandbox that was just opened; one that cannot have them is closed. */
+export async function withFiles(
+  sandbox: Sandbox,
+  files: { readonly snapshotId?: string; readonly patch?: string } = {},
+): Promise<Sandbox> {
   try {
-    await sandbox.restore(resume.snapshotId);
-    return { sandbox, madeBranch };
+    if (files.snapshotId !== undefined) await sandbox.restore(files.snapshotId);
+    else if (files.patch) await applyPatch(sandbox, files.patch);
+    return sandbox;
   } catch (error) {
     await sandbox.teardown();
     throw error;
   }
+}
+
+async function applyPatch(sandbox: Sandbox, patch: string): Promise<void> {
+  const { exitCode, stderr } = await sandbox.exec({ argv: ["git", "apply", "--whitespace=nowarn"], stdin: patch });
+  if (exitCode === 0) return;
+  throw new SandboxError("conflict", `What was saved does not fit to the repository any more: ${stderr.trim()}`, {
+    retryable: false,
+    hint: "begin a new run; the patch is in the run's directory",
+  });
 }
 
 /** A sandbox starts a new branch at HEAD; where the run starts elsewhere, the branch is made first. */

@@ -2,10 +2,11 @@ import { toSandboxError } from "../sandbox/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { toInertLine } from "../util/inert-text.js";
 import { type RedactOptions, redact } from "../util/redact.js";
+import { createGhClient } from "./gh-client.js";
 import { createGitHubClient, type GitHubClient } from "./github-client.js";
 import { type GitHubHost, repositoryAt } from "./github-host.js";
 import { pullRequestBody, pullRequestTitle } from "./pull-request-text.js";
-import type { PushResult, RunReport } from "./types.js";
+import type { PrWith, PushResult, RunReport } from "./types.js";
 
 /** What a push needs. */
 export interface PushOptions {
@@ -19,6 +20,7 @@ export interface PushOptions {
   /** Branch that the pull request is for. Default: that of the repository. */
   readonly base?: string | undefined;
   readonly draft: boolean;
+  readonly prWith?: PrWith | undefined;
   readonly hidden?: RedactOptions | undefined;
 }
 
@@ -57,7 +59,8 @@ async function openPullRequest(opts: PushOptions, token: string): Promise<Partia
   const { host, remote, report, branch, draft } = opts;
   const repository = remote === undefined ? undefined : repositoryAt(host, remote);
   if (repository === undefined) throw new Error(`the remote is not a repository on ${host.serverUrl}`);
-  const github = createGitHubClient(host, repository, token);
+  const createClient = opts.prWith === "gh" ? createGhClient : createGitHubClient;
+  const github = createClient(host, repository, token);
   await checkTree(github, branch, report.tree);
   const existing = await github.findPullRequest(branch);
   if (existing !== undefined) return { prUrl: existing.url, draft: existing.draft, existing: true };

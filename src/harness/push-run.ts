@@ -2,19 +2,20 @@ import { SandboxError } from "../sandbox/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { openSandbox } from "../sandbox.js";
 import { gitHubHost } from "./github-host.js";
+import { withFiles } from "./open-run-sandbox.js";
 import { pushAndCreatePR } from "./push-and-create-pr.js";
 import { changesOf, readReport } from "./read-report.js";
 import { RunRecorder } from "./recorder.js";
 import { findRunDirectory, type RunDirectory } from "./run-directory.js";
 import { claimRun, releaseRun } from "./run-owner.js";
 import { type RunPlan, readRunPlan } from "./run-plan.js";
-import { readEndState } from "./saved-state.js";
-import type { PushResult, RunReport } from "./types.js";
+import { livesInSandbox, readEndState } from "./saved-state.js";
+import type { PrWith, PushResult, RunReport } from "./types.js";
 
 /** Pushes what a run made, later than the run: exactly the files that its report tells of. */
 export async function pushRunAgain(
   runId: string,
-  opts: { githubToken: string | undefined; draft?: boolean; base?: string; signal?: AbortSignal },
+  opts: { githubToken: string | undefined; draft?: boolean; base?: string; prWith?: PrWith; signal?: AbortSignal },
 ): Promise<PushResult> {
   const directory = await findRunDirectory(runId);
   const plan = await readRunPlan(directory);
@@ -60,6 +61,7 @@ async function pushFrom(
       host: gitHubHost(process.env),
       remote: plan.remoteUrl ?? plan.repo,
       base: opts.base ?? plan.base,
+      prWith: opts.prWith ?? plan.prWith,
       draft: opts.draft ?? (plan.draft || report.status !== "success"),
     });
   } finally {
@@ -96,18 +98,14 @@ async function reviewedFiles(
       hint: "changes.patch in its directory holds what it did",
     });
   }
+  const isGone = await livesInSandbox(end.snapshotId);
   const sandbox = await openSandbox({
     ...always,
     ...plan.sandbox,
-    network: "none",
+    ...(!isGone && { network: "none" }),
     repo: plan.sandboxRepo,
     branch: plan.branch,
   });
-  try {
-    await sandbox.restore(end.snapshotId);
-    return sandbox;
-  } catch (error) {
-    await sandbox.teardown();
-    throw error;
-  }
+  // A snapshot that lived in its sandbox is gone with it; what was reviewed is the patch.
+  return await withFiles(sandbox, isGone ? { patch: (await changesOf(plan.runId)).patch } : end);
 }

@@ -1,8 +1,9 @@
+import { readFile } from "node:fs/promises";
 import { SandboxError } from "../sandbox/errors.js";
 import { listSandboxes } from "../sandbox.js";
-import { type Checkpoint, readCheckpoints, savedBefore } from "./checkpoints.js";
+import { type Checkpoint, readCheckpoints, readPatch, savedBefore } from "./checkpoints.js";
 import type { RunDirectory } from "./run-directory.js";
-import { readEndState } from "./saved-state.js";
+import { livesInSandbox, readEndState } from "./saved-state.js";
 import type { ResumePoint } from "./session-options.js";
 import type { Blueprint, NodeReport, RunReport } from "./types.js";
 
@@ -17,9 +18,23 @@ export async function findResumePoint(
   from: string | undefined,
 ): Promise<ResumePoint> {
   const checkpoints = await readCheckpoints(directory);
-  if (from !== undefined) return fromNode(blueprint, checkpoints, report, from);
-  if (report?.finishedAt === undefined) return afterCheckpoint(blueprint, checkpoints, blueprint.nodes.length);
-  return await whereItStopped(directory, blueprint, checkpoints, report);
+  if (from !== undefined) return await reachable(directory, report, fromNode(blueprint, checkpoints, report, from));
+  if (report?.finishedAt !== undefined) return await whereItStopped(directory, blueprint, checkpoints, report);
+  return await reachable(directory, report, afterCheckpoint(blueprint, checkpoints, blueprint.nodes.length));
+}
+
+/** A snapshot that lives in its sandbox is restored there while that is kept; else what it changed is done to a new one. */
+async function reachable(
+  directory: RunDirectory,
+  report: RunReport | undefined,
+  point: ResumePoint,
+): Promise<ResumePoint> {
+  const { snapshotId, ...rest } = point;
+  if (snapshotId === undefined || !(await livesInSandbox(snapshotId))) return point;
+  const sandboxId = report?.sandbox === undefined ? undefined : await keptSandbox(report.sandbox.id);
+  if (sandboxId !== undefined) return { ...point, sandboxId };
+  const patch = await readPatch(directory, snapshotId);
+  return patch === undefined ? point : { ...rest, patch };
 }
 
 function fromNode(
@@ -48,11 +63,10 @@ function fromNode(
 
 /** After the last saved checkpoint before a place in the blueprint; at the beginning when there is none. */
 function afterCheckpoint(blueprint: Blueprint, checkpoints: readonly Checkpoint[], index: number): ResumePoint {
-  // When all nodes are done and only the end is missing, the last one is done again.
-  const saved = savedBefore(checkpoints, Math.min(index, blueprint.nodes.length - 1));
-  const startAt = blueprint.nodes[saved === undefined ? 0 : saved.index + 1]?.id ?? "";
-  if (saved?.snapshotId === undefined) return { startAt, results: {} };
-  return { startAt, results: saved.results, snapshotId: saved.snapshotId };
+  const saved = savedBefore(checkpoints, index);
+  const startAt = blueprint.nodes[saved === undefined ? 0 : saved.index + 1]?.id;
+  const { results = {}, snapshotId } = saved ?? {};
+  return { ...(startAt !== undefined && { startAt }), results, ...(snapshotId !== undefined && { snapshotId }) };
 }
 
 async function whereItStopped(
@@ -75,8 +89,9 @@ async function whereItStopped(
   const kept = report.sandbox?.kept === true ? await keptSandbox(report.sandbox.id) : undefined;
   if (kept !== undefined) return { ...point, sandboxId: kept };
   const end = await readEndState(directory);
-  if (end !== undefined) return { ...point, snapshotId: end.snapshotId };
-  return afterCheckpoint(blueprint, checkpoints, index);
+  if (end === undefined) return await reachable(directory, report, afterCheckpoint(blueprint, checkpoints, index));
+  if (!(await livesInSandbox(end.snapshotId))) return { ...point, snapshotId: end.snapshotId };
+  return { ...point, patch: await readFile(directory.at("changes.patch"), "utf8") };
 }
 
 async function keptSandbox(id: string): Promise<string | undefined> {

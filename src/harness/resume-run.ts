@@ -10,6 +10,7 @@ import { hiddenValues, readSpec, reportersOf } from "./run-harness.js";
 import { isRunning } from "./run-owner.js";
 import { keptBlueprint, type RunPlan, readRunPlan } from "./run-plan.js";
 import { runSession } from "./run-session.js";
+import type { ResumePoint } from "./session-options.js";
 import type { Blueprint, HarnessOptions, RunReport } from "./types.js";
 
 /** How a run goes on. Everything else is as it was told the first time. */
@@ -35,10 +36,11 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
     });
   }
   const written = await readRunPlan(directory);
-  const plan = { ...written, ...(options.limits && { limits: { ...written.limits, ...options.limits } }) };
-  const blueprint = await blueprintAgain(plan, options);
+  const limited = { ...written, ...(options.limits && { limits: { ...written.limits, ...options.limits } }) };
+  const blueprint = await blueprintAgain(limited, options);
   const report = await readReport(directory);
-  const resume = await findResumePoint(directory, blueprint, report, options.from);
+  const found = await findResumePoint(directory, blueprint, report, options.from);
+  const { plan, resume } = beyondUntil(blueprint, limited, found, report?.finishedAt !== undefined);
   const secrets = resolveSecrets(needsOf(blueprint, { ...plan, ...options }), options.secretSource ?? process.env);
   const spec = await readSpec(plan.specPath);
   const old = report?.sandbox?.id;
@@ -64,6 +66,20 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
     ...(options.signal !== undefined && { signal: options.signal }),
     resume,
   });
+}
+
+/** A run that was to stop after a node and did goes on behind it; one that was killed then only lacks its end. */
+function beyondUntil(
+  { nodes }: Blueprint,
+  plan: RunPlan,
+  resume: ResumePoint,
+  isOver: boolean,
+): { plan: RunPlan; resume: ResumePoint } {
+  const at = (id: string | undefined): number => nodes.findIndex((node) => node.id === id);
+  if (plan.until === undefined || at(resume.startAt) <= at(plan.until)) return { plan, resume };
+  const { until: _, ...onward } = plan;
+  const { startAt: __, ...done } = resume;
+  return isOver ? { plan: onward, resume } : { plan, resume: done };
 }
 
 async function blueprintAgain({ blueprint: kept, repo, runId }: RunPlan, options: ResumeOptions): Promise<Blueprint> {

@@ -4,8 +4,10 @@ import { SandboxError } from "../sandbox/errors.js";
 import { chooseBackend, type OpenOptions } from "../sandbox.js";
 import { ownVersion } from "../util/own-version.js";
 import type { RedactOptions } from "../util/redact.js";
+import { nodeThatNeedsSpec } from "./blueprint.js";
 import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
+import { assertGh } from "./gh-client.js";
 import { gitHubHost } from "./github-host.js";
 import { resolveInputs } from "./inputs.js";
 import { needsOf, resolveSecrets, sandboxOptionsOf } from "./needs.js";
@@ -60,6 +62,8 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
   checkHarnessOptions(options);
   const blueprint = await blueprintOf(options.blueprint, options);
   for (const name of ["from", "until"] as const) checkNode(blueprint, name, options[name]);
+  checkOrder(blueprint, options);
+  checkSpec(blueprint, options);
   const inputs = resolveInputs(blueprint, options.inputs);
   const needs = needsOf(blueprint, options);
   const secrets = resolveSecrets(needs, options.secretSource ?? process.env);
@@ -73,6 +77,7 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
     token: options.githubToken,
     signal: options.signal,
   });
+  if (options.push === true && options.prWith === "gh") await assertGh();
   const runId = options.runId ?? newRunId();
   const sandbox = plainSandboxOptions({ ...sandboxOptionsOf(blueprint, needs), ...options.sandbox });
   const { baseCommit, gitDir, remoteUrl } = source;
@@ -103,10 +108,11 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
 }
 
 function optional(options: HarnessOptions): Partial<RunPlan> {
-  const { ref, base, agent, model, env, limits, from, until, specPath } = options;
+  const { ref, base, prWith, agent, model, env, limits, from, until, specPath } = options;
   return {
     ...(ref !== undefined && { ref }),
     ...(base !== undefined && { base }),
+    ...(prWith !== undefined && { prWith }),
     ...(agent !== undefined && { agent }),
     ...(model !== undefined && { model }),
     ...(env !== undefined && { env }),
@@ -129,6 +135,22 @@ function checkNode({ name, nodes }: Blueprint, option: string, id: string | unde
   if (id === undefined || nodes.some((node) => node.id === id)) return;
   throw new SandboxError("invalid_argument", `Invalid ${option} "${id}": the blueprint ${name} has no such node`, {
     hint: `its nodes: ${nodes.map((node) => node.id).join(", ")}`,
+  });
+}
+
+function checkOrder({ nodes }: Blueprint, { from, until }: HarnessOptions): void {
+  const at = (id: string): number => nodes.findIndex((node) => node.id === id);
+  if (from === undefined || until === undefined || at(from) <= at(until)) return;
+  throw new SandboxError("invalid_argument", `Invalid until "${until}": it comes before "${from}", the first to run`, {
+    hint: `their order: ${nodes.map((node) => node.id).join(", ")}`,
+  });
+}
+
+function checkSpec(blueprint: Blueprint, { specPath }: HarnessOptions): void {
+  const node = specPath === undefined ? nodeThatNeedsSpec(blueprint) : undefined;
+  if (node === undefined) return;
+  throw new SandboxError("invalid_argument", `Node ${node} of the blueprint ${blueprint.name} needs a spec`, {
+    hint: "--spec <file> names a text that says in detail what is wanted",
   });
 }
 

@@ -14,7 +14,7 @@ type PlainSandboxOptions = Pick<SandboxOptions, "image" | "workspace" | "network
 export interface RunPlan
   extends Pick<
     HarnessOptions,
-    "ref" | "base" | "agent" | "model" | "inputs" | "env" | "limits" | "from" | "until" | "specPath"
+    "ref" | "base" | "prWith" | "agent" | "model" | "inputs" | "env" | "limits" | "from" | "until" | "specPath"
   > {
   readonly version: 1;
   readonly runId: string;

@@ -2,8 +2,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { SandboxError, toSandboxError } from "../sandbox/errors.js";
 import { writeFileAtomic } from "../sandbox/host.js";
 import type { Sandbox } from "../sandbox/types.js";
+import { deleteSnapshot } from "../sandbox.js";
 import { redact, registerSecret } from "../util/sanitize.js";
-import { saveCheckpoint } from "./checkpoints.js";
+import { Checkpointer } from "./checkpointer.js";
+import { forgetCheckpoints } from "./checkpoints.js";
 import { runBlueprint } from "./engine.js";
 import { collectWork, exitCodeOf, finalStatus, leaveSandbox, pushRun } from "./finish-run.js";
 import { openRunSandbox } from "./open-run-sandbox.js";
@@ -11,13 +13,11 @@ import { RunRecorder } from "./recorder.js";
 import { reportHtml } from "./report-html.js";
 import { reportMarkdown } from "./report-markdown.js";
 import { claimRun, releaseRun } from "./run-owner.js";
-import type { SessionOptions } from "./session-options.js";
+import { forgetEndState, snapshotsOf } from "./saved-state.js";
+import type { ResumePoint, SessionOptions } from "./session-options.js";
 import { deleteUnmovedBranch } from "./source-repository.js";
 import { watchStopRequest } from "./stop-request.js";
-import type { NodeReport, RunContext, RunError, RunOutcome, RunReport, RunStatus } from "./types.js";
-
-/** What the nodes since the last save may have cost before the files are saved again. */
-const WORTH_SAVING = 1_000;
+import type { RunContext, RunError, RunOutcome, RunReport, RunStatus } from "./types.js";
 
 /** Runs the nodes of a run, or what is left of them, to a report. Whatever happens on the way, there is a report. */
 export async function runSession(opts: SessionOptions): Promise<RunReport> {
@@ -50,7 +50,7 @@ export async function runSession(opts: SessionOptions): Promise<RunReport> {
     setStatus(recorder.report, "error");
   } finally {
     unwatch();
-    if (resume !== undefined) recorder.report.resumedFrom = resume.startAt;
+    if (resume?.startAt !== undefined) recorder.report.resumedFrom = resume.startAt;
     await conclude(opts, recorder, performance.now() - began);
     forget();
   }
@@ -81,9 +81,9 @@ async function runInSandbox(opts: SessionOptions, recorder: RunRecorder, signal:
   recorder.saveReport();
   let status: RunStatus = "error";
   try {
-    const outcome = await runNodes(opts, recorder, sandbox, signal);
+    const { outcome, saved } = await runNodes(opts, recorder, sandbox, signal);
     takeOver(report, outcome);
-    await collectWork(opts, recorder, sandbox, outcome);
+    await collectWork(opts, recorder, sandbox, outcome, saved);
     status = finalStatus(outcome.status, report, opts.blueprint.expectsChanges);
     setStatus(report, status);
     if (plan.push) {
@@ -106,17 +106,21 @@ async function runNodes(
   recorder: RunRecorder,
   sandbox: Sandbox,
   signal: AbortSignal,
-): Promise<RunOutcome> {
-  const { plan, resume, secrets } = opts;
+): Promise<{ outcome: RunOutcome; saved: string | undefined }> {
+  const { plan, resume, secrets, directory } = opts;
   const context = contextOf(opts, sandbox);
-  const startAt = resume?.startAt ?? plan.from;
+  const startAt = resume === undefined ? plan.from : (resume.startAt ?? null);
+  const { snapshotId } = resume ?? {};
+  const checkpointer = new Checkpointer({ directory, recorder, ...(snapshotId && { snapshotId }) }, sandbox, context);
+  if (resume === undefined) await checkpointer.begin();
+  else await beginAgain(opts, checkpointer, resume);
   const outcome = await runBlueprint(opts.blueprint, {
     sandbox,
     context,
     secrets,
     signal,
     onEvent: (event) => recorder.record(event),
-    checkpoint: createCheckpointer(opts, recorder, sandbox, context),
+    checkpoint: (at) => checkpointer.save(at),
     ...(plan.limits !== undefined && { limits: plan.limits }),
     ...(opts.agents !== undefined && { agents: opts.agents }),
     ...(plan.agent !== undefined && { agent: plan.agent }),
@@ -124,36 +128,25 @@ async function runNodes(
     ...(startAt !== undefined && { startAt }),
     ...(plan.until !== undefined && { until: plan.until }),
   });
-  return outcome;
+  return { outcome, saved: checkpointer.fresh };
 }
 
-/**
- * Writes down what each node did. The files are saved with it after an agent, and when doing the nodes since the last
- * save again would take long: a save costs more than a short command does.
- */
-function createCheckpointer(
-  { directory }: SessionOptions,
-  recorder: RunRecorder,
-  sandbox: Sandbox,
-  context: RunContext,
-): (at: { node: NodeReport; index: number }) => Promise<void> {
-  let unsaved = 0;
-  return async ({ node, index }) => {
-    if (node.status !== "success" && node.tolerated !== true) return;
-    unsaved += node.durationMs;
-    const isDue = node.kind === "agent" || (node.rounds ?? 0) > 0 || unsaved >= WORTH_SAVING;
-    const snapshotId = isDue && sandbox.capabilities.snapshot !== "none" ? await sandbox.snapshot() : undefined;
-    if (snapshotId !== undefined) unsaved = 0;
-    const saved = { nodeId: node.id, ...(snapshotId !== undefined && { snapshotId }) };
-    await saveCheckpoint(directory, {
-      version: 1,
-      index,
-      ...saved,
-      results: { ...context.results, [node.id]: node },
-      savedAt: new Date().toISOString(),
-    });
-    await recorder.record({ type: "checkpoint.saved", ...saved });
-  };
+/** What an earlier session saved of the nodes that are done again must not be taken for theirs. */
+async function beginAgain(
+  { directory, blueprint: { nodes } }: SessionOptions,
+  checkpointer: Checkpointer,
+  { startAt, snapshotId, sandboxId, patch }: ResumePoint,
+): Promise<void> {
+  const first = startAt === undefined ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
+  const before = await snapshotsOf(directory);
+  const isSaved = snapshotId !== undefined || (sandboxId === undefined && patch === undefined);
+  await checkpointer.beginAgain(nodes, first, isSaved);
+  await forgetCheckpoints(directory, first);
+  await forgetEndState(directory);
+  const after = await snapshotsOf(directory);
+  for (const id of before) {
+    if (!after.has(id)) await deleteSnapshot(id).catch(() => undefined);
+  }
 }
 
 function contextOf({ plan, blueprint, spec, resume }: SessionOptions, sandbox: Sandbox): RunContext {

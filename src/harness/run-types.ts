@@ -22,8 +22,8 @@ export interface EngineOptions {
   readonly onEvent: EventSink;
   /** Cancels: the running node is ended, and the outcome is `cancelled`. */
   readonly signal?: AbortSignal;
-  /** Node to begin with. What is before it keeps the result that the context has, or is skipped. */
-  readonly startAt?: string;
+  /** Node to begin with. What is before it keeps the result that the context has, or is skipped. Null: none is left. */
+  readonly startAt?: string | null;
   /** Node to stop after. */
   readonly until?: string;
   /** Called after each node that was run. A failure is a warning. */
@@ -49,6 +49,9 @@ export interface RunOutcome {
 /** When a branch is pushed. */
 export type PushOn = "success" | "limit" | "always";
 
+/** What opens a pull request. */
+export type PrWith = "rest" | "gh";
+
 /** How `runHarness` runs. */
 export interface HarnessOptions {
   /** A name, a path, or a blueprint made by `defineBlueprint`. */
@@ -60,6 +63,8 @@ export interface HarnessOptions {
   push?: boolean;
   pushOn?: PushOn;
   draft?: boolean;
+  /** What opens the pull request: GitHub's REST interface, or its program `gh` on this machine. Default `rest`. */
+  prWith?: PrWith;
   /** Backend. Default: as `openSandbox` chooses. */
   sandboxType?: string;
   runId?: string;

@@ -2,8 +2,10 @@ import { mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hostGit, writeFileAtomic } from "../sandbox/host.js";
-import { listSnapshots } from "../sandbox.js";
+import type { Sandbox } from "../sandbox/types.js";
+import { listSnapshots, type SnapshotInfo } from "../sandbox.js";
 import { countLines } from "../util/patch-lines.js";
+import { readCheckpoints } from "./checkpoints.js";
 import type { RunDirectory } from "./run-directory.js";
 import { treeOfCommit } from "./source-repository.js";
 import type { ChangeSummary } from "./types.js";
@@ -22,16 +24,45 @@ export async function saveEndState(directory: RunDirectory, state: EndState): Pr
   await writeFileAtomic(directory.at("end.json"), `${JSON.stringify(state)}\n`);
 }
 
+/** Forgets the end of an earlier session. */
+export async function forgetEndState(directory: RunDirectory): Promise<void> {
+  await rm(directory.at("end.json"), { force: true });
+}
+
+/** Every snapshot that a run has. */
+export async function snapshotsOf(directory: RunDirectory): Promise<Set<string>> {
+  const ids = (await readCheckpoints(directory)).map(({ snapshotId }) => snapshotId);
+  return new Set([...ids, (await readEndState(directory))?.snapshotId].filter((id) => id !== undefined));
+}
+
 /** The snapshot of the end of a run; undefined when there is none. */
 export async function readEndState(directory: RunDirectory): Promise<EndState | undefined> {
   const text = await readFile(directory.at("end.json"), "utf8").catch(() => undefined);
   return text === undefined ? undefined : (JSON.parse(text) as EndState);
 }
 
-/** The tree of a snapshot that is a commit in a repository of this machine. */
-export async function treeOfSnapshot(id: string): Promise<string | undefined> {
-  const { gitDir, commit } = (await listSnapshots()).find((snapshot) => snapshot.id === id) ?? {};
-  return gitDir === undefined || commit === undefined ? undefined : await treeOfCommit(gitDir, commit);
+/** Whether the files of a snapshot are a commit in a repository of this machine, where they can be compared. */
+export async function isOnThisMachine(id: string): Promise<boolean> {
+  return (await findSnapshot(id)).gitDir !== undefined;
+}
+
+/** Whether a snapshot is nothing but a commit in its sandbox, and gone with it. */
+export async function livesInSandbox(id: string): Promise<boolean> {
+  const { gitDir, commit } = await findSnapshot(id);
+  return gitDir === undefined && commit !== undefined;
+}
+
+/** The tree of a snapshot that is a commit: in a repository of this machine, else in that of its sandbox. */
+export async function treeOfSnapshot(id: string, sandbox: Sandbox): Promise<string | undefined> {
+  const { gitDir, commit } = await findSnapshot(id);
+  if (commit === undefined) return undefined;
+  if (gitDir !== undefined) return await treeOfCommit(gitDir, commit);
+  const { stdout } = await sandbox.exec({ argv: ["git", "rev-parse", "--verify", `${commit}^{tree}`] });
+  return /^[0-9a-f]{40,64}\n$/.test(stdout) ? stdout.trim() : undefined;
+}
+
+async function findSnapshot(id: string): Promise<Partial<SnapshotInfo>> {
+  return (await listSnapshots()).find((snapshot) => snapshot.id === id) ?? {};
 }
 
 /** The tree that a patch makes of a commit, found without touching the repository. */
@@ -57,7 +88,7 @@ export async function treeOfPatch(gitDir: string, base: string, patchPath: strin
 
 /** What a snapshot differs in from a commit, without any sandbox. */
 export async function patchOfSnapshot(id: string, base: string): Promise<string | undefined> {
-  const { gitDir, commit } = (await listSnapshots()).find((snapshot) => snapshot.id === id) ?? {};
+  const { gitDir, commit } = await findSnapshot(id);
   if (gitDir === undefined || commit === undefined) return undefined;
   const query = ["diff-tree", "-r", "-M", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color"];
   return await hostGit([...query, "--patch", "--binary", base, commit, "--"], {

@@ -7,12 +7,14 @@ import type { AgentDriver, Blueprint, NodeReport, Reporter } from "./types.js";
 
 /** Where a run goes on that was begun before. */
 export interface ResumePoint {
-  /** Node to begin with. */
-  readonly startAt: string;
+  /** Node to begin with. Absent: all nodes are done, and only the end of the run is missing. */
+  readonly startAt?: string;
   /** What the nodes before it did. */
   readonly results: Readonly<Record<string, NodeReport>>;
   /** The files to begin with. Absent: those of the base, or of the kept sandbox. */
   readonly snapshotId?: string;
+  /** The same files as a patch of the base, where the snapshot is gone with its sandbox. */
+  readonly patch?: string;
   /** A kept sandbox to go on in. */
   readonly sandboxId?: string;
 }

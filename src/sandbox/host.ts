@@ -12,6 +12,7 @@ export {
   oneOf,
   type Shape,
 } from "./checks.js";
+export { trustedPath } from "./git/find-git.js";
 export { hostGit, runHostGit } from "./git/host-git.js";
 export { findSource, findStart } from "./git/source.js";
 export { privateSubdirectory } from "./home.js";

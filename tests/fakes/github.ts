@@ -26,7 +26,7 @@ export interface FakeGitHub extends AsyncDisposable {
   readonly remote: string;
   readonly url: string;
   /** Answers the next calls of the REST interface instead of the fake, while it gives an answer. */
-  refuse: ((method: string, path: string) => { status: number; message: string } | undefined) | undefined;
+  refuse: ((method: string, path: string, body: string) => { status: number; message: string } | undefined) | undefined;
   /** Comes first on every request. */
   trick: Trick;
 }
@@ -35,14 +35,14 @@ const TOKEN = "ghp_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA+/=x";
 const REPOSITORY = "/api/v3/repos/acme/widgets";
 
 /** Starts the fake with the repository `acme/widgets`, empty, whose default branch is `trunk` unless another is named. */
-export async function serveGitHub(root: string, defaultBranch = "trunk"): Promise<FakeGitHub> {
+export async function serveGitHub(root: string, defaultBranch = "trunk", isPublic = false): Promise<FakeGitHub> {
   const remote = join(root, "acme", "widgets.git");
   mkdirSync(remote, { recursive: true });
   git(remote, "init", "--quiet", "--bare", `--initial-branch=${defaultBranch}`);
   git(remote, "config", "http.receivepack", "true");
   const pulls: FakePull[] = [];
   const state: Pick<FakeGitHub, "refuse" | "trick"> = { refuse: undefined, trick: () => false };
-  const server = await serveGit(root, TOKEN, (request, response) => {
+  const api: Trick = (request, response) => {
     if (state.trick(request, response)) return true;
     if (!request.url?.startsWith("/api/v3/")) return false;
     void readAll(request).then((body) => {
@@ -50,7 +50,8 @@ export async function serveGitHub(root: string, defaultBranch = "trunk"): Promis
       response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(answer));
     });
     return true;
-  });
+  };
+  const server: GitServer = await serveGit(root, TOKEN, api, isPublic);
   return Object.assign(state, {
     env: {
       GITHUB_SERVER_URL: server.origin,
@@ -83,7 +84,7 @@ function respond(
   if (request.headers.authorization !== `Bearer ${TOKEN}`) {
     return { status: 401, answer: { message: "Bad credentials" } };
   }
-  const refused = refuse?.(method, pathname);
+  const refused = refuse?.(method, pathname, body);
   if (refused !== undefined) return { status: refused.status, answer: { message: refused.message } };
   if (method === "GET" && pathname === REPOSITORY) {
     return { status: 200, answer: { default_branch: held.defaultBranch, full_name: "acme/widgets" } };

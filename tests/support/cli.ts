@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { createScratch } from "./scratch.js";
+import { createScratch, type Scratch } from "./scratch.js";
 
 /** The built command line. */
 export const program: string = fileURLToPath(new URL("../../dist/src/cli.js", import.meta.url));
@@ -39,17 +39,17 @@ export interface Bench {
   remove(): void;
 }
 
-/** Makes a place for runs of the built command line. */
-export function createBench(): Bench {
+/** Makes a place for runs of the built command line; in one that is there already, both have the same home. */
+export function createBench(shared?: Scratch): Bench {
   if (!existsSync(program)) throw new Error("there is no dist/: type npm run build first");
-  const scratch = createScratch();
+  const scratch = shared ?? createScratch();
   const temporary = join(scratch.path, "tmp");
   mkdirSync(temporary);
   const env = {
     PATH: process.env["PATH"] ?? "",
     HOME: scratch.path,
     TMPDIR: temporary,
-    GLOVEBOX_HOME: join(scratch.path, "state"),
+    GLOVEBOX_HOME: shared?.home ?? join(scratch.path, "state"),
     LANG: "C.UTF-8",
   };
   const start = (args: readonly string[], more: Record<string, string> = {}): Running => {

@@ -1,6 +1,50 @@
-import type { BlueprintSpec, EngineOptions, RunContext, RunEventBody, RunOutcome } from "../../src/harness/types.js";
+import { join } from "node:path";
+import { afterAll, beforeAll } from "vitest";
+import type {
+  BlueprintSpec,
+  EngineOptions,
+  NodeSpec,
+  RunContext,
+  RunEventBody,
+  RunOutcome,
+} from "../../src/harness/types.js";
 import { defineBlueprint, runBlueprint } from "../../src/harness.js";
-import type { Sandbox } from "../../src/sandbox/types.js";
+import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
+import { openSandbox } from "../../src/sandbox.js";
+import { createRepository, createScratch, type Scratch } from "./scratch.js";
+
+/** What the tests of a file run blueprints in. */
+export interface EnginePlace {
+  scratch: Scratch;
+  repo: string;
+  sandbox: Sandbox;
+}
+
+/** A local sandbox on a repository for all tests of a file; there from `beforeAll` to `afterAll`. */
+export function useSandbox(options: (path: string) => SandboxOptions = () => ({})): EnginePlace {
+  const place = {} as EnginePlace;
+  beforeAll(async () => {
+    place.scratch = createScratch();
+    place.repo = createRepository(join(place.scratch.path, "repo"));
+    const more = options(place.scratch.path);
+    place.sandbox = await openSandbox({ backend: "local", repo: place.repo, branch: "work", ...more });
+  });
+  afterAll(async () => {
+    await place.sandbox?.teardown();
+    place.scratch.remove();
+  });
+  return place;
+}
+
+/** A blueprint of these nodes. */
+export function of(...nodes: NodeSpec[]): BlueprintSpec {
+  return { name: "test", nodes };
+}
+
+/** What became of each node. */
+export function told({ nodes }: { nodes: readonly { id: string; status: string }[] }): string[] {
+  return nodes.map(({ id, status }) => `${id} ${status}`);
+}
 
 /** What a run of the engine did. */
 export interface EngineRun {

@@ -15,8 +15,13 @@ export interface GitServer {
 /** What a server does instead of serving; true when it has answered. */
 export type Trick = (request: IncomingMessage, response: ServerResponse) => boolean;
 
-/** Serves the repositories below a directory to whoever has the token. */
-export async function serveGit(root: string, token: string, trick: Trick = () => false): Promise<GitServer> {
+/** Serves the repositories below a directory to whoever has the token; public ones can be read by everybody. */
+export async function serveGit(
+  root: string,
+  token: string,
+  trick: Trick = () => false,
+  isPublic = false,
+): Promise<GitServer> {
   const backend = `${execFileSync("git", ["--exec-path"]).toString().trim()}/git-http-backend`;
   return await listen((request, response) => {
     if (trick(request, response)) return;
@@ -24,7 +29,8 @@ export async function serveGit(root: string, token: string, trick: Trick = () =>
     const users = ["x-access-token", "git"].map(
       (user) => `Basic ${Buffer.from(`${user}:${token}`).toString("base64")}`,
     );
-    if (!users.includes(request.headers.authorization ?? "")) {
+    const isRead = isPublic && request.url?.includes("git-upload-pack") === true;
+    if (!isRead && !users.includes(request.headers.authorization ?? "")) {
       response.writeHead(401, { "WWW-Authenticate": 'Basic realm="git"' }).end();
       return;
     }

@@ -9,6 +9,7 @@ export interface HarnessBench extends AsyncDisposable {
   readonly scratch: Scratch;
   readonly repo: string;
   readonly github: FakeGitHub;
+  /** An empty token is none. */
   run(options: Partial<HarnessOptions> & Pick<HarnessOptions, "blueprint">): Promise<RunReport>;
   directoryOf(runId: string): string;
   events(runId: string): RunEvent[];
@@ -17,11 +18,15 @@ export interface HarnessBench extends AsyncDisposable {
 }
 
 /** Makes a bench: a repository on `main`, its remote `acme/widgets`, whose default branch is `trunk`. */
-export async function createHarnessBench(): Promise<HarnessBench> {
+export async function createHarnessBench(
+  prepare: (repo: string) => void = () => undefined,
+  isPublic = false,
+): Promise<HarnessBench> {
   const scratch = createScratch();
   const repo = createRepository(join(scratch.path, "repo"));
+  prepare(repo);
   mkdirSync(join(scratch.path, "remotes"));
-  const github = await serveGitHub(join(scratch.path, "remotes"));
+  const github = await serveGitHub(join(scratch.path, "remotes"), undefined, isPublic);
   git(repo, "push", "--quiet", github.remote, "main:trunk");
   git(repo, "remote", "add", "origin", github.url);
   const before = { ...process.env };
@@ -36,8 +41,8 @@ export async function createHarnessBench(): Promise<HarnessBench> {
     scratch,
     repo,
     github,
-    run: (options) =>
-      runHarness({ repo, intent: "mend it", sandboxType: "local", githubToken: github.env.GITHUB_TOKEN, ...options }),
+    run: ({ githubToken = github.env.GITHUB_TOKEN, ...options }) =>
+      runHarness({ repo, intent: "mend it", sandboxType: "local", ...(githubToken && { githubToken }), ...options }),
     directoryOf,
     events: (runId) => readEvents(join(directoryOf(runId), "events.jsonl")),
     file,

@@ -1,6 +1,7 @@
 import { shellQuote } from "../../util/shell.js";
 import type { Command } from "../command.js";
 import type { Flag } from "../flags.js";
+import { listerOf } from "./listers.js";
 
 /** The completion script of bash. */
 export function bashCompletion(commands: readonly Command[]): string {
@@ -66,8 +67,8 @@ function pathOffer(kind: "directories" | "files", how: "=" | "+="): string {
 function offer(words: string, offers: Flag["offers"]): string {
   const more = Array.isArray(offers) ? offers.join(" ") : "";
   const list = quote([words, more].filter(Boolean).join(" "));
-  const lister = offers === "sandboxes" ? "ls" : offers === "snapshots" ? "snapshots" : undefined;
-  const ids = lister === undefined ? "" : `" $(glovebox ${lister} --quiet 2>/dev/null)"`;
+  const lister = listerOf(offers);
+  const ids = lister === undefined ? "" : `" $(${lister})"`;
   return `COMPREPLY=($(compgen -W ${list}${ids} -- "$cur"))`;
 }
 

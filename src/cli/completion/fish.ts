@@ -1,5 +1,6 @@
 import type { Command } from "../command.js";
 import type { Flag } from "../flags.js";
+import { listerOf } from "./listers.js";
 
 /** The completion script of fish. */
 export function fishCompletion(commands: readonly Command[]): string {
@@ -25,8 +26,8 @@ function flagPart({ name, short, value, isOptional, offers }: Flag): string {
 function valuePart(offers: Flag["offers"]): string {
   if (offers === "directories") return "-a '(__fish_complete_directories)'";
   if (offers === "files") return "-a '(__fish_complete_path)'";
-  if (offers === "sandboxes") return "-a '(glovebox ls --quiet 2>/dev/null)'";
-  if (offers === "snapshots") return "-a '(glovebox snapshots --quiet 2>/dev/null)'";
+  const lister = listerOf(offers);
+  if (lister !== undefined) return `-a '(${lister})'`;
   return Array.isArray(offers) ? `-a ${quote(offers.join(" "))}` : "";
 }
 

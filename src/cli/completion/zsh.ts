@@ -1,6 +1,7 @@
 import { shellQuote } from "../../util/shell.js";
 import type { Command } from "../command.js";
 import type { Flag } from "../flags.js";
+import { LISTED, listerOf } from "./listers.js";
 
 /** The completion script of zsh, to be sourced or put into a directory of `fpath` as `_glovebox`. */
 export function zshCompletion(commands: readonly Command[]): string {
@@ -11,12 +12,7 @@ export function zshCompletion(commands: readonly Command[]): string {
     return [`    ${name})`, `      _arguments -s -S ${specs.join(" \\\n        ")}`, "      ;;"].join("\n");
   });
   return `#compdef glovebox
-_glovebox_sandboxes() {
-  compadd -- \${(f)"$(glovebox ls --quiet 2>/dev/null)"}
-}
-_glovebox_snapshots() {
-  compadd -- \${(f)"$(glovebox snapshots --quiet 2>/dev/null)"}
-}
+${LISTED.map((kind) => `${functionOf(kind)}() {\n  compadd -- \${(f)"$(${listerOf(kind)})"}\n}`).join("\n")}
 _glovebox() {
   local -a verbs
   verbs=(
@@ -52,15 +48,20 @@ function flagSpecs({ name, short, value, isOptional, repeat, help, offers }: Fla
 function operandSpecs({ argv, offers = [], operandCount }: Command): string[] {
   if (argv !== "none") return [quote("*::command:_normal")];
   const isEndless = operandCount[1] === Number.POSITIVE_INFINITY;
-  return offers.map((each, at) => quote(`${isEndless ? "*" : at + 1}:operand:${action(each)}`));
+  return offers
+    .slice(0, operandCount[1])
+    .map((each, at) => quote(`${isEndless ? "*" : at + 1}:operand:${action(each)}`));
 }
 
 function action(offers: Flag["offers"]): string {
   if (offers === "directories") return "_files -/";
   if (offers === "files") return "_files";
-  if (offers === "sandboxes") return "_glovebox_sandboxes";
-  if (offers === "snapshots") return "_glovebox_snapshots";
+  if (listerOf(offers) !== undefined) return functionOf(String(offers));
   return Array.isArray(offers) ? `(${offers.join(" ")})` : " ";
+}
+
+function functionOf(kind: string): string {
+  return `_glovebox_${kind.replaceAll(" ", "_")}`;
 }
 
 function escapeColon(text: string): string {

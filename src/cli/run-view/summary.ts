@@ -7,6 +7,7 @@ import {
   type RunReport,
 } from "../../harness.js";
 import { toInert, toInertLine } from "../../util/inert-text.js";
+import { shellQuote } from "../../util/shell.js";
 import type { Style } from "../style.js";
 
 const LAST_LINES = 20;
@@ -61,7 +62,7 @@ function failureOf(report: RunReport, style: Style): string[] {
     `${style.bad(node.status)}: ${style.bold(node.id)}${code}${node.error === undefined ? "" : `: ${toInertLine(node.error.message)}`}`,
     ...lines.filter((line) => line !== "").map((line) => `  ${style.dim("│")} ${toInert(line)}`),
     ...(again !== undefined && report.sandbox?.kept === true
-      ? [`  again: glovebox exec --id ${report.sandbox.id} -- ${toInertLine(again)}`]
+      ? [`  again: glovebox exec --id ${report.sandbox.id} -- ${toInertLine(toArguments(again))}`]
       : again === undefined
         ? []
         : [`  command: ${toInertLine(again)}`]),
@@ -71,6 +72,13 @@ function failureOf(report: RunReport, style: Style): string[] {
 
 function commandOf(node: NodeReport): string | undefined {
   return node.command ?? node.checks?.find(({ status }) => status !== "success")?.command;
+}
+
+/** A command line as arguments, for a shell of the host to pass on: words in quotes are that already. */
+function toArguments(command: string): string {
+  if (/^(?:'(?:[^']|'\\'')*'(?: |$))+$/.test(command)) return command;
+  if (!command.includes("\n")) return shellQuote(["sh", "-c", command]);
+  return `sh -c $'${command.replace(/[\\']/g, "\\$&").replaceAll("\n", "\\n")}'`;
 }
 
 function outputOf(node: NodeReport): string {

@@ -1,4 +1,5 @@
 import type { CommitNode } from "../blueprint-types.js";
+import { commitAll, NOBODY } from "../commit-all.js";
 import { type StepOutcome, toOutcome } from "./failure.js";
 import { OutputPipe } from "./output-pipe.js";
 import type { RunState } from "./run-state.js";
@@ -14,14 +15,6 @@ const MAX_SUBJECT = 100;
 const MAX_MESSAGE = 10_000;
 const COMMIT_TIMEOUT = 600_000;
 
-/** No hook and no signature: the commit is the harness's. The first line tells what happened, the rest is for people. */
-const SCRIPT = `set -e
-git add -A
-if git diff --cached --quiet; then echo nothing; exit 0; fi
-git -c core.hooksPath=/dev/null -c commit.gpgSign=false commit --quiet --no-verify --cleanup=verbatim -F -
-git rev-parse HEAD
-git --no-pager show --stat=100 --no-color --format= HEAD`;
-
 /** Commits everything that was changed, inside. Nothing to commit is no failure: the node is skipped. */
 export async function runCommit(state: RunState, node: CommitNode): Promise<CommitOutcome> {
   const pipe = new OutputPipe(
@@ -29,11 +22,8 @@ export async function runCommit(state: RunState, node: CommitNode): Promise<Comm
     state.hidden,
   );
   try {
-    const { name, email } = node.author ?? { name: "glovebox", email: "glovebox@localhost" };
-    const result = await state.sandbox.exec({
-      argv: ["/bin/sh", "-c", SCRIPT],
-      stdin: toMessage(await renderText(state, node.message)),
-      env: { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email },
+    const message = toMessage(await renderText(state, node.message));
+    const result = await commitAll(state.sandbox, message, node.author ?? NOBODY, {
       timeout: node.timeout ?? COMMIT_TIMEOUT,
       signal: state.signal,
       ...(node.cwd !== undefined && { cwd: node.cwd }),

@@ -104,7 +104,9 @@ export class Life {
     try {
       remoteResource("daytona-sandbox", plan.name, account);
       const remote = await connection.client.get(plan.name);
-      if (remote.state !== "started") await remote.start();
+      // What a process that died left running in it goes with a stop.
+      if (remote.state === "started") await remote.stop();
+      await remote.start();
       await uploadAgent(remote, place);
       return new Life(id, account, opts, plan, connection).#begin(remote, place, await startAgent(remote, place));
     } catch (error) {
@@ -168,10 +170,10 @@ export class Life {
   }
 
   #operations(driver: DaytonaDriver): DaytonaOperations {
-    const { source, branch, base } = this.#plan;
+    const { source, branch, base, network } = this.#plan;
     const fork = (count: number): Promise<DaytonaDriver[]> => this.#fork(driver, count);
     if (source !== undefined && base !== undefined) {
-      return { ...gitOperations(driver, { source, branch, base, token: this.#token() }), fork };
+      return { ...gitOperations(driver, { source, branch, base, network, token: this.#token() }), fork };
     }
     return {
       fork,

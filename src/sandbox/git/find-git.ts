@@ -40,6 +40,11 @@ export function findGit(): GitProgram {
   throw new SandboxError("missing_dependency", "git was not found in PATH", { hint: "apt-get install git" });
 }
 
+/** PATH less the directories that somebody else may have put there. */
+export function trustedPath(): string {
+  return findGit().path;
+}
+
 /** Refuses a git that lies inside the repository it is to be run on. */
 export function assertOutside(program: string, repository: string): void {
   if (!isBelow(realpathSync(program), repository)) return;

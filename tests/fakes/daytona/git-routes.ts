@@ -82,7 +82,9 @@ async function overNetwork(
   args: string[],
   body: Record<string, unknown>,
 ): Promise<void> {
-  if (machine.isolatedNetwork) throw new Refusal(500, "dial tcp: no route to host", "GIT_TRANSPORT_FAILED");
+  const host = new URL(await remoteOf(cwd, args)).hostname;
+  if (machine.isolatedNetwork && !machine.reaches.includes(host))
+    throw new Refusal(500, "dial tcp: no route to host", "GIT_TRANSPORT_FAILED");
   const { username, password } = body;
   const pair = Buffer.from(`${String(username)}:${String(password)}`).toString("base64");
   const env: Record<string, string> =
@@ -100,11 +102,16 @@ async function overNetwork(
   }
 }
 
+/** The address that a command of git will ask. */
+async function remoteOf(cwd: string, args: string[]): Promise<string> {
+  return args.find((arg) => /^https?:/.test(arg)) ?? (await git(cwd, "config", "remote.origin.url"));
+}
+
 function refusalOf(said: string): Refusal {
-  if (/401|Authentication failed|could not read Username/i.test(said)) {
+  if (/error: 401|Authentication failed|could not read Username/i.test(said)) {
     return new Refusal(401, "authentication required", "GIT_AUTH_FAILED");
   }
-  if (/not found|404/i.test(said)) return new Refusal(404, "repository not found", "GIT_REPO_NOT_FOUND");
+  if (/not found|error: 404/i.test(said)) return new Refusal(404, "repository not found", "GIT_REPO_NOT_FOUND");
   if (/rejected|non-fast-forward/i.test(said)) return new Refusal(500, `non-fast-forward update: ${said}`);
   return new Refusal(500, said);
 }

@@ -20,6 +20,8 @@ export class Machine {
   /** Where the processes of this machine are. */
   readonly #children = new Set<ChildProcess>();
   isolatedNetwork = false;
+  /** What it can reach though its network is its own. */
+  reaches: readonly string[] = [];
 
   constructor(copyOf?: Machine | string) {
     this.root = mkdtempSync(join(tmpdir(), "fake-daytona-"));

@@ -49,10 +49,11 @@ export function createEntry(asked: Record<string, unknown>, habits: Habits, size
   return entry;
 }
 
-/** What is blocked, or let through by names only, has no way to this host. */
+/** What is blocked, or let through by names or addresses only, has no way to this host, unless it is one of the names. */
 export function applyNetwork(entry: SandboxEntry): void {
-  const lists = `${entry.domainAllowList ?? ""}${entry.networkAllowList ?? ""}`;
-  entry.machine.isolatedNetwork = entry.networkBlockAll || lists !== "";
+  const { machine, networkBlockAll, domainAllowList = "", networkAllowList = "" } = entry;
+  machine.isolatedNetwork = networkBlockAll || domainAllowList !== "" || networkAllowList !== "";
+  machine.reaches = networkBlockAll ? [] : domainAllowList.split(",");
 }
 
 /** A sandbox as the API describes it. */
