@@ -104,6 +104,17 @@ void give_streams(const int *fds, int count, const struct identity *identity) {
   }
 }
 
+int64_t process_limit(void) {
+  int fd = open("/sys/fs/cgroup/pids.max", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fd = open("/sys/fs/cgroup/pids/pids.max", O_RDONLY | O_CLOEXEC);
+  char text[32];
+  ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  if (length <= 0 || text[0] < '0' || text[0] > '9') return -1;
+  text[length] = 0;
+  return strtoll(text, NULL, 10);
+}
+
 int64_t oom_kills(void) {
   static int counter = -2;
   if (counter == -2) counter = open("/sys/fs/cgroup/memory.events", O_RDONLY | O_CLOEXEC);

@@ -29,6 +29,8 @@ bool is_within_reach(const struct command *command);
 /* The command may open its streams by name (`/dev/stderr`), which are whoever's that made them. */
 void give_streams(const int *fds, int count, const struct identity *identity);
 
+/* How many processes there can be in this container; negative when that cannot be known, or is not limited. */
+int64_t process_limit(void);
 /* How often the kernel ended a process of this container for want of memory; negative when that cannot be known. */
 int64_t oom_kills(void);
 #endif

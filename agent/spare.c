@@ -5,6 +5,7 @@
 #include "agent.h"
 
 #define MOST 4 /* two processes each */
+#define FEW 64 /* where there can be no more processes than this, none is taken by one in waiting */
 
 static struct supervisor spares[MOST];
 static int count;
@@ -17,9 +18,16 @@ static void forget(const struct supervisor *spare) {
   close(spare->status);
 }
 
+static bool is_tight(void) {
+  static int64_t limit = -2;
+  if (limit == -2) limit = contained ? process_limit() : -1;
+  return limit >= 0 && limit < FEW;
+}
+
 void spare_prepare(void) {
   if (!wanted || barred || count > 0 || !(contained || confinement == CONFINE_NAMESPACE)) return;
-  wanted = start_waiting_supervisor(confinement, &spares[0]) > 0;
+  if (is_tight()) barred = true;
+  wanted = !barred && start_waiting_supervisor(confinement, &spares[0]) > 0;
   count = wanted;
 }
 

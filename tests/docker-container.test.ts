@@ -89,6 +89,11 @@ describe.skipIf(reason !== undefined)("a container", { concurrent: true }, () =>
     expect(await run("id -u", "other")).toBe("1001\n");
   });
 
+  test("takes none of the processes that a small limit leaves for anything but the commands", async () => {
+    await using sandbox = await createDockerSandbox({ image: BUSYBOX, limits: { pids: 4 } });
+    for (let i = 0; i < 4; i++) expect((await sandbox.shell("/bin/true; echo $?")).stdout).toBe("0\n");
+  });
+
   test("has no supervisor in waiting where a command runs as the user that supervisors are", async () => {
     await using sandbox = await createDockerSandbox({ image: BUSYBOX });
     const run = (script: string, user?: string): Promise<{ stdout: string }> =>

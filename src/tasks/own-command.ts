@@ -10,7 +10,8 @@ const MAX_LOG = 1 << 20;
 /** What a container runs by itself, and what it has written so far. */
 export class OwnCommand {
   readonly #log = new OutputCollector(MAX_LOG);
-  readonly #awaited: Buffer;
+  /** What is still looked for. */
+  #awaited: Buffer | undefined;
   readonly #tails: [Buffer, Buffer] = [empty, empty];
   #isWritten: () => void = () => undefined;
   #exit: DriverExit | undefined;
@@ -22,8 +23,8 @@ export class OwnCommand {
   readonly written: Promise<void>;
 
   /** What is `awaited` is looked for from the first byte on. */
-  constructor(process: DriverProcess, awaited = "") {
-    this.#awaited = Buffer.from(awaited);
+  constructor(process: DriverProcess, awaited?: string) {
+    if (awaited !== undefined) this.#awaited = Buffer.from(awaited);
     this.written = new Promise((resolve) => {
       this.#isWritten = resolve;
     });
@@ -57,9 +58,12 @@ export class OwnCommand {
 
   /** A text may come in two pieces, and the two outputs are not one text. */
   #look(chunk: Buffer, index: 0 | 1): void {
+    if (this.#awaited === undefined) return;
     const seen = Buffer.concat([this.#tails[index], chunk]);
-    if (seen.includes(this.#awaited)) this.#isWritten();
     this.#tails[index] = seen.subarray(Math.max(0, seen.length - this.#awaited.length + 1));
+    if (!seen.includes(this.#awaited)) return;
+    this.#awaited = undefined;
+    this.#isWritten();
   }
 }
 
