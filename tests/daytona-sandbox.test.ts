@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { NetworkPolicy } from "../contracts/types.js";
 import { createDaytonaSandbox } from "../src/sandbox/daytona.js";
 import { listSandboxes } from "../src/sandbox.js";
 import { type DaytonaService, setEnv, startDaytonaService } from "./support/daytona-service.js";
@@ -69,6 +70,21 @@ describe("creation", () => {
     await using named = await there.open({ network: { allow: ["example.org", "*.example.net"] } });
     expect(there.service.entry(`glovebox-${named.id}`).asked["domainAllowList"]).toBe("example.org,*.example.net");
   });
+
+  test.each([
+    ["none", "", true],
+    [{ allow: ["example.org"] }, "example.org", false],
+  ] satisfies [NetworkPolicy, string, boolean][])(
+    "a push finds its way out of network %j, which is then as it was",
+    async (network, names, isBlocked) => {
+      await using sandbox = await there.openRepo({ network, branch: `out-${names}` });
+      const entry = there.service.entry(`glovebox-${sandbox.id}`);
+      await sandbox.writeFile("out.txt", "out");
+      expect(await sandbox.pushBranch?.(`out-${names}`, there.token)).toEqual({ pushed: true });
+      expect([entry.networkBlockAll, entry.domainAllowList]).toEqual([isBlocked, names]);
+      expect(git(there.origin, "show", `out-${names}:out.txt`)).toBe("out");
+    },
+  );
 
   test("an account that cannot choose its network is told so, and nothing is left", async () => {
     there.service.habits.fixedNetwork = true;
