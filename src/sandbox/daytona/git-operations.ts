@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Changes } from "../../../contracts/types.js";
+import type { Changes, NetworkPolicy } from "../../../contracts/types.js";
 import { redact } from "../../util/redact.js";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
@@ -10,6 +10,7 @@ import type { DaytonaDriver, DaytonaOperations } from "./driver.js";
 import { diagnose } from "./failure.js";
 import { askDefaultBranch } from "./github-branch.js";
 import { BACKEND, type Source } from "./options.js";
+import { withWayTo } from "./push-window.js";
 
 const AUTHOR = "harness";
 const EMAIL = "harness@local";
@@ -22,6 +23,7 @@ export interface Repository {
   /** The commit that the sandbox started from. */
   readonly base: string;
   readonly token: string | undefined;
+  readonly network: NetworkPolicy;
 }
 
 /** What a sandbox with a repository can do beside the common: a snapshot is a commit. */
@@ -132,7 +134,7 @@ async function listChanges(driver: DaytonaDriver, base: string): Promise<Changes
 /** What is committed and what is not yet goes to the remote. Whatever is against it is a result. */
 async function pushBranch(
   driver: DaytonaDriver,
-  { branch: own }: Repository,
+  { branch: own, network, source }: Repository,
   branch: string,
   token: string,
 ): Promise<{ pushed: boolean; error?: string }> {
@@ -146,7 +148,7 @@ async function pushBranch(
       // What is pushed is whatever HEAD is on by then.
       assertOnBranch((await remote.git.status(workDir)).currentBranch, branch);
     }
-    await remote.git.push(workDir, GIT_USER, token);
+    await withWayTo(driver, network, source.url, () => remote.git.push(workDir, GIT_USER, token));
     return { pushed: true };
   } catch (error) {
     const { message } = await diagnose(remote, error, "git push");

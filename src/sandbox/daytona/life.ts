@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Capabilities, NetworkPolicy } from "../../../contracts/types.js";
 import { dismantle } from "../dismantle.js";
-import { SandboxError, toSandboxError } from "../errors.js";
+import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { addResource, createRecord, markReady, updateRecord } from "../ledger.js";
 import type { SandboxOptions } from "../types.js";
@@ -10,6 +10,7 @@ import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
 import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-remote.js";
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
+import { statusOf, toFailure } from "./failure.js";
 import { gitOperations } from "./git-operations.js";
 import { keepAlive } from "./keep-alive.js";
 import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
@@ -168,10 +169,10 @@ export class Life {
   }
 
   #operations(driver: DaytonaDriver): DaytonaOperations {
-    const { source, branch, base } = this.#plan;
+    const { source, branch, base, network } = this.#plan;
     const fork = (count: number): Promise<DaytonaDriver[]> => this.#fork(driver, count);
     if (source !== undefined && base !== undefined) {
-      return { ...gitOperations(driver, { source, branch, base, token: this.#token() }), fork };
+      return { ...gitOperations(driver, { source, branch, base, network, token: this.#token() }), fork };
     }
     return {
       fork,
@@ -237,14 +238,13 @@ export class Life {
     await this.#connection.close();
   }
 
-  /** Stopped it costs disk only, and is there when it is opened again. */
+  /** Stopped it costs disk only, and is there when it is opened again; one that is gone cannot be kept. */
   async #letGo(driver: DaytonaDriver): Promise<void> {
     this.#endHeartbeat();
     await driver.stop();
-    try {
-      await driver.remote.stop();
-    } catch (error) {
-      throw toSandboxError(error, { backend: BACKEND });
+    if (!(await standStill(driver.remote))) {
+      await this.#remove(driver);
+      return;
     }
     await updateRecord(this.id, { state: "kept", owner: undefined, reopen: this.#plan });
     await this.#connection.close();
@@ -259,6 +259,22 @@ export class Life {
 interface Saved {
   readonly snapshot: string;
   readonly place: Place;
+}
+
+/** Stops a machine; false when there is none any more. */
+async function standStill(remote: RemoteSandbox): Promise<boolean> {
+  try {
+    await remote.stop();
+    return true;
+  } catch (error) {
+    const state = await remote.refreshData().then(
+      () => remote.state,
+      (second: unknown) => (statusOf(second) === 404 ? "destroyed" : undefined),
+    );
+    if (state === "destroyed" || state === "destroying") return false;
+    if (state === "stopped" || state === "archived") return true;
+    throw toFailure(error, `sandbox ${remote.name} could not be stopped`);
+  }
 }
 
 function newId(): string {

@@ -66,23 +66,25 @@ async function clone(machine: Machine, place: string, body: Record<string, unkno
   const branch = body["branch"] === undefined ? [] : ["--branch", textOf(body, "branch")];
   const depth = body["depth"] === undefined ? [] : ["--depth", String(body["depth"])];
   const args = ["clone", "--quiet", "--single-branch", ...branch, ...depth, textOf(body, "url"), place];
-  await overNetwork(machine, machine.hostPath("."), args, body);
+  reach(machine, textOf(body, "url"));
+  await overNetwork(machine.hostPath("."), args, body);
 }
 
 async function push(machine: Machine, place: string, body: Record<string, unknown>): Promise<void> {
   const head = await git(place, "symbolic-ref", "HEAD").catch(() => {
     throw new Refusal(500, "funny refname: HEAD");
   });
-  await overNetwork(machine, place, ["push", "--quiet", "origin", `${head}:${head}`], body);
+  reach(machine, await git(place, "remote", "get-url", "origin"));
+  await overNetwork(place, ["push", "--quiet", "origin", `${head}:${head}`], body);
 }
 
-async function overNetwork(
-  machine: Machine,
-  cwd: string,
-  args: string[],
-  body: Record<string, unknown>,
-): Promise<void> {
-  if (machine.isolatedNetwork) throw new Refusal(500, "dial tcp: no route to host", "GIT_TRANSPORT_FAILED");
+function reach(machine: Machine, url: string): void {
+  if (!machine.reaches(new URL(url).hostname)) {
+    throw new Refusal(500, "dial tcp: no route to host", "GIT_TRANSPORT_FAILED");
+  }
+}
+
+async function overNetwork(cwd: string, args: string[], body: Record<string, unknown>): Promise<void> {
   const { username, password } = body;
   const pair = Buffer.from(`${String(username)}:${String(password)}`).toString("base64");
   const env: Record<string, string> =

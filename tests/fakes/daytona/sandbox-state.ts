@@ -51,8 +51,9 @@ export function createEntry(asked: Record<string, unknown>, habits: Habits, size
 
 /** What is blocked, or let through by names only, has no way to this host. */
 export function applyNetwork(entry: SandboxEntry): void {
-  const lists = `${entry.domainAllowList ?? ""}${entry.networkAllowList ?? ""}`;
-  entry.machine.isolatedNetwork = entry.networkBlockAll || lists !== "";
+  const lists = [entry.domainAllowList, entry.networkAllowList].flatMap((list) => (list ? list.split(",") : []));
+  entry.machine.isolatedNetwork = entry.networkBlockAll || lists.length > 0;
+  entry.machine.allowed = entry.networkBlockAll ? [] : lists;
 }
 
 /** A sandbox as the API describes it. */
