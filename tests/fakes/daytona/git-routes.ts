@@ -31,11 +31,11 @@ export async function handleGit(machine: Machine, habits: Habits, exchange: Exch
       await git(place, "branch", text("name")).catch(() => {
         throw new Refusal(500, `a branch named "${text("name")}" already exists`, "GIT_BRANCH_EXISTS");
       });
-      await moveHead(place, text("name"));
+      await moveHead(place, text("name"), habits);
       json(response, 201);
       return true;
     case "POST /git/checkout":
-      await moveHead(place, text("branch"));
+      await moveHead(place, text("branch"), habits);
       json(response, 200);
       return true;
     case "POST /git/add":
@@ -112,12 +112,12 @@ function refusalOf(said: string): Refusal {
 }
 
 /** On a dirty tree the answer is no, and yet HEAD has moved. */
-async function moveHead(place: string, branch: string): Promise<void> {
+async function moveHead(place: string, branch: string, { movesHeadWhenDirty }: Habits): Promise<void> {
   await git(place, "rev-parse", "--verify", "--quiet", `refs/heads/${branch}`).catch(() => {
     throw new Refusal(404, `branch ${branch} not found`, "GIT_BRANCH_NOT_FOUND");
   });
   const dirty = (await git(place, "status", "--porcelain")) !== "";
-  await git(place, "symbolic-ref", "HEAD", `refs/heads/${branch}`);
+  if (!dirty || movesHeadWhenDirty) await git(place, "symbolic-ref", "HEAD", `refs/heads/${branch}`);
   if (dirty) throw new Refusal(409, "worktree contains unstaged changes", "GIT_DIRTY_WORKTREE");
   await git(place, "reset", "--hard", "--quiet");
 }
