@@ -10,7 +10,7 @@ import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
 import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-remote.js";
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
-import { statusOf, toFailure } from "./failure.js";
+import { persist, statusOf, toFailure } from "./failure.js";
 import { gitOperations } from "./git-operations.js";
 import { keepAlive } from "./keep-alive.js";
 import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
@@ -104,8 +104,7 @@ export class Life {
     const connection = await connect(account);
     try {
       remoteResource("daytona-sandbox", plan.name, account);
-      const remote = await connection.client.get(plan.name);
-      if (remote.state !== "started") await remote.start();
+      const remote = await wake(connection, plan.name);
       await uploadAgent(remote, place);
       return new Life(id, account, opts, plan, connection).#begin(remote, place, await startAgent(remote, place));
     } catch (error) {
@@ -259,6 +258,17 @@ export class Life {
 interface Saved {
   readonly snapshot: string;
   readonly place: Place;
+}
+
+/** A machine by its name, running. */
+async function wake({ client }: Connection, name: string): Promise<RemoteSandbox> {
+  try {
+    const remote = await persist(() => client.get(name));
+    if (remote.state !== "started") await remote.start();
+    return remote;
+  } catch (error) {
+    throw toFailure(error, `sandbox ${name} could not be opened again`);
+  }
 }
 
 /** Stops a machine; false when there is none any more. */
