@@ -103,8 +103,12 @@ export interface FileStat {
 /** What a backend really keeps. Data: shown by `doctor`, checked before anything is created. */
 export interface Capabilities {
   isolation: "none" | "namespaces" | "container" | "gvisor" | "microvm" | "remote";
-  /** Whether everything a call started is certain to be gone when the call is. */
-  killTree: "complete" | "best-effort";
+  /**
+   * What of a call is gone when the call is. `complete`: everything it started, whatever that did. `descendants`: every process
+   * that descends from it, also in a session of its own and without a parent; not one that another program started for it,
+   * or that became a user whom nobody here may signal. `best-effort`: what stayed in its process group.
+   */
+  killTree: "complete" | "descendants" | "best-effort";
   /** The kinds of network rule that can be kept. */
   network: readonly ("none" | "full" | "allow")[];
   /** The limits that can be kept. */

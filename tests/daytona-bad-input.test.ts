@@ -63,6 +63,8 @@ test.each([
   ["mounts", { mounts: [{ source: "/tmp" }] }],
   ["workspace", { repo: "acme/widgets", workspace: "overlay" }],
   ["network.allow", { network: { allow: ["example.org:8443"] } }],
+  ["names or addresses", { network: { allow: ["example.org", "1.1.1.1"] } }],
+  ["network.allow", { network: { allow: ["2606:4700:4700::1111"] } }],
 ] as [string, SandboxOptions][])("%s cannot be kept and is refused before anything is made", async (word, opts) => {
   await expectRefused(there.open(opts), "unsupported", word);
 });
@@ -94,6 +96,14 @@ describe("reading", () => {
       apiUrl: "https://app.daytona.io/api",
       target: "us",
     });
+  });
+
+  test.each([
+    ["DAYTONA_API_KEY", { DAYTONA_API_KEY: "dtn_key\n" }],
+    ["DAYTONA_API_URL", { DAYTONA_API_KEY: "k", DAYTONA_API_URL: "http://daytona.example" }],
+  ])("a wrong %s of the environment is named, and a key is not shown", (name, env) => {
+    expect(() => readAccount({}, env)).toThrow(name);
+    expect(() => readAccount({}, env)).not.toThrow("dtn_key");
   });
 
   test("a server of GitHub's that is not safe is refused", () => {

@@ -1,4 +1,4 @@
-import { existsSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -40,8 +40,11 @@ test("without the package it is a missing dependency with the line that installs
   }
 });
 
-test("a process exits at once after teardown", async () => {
-  const child = startChild(sources.directory, "open-daytona.mjs", ["{}", "teardown"]);
+test("a process exits at once after teardown, also where a .env names another service", async () => {
+  const cwd = join(scratch.path, "project");
+  mkdirSync(cwd);
+  writeFileSync(join(cwd, ".env"), "DAYTONA_API_URL=http://127.0.0.1:1/api\nDAYTONA_API_KEY=dtn_other\n");
+  const child = startChild(sources.directory, "open-daytona.mjs", ["{}", "teardown"], {}, cwd);
   await child.line();
   const began = performance.now();
   expect((await child.ended).code).toBe(0);
@@ -49,17 +52,34 @@ test("a process exits at once after teardown", async () => {
   expect([service.sandboxes.size, await listSandboxes()]).toEqual([0, []]);
 });
 
-test.each(["create.recorded", "create.registered", "create.started", "create.ready"])(
-  "a process that dies at %s leaves nothing that reap does not find",
-  async (place) => {
-    const child = startChild(sources.directory, "open-daytona.mjs", [], { GLOVEBOX_FAILPOINTS: `${place}=kill` });
-    expect((await child.ended).signal).toBe("SIGKILL");
-    expect(service.sandboxes.size).toBe(place === "create.recorded" ? 0 : 1);
-    const [{ id } = { id: "none" }] = await listSandboxes();
-    expect(await reap()).toMatchObject({ removed: [id], failed: [] });
-    expect([service.sandboxes.size, await listSandboxes()]).toEqual([0, []]);
-  },
-);
+test("where the SDK takes the machine for a browser a command, files and refusals are the same", async () => {
+  const child = startChild(sources.directory, "use-daytona.mjs", [], { VERCEL: "1" });
+  expect(JSON.parse(await child.line())).toMatchObject({
+    exec: [3, "through", "err\n"],
+    kept: ["small", 1 << 20, true],
+  });
+  // There the SDK does not look at what an upload was answered with.
+  service.habits.faults = [{ match: /bulk-upload/, action: { status: 400, body: { errors: ["no"] } } }];
+  child.tell("go on");
+  expect(JSON.parse(await child.line())).toEqual({ refused: "unavailable", late: null });
+  expect((await child.ended).code).toBe(0);
+});
+
+test("processes that die at any place of a creation leave nothing that reap does not find", async () => {
+  const places = ["create.recorded", "create.registered", "create.started", "create.ready"];
+  const ends = places.map(async (place) => {
+    const env = { GLOVEBOX_FAILPOINTS: `${place}=kill` };
+    return (await startChild(sources.directory, "open-daytona.mjs", [], env).ended).signal;
+  });
+  expect(await Promise.all(ends)).toEqual(places.map(() => "SIGKILL"));
+  // The first one had only written down what it was about to make.
+  expect(service.sandboxes.size).toBe(places.length - 1);
+  const left = (await listSandboxes()).map(({ id }) => id);
+  expect(left).toHaveLength(places.length);
+  const { removed, failed } = await reap();
+  expect([removed.sort(), failed]).toEqual([left.sort(), []]);
+  expect([service.sandboxes.size, await listSandboxes()]).toEqual([0, []]);
+});
 
 test("by its label a sandbox is seen and reaped although no ledger knows it, once its process is dead", async () => {
   const child = startChild(sources.directory, "open-daytona.mjs", [], { GLOVEBOX_HOME: join(scratch.path, "other") });
@@ -89,6 +109,16 @@ test("a service that does not answer is a failure of reap, and none of the list"
   service.habits.faults = [{ match: /GET \/api\/sandbox/, action: { status: 403, body: { message: "no" } }, times: 2 }];
   expect(await listSandboxes()).toEqual([]);
   expect((await reap()).failed).toMatchObject([{ id: "daytona", error: { code: "permission_denied" } }]);
+});
+
+test("a list that still has what was deleted is not a failure", async () => {
+  const labels = labelsOf("gone", false);
+  // This pid, as it was used by somebody long ago.
+  labels["glovebox-owner"] = (labels["glovebox-owner"] ?? "").replace(/[^/]+(?=\/[^/]*$)/, "1");
+  const item = { id: "gone", name: "glovebox-gone", labels, state: "started", toolboxProxyUrl: service.apiUrl };
+  const action = { status: 200, body: { items: [item], nextCursor: null } };
+  service.habits.faults = [{ match: /GET \/api\/sandbox\?/, action }];
+  expect(await reap()).toMatchObject({ removed: ["gone"], failed: [] });
 });
 
 test("labels are read as they were written, and nothing else is", () => {

@@ -1,19 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { keepAlive } from "../src/sandbox/daytona/keep-alive.js";
+import { describe, expect, test } from "vitest";
 import type { Sandbox } from "../src/sandbox/types.js";
-import { listSandboxes, reap } from "../src/sandbox.js";
-import { createHabits } from "./fakes/daytona/habits.js";
-import { type DaytonaService, setEnv, startDaytonaService } from "./support/daytona-service.js";
-
-let there: DaytonaService;
-beforeAll(async () => {
-  there = await startDaytonaService();
-});
-afterAll(() => there.close());
-afterEach(() => {
-  Object.assign(there.service.habits, createHabits());
-});
+import { listSandboxes } from "../src/sandbox.js";
+import { ownService } from "./support/daytona-service.js";
 
 const input = /POST .*\/input/;
 
@@ -22,7 +11,7 @@ async function runsOf(sandbox: Sandbox): Promise<number> {
   return (await sandbox.readFile("runs"))?.length ?? 0;
 }
 
-describe("a command runs once, and its result is whole, when", () => {
+describe.concurrent("a command runs once, and its result is whole, when", () => {
   test.each([
     ["the request was lost before it was taken", [{ match: input, action: "reset" }]],
     ["the answer was lost after it was taken", [{ match: input, action: "reset-after" }]],
@@ -40,6 +29,7 @@ describe("a command runs once, and its result is whole, when", () => {
       ],
     ],
   ] as const)("%s", async (_what, faults) => {
+    await using there = await ownService();
     await using sandbox = await there.open();
     there.service.habits.faults = faults.map((fault) => ({ ...fault }));
     const result = await sandbox.shell("printf x >> runs; echo out; echo err >&2; exit 7");
@@ -52,6 +42,7 @@ describe("a command runs once, and its result is whole, when", () => {
     ["politely", false],
     ["rudely", true],
   ])("the socket of the log closes early, %s, again and again", async (_how, followCutRudely) => {
+    await using there = await ownService();
     await using sandbox = await there.open();
     Object.assign(there.service.habits, { followCutAfter: 30_000, followCutRudely });
     there.service.entry(`glovebox-${sandbox.id}`).processes.cutFollowers();
@@ -61,24 +52,28 @@ describe("a command runs once, and its result is whole, when", () => {
   });
 
   test.each([3, 4])("frames of %i bytes make the SDK take marks for text", async (frameBytes) => {
+    await using there = await ownService();
     await using sandbox = await there.open();
     there.service.habits.frameBytes = frameBytes;
     expect(await sandbox.shell("seq 300; exit 4")).toMatchObject({ exitCode: 4, bytes: { stdout: 1_092 } });
   });
 
   test("nobody can follow a log at all", async () => {
+    await using there = await ownService();
     there.service.habits.refuseFollow = true;
     await using sandbox = await there.open();
     expect(await sandbox.shell("echo polled; exit 2")).toMatchObject({ exitCode: 2, stdout: "polled\n" });
   });
 
   test("input is echoed into the log", async () => {
+    await using there = await ownService();
     there.service.habits.echoInput = true;
     await using sandbox = await there.open();
     expect((await sandbox.exec({ argv: ["cat"], stdin: "through\n" })).stdout).toBe("through\n");
   });
 
   test("it says nothing for long, and the log's reader lingers", async () => {
+    await using there = await ownService();
     there.service.habits.lingerMs = 1_000;
     await using sandbox = await there.open();
     const result = await sandbox.shell("sleep 2.5; echo late");
@@ -87,8 +82,9 @@ describe("a command runs once, and its result is whole, when", () => {
   });
 });
 
-describe("what is lost is said to be lost, never an exit code", () => {
+describe.concurrent("what is lost is said to be lost, never an exit code", () => {
   test("a sandbox that was stopped under a command", async () => {
+    await using there = await ownService();
     const sandbox = await there.open({ keep: true });
     const call = sandbox.shell("echo up; sleep 60");
     await sleep(300);
@@ -101,10 +97,12 @@ describe("what is lost is said to be lost, never an exit code", () => {
     await expect(call).rejects.toMatchObject({ code: "backend_lost", message: expect.stringContaining("stopped") });
     await expect(sandbox.writeFile("x", "y")).rejects.toMatchObject({ code: "backend_lost" });
     await sandbox.teardown();
-    await reopenAndRemove(sandbox.id);
+    const again = await there.open({ id: sandbox.id, keep: false });
+    await again.teardown();
   });
 
   test("a sandbox that was deleted under a command", async () => {
+    await using there = await ownService();
     const sandbox = await there.open();
     const call = sandbox.shell("echo up; sleep 60");
     await sleep(300);
@@ -114,16 +112,18 @@ describe("what is lost is said to be lost, never an exit code", () => {
     await expect(call).rejects.toMatchObject({ code: "backend_lost" });
     await expect(sandbox.exec({ argv: ["true"] })).rejects.toMatchObject({ code: "backend_lost" });
     await sandbox.teardown();
-    expect(await listSandboxes()).toEqual([]);
+    expect((await listSandboxes()).map(({ id }) => id)).not.toContain(sandbox.id);
   });
 
   test("an agent that was killed", async () => {
+    await using there = await ownService();
     await using sandbox = await there.open();
     const call = sandbox.shell("kill -9 -1");
     await expect(call).rejects.toMatchObject({ code: "backend_lost" });
   });
 
   test("an upload that the service refuses, and one that never arrives", async () => {
+    await using there = await ownService();
     await using sandbox = await there.open();
     there.service.habits.faults = [
       { match: /bulk-upload/, action: { status: 403, body: { message: "denied", statusCode: 403 } } },
@@ -136,78 +136,27 @@ describe("what is lost is said to be lost, never an exit code", () => {
     });
     expect(await sandbox.readFile("x")).toBeNull();
   });
-});
 
-describe("creation and the end", () => {
-  test("a create that runs out of time leaves nothing behind", async () => {
-    there.service.habits.createMs = 4_000;
-    await expect(there.open({ operationTimeout: 1_000 })).rejects.toMatchObject({ code: "unavailable" });
-    expect(there.service.requests.at(-1)).toMatch(/^(GET|DELETE) /);
-    expect([...there.service.sandboxes.values()].filter(({ state }) => state !== "destroying")).toEqual([]);
-    expect(await listSandboxes()).toEqual([]);
-  });
-
-  test("a create whose answer is lost leaves nothing behind", async () => {
-    there.service.habits.faults = [{ match: /POST \/api\/sandbox$/, action: "reset-after" }];
-    await expect(there.open()).rejects.toMatchObject({ code: "unavailable" });
-    expect([...there.service.sandboxes.values()].filter(({ state }) => state !== "destroying")).toEqual([]);
-  });
-
-  test("too many creations wait as long as the service asks", async () => {
-    const headers = { "Retry-After-sandbox-create": "0" };
-    there.service.habits.faults = [{ match: /POST \/api\/sandbox$/, action: { status: 429, headers }, times: 2 }];
+  test("a sandbox that is on its way to another state is unavailable, one that is done for is lost", async () => {
+    await using there = await ownService();
     await using sandbox = await there.open();
-    expect((await sandbox.exec({ argv: ["echo", "made"] })).stdout).toBe("made\n");
-  });
-
-  test("a wrong key is unauthenticated, an unknown snapshot a wrong argument", async () => {
-    await expect(there.open({ daytona: { apiKey: "dtn_wrong_wrong_wrong" } })).rejects.toMatchObject({
-      code: "unauthenticated",
-      message: expect.not.stringContaining("dtn_wrong"),
+    const entry = there.service.entry();
+    entry.state = "archiving";
+    await expect(sandbox.writeFile("x", "y")).rejects.toMatchObject({
+      code: "unavailable",
+      message: expect.stringContaining("archiving"),
     });
-    await reap();
-    const unknown = { code: "invalid_argument", message: expect.stringContaining("no-such not found") };
-    await expect(there.open({ daytona: { snapshot: "no-such" } })).rejects.toMatchObject(unknown);
+    entry.state = "archived";
+    await expect(sandbox.writeFile("x", "y")).rejects.toMatchObject({ code: "backend_lost" });
+    entry.state = "started";
+    await sandbox.writeFile("x", "y");
   });
 
-  test("what could not be deleted stays in the ledger, and reap tries again", async () => {
-    const sandbox = await there.open();
-    there.service.habits.faults = [{ match: /DELETE \/api/, action: { status: 403, body: { message: "not now" } } }];
-    await sandbox.teardown();
-    expect((await listSandboxes()).map(({ id }) => id)).toEqual([sandbox.id]);
-    const restore = setEnv({ DAYTONA_API_KEY: there.service.apiKey, DAYTONA_API_URL: there.service.apiUrl });
-    try {
-      expect((await reap()).removed).toEqual([sandbox.id]);
-    } finally {
-      restore();
-    }
-    expect(there.service.sandboxes.size).toBe(0);
-  });
-
-  test("deleting waits through a transition that is under way", async () => {
-    const sandbox = await there.open();
-    const action = { status: 409, body: { message: "Sandbox state change in progress", statusCode: 409 } };
-    there.service.habits.faults = [{ match: /DELETE \/api/, action, times: 2 }];
-    await sandbox.teardown();
-    expect([there.service.habits.faults, await listSandboxes()]).toEqual([[], []]);
-  });
-
-  test("the service is told that the sandbox is in use, and a failure of that is only a warning", async () => {
-    let told = 0;
-    const warnings: string[] = [];
-    const refresh = async (): Promise<void> => {
-      told += 1;
-      if (told === 2) throw new Error("not heard");
-    };
-    const end = keepAlive(refresh, 5, (message) => warnings.push(message));
-    for (let i = 0; i < 400 && told < 4; i++) await sleep(5);
-    end();
-    expect(told).toBeGreaterThanOrEqual(4);
-    expect(warnings).toEqual([expect.stringContaining("not heard")]);
+  test("a key that is not accepted any more is unauthenticated", async () => {
+    await using there = await ownService();
+    await using sandbox = await there.open();
+    const action = { status: 401, body: { statusCode: 401, message: "This API key has expired" } };
+    there.service.habits.faults = [{ match: /bulk-upload/, action }];
+    await expect(sandbox.writeFile("x", "y")).rejects.toMatchObject({ code: "unauthenticated" });
   });
 });
-
-async function reopenAndRemove(id: string): Promise<void> {
-  const again = await there.open({ id, keep: false });
-  await again.teardown();
-}

@@ -3,17 +3,24 @@ import { symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { createDaytonaSandbox } from "../../dist/src/sandbox/daytona.js";
-import { goal, interleave, row } from "../parts/measure.mjs";
+import { goal, interleave, row, timed } from "../parts/measure.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const TOKEN = "ghp_0123456789abcdefghij";
+/** What the specification makes a sandbox with a repository of: create, clone, make the branch, check it out. */
+const CALLS_OF_THE_SPECIFICATION = 4;
 const FILES = Array.from({ length: 50 }, (_, i) => ({ path: `many/${i}`, content: `file ${i}\n` }));
 
 /** Requests and time of each operation at a service on this machine, against the plainest correct calls of the SDK. */
 export async function measure({ scratch, isQuick }) {
   process.env.GLOVEBOX_HOME = join(scratch, "home");
-  const { startFakeDaytona } = await import(pathToFileURL(compileService(scratch)).href);
+  const compiled = compileService(scratch);
+  const { startFakeDaytona } = await import(pathToFileURL(join(compiled, "fakes", "daytona-server.js")).href);
+  const { serveGit } = await import(pathToFileURL(join(compiled, "support", "git-server.js")).href);
   const { Daytona } = await import("@daytona/sdk");
   const service = await startFakeDaytona();
+  const github = await serveGit(makeRemote(scratch), TOKEN);
+  process.env.GITHUB_SERVER_URL = github.origin;
   const { apiUrl, apiKey } = service;
   const client = new Daytona({ apiUrl, apiKey, target: "us", useDeprecatedPolling: true });
   const plain = await client.create({ snapshot: "daytona-medium" });
@@ -28,8 +35,25 @@ export async function measure({ scratch, isQuick }) {
       "glovebox, read": () => sandbox.readFile("many/1"),
       "SDK, read": () => plain.fs.downloadFile("many/1"),
     };
+    const whole = {
+      "glovebox, repository": () => openRepository({ apiUrl, apiKey }, service),
+      "SDK, repository": () => plainRepository(client, github.origin, service),
+    };
     const samples = await interleave(variants, { rounds: isQuick ? 10 : 100, warmup: 2 });
-    const rows = Object.entries(samples).map(([variant, taken]) => row(variant, taken));
+    const opened = {};
+    const openings = await interleave(
+      Object.fromEntries(
+        Object.entries(whole).map(([name, run]) => [
+          name,
+          async () => {
+            opened[name] = await run();
+            return opened[name].ms;
+          },
+        ]),
+      ),
+      { rounds: isQuick ? 3 : 20 },
+    );
+    const rows = Object.entries({ ...samples, ...openings }).map(([variant, taken]) => row(variant, taken));
     const [exec, , direct] = rows;
     const requests = {};
     for (const [name, run] of Object.entries(variants)) {
@@ -37,11 +61,17 @@ export async function measure({ scratch, isQuick }) {
       await run();
       requests[name] = service.requests.length - before;
     }
+    const [ours, theirs] = Object.entries(opened).map(([name, { calls }]) =>
+      row(`${name}, requests`, [calls.length], "requests"),
+    );
+    // The others bring the agent in, by which every later exec is one request.
+    const made = opened["glovebox, repository"].calls.filter((line) => /sandbox$|home-dir|\/git\//.test(line));
+    const own = row("glovebox, repository, without the agent", [made.length], "requests");
     const counted = (name) => row(`${name}, requests`, [requests[name]], "requests");
     const counts = Object.keys(variants).map(counted);
     const added = Math.max(0, exec.p50 - direct.p50);
     return {
-      rows: [...rows, ...counts],
+      rows: [...rows, ...counts, ours, own, theirs],
       goals: [
         goal("Daytona exec over the service's own answer", {
           value: added,
@@ -56,6 +86,13 @@ export async function measure({ scratch, isQuick }) {
           atMost: 1,
           ours: counts[0],
           other: counts[1],
+        }),
+        goal("requests to create, clone and branch", {
+          value: own.p50,
+          unit: "requests",
+          atMost: CALLS_OF_THE_SPECIFICATION,
+          ours: own,
+          other: theirs,
         }),
         goal("requests of 50 files to Daytona", {
           value: requests["glovebox, 50 files"],
@@ -78,6 +115,7 @@ export async function measure({ scratch, isQuick }) {
     await plain.delete(60, true);
     await client[Symbol.asyncDispose]();
     await service.close();
+    await github.close();
   }
 }
 
@@ -108,6 +146,47 @@ async function plainUpload({ fs }) {
   await fs.uploadFiles(FILES.map(({ path, content }) => ({ source: Buffer.from(content), destination: path })));
 }
 
+/** Until commands can be run in it; its end is not measured. */
+async function openRepository(daytona, service) {
+  const before = service.requests.length;
+  let sandbox;
+  const ms = await timed(async () => {
+    sandbox = await createDaytonaSandbox({ daytona, repo: "acme/widgets", branch: "run-1", githubToken: TOKEN });
+  });
+  const calls = service.requests.slice(before);
+  await sandbox.teardown();
+  return { ms, calls };
+}
+
+/** The same by the plainest calls: nothing is found again when one of them fails, and no command can be run yet. */
+async function plainRepository(client, origin, service) {
+  const before = service.requests.length;
+  let sandbox;
+  const ms = await timed(async () => {
+    sandbox = await client.create({ snapshot: "daytona-medium", autoStopInterval: 30, autoDeleteInterval: 0 });
+    const path = "workspace/widgets";
+    await sandbox.git.clone(`${origin}/acme/widgets.git`, path, undefined, undefined, "git", TOKEN);
+    await sandbox.git.createBranch(path, "run-1");
+    await sandbox.git.checkoutBranch(path, "run-1");
+  });
+  const calls = service.requests.slice(before);
+  await sandbox.delete(60, true);
+  return { ms, calls };
+}
+
+/** A small repository, `acme/widgets`; gives the folder that is served. */
+function makeRemote(scratch) {
+  const remotes = join(scratch, "remotes");
+  const work = join(scratch, "work");
+  const git = (...args) => execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.invalid", ...args]);
+  git("init", "--quiet", "--initial-branch", "main", work);
+  for (let i = 0; i < 50; i++) writeFileSync(join(work, `file-${i}`), `${i}\n`);
+  git("-C", work, "add", ".");
+  git("-C", work, "commit", "--quiet", "-m", "first");
+  git("clone", "--quiet", "--bare", work, join(remotes, "acme", "widgets.git"));
+  return remotes;
+}
+
 /** The service is written for the tests, in TypeScript. */
 function compileService(scratch) {
   const out = join(scratch, "service");
@@ -124,10 +203,9 @@ function compileService(scratch) {
     "--outDir",
     out,
   ];
-  execFileSync(process.execPath, [compiler, ...options, join(root, "tests", "fakes", "daytona-server.ts")], {
-    cwd: root,
-  });
+  const sources = ["fakes/daytona-server.ts", "support/git-server.ts"].map((file) => join(root, "tests", file));
+  execFileSync(process.execPath, [compiler, ...options, ...sources], { cwd: root });
   writeFileSync(join(out, "package.json"), '{"type":"module"}');
   symlinkSync(join(root, "node_modules"), join(out, "node_modules"));
-  return join(out, "fakes", "daytona-server.js");
+  return out;
 }

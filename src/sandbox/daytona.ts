@@ -1,9 +1,9 @@
 import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { conformance } from "./daytona/conformance.js";
-import { networkSettings } from "./daytona/create-remote.js";
 import { daytonaCapabilities, Life, type Plan } from "./daytona/life.js";
 import { removeSnapshot } from "./daytona/native-snapshot.js";
+import { networkSettings } from "./daytona/network-settings.js";
 import { BACKEND, readAccount, readSource } from "./daytona/options.js";
 import { probeDaytona } from "./daytona/probe.js";
 import { listRemote } from "./daytona/remote-list.js";

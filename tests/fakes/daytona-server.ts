@@ -9,6 +9,7 @@ import { createHabits, type FaultAction, type Habits, takeFault } from "./dayton
 import { HOME } from "./daytona/machine.js";
 import { json, Refusal, refuse } from "./daytona/reply.js";
 import { type SandboxEntry, toDto } from "./daytona/sandbox-state.js";
+import type { SnapshotEntry } from "./daytona/snapshot-routes.js";
 import { acceptWebSocket, type WebSocketPeer } from "./daytona/web-socket.js";
 
 /** A service on this machine that speaks Daytona's wire and runs commands for real. */
@@ -20,7 +21,7 @@ export interface FakeDaytona {
   /** Every request as `METHOD /path`, and every socket as `WS /path`. */
   readonly requests: string[];
   readonly sandboxes: ReadonlyMap<string, SandboxEntry>;
-  readonly snapshots: ApiRoutes["snapshots"];
+  readonly snapshots: ReadonlyMap<string, SnapshotEntry>;
   /** The sandbox of this name, or the only one. */
   entry(name?: string): SandboxEntry;
   close(): Promise<void>;
@@ -52,6 +53,7 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
       if (await strike(fault, request, response)) return;
       if (url.pathname.startsWith("/preview/")) return preview(url.pathname, request, response);
       authorise(request, source);
+      if (url.pathname.startsWith("/build-logs/")) return api.snapshots.sendLog(url.pathname, response);
       const path = url.pathname.replace(/^\/(api|toolbox\/[^/]+)/, "");
       const exchange = { method: request.method ?? "", path, query: url.searchParams, request, response };
       const id = /^\/toolbox\/([^/]+)/.exec(url.pathname)?.[1];
@@ -77,9 +79,12 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
   /** A stopped sandbox looks as if the caller had done something wrong. */
   function reachable(id: string): SandboxEntry {
     const entry = api.sandboxes.get(id);
-    if (entry === undefined) throw new Refusal(404, "sandbox container not found");
+    if (entry === undefined || entry.state === "archived") throw new Refusal(404, "sandbox container not found");
     if (entry.state === "started") return entry;
-    if (entry.state === "stopped") throw new Refusal(400, "bad request: no IP address found. Is the Sandbox started?");
+    if (entry.state === "stopped") {
+      if (!habits.blamesTheCaller) throw new Refusal(409, "the sandbox is stopped");
+      throw new Refusal(400, "bad request: no IP address found. Is the Sandbox started?");
+    }
     throw new Refusal(502, "");
   }
 
@@ -99,7 +104,8 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
         greet(acceptWebSocket(request, socket));
         return;
       }
-      authorise(request, "daemon");
+      // A browser, or what the SDK takes for one, cannot send headers with a handshake.
+      if (!api.previews.has(url.searchParams.get("DAYTONA_SANDBOX_AUTH_KEY") ?? "")) authorise(request, "daemon");
       if (habits.refuseFollow) throw new Refusal(502, "");
       const [, , id = "", ...rest] = url.pathname.split("/");
       const { processes } = reachable(id);
@@ -138,7 +144,7 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    ...{ apiUrl: `${origin}/api`, apiKey, habits, requests, sandboxes: api.sandboxes, snapshots: api.snapshots },
+    ...{ apiUrl: `${origin}/api`, apiKey, habits, requests, sandboxes: api.sandboxes, snapshots: api.snapshots.all },
     entry: (name) => {
       const only = [...api.sandboxes.values()][0];
       const found = name === undefined ? only : api.find(name);

@@ -23,15 +23,24 @@ export interface Child {
   line(): Promise<string>;
   /** Resolves once it has ended, with all it printed. */
   ended: Promise<{ code: number | null; signal: string | null; output: string }>;
+  /** Writes a line to its standard input. */
+  tell(text: string): void;
   kill(): void;
 }
 
 /** Starts a program of `tests/children` on the compiled sources. */
-export function startChild(directory: string, name: string, args: string[], env: Record<string, string> = {}): Child {
+export function startChild(
+  directory: string,
+  name: string,
+  args: string[],
+  env: Record<string, string> = {},
+  cwd: string = process.cwd(),
+): Child {
   const program = join(root, "tests", "children", name);
   const child = spawn(process.execPath, [program, directory, ...args], {
     env: { ...process.env, ...env },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["pipe", "pipe", "inherit"],
+    cwd,
   });
   let output = "";
   let read = 0;
@@ -62,5 +71,6 @@ export function startChild(directory: string, name: string, args: string[], env:
       });
     }
   };
-  return { pid: child.pid ?? 0, line, ended, kill: () => child.kill("SIGKILL") };
+  const tell = (text: string): void => void child.stdin.write(`${text}\n`);
+  return { pid: child.pid ?? 0, line, ended, tell, kill: () => child.kill("SIGKILL") };
 }

@@ -42,8 +42,7 @@ export async function startDaytonaService(): Promise<DaytonaService> {
   const apiUrl = await listen(api);
   const restore = setEnv({ GITHUB_SERVER_URL: github.origin, GITHUB_API_URL: apiUrl, DAYTONA_API_KEY: undefined });
   const service = await startFakeDaytona();
-  const open = (opts: SandboxOptions = {}): Promise<Sandbox> =>
-    createDaytonaSandbox({ ...opts, daytona: { apiUrl: service.apiUrl, apiKey: service.apiKey, ...opts.daytona } });
+  const open = (opts?: SandboxOptions): Promise<Sandbox> => openAt(service, opts);
   return {
     ...{ service, github, origin, token, apiCalls, open },
     openRepo: (opts) => open({ repo: "acme/widgets", branch: "run-1", githubToken: token, ...opts }),
@@ -55,6 +54,23 @@ export async function startDaytonaService(): Promise<DaytonaService> {
       scratch.remove();
     },
   };
+}
+
+/** Opens a sandbox at a service. */
+export function openAt({ apiUrl, apiKey }: FakeDaytona, opts: SandboxOptions = {}): Promise<Sandbox> {
+  return createDaytonaSandbox({ ...opts, daytona: { apiUrl, apiKey, ...opts.daytona } });
+}
+
+/** A service of its own, for tests that run side by side. */
+export interface OwnService extends AsyncDisposable {
+  readonly service: FakeDaytona;
+  open(opts?: SandboxOptions): Promise<Sandbox>;
+}
+
+/** Starts a service that no other test sees. */
+export async function ownService(): Promise<OwnService> {
+  const service = await startFakeDaytona();
+  return { service, open: (opts) => openAt(service, opts), [Symbol.asyncDispose]: () => service.close() };
 }
 
 async function listen(server: Server): Promise<string> {

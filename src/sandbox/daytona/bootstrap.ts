@@ -1,8 +1,8 @@
 import { SandboxError } from "../errors.js";
 import { type AgentSession, type Place, startAgent, uploadAgent } from "./agent-session.js";
 import type { RemoteSandbox } from "./client.js";
-import { explain, type NetworkSettings } from "./create-remote.js";
 import { diagnose, statusOf, toFailure } from "./failure.js";
+import { assertNetwork, type NetworkSettings, refusedNetwork } from "./network-settings.js";
 import type { Source } from "./options.js";
 
 /** What a new sandbox shall hold. */
@@ -69,8 +69,9 @@ async function restrict(remote: RemoteSandbox, network: NetworkSettings): Promis
   try {
     await remote.updateNetworkSettings(network);
   } catch (error) {
-    throw explain(error, network);
+    throw refusedNetwork(error, network);
   }
+  assertNetwork(remote, network);
 }
 
 function explainClone(error: unknown, { owner, name }: Source, hasToken: boolean): SandboxError {

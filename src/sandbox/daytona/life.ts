@@ -1,18 +1,20 @@
 import { randomBytes } from "node:crypto";
 import type { Capabilities, NetworkPolicy } from "../../../contracts/types.js";
 import { dismantle } from "../dismantle.js";
-import { SandboxError, toSandboxError } from "../errors.js";
+import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { addResource, createRecord, markReady, updateRecord } from "../ledger.js";
 import type { SandboxOptions } from "../types.js";
 import { type AgentSession, type Place, startAgent, uploadAgent } from "./agent-session.js";
 import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
-import { createRemote, networkSettings, type RemotePlan, wasRefused } from "./create-remote.js";
+import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-remote.js";
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
+import { persist, statusOf, toFailure } from "./failure.js";
 import { gitOperations } from "./git-operations.js";
 import { keepAlive } from "./keep-alive.js";
 import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
+import { networkSettings } from "./network-settings.js";
 import { type Account, BACKEND, readLifetime, type Source } from "./options.js";
 import { remoteResource, removeResource } from "./remove.js";
 
@@ -32,7 +34,7 @@ export interface Plan {
 export function daytonaCapabilities(git: boolean): Capabilities {
   return {
     isolation: "remote",
-    killTree: "best-effort",
+    killTree: "descendants",
     network: ["none", "full", "allow"],
     limits: [],
     snapshot: "crash-consistent",
@@ -102,10 +104,7 @@ export class Life {
     const connection = await connect(account);
     try {
       remoteResource("daytona-sandbox", plan.name, account);
-      const remote = await connection.client.get(plan.name);
-      // What a process that died left running in it goes with a stop.
-      if (remote.state === "started") await remote.stop();
-      await remote.start();
+      const remote = await wake(connection, plan.name);
       await uploadAgent(remote, place);
       return new Life(id, account, opts, plan, connection).#begin(remote, place, await startAgent(remote, place));
     } catch (error) {
@@ -139,13 +138,16 @@ export class Life {
   }
 
   async #request(plan: RemotePlan): Promise<RemoteSandbox> {
+    let remote: RemoteSandbox;
     try {
-      return await createRemote(this.#connection.client, plan);
+      remote = await createRemote(this.#connection.client, plan);
     } catch (error) {
       // Refused: there is nothing to be taken away, and perhaps nobody who may.
       if (wasRefused(error)) await updateRecord(this.id, { resources: [] });
       throw error;
     }
+    await fitRemote(remote, plan);
+    return remote;
   }
 
   #begin(remote: RemoteSandbox, place: Place, agent: AgentSession): DaytonaDriver {
@@ -210,6 +212,7 @@ export class Life {
       const network = networkSettings(this.#plan.network);
       const plan = { id: this.id, name, opts: this.#opts, network, snapshot };
       const remote = await createRemote(this.#connection.client, plan);
+      await fitRemote(remote, plan);
       await uploadAgent(remote, driver.place);
       await driver.replace(remote, await startAgent(remote, driver.place));
     } catch (error) {
@@ -234,14 +237,13 @@ export class Life {
     await this.#connection.close();
   }
 
-  /** Stopped it costs disk only, and is there when it is opened again. */
+  /** Stopped it costs disk only, and is there when it is opened again; one that is gone cannot be kept. */
   async #letGo(driver: DaytonaDriver): Promise<void> {
     this.#endHeartbeat();
     await driver.stop();
-    try {
-      await driver.remote.stop();
-    } catch (error) {
-      throw toSandboxError(error, { backend: BACKEND });
+    if (!(await standStill(driver.remote))) {
+      await this.#remove(driver);
+      return;
     }
     await updateRecord(this.id, { state: "kept", owner: undefined, reopen: this.#plan });
     await this.#connection.close();
@@ -256,6 +258,35 @@ export class Life {
 interface Saved {
   readonly snapshot: string;
   readonly place: Place;
+}
+
+/** A machine by its name, running. */
+async function wake({ client }: Connection, name: string): Promise<RemoteSandbox> {
+  try {
+    const remote = await persist(() => client.get(name));
+    // What a process that died left running in it goes with a stop.
+    if (remote.state === "started") await remote.stop();
+    await remote.start();
+    return remote;
+  } catch (error) {
+    throw toFailure(error, `sandbox ${name} could not be opened again`);
+  }
+}
+
+/** Stops a machine; false when there is none any more. */
+async function standStill(remote: RemoteSandbox): Promise<boolean> {
+  try {
+    await remote.stop();
+    return true;
+  } catch (error) {
+    const state = await remote.refreshData().then(
+      () => remote.state,
+      (second: unknown) => (statusOf(second) === 404 ? "destroyed" : undefined),
+    );
+    if (state === "destroyed" || state === "destroying") return false;
+    if (state === "stopped" || state === "archived") return true;
+    throw toFailure(error, `sandbox ${remote.name} could not be stopped`);
+  }
 }
 
 function newId(): string {

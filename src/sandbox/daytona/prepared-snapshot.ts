@@ -1,5 +1,5 @@
 import { SandboxError } from "../errors.js";
-import { connect, loadSdk } from "./client.js";
+import { connect, type Daytona, loadSdk } from "./client.js";
 import { statusOf, toFailure } from "./failure.js";
 import { readAccount } from "./options.js";
 
@@ -14,6 +14,7 @@ const RECIPES: Readonly<Record<string, readonly string[]>> = {
       " > /etc/apt/sources.list.d/github-cli.list && apt-get update && apt-get install -y gh",
   ],
 };
+const FAILED: ReadonlySet<string> = new Set(["error", "build_failed"]);
 const RESOURCES = { cpu: 2, memory: 4, disk: 16 };
 
 /** Builds a prepared snapshot at the service, for `daytona: { snapshot: name }`; false when it is already there. */
@@ -28,7 +29,15 @@ export async function buildSnapshot(name: string, onLog?: (line: string) => void
   const { Image } = await loadSdk();
   const { client, close } = await connect(account);
   try {
-    if (await exists(() => client.snapshot.get(name))) return false;
+    const state = await stateOf(client, name);
+    if (state === "active") return false;
+    if (state === "inactive") {
+      await client.snapshot.activate(name);
+      return false;
+    }
+    if (state !== undefined && !FAILED.has(state)) throw underWay(name, state);
+    // What is left of a build that failed stands in the way of the next one.
+    if (state !== undefined) await client.snapshot.delete(name);
     const image = Image.debianSlim("3.12").runCommands(...commands);
     await client.snapshot.create(
       { name, image, resources: RESOURCES },
@@ -42,12 +51,17 @@ export async function buildSnapshot(name: string, onLog?: (line: string) => void
   }
 }
 
-async function exists(get: () => Promise<unknown>): Promise<boolean> {
+async function stateOf(client: Daytona, name: string): Promise<string | undefined> {
   try {
-    await get();
-    return true;
+    return (await client.snapshot.get(name)).state;
   } catch (error) {
-    if (statusOf(error) === 404) return false;
+    if (statusOf(error) === 404) return undefined;
     throw error;
   }
+}
+
+function underWay(name: string, state: string): SandboxError {
+  return new SandboxError("conflict", `The snapshot ${name} is ${state}: somebody else builds it`, {
+    hint: "try again when it is done",
+  });
 }

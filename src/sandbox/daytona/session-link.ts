@@ -12,8 +12,10 @@ const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
 /** How long the service may take to say whether a session is still there. */
 const PROBE = 10_000;
-/** How often a command that says nothing is looked after. */
-const PULSE = 5_000;
+/** How long a command may say nothing before it is looked after, at first and at most. */
+const SILENCE = 2_500;
+const LONGEST_SILENCE = 5_000;
+const TICK = 500;
 const SHORT_LOG = 1 << 20;
 const MAX_COMPLAINT = 2_048;
 /** Bytes of one line, and of one request. */
@@ -49,7 +51,8 @@ export class SessionLink extends Duplex {
   #next = 0;
   #over = false;
   #pulse: NodeJS.Timeout | undefined;
-  #heard = 0;
+  #quietSince = 0;
+  #silence = SILENCE;
   #probing = false;
 
   constructor(command: SessionCommand) {
@@ -60,7 +63,9 @@ export class SessionLink extends Duplex {
 
   /** A call is under way: should it be silent because nobody is there any more, that shows within a few seconds. */
   ref(): void {
-    this.#pulse ??= setInterval(() => void this.#checkPulse(), PULSE);
+    if (this.#pulse !== undefined) return;
+    this.#hear();
+    this.#pulse = setInterval(() => void this.#checkPulse(), TICK);
   }
 
   /** Nothing is waited for. The socket that the SDK holds keeps the process alive; it is closed with the session. */
@@ -70,11 +75,17 @@ export class SessionLink extends Duplex {
   }
 
   async #checkPulse(): Promise<void> {
-    const silent = this.#next === this.#heard;
-    this.#heard = this.#next;
+    if (this.#over || performance.now() - this.#quietSince < this.#silence) return;
+    this.#quietSince = performance.now();
+    this.#silence = Math.min(this.#silence * 2, LONGEST_SILENCE);
     // A log that is short is read again, should a line of it have been lost on the way.
     const isShort = this.received < SHORT_LOG;
-    if (silent && !this.#over) await this.#ask(() => (isShort ? this.#catchUp() : this.#state()));
+    await this.#ask(() => (isShort ? this.#catchUp() : this.#state()));
+  }
+
+  #hear(): void {
+    this.#quietSince = performance.now();
+    this.#silence = SILENCE;
   }
 
   /** One question at a time; an answer that is final ends the link. */
@@ -221,6 +232,7 @@ export class SessionLink extends Duplex {
       else if (!line.startsWith("G")) this.#complain(`${line}\n`);
     } else if (Number(number) === this.#next) {
       this.#next += 1;
+      this.#hear();
       const bytes = Buffer.from(text, "base64");
       const whole = size === undefined ? bytes : unsqueeze(bytes, Number(size));
       if (whole === undefined) this.destroy(tampered("a line that cannot be read"));

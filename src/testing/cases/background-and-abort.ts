@@ -3,9 +3,7 @@ import { check, equal, refuses, within } from "../assert.js";
 import { AWAIT_BEAT, assertBeating, assertStill, HEARTBEAT } from "../heartbeat.js";
 import { finishes, scriptArgv } from "../script.js";
 import type { ConformanceCase } from "../types.js";
-
-const isComplete: NonNullable<ConformanceCase["needs"]> = ({ killTree }) =>
-  killTree === "complete" ? undefined : `capabilities.killTree is ${killTree}`;
+import { reachesAll } from "./kill-tree.js";
 
 export const backgroundAndAbortCases: readonly ConformanceCase[] = [
   {
@@ -24,7 +22,7 @@ export const backgroundAndAbortCases: readonly ConformanceCase[] = [
     id: "background.silent",
     title: "a child that holds nothing",
     requirement: "A child that was sent to the background dies with the call, also when it let go of every stream.",
-    needs: isComplete,
+    needs: reachesAll,
     async run({ sandbox }) {
       const start = '(trap "" HUP; exec sh -c "$1" sh "$2") </dev/null >/dev/null 2>&1 &';
       const argv = scriptArgv(`${start} ${AWAIT_BEAT}; echo started`, HEARTBEAT, "beat");

@@ -3,36 +3,37 @@ import { check, equal, includes, refuses, within } from "../assert.js";
 import { AWAIT_BEAT, assertStill, HEARTBEAT, withDeadline } from "../heartbeat.js";
 import { aside, scriptArgv } from "../script.js";
 import type { ConformanceCase, ConformanceContext } from "../types.js";
+import { reachesAll } from "./kill-tree.js";
 
 const isReady = (result: ExecResult): boolean => result.stdout.includes("ready");
 const LINGER = "echo ready; sleep 60; echo never";
 
 /** The commands that escape from a careless killer. `$1` is the heartbeat, `$2` its file. */
-const HOSTILE: Readonly<Record<string, { title: string; start: string; complete?: true; needs?: string }>> = {
+const HOSTILE: Readonly<Record<string, { title: string; start: string; leaves?: true; needs?: string }>> = {
   "child-in-group": { title: "a child of the command", start: 'sh -c "$1" sh "$2" &' },
   setsid: {
     title: "a child in a session of its own",
     start: 'setsid sh -c "$1" sh "$2" &',
-    complete: true,
+    leaves: true,
     needs: "setsid",
   },
   daemon: {
     title: "a daemon: two forks, its own session, no descriptors",
     start: 'setsid sh -c \'( sh -c "$1" sh "$2" & ) &\' sh "$1" "$2" </dev/null >/dev/null 2>&1 &',
-    complete: true,
+    leaves: true,
     needs: "setsid",
   },
   "ignores-term": { title: "a child that ignores SIGTERM", start: 'trap "" TERM HUP INT; sh -c "$1" sh "$2" &' },
   "no-environment": {
     title: "a child with neither environment nor session",
     start: 'env -i setsid /bin/sh -c "$1" sh "$2" &',
-    complete: true,
+    leaves: true,
     needs: "setsid",
   },
   respawner: {
     title: "children that replace themselves all the time",
     start: 'printf %s "$3" > respawn; for n in 1 2; do setsid sh respawn "$2" 0 & done;',
-    complete: true,
+    leaves: true,
     needs: "setsid",
   },
 };
@@ -55,11 +56,11 @@ async function killsAll({ sandbox, skip }: ConformanceContext, name: string): Pr
   await assertStill(sandbox, ["beat"], `after the deadline (${workload.title})`);
 }
 
-const hostileCases: ConformanceCase[] = Object.entries(HOSTILE).map(([name, { title, complete }]) => ({
+const hostileCases: ConformanceCase[] = Object.entries(HOSTILE).map(([name, { title, leaves }]) => ({
   id: `deadline.kills.${name}`,
   title: `nothing survives the deadline: ${title}`,
   requirement: `At its deadline a call returns with the partial output, and ${title} is dead. [S1-AC-5]`,
-  needs: ({ killTree }) => (complete && killTree !== "complete" ? `capabilities.killTree is ${killTree}` : undefined),
+  ...(leaves && { needs: reachesAll }),
   run: (context) => killsAll(context, name),
 }));
 

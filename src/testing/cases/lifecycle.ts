@@ -37,7 +37,7 @@ export const lifecycleCases: readonly ConformanceCase[] = [
         ["none", "namespaces", "container", "gvisor", "microvm", "remote"].includes(c.isolation),
         `isolation: ${c.isolation}`,
       );
-      check(["complete", "best-effort"].includes(c.killTree), `killTree: ${c.killTree}`);
+      check(["complete", "descendants", "best-effort"].includes(c.killTree), `killTree: ${c.killTree}`);
       check(["consistent", "crash-consistent", "none"].includes(c.snapshot), `snapshot: ${c.snapshot}`);
       check(["copy-on-write", "copy", "none"].includes(c.fork), `fork: ${c.fork}`);
       check(

@@ -1,27 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Habits } from "./habits.js";
-import { discard, saveMachine } from "./machine.js";
 import { type Exchange, json, objectOf, Refusal, textOf } from "./reply.js";
 import { applyNetwork, createEntry, type SandboxEntry, toDto } from "./sandbox-state.js";
+import { assertResizable, assertWithin, builtInSize, sizeOf } from "./sizes.js";
+import { buildOutcome, SnapshotRoutes } from "./snapshot-routes.js";
 
-/** Snapshots that are always there. */
-const BUILT_IN = ["daytona-small", "daytona-medium", "daytona-large"];
-
-/** A saved state of a machine, or an image. */
-export interface SnapshotEntry {
-  readonly id: string;
-  readonly name: string;
-  readonly state: string;
-  /** The folder with its files; absent for an image. */
-  readonly files?: string;
-  readonly asked: Record<string, unknown>;
-}
-
-/** The API: sandboxes and snapshots. */
+/** The API: sandboxes. */
 export class ApiRoutes {
   readonly sandboxes: Map<string, SandboxEntry> = new Map();
-  readonly snapshots: Map<string, SnapshotEntry> = new Map();
+  readonly snapshots: SnapshotRoutes;
   /** Signed previews: token to sandbox and port. */
   readonly previews: Map<string, { entry: SandboxEntry; port: number }> = new Map();
   readonly #habits: Habits;
@@ -32,11 +20,12 @@ export class ApiRoutes {
   constructor(habits: Habits, origin: () => string) {
     this.#habits = habits;
     this.#origin = origin;
+    this.snapshots = new SnapshotRoutes(habits, origin);
   }
 
   async handle(exchange: Exchange): Promise<boolean> {
     const [, kind, id = "", verb, argument, last] = exchange.path.split("/");
-    if (kind === "snapshots") return await this.#snapshots(exchange, id, verb);
+    if (kind === "snapshots") return await this.snapshots.handle(exchange, id, verb);
     if (kind !== "sandbox") return false;
     const { method, request, response } = exchange;
     if (id === "" && method === "POST")
@@ -52,20 +41,17 @@ export class ApiRoutes {
       else if (verb === "last-activity") entry.activity += 1;
       else if (verb === "labels") Object.assign(entry.labels, (await objectOf(request))["labels"]);
       else if (verb === "network-settings") this.#network(entry, await objectOf(request));
-      else if (verb === "snapshot") this.#save(entry, textOf(await objectOf(request), "name"));
+      else if (verb === "snapshot") this.snapshots.save(entry, textOf(await objectOf(request), "name"));
+      else if (verb === "resize") this.#resize(entry, await objectOf(request));
       else if (verb === "fork" || verb === "pause")
         throw new Refusal(422, `${verb} is not supported for this sandbox class`);
-      else if (verb === "ports" && last === "signed-preview-url") {
+      else if (verb === "ports" && (last === "signed-preview-url" || last === "preview-url")) {
         const token = randomUUID();
-        this.previews.set(token, { entry, port: Number(argument) });
-        json(response, 200, {
-          sandboxId: entry.id,
-          port: Number(argument),
-          token,
-          url: `${this.#origin()}/preview/${token}/`,
-        });
+        const port = Number(argument);
+        this.previews.set(token, { entry, port });
+        json(response, 200, { sandboxId: entry.id, port, token, url: `${this.#origin()}/preview/${token}/` });
         return true;
-      } else if (verb !== undefined && !["ttl", "resize", "recover", "archive"].includes(verb)) return false;
+      } else if (verb !== undefined && !["ttl", "recover", "archive"].includes(verb)) return false;
       json(response, 200, toDto(entry, this.#origin()));
     }
     return true;
@@ -82,7 +68,7 @@ export class ApiRoutes {
   /** Everything is gone. */
   async close(): Promise<void> {
     for (const { machine } of this.sandboxes.values()) await machine.remove();
-    for (const { files } of this.snapshots.values()) if (files !== undefined) discard(files);
+    this.snapshots.close();
     this.sandboxes.clear();
   }
 
@@ -91,18 +77,52 @@ export class ApiRoutes {
     if (typeof name === "string" && [...this.sandboxes.values()].some((entry) => entry.name === name)) {
       throw new Refusal(409, `Sandbox with name ${name} already exists`);
     }
-    if (this.#habits.fixedNetwork && (asked["networkBlockAll"] === true || asked["domainAllowList"] !== undefined)) {
+    const rules = ["networkBlockAll", "domainAllowList", "networkAllowList"].filter((key) => asked[key] !== undefined);
+    if (this.#habits.fixedNetwork && rules.length > 0) {
       throw new Refusal(400, "Network access is fixed for your tier. Remove networkBlockAll and domainAllowList.");
     }
-    const saved = typeof snapshot === "string" ? this.snapshots.get(snapshot) : undefined;
-    if (typeof snapshot === "string" && saved === undefined && !BUILT_IN.includes(snapshot)) {
+    if (this.#habits.ignoresNetwork) for (const rule of rules) delete asked[rule];
+    const saved = typeof snapshot === "string" ? this.snapshots.usable(snapshot) : undefined;
+    const size = typeof snapshot === "string" ? (saved?.size ?? builtInSize(snapshot)) : sizeOf(asked);
+    if (size === undefined) {
       throw new Refusal(400, `Snapshot ${snapshot} not found. Did you add it through the Daytona Dashboard?`);
     }
-    const entry = createEntry(asked, this.#habits, saved?.files);
+    if (snapshot !== undefined && ["cpu", "memory", "disk"].some((key) => asked[key] !== undefined)) {
+      throw new Refusal(400, "Cannot specify Sandbox resources when using a snapshot");
+    }
+    assertWithin(this.#habits.largest, size);
+    const entry = createEntry(asked, this.#habits, size, saved?.files);
     this.sandboxes.set(entry.id, entry);
-    if (this.#habits.createMs === 0) this.#set(entry, "started");
-    else void sleep(this.#habits.createMs).then(() => this.#set(entry, "started"));
+    void this.#bringUp(entry);
     return entry;
+  }
+
+  /** Without a wait this is done before the first answer. */
+  async #bringUp(entry: SandboxEntry): Promise<void> {
+    const { buildInfo } = entry.asked;
+    if (buildInfo !== undefined) {
+      if (this.#habits.buildMs > 0) await sleep(this.#habits.buildMs);
+      this.#set(entry, "building_snapshot");
+      if (this.#habits.buildMs > 0) await sleep(this.#habits.buildMs);
+      entry.errorReason = buildOutcome(this.#habits, buildInfo);
+      if (entry.errorReason !== undefined) {
+        this.#set(entry, "build_failed");
+        return;
+      }
+    }
+    if (this.#habits.createMs > 0) await sleep(this.#habits.createMs);
+    this.#set(entry, "started");
+  }
+
+  /** A machine that runs goes on meanwhile. */
+  #resize(entry: SandboxEntry, asked: Record<string, unknown>): void {
+    const size = sizeOf(asked, entry.size);
+    assertResizable(entry.state, entry.size, size);
+    assertWithin(this.#habits.largest, size);
+    const before = entry.state;
+    entry.size = size;
+    this.#set(entry, "resizing");
+    void sleep(this.#habits.buildMs).then(() => this.#set(entry, before));
   }
 
   #list({ query, response }: Exchange): void {
@@ -133,6 +153,7 @@ export class ApiRoutes {
   }
 
   async #stop(entry: SandboxEntry): Promise<void> {
+    if (entry.state !== "started") throw new Refusal(400, "Sandbox is not started");
     await entry.machine.halt();
     entry.processes.cutFollowers();
     entry.processes.sessions.clear();
@@ -143,34 +164,10 @@ export class ApiRoutes {
   #network(entry: SandboxEntry, body: Record<string, unknown>): void {
     if (this.#habits.fixedNetwork) throw new Refusal(400, "Network access is fixed for your tier.");
     if (typeof body["networkBlockAll"] === "boolean") entry.networkBlockAll = body["networkBlockAll"];
-    if (typeof body["domainAllowList"] === "string") entry.domainAllowList = body["domainAllowList"];
-    applyNetwork(entry);
-  }
-
-  #save(entry: SandboxEntry, name: string): void {
-    if (this.snapshots.has(name)) throw new Refusal(409, `Snapshot with name ${name} already exists`);
-    this.snapshots.set(name, { id: randomUUID(), name, state: "active", files: saveMachine(entry.machine), asked: {} });
-  }
-
-  async #snapshots({ method, request, response }: Exchange, id: string, verb: string | undefined): Promise<boolean> {
-    if (id === "" && method === "POST") {
-      const asked = await objectOf(request);
-      const name = textOf(asked, "name");
-      if (this.snapshots.has(name)) throw new Refusal(409, `Snapshot with name ${name} already exists`);
-      const made = { id: randomUUID(), name, state: "active", asked };
-      this.snapshots.set(name, made);
-      json(response, 200, made);
-      return true;
+    for (const list of ["domainAllowList", "networkAllowList"] as const) {
+      if (typeof body[list] === "string") entry[list] = body[list];
     }
-    const found = [...this.snapshots.values()].find((each) => each.id === id || each.name === decodeURIComponent(id));
-    if (found === undefined) throw new Refusal(404, `Snapshot ${id} not found`);
-    if (verb === "build-logs-url") json(response, 200, { url: `${this.#origin()}/build-logs` });
-    else if (method === "DELETE") {
-      this.snapshots.delete(found.name);
-      if (found.files !== undefined) discard(found.files);
-      json(response, 200);
-    } else json(response, 200, found);
-    return true;
+    applyNetwork(entry);
   }
 
   #set(entry: SandboxEntry, state: string): void {

@@ -1,3 +1,5 @@
+import type { Size } from "./sizes.js";
+
 /** What an answer is replaced by: a status, or a connection that breaks before or after the work was done. */
 export type FaultAction =
   | { status: number; body?: unknown; headers?: Record<string, string> }
@@ -18,6 +20,12 @@ export interface Fault {
 export interface Habits {
   /** How long a new sandbox is `creating`. 0: it is `started` in the first answer. */
   createMs: number;
+  /** How long an image or a snapshot is built. 0: it is there in the first answer. */
+  buildMs: number;
+  /** A build whose instructions have this fails. */
+  failingBuild: RegExp | undefined;
+  /** The most that one sandbox of the organisation may have. */
+  largest: Size;
   /** How long a deleted one is `destroying`. */
   deleteMs: number;
   /** How long a log is followed after its command has ended. The service takes a second. */
@@ -34,6 +42,16 @@ export interface Habits {
   echoInput: boolean;
   /** The organisation may not choose its own network rules. */
   fixedNetwork: boolean;
+  /** Rules of a creation are passed over, as a service that does not know them does. */
+  ignoresNetwork: boolean;
+  /** Commands are read into the shell of their session, so that `exit` is the end of it. */
+  sourcesCommands: boolean;
+  /** Logs get the line end that a command did not write, and lose what is not text. */
+  changesOutput: boolean;
+  /** A checkout that is refused because of changes has moved HEAD all the same. */
+  movesHeadWhenDirty: boolean;
+  /** A stopped sandbox answers as if the caller had been wrong. */
+  blamesTheCaller: boolean;
   /** Commits without a change are refused whatever was asked for, as older daemons do. */
   refuseEmptyCommits: boolean;
   faults: Fault[];
@@ -43,6 +61,9 @@ export interface Habits {
 export function createHabits(): Habits {
   return {
     createMs: 0,
+    buildMs: 0,
+    failingBuild: undefined,
+    largest: { cpu: 8, memory: 16, disk: 40 },
     deleteMs: 5,
     lingerMs: 20,
     frameBytes: 1_024,
@@ -51,6 +72,11 @@ export function createHabits(): Habits {
     refuseFollow: false,
     echoInput: false,
     fixedNetwork: false,
+    ignoresNetwork: false,
+    sourcesCommands: true,
+    changesOutput: true,
+    movesHeadWhenDirty: true,
+    blamesTheCaller: true,
     refuseEmptyCommits: true,
     faults: [],
   };

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Habits } from "./habits.js";
 import { Machine } from "./machine.js";
 import { ProcessRoutes } from "./process-routes.js";
+import type { Size } from "./sizes.js";
 
 /** Everything the service knows of one sandbox. */
 export interface SandboxEntry {
@@ -11,17 +12,20 @@ export interface SandboxEntry {
   /** As it was asked for. */
   readonly asked: Record<string, unknown>;
   state: string;
+  errorReason: string | undefined;
+  size: Size;
   machine: Machine;
   processes: ProcessRoutes;
   activity: number;
   networkBlockAll: boolean;
   domainAllowList: string | undefined;
+  networkAllowList: string | undefined;
   autoStopInterval: number;
   autoDeleteInterval: number;
 }
 
 /** Makes a sandbox with a machine of its own, or with the files of a saved one. */
-export function createEntry(asked: Record<string, unknown>, habits: Habits, files?: string): SandboxEntry {
+export function createEntry(asked: Record<string, unknown>, habits: Habits, size: Size, files?: string): SandboxEntry {
   const id = randomUUID();
   const machine = new Machine(files);
   const entry: SandboxEntry = {
@@ -29,12 +33,15 @@ export function createEntry(asked: Record<string, unknown>, habits: Habits, file
     name: typeof asked["name"] === "string" ? asked["name"] : id,
     labels: (asked["labels"] ?? {}) as Record<string, string>,
     asked,
-    state: "creating",
+    state: asked["buildInfo"] === undefined ? "creating" : "pending_build",
+    errorReason: undefined,
+    size,
     machine,
     processes: new ProcessRoutes(machine, habits),
     activity: 0,
     networkBlockAll: asked["networkBlockAll"] === true,
     domainAllowList: asked["domainAllowList"] as string | undefined,
+    networkAllowList: asked["networkAllowList"] as string | undefined,
     autoStopInterval: Number(asked["autoStopInterval"] ?? 15),
     autoDeleteInterval: Number(asked["autoDeleteInterval"] ?? -1),
   };
@@ -42,27 +49,27 @@ export function createEntry(asked: Record<string, unknown>, habits: Habits, file
   return entry;
 }
 
-/** What is blocked, or let through by names only, has no way to this host, unless it is one of the names. */
-export function applyNetwork({ machine, networkBlockAll, domainAllowList = "" }: SandboxEntry): void {
-  machine.isolatedNetwork = networkBlockAll || domainAllowList !== "";
-  machine.reaches = networkBlockAll ? [] : domainAllowList.split(",");
+/** What is blocked, or let through by names only, has no way to this host. */
+export function applyNetwork(entry: SandboxEntry): void {
+  const lists = [entry.domainAllowList, entry.networkAllowList].flatMap((list) => (list ? list.split(",") : []));
+  entry.machine.isolatedNetwork = entry.networkBlockAll || lists.length > 0;
+  entry.machine.allowed = entry.networkBlockAll ? [] : lists;
 }
 
 /** A sandbox as the API describes it. */
 export function toDto(entry: SandboxEntry, origin: string): Record<string, unknown> {
-  const { asked, machine: _, processes: __, activity: ___, ...rest } = entry;
+  const { asked, size, machine: _, processes: __, activity: ___, ...rest } = entry;
   return {
     ...rest,
+    ...size,
     organizationId: "org",
     snapshot: asked["snapshot"],
+    buildInfo: asked["buildInfo"],
     user: "daytona",
     env: asked["env"] ?? {},
     public: false,
     target: asked["target"] ?? "us",
-    cpu: asked["cpu"] ?? 2,
     gpu: 0,
-    memory: asked["memory"] ?? 4,
-    disk: asked["disk"] ?? 8,
     desiredState: "started",
     createdAt: new Date().toISOString(),
     toolboxProxyUrl: `${origin}/toolbox`,
