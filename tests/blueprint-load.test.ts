@@ -129,3 +129,8 @@ test.each([
   const path = put(own, `${what.replaceAll(" ", "-")}.mjs`, text);
   await expect(loadBlueprint(path)).rejects.toThrow(message);
 });
+
+test("code that imports what is not there is told what to install", async () => {
+  const path = put(own, "imports.mjs", 'import { defineBlueprint } from "no-such-package"; export default {};');
+  await expect(loadBlueprint(path)).rejects.toMatchObject({ hint: expect.stringContaining("npm install") });
+});

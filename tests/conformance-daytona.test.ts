@@ -36,7 +36,9 @@ describe("conformance of daytona", () => {
   afterAll(() => there.close());
 
   test.for(conformanceCases.map(({ id, title }) => [id, title] as const))("%s: %s", ([id], { skip }) => {
-    const { status, reason = "" } = all.get(id) ?? { status: "failed", reason: "it was not run" };
+    // What only a sandbox with a repository can do is seen there.
+    const found = all.get(id)?.status === "skipped" ? (withRepository.get(id) ?? all.get(id)) : all.get(id);
+    const { status, reason = "" } = found ?? { status: "failed", reason: "it was not run" };
     if (status === "skipped") skip(reason);
     expect({ status, reason }).toEqual({ status: "passed", reason: "" });
   });

@@ -98,6 +98,14 @@ describe("reading", () => {
     });
   });
 
+  test.each([
+    ["DAYTONA_API_KEY", { DAYTONA_API_KEY: "dtn_key\n" }],
+    ["DAYTONA_API_URL", { DAYTONA_API_KEY: "k", DAYTONA_API_URL: "http://daytona.example" }],
+  ])("a wrong %s of the environment is named, and a key is not shown", (name, env) => {
+    expect(() => readAccount({}, env)).toThrow(name);
+    expect(() => readAccount({}, env)).not.toThrow("dtn_key");
+  });
+
   test("a server of GitHub's that is not safe is refused", () => {
     expect(() => readSource("acme/widgets", { GITHUB_SERVER_URL: "http://example.com" })).toThrow("GITHUB_SERVER_URL");
   });

@@ -111,6 +111,32 @@ describe.concurrent("a repository", () => {
     expect(await sandbox.pushBranch?.("behind", there.token)).toMatchObject({ pushed: false });
   });
 
+  test("a machine without a network reaches the remote for a push, nothing else, and only while nothing runs", async () => {
+    await using sandbox = await there.openRepo({ branch: "closed", network: "none" });
+    await sandbox.writeFile("closed.txt", "yes\n");
+    const entry = there.service.entry(`glovebox-${sandbox.id}`);
+    const running = await sandbox.spawn({ argv: ["sleep", "60"] });
+    expect(await sandbox.pushBranch?.("closed", there.token)).toMatchObject({
+      pushed: false,
+      error: expect.stringContaining("still runs inside"),
+    });
+    await running.kill("SIGKILL");
+    await running.wait();
+    expect(entry.networkAllowList).toBeUndefined();
+    expect(await sandbox.pushBranch?.("closed", there.token)).toEqual({ pushed: true });
+    expect(git(there.origin, "show", "closed:closed.txt")).toBe("yes");
+    expect([entry.networkBlockAll, entry.networkAllowList]).toEqual([true, "127.0.0.1/32"]);
+    expect(entry.machine.reaches("127.0.0.1")).toBe(false);
+  });
+
+  test("a list of names is set again after a push", async () => {
+    const network = { allow: ["example.org"] };
+    await using sandbox = await there.openRepo({ branch: "listed", network });
+    expect(await sandbox.pushBranch?.("listed", there.token)).toEqual({ pushed: true });
+    const entry = there.service.entry(`glovebox-${sandbox.id}`);
+    expect([entry.networkBlockAll, entry.domainAllowList, entry.networkAllowList]).toEqual([false, "example.org", ""]);
+  });
+
   test("a run may work on the branch that was cloned", async () => {
     await using sandbox = await there.openRepo({ branch: "main" });
     expect((await sandbox.shell("git branch --show-current")).stdout).toBe("main\n");
@@ -127,4 +153,18 @@ test("[S4-AC-20] a branch that cannot be made leaves no sandbox", async () => {
   });
   expect([...there.service.sandboxes.values()].filter(({ state }) => state === "started")).toEqual([]);
   expect(await listSandboxes()).toEqual([]);
+});
+
+test("a rule that cannot be set again after a push is the end of the sandbox", async () => {
+  await using sandbox = await there.openRepo({ branch: "open", network: "none" });
+  const settings = /network-settings/;
+  const action = { status: 403, body: { message: "not now" } };
+  // The first request opens, the second closes.
+  there.service.habits.faults = [
+    { match: settings, action: { delay: 0 } },
+    { match: settings, action },
+  ];
+  const result = await sandbox.pushBranch?.("open", there.token);
+  expect(result).toMatchObject({ pushed: false, error: expect.stringContaining("could not be set again") });
+  await expect(sandbox.exec({ argv: ["true"] })).rejects.toMatchObject({ code: "closed" });
 });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { keepAlive } from "../src/sandbox/daytona/keep-alive.js";
-import { listSandboxes, reap } from "../src/sandbox.js";
+import { listSandboxes, reap, removeSandbox } from "../src/sandbox.js";
 import { createHabits } from "./fakes/daytona/habits.js";
 import { type DaytonaService, setEnv, startDaytonaService } from "./support/daytona-service.js";
 
@@ -44,6 +44,21 @@ describe("creation and the end", () => {
     await reap();
     const unknown = { code: "invalid_argument", message: expect.stringContaining("no-such not found") };
     await expect(there.open({ daytona: { snapshot: "no-such" } })).rejects.toMatchObject(unknown);
+  });
+
+  test("a kept sandbox that somebody has deleted is not found, and is removed without a word", async () => {
+    const { apiUrl, apiKey } = there.service;
+    const kept = await there.open({ keep: true });
+    await kept.teardown();
+    const { id } = there.service.entry(`glovebox-${kept.id}`);
+    await fetch(`${apiUrl}/sandbox/${id}`, { method: "DELETE", headers: { Authorization: `Bearer ${apiKey}` } });
+    for (let i = 0; i < 400 && there.service.sandboxes.size > 0; i++) await sleep(5);
+    await expect(there.open({ id: kept.id })).rejects.toMatchObject({
+      code: "not_found",
+      message: expect.stringContaining("could not be opened again"),
+    });
+    await removeSandbox(kept.id);
+    expect(await listSandboxes()).toEqual([]);
   });
 
   test("what could not be deleted stays in the ledger, and reap tries again", async () => {

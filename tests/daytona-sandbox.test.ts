@@ -49,6 +49,15 @@ describe("creation", () => {
     expect(JSON.stringify(commands.map(({ command }) => command))).not.toContain(there.token);
   });
 
+  test("[S4-AC-2] the clone is where the user of the machine is at home", async () => {
+    there.service.habits.faults = [{ match: /user-home-dir/, action: { status: 200, body: { dir: "/tmp/somebody" } } }];
+    await using sandbox = await there.openRepo();
+    expect(sandbox.workDir).toBe("/tmp/somebody/workspace/widgets");
+    expect((await sandbox.shell("pwd; echo $HOME; cat a.txt")).stdout).toBe(
+      `${sandbox.workDir}\n/tmp/somebody\none more\n`,
+    );
+  });
+
   test("[S4-AC-20] a clone that fails leaves no sandbox, and the error says why without the token", async () => {
     const wrong = "ghp_wrongwrongwrongwrong";
     await expect(there.openRepo({ githubToken: wrong })).rejects.toMatchObject({

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { startDaggerEngine } from "./fakes/dagger-engine.js";
+import { startDaytonaService } from "./support/daytona-service.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
 
 const run = promisify(execFile);
@@ -52,10 +53,19 @@ async function withDagger(): Promise<Surroundings> {
   return { env, [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose]() };
 }
 
+/** The service itself where there is a key for it, else a stand-in. */
+async function withDaytona(): Promise<Surroundings> {
+  if (process.env["DAYTONA_API_KEY"]) return NOTHING;
+  const { service, token, close } = await startDaytonaService();
+  const env = { DAYTONA_API_KEY: service.apiKey, DAYTONA_API_URL: service.apiUrl, GITHUB_TOKEN: token };
+  return { env: { ...env, GLOVEBOX_EXAMPLE_REPO: "acme/widgets" }, [Symbol.asyncDispose]: close };
+}
+
 const SURROUNDINGS: Readonly<Record<string, () => Promise<Surroundings>>> = {
   container: withDocker,
   tasks: withDocker,
   dagger: withDagger,
+  "daytona-branch": withDaytona,
 };
 
 describe("examples", () => {

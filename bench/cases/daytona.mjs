@@ -36,8 +36,8 @@ export async function measure({ scratch, isQuick }) {
       "SDK, read": () => plain.fs.downloadFile("many/1"),
     };
     const whole = {
-      "glovebox, repository and branch": () => openRepository({ apiUrl, apiKey }, service),
-      "SDK, repository and branch": () => plainRepository(client, github.origin, service),
+      "glovebox, repository": () => openRepository({ apiUrl, apiKey }, service),
+      "SDK, repository": () => plainRepository(client, github.origin, service),
     };
     const samples = await interleave(variants, { rounds: isQuick ? 10 : 100, warmup: 2 });
     const opened = {};
@@ -64,23 +64,15 @@ export async function measure({ scratch, isQuick }) {
     const [ours, theirs] = Object.entries(opened).map(([name, { calls }]) =>
       row(`${name}, requests`, [calls.length], "requests"),
     );
-    // The rest brings the agent in, which every later exec has one request by.
-    const own = opened["glovebox, repository and branch"].calls.filter((line) =>
-      /sandbox$|home-dir|\/git\//.test(line),
-    );
+    // The others bring the agent in, by which every later exec is one request.
+    const made = opened["glovebox, repository"].calls.filter((line) => /sandbox$|home-dir|\/git\//.test(line));
+    const own = row("glovebox, repository, without the agent", [made.length], "requests");
     const counted = (name) => row(`${name}, requests`, [requests[name]], "requests");
     const counts = Object.keys(variants).map(counted);
     const added = Math.max(0, exec.p50 - direct.p50);
     return {
-      rows: [...rows, ...counts, ours, theirs],
+      rows: [...rows, ...counts, ours, own, theirs],
       goals: [
-        goal("requests that create, clone and branch at Daytona", {
-          value: own.length,
-          unit: "requests",
-          atMost: CALLS_OF_THE_SPECIFICATION,
-          ours,
-          other: theirs,
-        }),
         goal("Daytona exec over the service's own answer", {
           value: added,
           unit: "ms",
@@ -94,6 +86,13 @@ export async function measure({ scratch, isQuick }) {
           atMost: 1,
           ours: counts[0],
           other: counts[1],
+        }),
+        goal("requests to create, clone and branch", {
+          value: own.p50,
+          unit: "requests",
+          atMost: CALLS_OF_THE_SPECIFICATION,
+          ours: own,
+          other: theirs,
         }),
         goal("requests of 50 files to Daytona", {
           value: requests["glovebox, 50 files"],

@@ -12,12 +12,15 @@ const LOG_BYTES = 200 * 2 ** 20;
 /** What the harness adds to the sandbox: to each node, to many runs at once, and to a node that prints a lot. */
 export async function measure({ isQuick, scratch }) {
   const repo = await repositoryOf(20, scratch);
-  const [perNode, perExec] = await overhead(repo, scratch, isQuick ? 3 : 10);
+  const rounds = isQuick ? 3 : 10;
+  const [perNode, perExec] = await overhead(repo, scratch, rounds, { run: ["true"] });
+  const [perChange] = await overhead(repo, scratch, Math.ceil(rounds / 3), { shell: "echo x >> changed.txt" });
   const { took, wrong, count } = await manyAtOnce(repo, scratch, isQuick ? 10 : 50);
   const memory = await longLog(repo, scratch);
   const rows = [
     row("a node of one command", perNode),
     row("the sandbox's own exec of it", perExec),
+    row("a node that changes a file, with the snapshot of it", perChange),
     row(`${count} runs of three nodes at once`, [took]),
     row("memory beyond what was there, a log of 200 MB", [memory], "MB"),
   ];
@@ -32,11 +35,15 @@ export async function measure({ isQuick, scratch }) {
     goal(`runs of ${count} at once that came out wrong`, { value: wrong, unit: "", atMost: 0 }),
     goal("memory for a log of 200 MB", { value: memory, unit: "MB", atMost: 50 }),
   ];
-  return { rows, goals, notes: ["a node that takes long, and one of an agent, is also saved as a snapshot"] };
+  return {
+    rows,
+    goals,
+    notes: ["after each node there is a checkpoint; where nothing was changed, it is that of before"],
+  };
 }
 
-async function overhead(repo, scratch, rounds) {
-  const nodes = Array.from({ length: NODES }, (_, n) => ({ id: `n${n}`, kind: "command", run: ["true"] }));
+async function overhead(repo, scratch, rounds, what) {
+  const nodes = Array.from({ length: NODES }, (_, n) => ({ id: `n${n}`, kind: "command", ...what }));
   const [perNode, perExec] = [[], []];
   const sandbox = await createLocalSandbox({ repo });
   try {

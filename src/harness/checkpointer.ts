@@ -43,7 +43,7 @@ export class Checkpointer {
     if (isSaved) await this.begin();
     else await this.#saveFiles();
     if (this.#snapshotId === undefined) return;
-    await this.#write(nodes[startAt - 1]?.id ?? "start", startAt - 1, this.#context.results);
+    await this.#write(nodes[startAt - 1]?.id ?? "start", startAt - 1, this.#context.results, true);
   }
 
   /** The snapshot that was made after the last node; undefined when that changed nothing, or was not saved. */
@@ -53,20 +53,19 @@ export class Checkpointer {
 
   /** To be called after each node. Only what went well is worth going on from. */
   async save({ node, index }: { node: NodeReport; index: number }): Promise<void> {
+    if (node.status === "skipped") return;
     this.#isFresh = false;
     if (node.status !== "success" && node.tolerated !== true) return;
     if (this.#canSave) await this.#saveFiles();
-    await this.#write(node.id, index, { ...this.#context.results, [node.id]: node });
+    await this.#write(node.id, index, { ...this.#context.results, [node.id]: node }, this.#isFresh);
   }
 
-  async #write(nodeId: string, index: number, results: Checkpoint["results"]): Promise<void> {
+  async #write(nodeId: string, index: number, results: Checkpoint["results"], hasNewFiles: boolean): Promise<void> {
     const snapshotId = this.#snapshotId;
     const saved = { nodeId, ...(snapshotId !== undefined && { snapshotId }) };
     const savedAt = new Date().toISOString();
-    await saveCheckpoint(this.#directory, {
-      ...{ version: 1, index, ...saved, isSaved: this.#canSave },
-      ...{ results: { ...results }, savedAt },
-    });
+    const checkpoint: Checkpoint = { version: 1, index, ...saved, isSaved: this.#canSave, results, savedAt };
+    await saveCheckpoint(this.#directory, checkpoint, hasNewFiles);
     await this.#recorder.record({ type: "checkpoint.saved", ...saved });
   }
 

@@ -19,11 +19,15 @@ export interface Checkpoint {
   readonly savedAt: string;
 }
 
-/** Writes a checkpoint down; one with files so that it survives a power loss too. */
-export async function saveCheckpoint(directory: RunDirectory, checkpoint: Checkpoint): Promise<void> {
+/** Writes a checkpoint down; with new files so that it survives a power loss too. */
+export async function saveCheckpoint(
+  directory: RunDirectory,
+  checkpoint: Checkpoint,
+  hasNewFiles: boolean,
+): Promise<void> {
   const path = pathOf(directory, checkpoint);
   const text = `${JSON.stringify(checkpoint, undefined, 2)}\n`;
-  if (checkpoint.snapshotId !== undefined) return await writeFileAtomic(path, text);
+  if (hasNewFiles) return await writeFileAtomic(path, text);
   await writeFile(`${path}.tmp`, text, { mode: 0o600 });
   await rename(`${path}.tmp`, path);
 }

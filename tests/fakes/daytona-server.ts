@@ -81,7 +81,10 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
     const entry = api.sandboxes.get(id);
     if (entry === undefined || entry.state === "archived") throw new Refusal(404, "sandbox container not found");
     if (entry.state === "started") return entry;
-    if (entry.state === "stopped") throw new Refusal(400, "bad request: no IP address found. Is the Sandbox started?");
+    if (entry.state === "stopped") {
+      if (!habits.blamesTheCaller) throw new Refusal(409, "the sandbox is stopped");
+      throw new Refusal(400, "bad request: no IP address found. Is the Sandbox started?");
+    }
     throw new Refusal(502, "");
   }
 

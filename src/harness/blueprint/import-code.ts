@@ -4,16 +4,21 @@ import type { BlueprintSpec } from "../blueprint-spec.js";
 import type { Blueprint } from "../blueprint-types.js";
 import { defineBlueprint, isBlueprint } from "./define.js";
 
+const HINTS: Readonly<Record<string, string>> = {
+  ERR_UNKNOWN_FILE_EXTENSION: "Node 22.18 and later read TypeScript; with an older one compile it to .mjs first",
+  ERR_MODULE_NOT_FOUND: "npm install what it imports next to it; without defineBlueprint a plain object is taken too",
+};
+
 /** Runs a blueprint that is code: its default export, else `blueprint`, else whatever it exports first. */
 export async function importBlueprint(path: string): Promise<Blueprint> {
   let module: Record<string, unknown>;
   try {
     module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
   } catch (error) {
-    const isTypeScript = (error as NodeJS.ErrnoException).code === "ERR_UNKNOWN_FILE_EXTENSION";
+    const hint = HINTS[(error as NodeJS.ErrnoException).code ?? ""];
     throw new SandboxError("invalid_argument", `The blueprint ${path} cannot be loaded: ${(error as Error).message}`, {
       cause: error,
-      ...(isTypeScript && { hint: "Node 22.18 and later read TypeScript; with an older one compile it to .mjs first" }),
+      ...(hint !== undefined && { hint }),
     });
   }
   const exported = module["default"] ?? module["blueprint"] ?? Object.values(module)[0];

@@ -43,7 +43,7 @@ export async function createRemote(client: Daytona, plan: RemotePlan): Promise<R
     // A refusal for too many requests has made nothing; after any other failure nobody knows.
     return await persist(make, (error) => statusOf(error) === 429);
   } catch (error) {
-    if (/build_failed/.test(String(error))) throw unbuilt(error, opts.image);
+    if (hasImage(plan) && /build_failed/.test(String(error))) throw unbuilt(error, opts.image);
     if (resources !== undefined && statusOf(error) === 400 && /cpu|memory|disk/i.test(String(error))) {
       throw refusedSize(error, resources);
     }
@@ -58,7 +58,12 @@ export async function fitRemote(remote: RemoteSandbox, plan: RemotePlan): Promis
   if (opts.daytona?.resources !== undefined) {
     await fitResources(remote, opts.daytona.resources, { seconds: secondsOf(opts) });
   }
-  if (opts.keep !== true && isStoppedOnce(plan)) await remote.setAutoDeleteInterval(0);
+  if (opts.keep === true || !isStoppedOnce(plan)) return;
+  try {
+    await persist(() => remote.setAutoDeleteInterval(0));
+  } catch (error) {
+    throw toFailure(error, "the sandbox would not be deleted when it stops");
+  }
 }
 
 function hasImage({ snapshot, opts }: RemotePlan): boolean {

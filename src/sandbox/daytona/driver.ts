@@ -159,6 +159,11 @@ export class DaytonaDriver implements Driver {
     await this.#agent.stop();
   }
 
+  /** Whether nothing is under way inside. */
+  get isIdle(): boolean {
+    return this.#agent.channel.isIdle;
+  }
+
   /** Nothing runs here any more, and nothing more is asked: the sandbox itself goes. */
   abandon(): void {
     this.#agent.channel.close();

@@ -7,10 +7,10 @@ import { parseRawDiff } from "../raw-diff.js";
 import { readSnapshotRecord, writeSnapshotRecord } from "../snapshot-record.js";
 import { GIT_USER } from "./bootstrap.js";
 import type { DaytonaDriver, DaytonaOperations } from "./driver.js";
-import { diagnose, toFailure } from "./failure.js";
+import { diagnose } from "./failure.js";
 import { askDefaultBranch } from "./github-branch.js";
-import { networkSettings } from "./network-settings.js";
 import { BACKEND, type Source } from "./options.js";
+import { withWayTo } from "./push-window.js";
 
 const AUTHOR = "harness";
 const EMAIL = "harness@local";
@@ -134,12 +134,11 @@ async function listChanges(driver: DaytonaDriver, base: string): Promise<Changes
 /** What is committed and what is not yet goes to the remote. Whatever is against it is a result. */
 async function pushBranch(
   driver: DaytonaDriver,
-  repository: Repository,
+  { branch: own, network, source }: Repository,
   branch: string,
   token: string,
 ): Promise<{ pushed: boolean; error?: string }> {
   const { remote, workDir } = driver;
-  const { branch: own } = repository;
   try {
     assertBranchName(branch);
     const status = await remote.git.status(workDir);
@@ -149,33 +148,11 @@ async function pushBranch(
       // What is pushed is whatever HEAD is on by then.
       assertOnBranch((await remote.git.status(workDir)).currentBranch, branch);
     }
-    await withWayOut(driver, repository, () => remote.git.push(workDir, GIT_USER, token));
+    await withWayTo(driver, network, source.url, () => remote.git.push(workDir, GIT_USER, token));
     return { pushed: true };
   } catch (error) {
     const { message } = await diagnose(remote, error, "git push");
     return { pushed: false, error: redact(message, { secrets: [token] }) };
-  }
-}
-
-/** A push goes out through the network of the sandbox: for so long that leads to the remote, and then as it was. */
-async function withWayOut(
-  { remote, onWarning }: DaytonaDriver,
-  { source, network }: Repository,
-  work: () => Promise<void>,
-): Promise<void> {
-  if (network === "full") return await work();
-  const names = network === "none" ? [] : network.allow;
-  const domainAllowList = [...names, new URL(source.url).hostname].join(",");
-  try {
-    await remote.updateNetworkSettings({ networkBlockAll: false, domainAllowList });
-    await work();
-  } finally {
-    const before = { domainAllowList: "", ...networkSettings(network) };
-    await remote.updateNetworkSettings(before).catch((error: unknown) => {
-      onWarning?.(
-        `The network is still open to ${domainAllowList}: ${toFailure(error, "it could not be closed").message}`,
-      );
-    });
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Capabilities, NetworkPolicy } from "../../../contracts/types.js";
 import { dismantle } from "../dismantle.js";
-import { SandboxError, toSandboxError } from "../errors.js";
+import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { addResource, createRecord, markReady, updateRecord } from "../ledger.js";
 import type { SandboxOptions } from "../types.js";
@@ -10,6 +10,7 @@ import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
 import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-remote.js";
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
+import { persist, statusOf, toFailure } from "./failure.js";
 import { gitOperations } from "./git-operations.js";
 import { keepAlive } from "./keep-alive.js";
 import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
@@ -103,10 +104,7 @@ export class Life {
     const connection = await connect(account);
     try {
       remoteResource("daytona-sandbox", plan.name, account);
-      const remote = await connection.client.get(plan.name);
-      // What a process that died left running in it goes with a stop.
-      if (remote.state === "started") await remote.stop();
-      await remote.start();
+      const remote = await wake(connection, plan.name);
       await uploadAgent(remote, place);
       return new Life(id, account, opts, plan, connection).#begin(remote, place, await startAgent(remote, place));
     } catch (error) {
@@ -239,14 +237,13 @@ export class Life {
     await this.#connection.close();
   }
 
-  /** Stopped it costs disk only, and is there when it is opened again. */
+  /** Stopped it costs disk only, and is there when it is opened again; one that is gone cannot be kept. */
   async #letGo(driver: DaytonaDriver): Promise<void> {
     this.#endHeartbeat();
     await driver.stop();
-    try {
-      await driver.remote.stop();
-    } catch (error) {
-      throw toSandboxError(error, { backend: BACKEND });
+    if (!(await standStill(driver.remote))) {
+      await this.#remove(driver);
+      return;
     }
     await updateRecord(this.id, { state: "kept", owner: undefined, reopen: this.#plan });
     await this.#connection.close();
@@ -261,6 +258,35 @@ export class Life {
 interface Saved {
   readonly snapshot: string;
   readonly place: Place;
+}
+
+/** A machine by its name, running. */
+async function wake({ client }: Connection, name: string): Promise<RemoteSandbox> {
+  try {
+    const remote = await persist(() => client.get(name));
+    // What a process that died left running in it goes with a stop.
+    if (remote.state === "started") await remote.stop();
+    await remote.start();
+    return remote;
+  } catch (error) {
+    throw toFailure(error, `sandbox ${name} could not be opened again`);
+  }
+}
+
+/** Stops a machine; false when there is none any more. */
+async function standStill(remote: RemoteSandbox): Promise<boolean> {
+  try {
+    await remote.stop();
+    return true;
+  } catch (error) {
+    const state = await remote.refreshData().then(
+      () => remote.state,
+      (second: unknown) => (statusOf(second) === 404 ? "destroyed" : undefined),
+    );
+    if (state === "destroyed" || state === "destroying") return false;
+    if (state === "stopped" || state === "archived") return true;
+    throw toFailure(error, `sandbox ${remote.name} could not be stopped`);
+  }
 }
 
 function newId(): string {

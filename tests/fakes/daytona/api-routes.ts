@@ -153,6 +153,7 @@ export class ApiRoutes {
   }
 
   async #stop(entry: SandboxEntry): Promise<void> {
+    if (entry.state !== "started") throw new Refusal(400, "Sandbox is not started");
     await entry.machine.halt();
     entry.processes.cutFollowers();
     entry.processes.sessions.clear();

@@ -3,19 +3,25 @@ const MARKS = { stdout: Buffer.from([1, 1, 1]), stderr: Buffer.from([2, 2, 2]) }
 /**
  * The one log of a command: whole lines of both streams, each behind its mark.
  *
- * As the service's own, it adds a line end where there is none, drops NUL and the marks, and replaces what is not UTF-8.
+ * As the service's own, unless it is told not to, it adds a line end where there is none, drops NUL and the marks, and replaces what is not UTF-8.
  */
 export class CommandLog {
   readonly #chunks: Buffer[] = [];
   readonly #listeners = new Set<(chunk: Buffer) => void>();
+  readonly #changes: boolean;
   readonly #open = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
+
+  constructor(changes: boolean) {
+    this.#changes = changes;
+  }
 
   /** What a stream of the command said. */
   push(stream: "stdout" | "stderr", chunk: Buffer): void {
     let rest = Buffer.concat([this.#open[stream], chunk]);
     const lines: Buffer[] = [];
     for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-      lines.push(MARKS[stream], clean(rest.subarray(0, end)), Buffer.from("\n"));
+      const line = rest.subarray(0, end);
+      lines.push(MARKS[stream], this.#changes ? clean(line) : line, Buffer.from("\n"));
       rest = rest.subarray(end + 1);
     }
     this.#open[stream] = rest;
@@ -24,7 +30,9 @@ export class CommandLog {
 
   /** The stream has ended; an open line is closed. */
   finish(stream: "stdout" | "stderr"): void {
-    if (this.#open[stream].length > 0) this.push(stream, Buffer.from("\n"));
+    if (this.#open[stream].length === 0) return;
+    if (this.#changes) this.push(stream, Buffer.from("\n"));
+    else this.#append(Buffer.concat([MARKS[stream], this.#open[stream]]));
   }
 
   /** Calls with all that was said so far, then with what follows, until the function that it gives is called. */

@@ -31,11 +31,11 @@ export async function handleGit(machine: Machine, habits: Habits, exchange: Exch
       await git(place, "branch", text("name")).catch(() => {
         throw new Refusal(500, `a branch named "${text("name")}" already exists`, "GIT_BRANCH_EXISTS");
       });
-      await moveHead(place, text("name"));
+      await moveHead(place, text("name"), habits);
       json(response, 201);
       return true;
     case "POST /git/checkout":
-      await moveHead(place, text("branch"));
+      await moveHead(place, text("branch"), habits);
       json(response, 200);
       return true;
     case "POST /git/add":
@@ -66,25 +66,25 @@ async function clone(machine: Machine, place: string, body: Record<string, unkno
   const branch = body["branch"] === undefined ? [] : ["--branch", textOf(body, "branch")];
   const depth = body["depth"] === undefined ? [] : ["--depth", String(body["depth"])];
   const args = ["clone", "--quiet", "--single-branch", ...branch, ...depth, textOf(body, "url"), place];
-  await overNetwork(machine, machine.hostPath("."), args, body);
+  reach(machine, textOf(body, "url"));
+  await overNetwork(machine.hostPath("."), args, body);
 }
 
 async function push(machine: Machine, place: string, body: Record<string, unknown>): Promise<void> {
   const head = await git(place, "symbolic-ref", "HEAD").catch(() => {
     throw new Refusal(500, "funny refname: HEAD");
   });
-  await overNetwork(machine, place, ["push", "--quiet", "origin", `${head}:${head}`], body);
+  reach(machine, await git(place, "remote", "get-url", "origin"));
+  await overNetwork(place, ["push", "--quiet", "origin", `${head}:${head}`], body);
 }
 
-async function overNetwork(
-  machine: Machine,
-  cwd: string,
-  args: string[],
-  body: Record<string, unknown>,
-): Promise<void> {
-  const host = new URL(await remoteOf(cwd, args)).hostname;
-  if (machine.isolatedNetwork && !machine.reaches.includes(host))
+function reach(machine: Machine, url: string): void {
+  if (!machine.reaches(new URL(url).hostname)) {
     throw new Refusal(500, "dial tcp: no route to host", "GIT_TRANSPORT_FAILED");
+  }
+}
+
+async function overNetwork(cwd: string, args: string[], body: Record<string, unknown>): Promise<void> {
   const { username, password } = body;
   const pair = Buffer.from(`${String(username)}:${String(password)}`).toString("base64");
   const env: Record<string, string> =
@@ -102,11 +102,6 @@ async function overNetwork(
   }
 }
 
-/** The address that a command of git will ask. */
-async function remoteOf(cwd: string, args: string[]): Promise<string> {
-  return args.find((arg) => /^https?:/.test(arg)) ?? (await git(cwd, "config", "remote.origin.url"));
-}
-
 function refusalOf(said: string): Refusal {
   if (/error: 401|Authentication failed|could not read Username/i.test(said)) {
     return new Refusal(401, "authentication required", "GIT_AUTH_FAILED");
@@ -117,12 +112,12 @@ function refusalOf(said: string): Refusal {
 }
 
 /** On a dirty tree the answer is no, and yet HEAD has moved. */
-async function moveHead(place: string, branch: string): Promise<void> {
+async function moveHead(place: string, branch: string, { movesHeadWhenDirty }: Habits): Promise<void> {
   await git(place, "rev-parse", "--verify", "--quiet", `refs/heads/${branch}`).catch(() => {
     throw new Refusal(404, `branch ${branch} not found`, "GIT_BRANCH_NOT_FOUND");
   });
   const dirty = (await git(place, "status", "--porcelain")) !== "";
-  await git(place, "symbolic-ref", "HEAD", `refs/heads/${branch}`);
+  if (!dirty || movesHeadWhenDirty) await git(place, "symbolic-ref", "HEAD", `refs/heads/${branch}`);
   if (dirty) throw new Refusal(409, "worktree contains unstaged changes", "GIT_DIRTY_WORKTREE");
   await git(place, "reset", "--hard", "--quiet");
 }

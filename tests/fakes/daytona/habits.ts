@@ -44,6 +44,14 @@ export interface Habits {
   fixedNetwork: boolean;
   /** Rules of a creation are passed over, as a service that does not know them does. */
   ignoresNetwork: boolean;
+  /** Commands are read into the shell of their session, so that `exit` is the end of it. */
+  sourcesCommands: boolean;
+  /** Logs get the line end that a command did not write, and lose what is not text. */
+  changesOutput: boolean;
+  /** A checkout that is refused because of changes has moved HEAD all the same. */
+  movesHeadWhenDirty: boolean;
+  /** A stopped sandbox answers as if the caller had been wrong. */
+  blamesTheCaller: boolean;
   /** Commits without a change are refused whatever was asked for, as older daemons do. */
   refuseEmptyCommits: boolean;
   faults: Fault[];
@@ -65,6 +73,10 @@ export function createHabits(): Habits {
     echoInput: false,
     fixedNetwork: false,
     ignoresNetwork: false,
+    sourcesCommands: true,
+    changesOutput: true,
+    movesHeadWhenDirty: true,
+    blamesTheCaller: true,
     refuseEmptyCommits: true,
     faults: [],
   };

@@ -20,8 +20,8 @@ export class Machine {
   /** Where the processes of this machine are. */
   readonly #children = new Set<ChildProcess>();
   isolatedNetwork = false;
-  /** What it can reach though its network is its own. */
-  reaches: readonly string[] = [];
+  /** What an isolated one still reaches, as the lists of the service say it. */
+  allowed: readonly string[] = [];
 
   constructor(copyOf?: Machine | string) {
     this.root = mkdtempSync(join(tmpdir(), "fake-daytona-"));
@@ -29,6 +29,11 @@ export class Machine {
     const source = copyOf instanceof Machine ? copyOf.root : copyOf;
     if (source === undefined) return;
     for (const folder of ["home", "tmp"]) copy(join(source, folder), join(this.root, folder));
+  }
+
+  /** Whether the service lets this machine speak to a host. */
+  reaches(host: string): boolean {
+    return !this.isolatedNetwork || this.allowed.some((entry) => entry === host || entry === `${host}/32`);
   }
 
   /** Where a path inside is on the host. */

@@ -25,7 +25,7 @@ export class ProcessRoutes {
     else if (id === "" && method === "POST") {
       const sessionId = textOf(await objectOf(request), "sessionId");
       if (this.sessions.has(sessionId)) throw new Refusal(409, "session already exists", "CONFLICT");
-      this.sessions.set(sessionId, new Session(this.#machine, sessionId));
+      this.sessions.set(sessionId, new Session(this.#machine, sessionId, this.#habits));
       json(response, 201);
     } else if (id === "" && method === "GET") {
       json(response, 200, [...this.sessions.values()].map(describe));

@@ -49,11 +49,11 @@ export function createEntry(asked: Record<string, unknown>, habits: Habits, size
   return entry;
 }
 
-/** What is blocked, or let through by names or addresses only, has no way to this host, unless it is one of the names. */
+/** What is blocked, or let through by names only, has no way to this host. */
 export function applyNetwork(entry: SandboxEntry): void {
-  const { machine, networkBlockAll, domainAllowList = "", networkAllowList = "" } = entry;
-  machine.isolatedNetwork = networkBlockAll || domainAllowList !== "" || networkAllowList !== "";
-  machine.reaches = networkBlockAll ? [] : domainAllowList.split(",");
+  const lists = [entry.domainAllowList, entry.networkAllowList].flatMap((list) => (list ? list.split(",") : []));
+  entry.machine.isolatedNetwork = entry.networkBlockAll || lists.length > 0;
+  entry.machine.allowed = entry.networkBlockAll ? [] : lists;
 }
 
 /** A sandbox as the API describes it. */

@@ -4,6 +4,7 @@ import { closeSync, constants, mkdirSync, openSync, writeFileSync, writeSync } f
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CommandLog } from "./command-log.js";
+import type { Habits } from "./habits.js";
 import type { Machine } from "./machine.js";
 import { Refusal } from "./reply.js";
 
@@ -34,14 +35,16 @@ export class Session {
   readonly id: string;
   readonly commands: Map<string, Running> = new Map();
   readonly #machine: Machine;
+  readonly #habits: Habits;
   readonly #shell: ChildProcess;
   readonly #gone: Promise<void>;
   #heard = "";
   #dead = false;
 
-  constructor(machine: Machine, id: string) {
+  constructor(machine: Machine, id: string, habits: Habits) {
     this.id = id;
     this.#machine = machine;
+    this.#habits = habits;
     this.#shell = machine.start(["bash", "--noprofile", "--norc"]);
     this.#gone = new Promise((resolve) => this.#shell.once("close", () => resolve()));
     this.#shell.once("exit", () => this.#die());
@@ -60,7 +63,7 @@ export class Session {
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
-    const log = new CommandLog();
+    const log = new CommandLog(this.#habits.changesOutput);
     const running: Running = {
       ...{ id, command, log, isAsync, ended, end },
       ...{ exitCode: undefined, shellCode: undefined, openStreams: 2, input: undefined },
@@ -69,7 +72,7 @@ export class Session {
     const input = isAsync ? `${place}/in` : "/dev/null";
     this.#shell.stdin?.write(
       `mkfifo ${place}/in ${place}/out ${place}/err && echo ready ${id}\n` +
-        `{ . ${place}/cmd.sh; } < ${input} > ${place}/out 2> ${place}/err; echo "code ${id} $?"\n`,
+        `${this.#habits.sourcesCommands ? `{ . ${place}/cmd.sh; }` : `( . ${place}/cmd.sh )`} < ${input} > ${place}/out 2> ${place}/err; echo "code ${id} $?"\n`,
     );
     return running;
   }
