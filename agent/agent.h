@@ -76,6 +76,7 @@ bool is_supervisor_unchanged(void);
 
 /* descendants.c: one round of SIGKILL to the direct children, and how many there were; then again and again until there are
  * none: the children of the dead become direct ones, as we are their reaper. */
+extern bool own_machine; /* the whole machine is the sandbox: its commands may become root, and what they start is ended as root */
 int kill_children(bool (*spared)(pid_t pid));
 void kill_descendants(void);
 

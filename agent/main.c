@@ -23,7 +23,7 @@ static int serve_contained(const char *user, const char *root, bool only_loopbac
   return serve(in, out, root, true, only_loopback);
 }
 
-/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--contained USER] ROOT */
+/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--contained USER] ROOT */
 static int serve_with(int argc, char **argv) {
   int in = 3, out = 3;
   bool only_loopback = false;
@@ -33,6 +33,7 @@ static int serve_with(int argc, char **argv) {
     else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc) out = atoi(argv[++i]);
     else if (strcmp(argv[i], "--jailed") == 0) jailed = true;
     else if (strcmp(argv[i], "--loopback-only") == 0) only_loopback = true;
+    else if (strcmp(argv[i], "--own-machine") == 0) own_machine = true;
     else if (strcmp(argv[i], "--contained") == 0 && i + 1 < argc) user = argv[++i];
     else if (i == argc - 1) {
       confinement = jailed ? CONFINE_NAMESPACE : CONFINE_SUBREAPER;
