@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Container } from "@dagger.io/dagger";
 import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
+import { HOST_ALIAS } from "./dagger/agent-call.js";
 import { type Base, buildBase, DEFAULT_IMAGE, type Reachable, WORK_DIR } from "./dagger/base.js";
 import { conformance } from "./dagger/conformance.js";
 import { DaggerDriver } from "./dagger/driver.js";
@@ -219,7 +220,7 @@ async function makeDriver(
 function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
   const { id, session, base, recipe, opts, dagger } = plan;
   const inside = { workDir: WORK_DIR, secrets: Object.keys(dagger.secrets ?? {}) };
-  const services = new SpawnedServices(session, inside);
+  const services = new SpawnedServices(session, { ...inside, taken: new Set([HOST_ALIAS, ...base.services.keys()]) });
   const { linger = DEFAULT_LINGER } = dagger;
   const ending = new AbortController();
   let settled = async (): Promise<void> => undefined;
