@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createDaggerSandbox } from "../src/sandbox/dagger.js";
+import { runtimeDir } from "../src/sandbox/home.js";
 import type { SandboxOptions } from "../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots, openSandbox, reap } from "../src/sandbox.js";
 import { startDaggerEngine } from "./fakes/dagger-engine.js";
@@ -202,6 +203,7 @@ describe("snapshots and forks", () => {
     await sandbox.shell("echo kept > notes; echo own > /etc/own");
     await sandbox.teardown();
     expect((await reap({ backend: "dagger" })).kept).toContain(sandbox.id);
+    expect(readdirSync(runtimeDir(sandbox.id)).filter((name) => name.startsWith("kept-"))).toHaveLength(1);
     const second = await startDaggerEngine();
     try {
       const again = await openSandbox({
