@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createDaggerSandbox } from "../src/sandbox/dagger.js";
+import { runtimeDir } from "../src/sandbox/home.js";
 import type { SandboxOptions } from "../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots, openSandbox, reap } from "../src/sandbox.js";
 import { startDaggerEngine } from "./fakes/dagger-engine.js";
@@ -118,12 +119,16 @@ describe("the graph", () => {
 describe("snapshots and forks", () => {
   test("a snapshot is brought back as a whole, by this engine and by one that has never seen it", async () => {
     const setup = [
-      ["sh", "-c", "mkdir /opt; echo one > /opt/one; echo two > /opt/two; mkdir /opt/dir; touch /opt/dir/x"],
+      [
+        "sh",
+        "-c",
+        "mkdir /opt; echo one > /opt/one; echo two > /opt/two; touch /opt/three; mkdir /opt/dir; touch /opt/dir/x",
+      ],
     ];
     const own = options({ setup });
     const sandbox = await createDaggerSandbox(own);
     await sandbox.shell(`mkdir d; echo x > d/f; ln -s d/f link; echo outside > /etc/own; chmod 600 /etc/own
-      echo changed > /opt/one; rm -r /opt/two /opt/dir; ln -s /etc/own /opt/two`);
+      echo changed > /opt/one; rm -r /opt/two /opt/three /opt/dir; ln -s /etc/own /opt/two`);
     const look = "cat link /etc/own /opt/one; stat -c %a /etc/own; readlink /opt/two; ls; ls /opt";
     const whole = "x\noutside\nchanged\n600\n/etc/own\nd\nlink\none\ntwo\n";
     expect((await sandbox.shell(look)).stdout).toBe(whole);
@@ -198,6 +203,7 @@ describe("snapshots and forks", () => {
     await sandbox.shell("echo kept > notes; echo own > /etc/own");
     await sandbox.teardown();
     expect((await reap({ backend: "dagger" })).kept).toContain(sandbox.id);
+    expect(readdirSync(runtimeDir(sandbox.id)).filter((name) => name.startsWith("kept-"))).toHaveLength(1);
     const second = await startDaggerEngine();
     try {
       const again = await openSandbox({
@@ -286,8 +292,10 @@ describe("services and secrets", () => {
     // Its files are those of its start, and its own ones stay with it.
     expect((await sandbox.shell(`${ask}; echo; ls`)).stdout).toBe("first\nindex.html\n");
     expect(await fetchText((await sandbox.url?.(port)) ?? "")).toBe("first");
-    const again = sandbox.spawn({ argv: ["true"], service: { hostname: "web", ports: [port] } });
-    await expectRefused(again, "conflict", '"web"');
+    for (const hostname of ["web", "glovebox-host"]) {
+      const again = sandbox.spawn({ argv: ["true"], service: { hostname, ports: [port] } });
+      await expectRefused(again, "conflict", `"${hostname}"`);
+    }
 
     // A fork shares the graph and not the service, also while it runs.
     const before = steps();

@@ -118,6 +118,12 @@ describe("what cannot be kept is refused before any request", () => {
     ],
     ["an empty setup", { dagger: { setup: [[]] } }, "invalid_argument", ["setup[0]"]],
     ["a host name that is none", { dagger: { services: { "a b": { image: "x" } } } }, "invalid_argument", ["a b"]],
+    [
+      "the host name of this process",
+      { dagger: { services: { "glovebox-host": { image: "x" } } } },
+      "invalid_argument",
+      ["glovebox-host"],
+    ],
     ["a service without an image", { dagger: { services: { a: {} as never } } }, "invalid_argument", ["a.image"]],
     ["a secret that is a value", { dagger: { secrets: { A: "hunter2hunter2" } } }, "invalid_argument", ["secrets.A"]],
     ["a linger that is negative", { dagger: { linger: -1 } }, "invalid_argument", ["linger"]],

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
 import type { Container } from "@dagger.io/dagger";
 import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
+import { HOST_ALIAS } from "./dagger/agent-call.js";
 import { type Base, buildBase, DEFAULT_IMAGE, type Reachable, WORK_DIR } from "./dagger/base.js";
 import { conformance } from "./dagger/conformance.js";
 import { DaggerDriver } from "./dagger/driver.js";
@@ -37,7 +38,6 @@ import type { DaggerOptions, Driver, Sandbox, SandboxOptions } from "./types.js"
 
 export { conformance, removeSnapshot };
 
-const KEPT_FILES = "files.tar";
 /** To start a container takes an engine longer than most commands take. */
 const DEFAULT_LINGER = 100;
 
@@ -58,9 +58,9 @@ export function daggerCapabilities(git = false): Capabilities {
   };
 }
 
-/** What a sandbox without a repository keeps. */
+/** What a sandbox with a repository keeps. */
 export function capabilities(): Capabilities {
-  return daggerCapabilities();
+  return daggerCapabilities(true);
 }
 
 /** Opens a sandbox in a Dagger engine: an image, and a graph that each operation goes on from. */
@@ -141,10 +141,12 @@ function signalOf({ signal }: SandboxOptions): AbortSignal {
 async function reopen(id: string, opts: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
   const { reopen: kept } = await claimRecord(id);
   try {
-    if (!isSaved(kept)) throw new SandboxError("tampered", `The record of sandbox "${id}" is damaged`);
-    const { removed, ...recipe } = kept;
+    if (!isSaved(kept) || !kept.archive) {
+      throw new SandboxError("tampered", `The record of sandbox "${id}" is damaged`);
+    }
+    const { removed, archive: name, ...recipe } = kept;
     const again = { ...dagger, setup: kept.setup };
-    const archive = join(runtimeDir(id), KEPT_FILES);
+    const archive = join(runtimeDir(id), basename(name));
     const driver = await withSession(opts, dagger, async (session) => {
       const base = await buildBase(session, kept.image, again, signalOf(opts));
       const from = removed && (await applyLayer(session, base.container, archive, removed));
@@ -219,7 +221,7 @@ async function makeDriver(
 function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
   const { id, session, base, recipe, opts, dagger } = plan;
   const inside = { workDir: WORK_DIR, secrets: Object.keys(dagger.secrets ?? {}) };
-  const services = new SpawnedServices(session, inside);
+  const services = new SpawnedServices(session, { ...inside, taken: new Set([HOST_ALIAS, ...base.services.keys()]) });
   const { linger = DEFAULT_LINGER } = dagger;
   const ending = new AbortController();
   let settled = async (): Promise<void> => undefined;
@@ -306,8 +308,14 @@ async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Dr
 
 /** Writes down what a later process needs to open the sandbox again; with `isLast` this process has no part in it any more. */
 async function keepState(driver: DaggerDriver, plan: Plan, isLast = false): Promise<void> {
-  const reopen = await saveState(driver, plan, join(runtimeDir(driver.id), KEPT_FILES));
+  const directory = runtimeDir(driver.id);
+  // The record and the file that it names change at one moment, whenever this process dies.
+  const archive = `kept-${randomBytes(4).toString("hex")}.tar`;
+  const saved = await saveState(driver, plan, join(directory, archive));
+  const reopen = { ...saved, archive };
   await updateRecord(driver.id, { state: "kept", reopen, ...(isLast && { owner: undefined }) });
+  const old = (await readdir(directory)).filter((name) => name.startsWith("kept-") && name !== archive);
+  for (const name of old) await rm(join(directory, name), { force: true });
 }
 
 async function remove(id: string): Promise<void> {

@@ -112,12 +112,18 @@ export async function removeSnapshot(record: SnapshotRecord): Promise<void> {
 
 async function createNew(client: VercelClient, settings: VercelSettings, opts: SandboxOptions): Promise<Sandbox> {
   const plan = planOf(newId(), client, settings, opts, opts.keep === true);
-  const driver = await makeDriver(plan, await planRepository(plan));
-  return createSandbox(driver, opts);
+  const warnings: string[] = [];
+  const driver = await makeDriver(plan, await planRepository(plan, warnings));
+  const sandbox = createSandbox(driver, opts);
+  for (const warning of warnings) plan.warn(warning);
+  return sandbox;
 }
 
-/** How the files of a repository get in: the service clones what it can reach, and everything else is brought from here. */
-async function planRepository(plan: Plan): Promise<Filling> {
+/**
+ * How the files of a repository get in: the service clones what it can reach, and everything else is brought from here. What
+ * the user should know of that is added to `warnings`.
+ */
+async function planRepository(plan: Plan, warnings: string[]): Promise<Filling> {
   const { repo, branch, githubToken, signal } = plan.opts;
   if (repo === undefined) return {};
   if (/^https:\/\//.test(repo)) {
@@ -129,7 +135,7 @@ async function planRepository(plan: Plan): Promise<Filling> {
   const mirror = await planMirror(plan.id, { ...plan.opts, repo });
   plan.origin = { base: mirror.base };
   const fill = async (driver: VercelDriver): Promise<void> => {
-    for (const warning of await fillMirror(mirror, driver, signal)) plan.warn(warning);
+    warnings.push(...(await fillMirror(mirror, driver, signal)));
   };
   return { resources: mirror.resources, fill };
 }

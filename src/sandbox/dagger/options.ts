@@ -12,6 +12,7 @@ import {
 } from "../checks.js";
 import { SandboxError } from "../errors.js";
 import type { DaggerOptions, SandboxOptions } from "../types.js";
+import { HOST_ALIAS } from "./agent-call.js";
 import { checkSession } from "./endpoint.js";
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -32,6 +33,7 @@ const serviceShape: Shape = new Map<string, Check>([
 
 const checkServices = entries((key, value, name) => {
   checkHostName(key, name);
+  if (key === HOST_ALIAS) throw invalidArgument(name, `other host names than ${HOST_ALIAS}`, key);
   checkOptions(value, serviceShape, `${name}.${key}`);
   checkText((value as { image?: unknown }).image, `${name}.${key}.image`);
 });

@@ -13,12 +13,15 @@ export interface Recipe {
 export interface Saved extends Recipe {
   /** Paths that are gone; the archive is then a layer over the whole file system. Absent: it has the work directory. */
   readonly removed?: readonly string[];
+  /** Name of the archive, where it is not known from elsewhere. */
+  readonly archive?: string;
 }
 
 /** Whether something that was read back is one. */
 export function isSaved(value: unknown): value is Saved {
-  const { image, setup, removed = [] } = (value ?? {}) as Partial<Record<keyof Saved, unknown>>;
-  return typeof image === "string" && Array.isArray(setup) && setup.every(areTexts) && areTexts(removed);
+  const { image, setup, removed = [], archive = "" } = (value ?? {}) as Partial<Record<keyof Saved, unknown>>;
+  const isBuilt = typeof image === "string" && Array.isArray(setup) && setup.every(areTexts);
+  return isBuilt && areTexts(removed) && typeof archive === "string";
 }
 
 function areTexts(value: unknown): boolean {

@@ -20,6 +20,8 @@ const SHOWN = 1_000;
 export interface ServiceOptions {
   readonly workDir: string;
   readonly secrets: readonly string[];
+  /** Host names that are something else already. */
+  readonly taken: ReadonlySet<string>;
 }
 
 /**
@@ -50,8 +52,8 @@ export class SpawnedServices {
     cwd: string,
   ): Promise<DriverProcess> {
     const { hostname } = spec.service;
-    if (this.#names.has(hostname)) {
-      throw new SandboxError("conflict", `A service "${hostname}" runs already`, { retryable: false });
+    if (this.#names.has(hostname) || this.#options.taken.has(hostname)) {
+      throw new SandboxError("conflict", `The host name "${hostname}" is taken already`, { retryable: false });
     }
     this.#names.add(hostname);
     try {
