@@ -67,6 +67,7 @@ bool spare_ended(pid_t pid);
 
 /* layer.c: gives the exit code. */
 int list_layer(int argc, char **argv);
+int compare_tree(int argc, char **argv);
 
 /* supervisor-state.c: what a command can change about its supervisor without its consent. */
 void remember_supervisor_state(void);

@@ -88,7 +88,12 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
 /** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
 async function populate(worktree: Worktree, { filesLater, signal }: AddWorktree): Promise<void> {
   const { path, gitDir, baseSha } = worktree;
-  const config = { "core.sparseCheckout": "false", "index.sparse": "false", "core.splitIndex": "false" };
+  const config = {
+    "core.sparseCheckout": "false",
+    "index.sparse": "false",
+    "core.splitIndex": "false",
+    "index.version": "2",
+  };
   const common = { config, signal, interruptible: true };
   if (filesLater === true) await hostGit(["read-tree", baseSha], { ...inRepository(gitDir), ...common });
   else await hostGit(["reset", "--hard", "--quiet"], { cwd: path, gitDir, workTree: path, ...common });
