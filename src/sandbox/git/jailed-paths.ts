@@ -39,7 +39,7 @@ export async function commitPaths(
   const unborn = await addAll(jailed, paths, FEW);
   const { kept, changed } = isSame ? NONE : await withLinksOfBase(jailed, listed, base);
   const lines = [
-    `commit refs/heads/snapshot\nmark :1\ncommitter Glovebox <glovebox@localhost> ${Math.floor(Date.now() / 1000)} +0000`,
+    "commit refs/heads/snapshot\nmark :1\ncommitter Glovebox <glovebox@localhost> now",
     `data ${Buffer.byteLength(message)}\n${message}`,
     `from ${parent}`,
     ...(parent === base ? [] : [`M 040000 ${hash(await must(jailed, ["rev-parse", `${base}^{tree}`]))} ""`]),
@@ -50,7 +50,7 @@ export async function commitPaths(
     ...kept.map(({ mode, id, path }) => `M ${mode} ${id} ${quote(path)}`),
     "\nget-mark :1\n",
   ];
-  const commit = hash(await must(jailed, ["fast-import", "--quiet", "--force"], lines.join("\n")));
+  const commit = hash(await must(jailed, ["fast-import", "--quiet", "--date-format=now"], lines.join("\n")));
   return { commit, nested: [...unborn, ...changed] };
 }
 
