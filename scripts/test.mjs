@@ -1,9 +1,8 @@
-import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { installDependencies, prepare, root } from "./prepare.mjs";
 import { endAllOnInterrupt, run } from "./processes.mjs";
+import { createScratch, environmentIn } from "./scratch.mjs";
 import { expectSuccess, step } from "./step.mjs";
 import { ensureExtras } from "./system-parts.mjs";
 
@@ -14,10 +13,8 @@ const suites = [
 ];
 
 const total = { passed: 0, failed: 0, skipped: [] };
-const scratch = mkdtempSync(join(tmpdir(), "glovebox-test-"));
-// Sandboxes of other users work below it.
-chmodSync(scratch, 0o755);
-const env = { ...process.env, TMPDIR: scratch, GLOVEBOX_HOME: join(scratch, "home") };
+const scratch = createScratch();
+const env = environmentIn(scratch.path);
 
 endAllOnInterrupt(clean);
 await main();
@@ -58,8 +55,9 @@ async function check(command) {
 }
 
 async function runVitest() {
-  const file = join(scratch, "tally.json");
-  const { code } = await run(process.execPath, [join(root, "scripts", "run-vitest.mjs"), file], { cwd: root, env });
+  const file = join(scratch.path, "tally.json");
+  const [program, ...args] = scratch.inMemory([process.execPath, join(root, "scripts", "run-vitest.mjs"), file]);
+  const { code } = await run(program, args, { cwd: root, env: environmentIn(scratch.memory) });
   const tally = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { passed: 0, failed: 0, skipped: [] };
   add("vitest", code, tally);
 }
@@ -85,19 +83,13 @@ function add(name, code, { passed, failed, skipped }) {
   total.skipped.push(...skipped);
 }
 
-/** Removes the scratch folder, unless something is still mounted below it: that would remove somebody else's files. */
 function clean() {
-  const mounted = existsSync("/proc/self/mountinfo") && readFileSync("/proc/self/mountinfo", "utf8").includes(scratch);
-  if (mounted) {
-    console.log(`  FAILED clean up: something is still mounted below ${scratch}`);
+  try {
+    scratch.clean();
+  } catch (error) {
+    console.log(`  FAILED clean up: ${error.message}`);
     total.failed += 1;
-    return;
   }
-  const left = readdirSync(scratch).filter((name) => !["tally.json", "home"].includes(name));
-  if (left.length > 0) console.log(`\n  left behind by tests and removed now: ${left.slice(0, 10).join(", ")}`);
-  // Node's own removal overflows its stack on trees as deep as some tests make them.
-  if (existsSync("/bin/rm")) spawnSync("/bin/rm", ["-rf", "--one-file-system", "--", scratch]);
-  else rmSync(scratch, { recursive: true, force: true });
 }
 
 function report() {

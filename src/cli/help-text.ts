@@ -3,6 +3,9 @@ import { COMMANDS } from "./commands.js";
 import type { Flag } from "./flags.js";
 import type { Style } from "./style.js";
 
+/** The verbs that a newcomer needs: their examples fit on one screen. */
+const FIRST_VERBS: ReadonlySet<string> = new Set(["doctor", "exec", "shell", "ls", "init", "run", "task"]);
+
 /** What `glovebox --help` prints. */
 export function generalHelp({ bold, dim }: Style): string {
   const width = Math.max(...COMMANDS.map(({ name }) => name.length));
@@ -16,9 +19,9 @@ export function generalHelp({ bold, dim }: Style): string {
     ...COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
     "",
     bold("Examples"),
-    ...COMMANDS.flatMap(({ examples }) => examples.slice(0, 1)).map(
-      ([line, meaning]) => `  ${line}${dim(`  # ${meaning}`)}`,
-    ),
+    ...COMMANDS.filter(({ name }) => FIRST_VERBS.has(name))
+      .flatMap(({ examples }) => examples.slice(0, 1))
+      .map(([line, meaning]) => `  ${line}${dim(`  # ${meaning}`)}`),
     "",
     "glovebox help <verb> shows flags and examples. glovebox doctor says what holds on this machine.",
     "",

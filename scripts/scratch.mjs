@@ -1,0 +1,44 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const MOUNT = 'mount -t tmpfs -o mode=755,size=12g tmpfs "$1" && shift && exec "$@"';
+const PRIVATE = ["--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh"];
+
+/**
+ * A folder for the temporary files and the state of tests. `inMemory` gives a command that sees `memory` as a file system
+ * in memory, which no other process does and which is gone with it: on a slow disk tests wait for little else.
+ */
+export function createScratch() {
+  const path = mkdtempSync(join(tmpdir(), "glovebox-test-"));
+  const memory = join(path, "memory");
+  mkdirSync(memory);
+  // Sandboxes of other users work below it.
+  for (const each of [path, memory]) chmodSync(each, 0o755);
+  return { path, memory, inMemory: (command) => wrap(memory, command), clean: () => clean(path) };
+}
+
+/** Where temporary files and state go, for what works in a folder. */
+export function environmentIn(folder) {
+  return { ...process.env, TMPDIR: folder, GLOVEBOX_HOME: join(folder, "home") };
+}
+
+function wrap(memory, command) {
+  if (spawnSync("unshare", [...PRIVATE, memory, "true"], { stdio: "ignore" }).status === 0) {
+    return ["unshare", ...PRIVATE, memory, ...command];
+  }
+  console.log("  note   tests work on the disk: a file system in memory cannot be mounted here");
+  return command;
+}
+
+/** Removes the folder and says what stood in it, unless something is mounted below: that would remove somebody else's files. */
+function clean(path) {
+  const mounted = existsSync("/proc/self/mountinfo") && readFileSync("/proc/self/mountinfo", "utf8").includes(path);
+  if (mounted) throw new Error(`something is still mounted below ${path}`);
+  const left = readdirSync(path).filter((name) => !["tally.json", "home", "memory"].includes(name));
+  if (left.length > 0) console.log(`\n  left behind by tests and removed now: ${left.slice(0, 10).join(", ")}`);
+  // Node's own removal overflows its stack on trees as deep as some tests make them.
+  if (existsSync("/bin/rm")) spawnSync("/bin/rm", ["-rf", "--one-file-system", "--", path]);
+  else rmSync(path, { recursive: true, force: true });
+}

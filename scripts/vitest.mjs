@@ -1,0 +1,13 @@
+import { join } from "node:path";
+import { root } from "./prepare.mjs";
+import { endAllOnInterrupt, run } from "./processes.mjs";
+import { createScratch, environmentIn } from "./scratch.mjs";
+
+/** Runs vitest with these arguments, its temporary files in memory where that can be had. */
+const { memory, inMemory, clean } = createScratch();
+endAllOnInterrupt(clean);
+const vitest = [process.execPath, join(root, "node_modules", "vitest", "vitest.mjs"), ...process.argv.slice(2)];
+const [program, ...args] = inMemory(vitest);
+const { code } = await run(program, args, { cwd: root, env: environmentIn(memory) });
+clean();
+process.exitCode = code;
