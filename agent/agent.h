@@ -69,6 +69,7 @@ bool is_spare(pid_t pid);
 
 /* layer.c: gives the exit code. */
 int list_layer(int argc, char **argv);
+int compare_tree(int argc, char **argv);
 
 /* supervisor-state.c: what a command can change about its supervisor without its consent. */
 void remember_supervisor_state(void);
