@@ -157,6 +157,7 @@ static void become_resident(int listening, const char *directory, const char *ro
   if (pid == 0) {
     close(listening);
     close(pair[0]);
+    own_machine = true;
     _exit(serve(pair[1], pair[1], root, false, false));
   }
   close(pair[1]);
