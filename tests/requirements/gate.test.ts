@@ -17,7 +17,10 @@ function filesBelow(path: string): string[] {
 }
 
 function readCitations(): Map<string, string[]> {
-  const tests = filesBelow(join(ROOT, "tests")).filter((file) => file.endsWith(".test.ts") && !file.startsWith(HERE));
+  // Cases that several files run are written down beside them.
+  const tests = filesBelow(join(ROOT, "tests")).filter(
+    (file) => (file.endsWith(".test.ts") && !file.startsWith(HERE)) || file.endsWith("/support/end-to-end.ts"),
+  );
   const cases = filesBelow(join(ROOT, "src", "testing")).filter((file) => file.endsWith(".ts"));
   return new Map([...tests, ...cases].map((file) => [relative(ROOT, file), findCitations(readFileSync(file, "utf8"))]));
 }
