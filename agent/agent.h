@@ -56,17 +56,20 @@ void kill_supervised(const struct supervisor *supervisor, enum confinement confi
 #define ORDER_DESCRIPTORS 4
 bool is_small_order(const struct command *command);
 bool give_order(int socket, const struct command *command);
-bool take_order(int socket, struct command *command, int streams[ORDER_DESCRIPTORS]);
+/* `as` is filled in where the command is to have an identity. */
+bool take_order(int socket, struct command *command, struct identity *as, int streams[ORDER_DESCRIPTORS]);
 
-/* spare.c: making namespaces takes as long as the rest of a start, so supervisors are made in advance, and kept. */
+/* spare.c: making a supervisor takes longer than the rest of a start, so they are made in advance, and kept. */
 void spare_prepare(void);
 bool spare_start(const struct command *command, struct supervisor *out);
 /* Takes a supervisor whose command has ended, and all that it started; false when it is of no more use. */
 bool spare_keep(const struct supervisor *supervisor);
 bool spare_ended(pid_t pid);
+bool is_spare(pid_t pid);
 
 /* layer.c: gives the exit code. */
 int list_layer(int argc, char **argv);
+int compare_tree(int argc, char **argv);
 
 /* supervisor-state.c: what a command can change about its supervisor without its consent. */
 void remember_supervisor_state(void);
@@ -74,6 +77,7 @@ bool is_supervisor_unchanged(void);
 
 /* descendants.c: one round of SIGKILL to the direct children, and how many there were; then again and again until there are
  * none: the children of the dead become direct ones, as we are their reaper. */
+extern bool own_machine; /* the whole machine is the sandbox: its commands may become root, and what they start is ended as root */
 int kill_children(bool (*spared)(pid_t pid));
 void kill_descendants(void);
 

@@ -144,6 +144,7 @@ int armour(const char *root) {
     for (int fd = 0; fd < 3; fd++) dup2(empty, fd);
     close(ends[0]);
     confinement = CONFINE_SUBREAPER;
+    own_machine = true;
     _exit(serve(ends[1], ends[1], root, false, false));
   }
   close(ends[1]);

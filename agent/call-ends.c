@@ -78,8 +78,8 @@ static void read_status(struct call *call) {
   close_fd(&call->supervisor.status);
   if (got != sizeof ending) return;
   command_ended(call, ending);
-  /* It was the last process in its namespace: the call need not wait until the kernel has taken that down. */
-  if (ending.alone && confinement == CONFINE_NAMESPACE) call->supervisor.pid = 0;
+  /* Nothing else is left: the call need not wait for a supervisor that goes on, nor until the kernel has taken down a namespace. */
+  if (ending.alone == ALONE_AGAIN || (ending.alone && confinement == CONFINE_NAMESPACE)) call->supervisor.pid = 0;
 }
 
 /* Processes that lost their supervisor are looked for until this many looks in a row found none. */
@@ -87,6 +87,7 @@ static void read_status(struct call *call) {
 static int sweeps, sweep_pause;
 
 static bool is_supervisor(pid_t pid) {
+  if (is_spare(pid)) return true;
   for (struct call *call = calls; call; call = call->next)
     if (call->supervisor.pid == pid) return true;
   return false;

@@ -17,11 +17,13 @@
 #define MOST_OTHERS 64
 #define QUIET_ROUNDS 3
 
+bool own_machine;
 /* Children that are another user's by now, and that nothing we can do has ended. */
 static int beyond_reach;
 static pid_t helper;
 
-/* Whoever has become another user did so by `sudo`, or by what can do the same: then so can we. */
+/* Whoever has become another user did so by `sudo`, or by what can do the same: then so can we. Should one of them end first, its
+ * number may be another's by the time it is killed, which only a machine that is ours altogether can bear. */
 static pid_t start_helper(const pid_t *pids, int count) {
   char numbers[MOST_OTHERS][16], *argv[MOST_OTHERS + 5] = {"sudo", "-n", "kill", "-KILL"};
   for (int i = 0; i < count; i++) {
@@ -46,7 +48,7 @@ static int kill_others(const pid_t *pids, int count) {
   static pid_t first;
   static int tries;
   static int64_t since;
-  if (count == 0 || geteuid() == 0) return 0;
+  if (count == 0 || !own_machine || geteuid() == 0) return 0;
   if (helper > 0 && (kill(helper, 0) == 0 || errno == EPERM)) return now_ms() - since < HELPER_PATIENCE ? count : 0;
   if (pids[0] != first) tries = 0;
   first = pids[0];

@@ -153,15 +153,16 @@ static void stage_trees(struct tree *trees, int count, const char *stage, unsign
   }
 }
 
-/* launch [--cgroup DIR]... [--user UID GID] [--stage DIR] [--tree o|pSOURCE | --overlay v|rLOWER STATE]... -- PROGRAM ARGUMENTS...
- * Descriptors 0 to 3 are handed on, all others closed. Tree n appears at DIR/n. */
+/* launch [--status] [--cgroup DIR]... [--user UID GID] [--stage DIR] [--tree o|pSOURCE | --overlay v|rLOWER STATE]... -- PROGRAM ARGUMENTS...
+ * Descriptors 0 to 3 are handed on, with --status 4 too, all others closed. Tree n appears at DIR/n. */
 int launch(int argc, char **argv) {
   static struct tree trees[256];
   int count = 0, i = 0;
   unsigned uid = 0, gid = 0;
   const char *stage = NULL;
-  close_from(4);
-  for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+  bool has_status = argc > 0 && strcmp(argv[0], "--status") == 0;
+  close_from(has_status ? 5 : 4);
+  for (i = has_status; i < argc && strcmp(argv[i], "--") != 0; i++) {
     if (strcmp(argv[i], "--cgroup") == 0 && i + 1 < argc) {
       char path[4096];
       snprintf(path, sizeof path, "%s/cgroup.procs", argv[++i]);

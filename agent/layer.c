@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -36,6 +37,20 @@ static bool is_whole(int directory) {
   return false;
 }
 
+/* An empty directory of the base is the place of another repository. Git adds it as a whole, and refuses the names of what lies in it. */
+static bool is_empty(int directory) {
+  char buffer[1024];
+  bool is = true;
+  for (long size; is && (size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) != 0;) {
+    if (size < 0) exit(TOO_MUCH);
+    for (long at = 0; at < size; at += *(unsigned short *)(buffer + at + 16)) {
+      const char *name = buffer + at + 19;
+      if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) is = false;
+    }
+  }
+  return is;
+}
+
 static void walk(int lower, int upper, size_t length, int depth) {
   DIR *entries = depth < DEEPEST ? fdopendir(upper) : NULL;
   if (!entries) exit(TOO_MUCH);
@@ -48,7 +63,7 @@ static void walk(int lower, int upper, size_t length, int depth) {
     int above = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (above < 0 && errno != ENOTDIR && errno != ELOOP) exit(TOO_MUCH);
     int below = above < 0 ? -1 : openat(lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (below < 0 || is_whole(above)) {
+    if (below < 0 || is_whole(above) || is_empty(below)) {
       tell(end);
       if (above >= 0) close(above);
     } else {

@@ -11,6 +11,7 @@
 /* As the first process of a container: the channel is its stdin and stdout, which no command ever gets. */
 static int serve_contained(const char *user, const char *root, bool only_loopback) {
   int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3), empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (only_loopback) name_loopback();
   int error = contain(user);
   if (error == -ENOENT) dprintf(2, "glovebox: the image's user %s does not exist in it\n", user);
   else if (error) dprintf(2, "glovebox: capabilities could not be set: %s\n", strerror(-error));
@@ -22,7 +23,7 @@ static int serve_contained(const char *user, const char *root, bool only_loopbac
   return serve(in, out, root, true, only_loopback);
 }
 
-/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--contained USER] ROOT */
+/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--contained USER] ROOT */
 static int serve_with(int argc, char **argv) {
   int in = 3, out = 3;
   bool only_loopback = false;
@@ -32,6 +33,7 @@ static int serve_with(int argc, char **argv) {
     else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc) out = atoi(argv[++i]);
     else if (strcmp(argv[i], "--jailed") == 0) jailed = true;
     else if (strcmp(argv[i], "--loopback-only") == 0) only_loopback = true;
+    else if (strcmp(argv[i], "--own-machine") == 0) own_machine = true;
     else if (strcmp(argv[i], "--contained") == 0 && i + 1 < argc) user = argv[++i];
     else if (i == argc - 1) {
       confinement = jailed ? CONFINE_NAMESPACE : CONFINE_SUBREAPER;
@@ -52,10 +54,11 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "run") == 0) return run_once(argc - 2, argv + 2);
   if (strcmp(verb, "dial") == 0) return dial(argc - 2, argv + 2);
   if (strcmp(verb, "layer") == 0) return list_layer(argc - 2, argv + 2);
+  if (strcmp(verb, "compare") == 0) return compare_tree(argc - 2, argv + 2);
   if (strcmp(verb, "relay") == 0) return relay(argc - 2, argv + 2);
   if (strcmp(verb, "armour") == 0 && argc == 3) return armour(argv[2]);
   for (const char **known = staged_verbs; *known; known++)
     if (strcmp(verb, *known) == 0) return staged(verb, argc - 2, argv + 2);
-  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|relay|armour ...\n");
+  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|compare|relay|armour ...\n");
   return 125;
 }

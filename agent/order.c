@@ -12,7 +12,7 @@
 
 struct order_head {
   uint32_t length, arguments, variables;
-  uint32_t terminal;
+  uint32_t terminal, identity; /* an identity comes before the strings */
 };
 
 static uint32_t add_strings(struct queue *to, char *const *strings) {
@@ -30,7 +30,7 @@ bool is_small_order(const struct command *command) {
 
 bool give_order(int socket, const struct command *command) {
   struct queue strings = {0};
-  struct order_head head = {.terminal = command->terminal};
+  struct order_head head = {.terminal = command->terminal, .identity = command->as != NULL};
   head.arguments = add_strings(&strings, command->argv);
   head.variables = add_strings(&strings, command->env);
   head.length = (uint32_t)queue_length(&strings);
@@ -38,15 +38,16 @@ bool give_order(int socket, const struct command *command) {
     char bytes[CMSG_SPACE(ORDER_DESCRIPTORS * sizeof(int))];
     struct cmsghdr align;
   } control = {0};
-  struct iovec parts[] = {{&head, sizeof head}, {strings.data, head.length}};
-  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  size_t described = command->as ? sizeof *command->as : 0;
+  struct iovec parts[] = {{&head, sizeof head}, {(void *)(uintptr_t)command->as, described}, {strings.data, head.length}};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
   struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(ORDER_DESCRIPTORS * sizeof(int));
   int fds[ORDER_DESCRIPTORS] = {command->in, command->out, command->err, command->cwd};
   memcpy(CMSG_DATA(rights), fds, sizeof fds);
-  bool sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(sizeof head + head.length);
+  bool sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(sizeof head + described + head.length);
   free(strings.data);
   return sent;
 }
@@ -72,7 +73,7 @@ static char **split(char *strings, uint32_t count, const char *end, char **next)
   return list;
 }
 
-bool take_order(int socket, struct command *command, int streams[ORDER_DESCRIPTORS]) {
+bool take_order(int socket, struct command *command, struct identity *as, int streams[ORDER_DESCRIPTORS]) {
   struct order_head head;
   union {
     char bytes[CMSG_SPACE(ORDER_DESCRIPTORS * sizeof(int))];
@@ -86,6 +87,8 @@ bool take_order(int socket, struct command *command, int streams[ORDER_DESCRIPTO
   struct cmsghdr *rights = got == sizeof head ? CMSG_FIRSTHDR(&message) : NULL;
   if (!rights || rights->cmsg_len != CMSG_LEN(ORDER_DESCRIPTORS * sizeof(int)) || head.length > MAX_ORDER) return false;
   memcpy(streams, CMSG_DATA(rights), ORDER_DESCRIPTORS * sizeof(int));
+  if (head.identity && !receive(socket, as, sizeof *as)) return false;
+  command->as = head.identity ? as : NULL;
   char *strings = malloc((size_t)head.length + 1);
   if (!strings || !receive(socket, strings, head.length)) return false;
   strings[head.length] = 0;

@@ -77,13 +77,11 @@ static void close_the_way_back(void) {
   _exit(126);
 }
 
-/* In a container: the user, and only then what cannot be undone. */
+/* In a container: the user, and with it the last right. */
 static void take_identity(const struct command *command) {
-  if (become_identity(command->as, !command->jailed) != 0) {
-    dprintf(ERR, "glovebox: the user could not be changed: %s\n", strerror(errno));
-    _exit(126);
-  }
-  if (command->jailed) close_the_way_back();
+  if (become_identity(command->as, !command->jailed) == 0) return;
+  dprintf(ERR, "glovebox: the user could not be changed: %s\n", strerror(errno));
+  _exit(126);
 }
 
 /* What every command needs, whatever it is. */
@@ -95,7 +93,9 @@ static void make_ready(bool in_jail) {
   for (int number = 1; number <= 64; number++) signal(number, SIG_DFL);
   umask(022);
   restore_descriptor_limit();
-  if (in_jail) close_the_way_back();
+  if (!in_jail) return;
+  if (contained) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* or the filter would not be taken; the user can be changed all the same */
+  close_the_way_back();
 }
 
 static void become_command(const struct command *command, int cwd) {
@@ -218,7 +218,7 @@ static void become_supervisor(const struct command *command, enum confinement ho
   if (contained) leave_reach_of_commands();
   pid_t pid = fork();
   if (pid == 0) {
-    make_ready(command->jailed && !contained);
+    make_ready(command->jailed);
     become_command(command, CWD);
   }
   if (pid < 0) {
@@ -237,8 +237,9 @@ static void become_supervisor(const struct command *command, enum confinement ho
 /* Takes the command when it comes, and becomes it. */
 static void wait_for_order(volatile bool *begun) {
   struct command command = {.jailed = true};
+  struct identity identity;
   int streams[ORDER_DESCRIPTORS];
-  if (!take_order(ORDERS, &command, streams)) _exit(125);
+  if (!take_order(ORDERS, &command, &identity, streams)) _exit(125);
   *begun = true;
   for (int fd = IN; fd <= ERR; fd++)
     if (dup2(streams[fd], fd) < 0) _exit(125);
@@ -252,6 +253,10 @@ static void become_waiting_supervisor(enum confinement how, int control, int sta
   if (empty < 0 || !arrange_descriptors(fds, ORDERS + 1) || prepare_supervisor(how, true)) _exit(125);
   volatile bool *begun = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (begun == MAP_FAILED) _exit(125);
+  if (contained) {
+    leave_reach_of_commands();
+    keep_only_starting();
+  }
   remember_supervisor_state();
   for (int signals = child_signals();;) {
     *begun = false;

@@ -56,6 +56,11 @@ export interface SpawnOptions extends Omit<ExecOptions, "stdin" | "maxOutput" | 
   stdin?: "pipe" | "none";
   /** Run on a terminal of this size. Output is then all on `stdout`. */
   pty?: { cols: number; rows: number };
+  /**
+   * Run it beside the sandbox, from a copy of its files as they are now, and reach it from inside by this host name; there once
+   * all ports answer. What it writes stays with it. Dagger only, elsewhere `unsupported`: a server is on the loopback there.
+   */
+  service?: { hostname: string; ports: readonly number[] };
 }
 
 /** How a process ended. */

@@ -58,7 +58,7 @@ async function columnOf(name, seen) {
   if (!existsSync(path)) return { name, results: [], counts: {}, notRun: "the backend is not there yet" };
   if (!seen || seen.cases.length === 0) return { name, results: [], counts: {}, notRun: seen?.notRun ?? "no case ran" };
   // A stand-in answers at the wire in place of the service; commands are real either way.
-  const on = /from "\.\/fakes\//.test(readFileSync(path, "utf8")) ? "a stand-in for the service" : "this machine";
+  const on = usesStandIn(path) ? "a stand-in for the service" : "this machine";
   const { skips = {} } = await conformanceOf(name);
   const results = seen.cases.map(({ id, state, reason }) => ({
     id,
@@ -71,6 +71,14 @@ async function columnOf(name, seen) {
   await noteConformance(name, { on, counts });
   if (words.includes("--write")) await keep(column);
   return column;
+}
+
+/** Whether a test, or what it is set up by, imports one. */
+function usesStandIn(path) {
+  const imports = (file) => [...readFileSync(file, "utf8").matchAll(/from "(\.[^"]+)\.js"/g)].map(([, name]) => name);
+  const own = imports(path);
+  const support = own.filter((name) => name.startsWith("./support/")).map((name) => join(root, "tests", `${name}.ts`));
+  return [...own, ...support.flatMap(imports)].some((name) => /^\.\.?\/fakes\//.test(name));
 }
 
 function outcomeOf(state, id, reason = "", skips = {}) {

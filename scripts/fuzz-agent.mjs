@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import {
   chownSync,
+  copyFileSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -78,7 +79,7 @@ async function compile(unit, headers) {
   if (existsSync(object)) return object;
   const made = join(scratch, `${hashName(unit)}.o`);
   expectSuccess(await run(compiler, [...flags, "-c", "-o", made, unit], { quiet: true }), `${compiler} ${unit}`);
-  renameSync(made, `${object}.${process.pid}`);
+  copyFileSync(made, `${object}.${process.pid}`);
   renameSync(`${object}.${process.pid}`, object);
   return object;
 }

@@ -21,7 +21,7 @@ const PROGRAM = `
 #include <unistd.h>
 int main(int count, char **words) {
   if (count > 1 && strcmp(words[1], "openat2") == 0) return syscall(437, -1, "", 0, 0) < 0 && errno == ENOSYS;
-  char input[64];
+  char input[4096];
   long got = read(0, input, sizeof input);
   printf("%s in %s, %ld bytes in\\n", count > 1 ? words[1] : "nothing", getcwd(input, sizeof input), got);
   fprintf(stderr, "and an error\\n");

@@ -45,8 +45,11 @@ describe("a command that has made itself another user", () => {
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
   /** An agent of an ordinary user whose PATH begins with this folder; gives its channel and its end. */
-  function serve(folder: string): { channel: AgentChannel; stop(): Promise<void> } {
-    const child = spawn(join(scratch, "agent"), ["serve", join(scratch, "root")], {
+  function serve(
+    folder: string,
+    flags: readonly string[] = ["--own-machine"],
+  ): { channel: AgentChannel; stop(): Promise<void> } {
+    const child = spawn(join(scratch, "agent"), ["serve", ...flags, join(scratch, "root")], {
       ...{ uid: NOBODY, gid: NOBODY, stdio: ["ignore", "ignore", "inherit", "pipe"], cwd: "/" },
       env: { PATH: `${join(scratch, folder)}:/usr/bin:/bin` },
     });
@@ -78,27 +81,33 @@ describe("a command that has made itself another user", () => {
     await stop();
   });
 
-  test("where it cannot be had the call ends all the same, with what else it started, and the agent goes on", async () => {
-    const { channel, stop } = serve("without");
-    const [theirs, ours] = [uniqueSeconds(), uniqueSeconds()];
-    const become = join(scratch, "without", "become");
-    const script = `${become} -n sleep ${theirs} & setsid sleep ${ours} & echo up; sleep ${ours}`;
-    const env = { PATH: "/usr/bin:/bin" };
-    const command = await startCommand(
-      channel,
-      { argv: ["sh", "-c", script], cwd: "/", env, stdin: "none", timeout: 500 },
-      "",
-    );
-    try {
-      expect(await text(command.stdout)).toBe("up\n");
-      expect((await command.wait()).exitCode).toBe(137);
-      expect(processesWith(ours)).toEqual([]);
-      expect(processesWith(theirs)).toHaveLength(1);
-      const next = await startCommand(channel, { argv: ["true"], cwd: "/", env, stdin: "none" }, "");
-      expect((await next.wait()).exitCode).toBe(0);
-    } finally {
-      for (const pid of processesWith(theirs)) process.kill(pid, "SIGKILL");
-      await stop();
-    }
-  });
+  test.each([
+    ["cannot be had", "without", ["--own-machine"]],
+    ["is not to be asked for, the machine being somebody's", "with", []],
+  ])(
+    "where it %s the call ends all the same, with what else it started, and the agent goes on",
+    async (_why, folder, flags) => {
+      const { channel, stop } = serve(folder, flags);
+      const [theirs, ours] = [uniqueSeconds(), uniqueSeconds()];
+      const become = join(scratch, "without", "become");
+      const script = `${become} -n sleep ${theirs} & setsid sleep ${ours} & echo up; sleep ${ours}`;
+      const env = { PATH: "/usr/bin:/bin" };
+      const command = await startCommand(
+        channel,
+        { argv: ["sh", "-c", script], cwd: "/", env, stdin: "none", timeout: 500 },
+        "",
+      );
+      try {
+        expect(await text(command.stdout)).toBe("up\n");
+        expect((await command.wait()).exitCode).toBe(137);
+        expect(processesWith(ours)).toEqual([]);
+        expect(processesWith(theirs)).toHaveLength(1);
+        const next = await startCommand(channel, { argv: ["true"], cwd: "/", env, stdin: "none" }, "");
+        expect((await next.wait()).exitCode).toBe(0);
+      } finally {
+        for (const pid of processesWith(theirs)) process.kill(pid, "SIGKILL");
+        await stop();
+      }
+    },
+  );
 });

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type BackendRow, toBackendRow } from "../src/cli/doctor/backend-row.js";
 import { credentialFindings } from "../src/cli/doctor/credentials.js";
 import { nodeFinding } from "../src/cli/doctor/machine.js";
 import type { Finding } from "../src/sandbox/finding.js";
@@ -61,6 +62,14 @@ describe("glovebox doctor", { timeout: 60_000 }, () => {
     });
     const { code, stdout } = await bench.run(["doctor"], { env: { GLOVEBOX_BACKEND: "./nowhere.mjs" } });
     expect(code).toBe(1);
+    const columns =
+      "backend +installed +credentials +reachable +isolation +limits +network +snapshot +fork +conformance";
+    expect(stdout).toMatch(new RegExp(`^${columns}$`, "m"));
+    for (const name of ["local", "daytona", "docker", "vercel", "dagger"]) {
+      expect(stdout).toMatch(
+        new RegExp(`^${name} +(yes|no) .*never run\\n( .*\\n)* +fix conformance: .*--conformance ${name}$`, "m"),
+      );
+    }
     expect(stdout).toContain("The default backend, ./nowhere.mjs, does not work.");
   });
 
@@ -108,6 +117,35 @@ describe("glovebox doctor", { timeout: 60_000 }, () => {
     expect(await run.ended).toMatchObject({ code: 130, stdout: "" });
     expect((await bench.run(["reap"])).code).toBe(0);
     expect(await bench.settled()).toEqual([]);
+  });
+});
+
+describe("the row of a backend", () => {
+  const ok = (name: string): Finding => ({ name, status: "ok", detail: "" });
+  const missing = (name: string): Finding => ({ name, status: "missing", detail: "", fix: `mend ${name}` });
+  const note = { on: "this machine", time: "2026-01-02T03:04:05.678Z", counts: { passed: 5, refused: 1 } };
+
+  it.each<[string, Finding[], Partial<BackendRow>]>([
+    ["all is well", [ok("installed"), ok("credentials"), ok("reachable")], { credentials: "yes", reachable: "yes" }],
+    ["no package", [missing("package")], { installed: "no", credentials: "not needed", reachable: "no" }],
+    ["no bubblewrap", [ok("system"), missing("bubblewrap")], { installed: "no" }],
+    ["no credentials", [ok("installed"), missing("credentials")], { credentials: "no", reachable: "no" }],
+    ["no answer", [ok("package"), missing("account")], { installed: "yes", reachable: "no" }],
+    ["not tried", [ok("package"), { ...missing("engine"), status: "unused" }], { reachable: "not tried" }],
+    ["few limits", [{ ...missing("limits"), status: "limited" }], { reachable: "yes" }],
+  ])("%s", (_, findings, cells) => {
+    const row = toBackendRow("some", findings, undefined, note);
+    expect(row).toMatchObject({ installed: "yes", isolation: "-", ...cells });
+    expect(row.conformance).toBe("5 passed, 1 refused (2026-01-02, this machine)");
+    const mended = findings.filter(({ fix }) => fix !== undefined).map(({ fix }) => fix);
+    expect(row.fixes.map(({ fix }) => fix)).toEqual(mended);
+  });
+
+  it("tells how the kit is run where it never was, or failed", () => {
+    const fixes = [{ of: ["conformance"], fix: "glovebox doctor --conformance some" }];
+    expect(toBackendRow("some", [], undefined, undefined)).toMatchObject({ conformance: "never run", fixes });
+    const failed = { ...note, counts: { passed: 5, failed: 2 } };
+    expect(toBackendRow("some", [], undefined, failed)).toMatchObject({ fixes });
   });
 });
 

@@ -2,12 +2,12 @@ import { describe, test } from "vitest";
 import { conformance, createVercelSandbox } from "../src/sandbox/vercel.js";
 import { removeSandbox } from "../src/sandbox.js";
 import { testConformance } from "./support/test-conformance.js";
+import { whyNotAtVercel } from "./support/vercel-harness.js";
 
 /** The same cases against the service itself; it costs money, so it has to be asked for. */
-const { GLOVEBOX_LIVE, VERCEL_OIDC_TOKEN, VERCEL_TOKEN } = process.env;
-const isPossible = GLOVEBOX_LIVE === "1" && (VERCEL_OIDC_TOKEN || VERCEL_TOKEN);
+const reason = whyNotAtVercel(process.env);
 
-if (isPossible) {
+if (reason === undefined) {
   testConformance(
     {
       backend: "vercel-live",
@@ -24,7 +24,7 @@ if (isPossible) {
 } else {
   describe("conformance of vercel-live", () => {
     test("all cases", ({ skip }) => {
-      skip("not run: GLOVEBOX_LIVE=1 and credentials of Vercel are needed");
+      skip(reason);
     });
   });
 }

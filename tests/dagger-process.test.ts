@@ -1,34 +1,24 @@
-import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runtimeDir } from "../src/sandbox/home.js";
 import { listSandboxes, reap } from "../src/sandbox.js";
-import { type DaggerEngine, startDaggerEngine } from "./fakes/dagger-engine.js";
 import { type Child, compileSources, startChild } from "./support/compiled.js";
+import { useDaggerPlace } from "./support/dagger-place.js";
 import { until } from "./support/plain-agent.js";
-import { createScratch, type Scratch } from "./support/scratch.js";
 
-let engine: DaggerEngine;
-let scratch: Scratch;
+const place = useDaggerPlace();
 let compiled: ReturnType<typeof compileSources>;
-beforeAll(async () => {
-  scratch = createScratch();
-  engine = await startDaggerEngine();
+beforeAll(() => {
   compiled = compileSources();
   const root = join(import.meta.dirname, "..");
   for (const name of ["node_modules", "agent"]) symlinkSync(join(root, name), join(compiled.directory, name));
 });
-afterAll(async () => {
-  compiled.remove();
-  await engine.close();
-  scratch.remove();
-});
+afterAll(() => compiled.remove());
 
 function start(directory: string, script: string): { child: Child; log: string } {
-  const log = join(scratch.path, "cli.log");
-  const cli = join(scratch.path, "dagger");
-  writeFileSync(cli, `#!/bin/sh\nlog=${log}\n${script}\n`);
-  chmodSync(cli, 0o755);
+  const log = join(place.scratch.path, "cli.log");
+  const cli = place.fakeCli("dagger", `log=${log}\n${script}`);
   const env = { DAGGER_SESSION_PORT: "", DAGGER_SESSION_TOKEN: "" };
   return { child: startChild(directory, "hold-dagger.mjs", [JSON.stringify({ dagger: { cli } })], env), log };
 }
@@ -45,7 +35,7 @@ describe("a process of its own", () => {
   });
 
   test("that is killed takes its session and its commands with it, and reap the record", async () => {
-    const session = JSON.stringify({ port: engine.port, session_token: engine.token });
+    const session = JSON.stringify({ port: place.engine.port, session_token: place.engine.token });
     const { child, log } = start(compiled.directory, `echo '${session}'; cat >/dev/null; echo ended >> $log`);
     const { id } = JSON.parse(await child.line()) as { id: string };
     expect((await listSandboxes()).find((info) => info.id === id)).toMatchObject({ backend: "dagger", alive: true });
@@ -57,14 +47,13 @@ describe("a process of its own", () => {
   });
 
   test("without the package is told how to install it", async () => {
-    const bare = compileSources();
-    try {
-      const { child } = start(bare.directory, "exit 1");
-      const told = JSON.parse(await child.line()) as Record<string, string>;
-      expect(told).toMatchObject({ code: "missing_dependency", hint: "npm install @dagger.io/dagger" });
-      await child.ended;
-    } finally {
-      bare.remove();
+    const bare = join(place.scratch.path, "bare");
+    for (const name of ["src", "contracts", "package.json"]) {
+      cpSync(join(compiled.directory, name), join(bare, name), { recursive: true });
     }
+    const { child } = start(bare, "exit 1");
+    const told = JSON.parse(await child.line()) as Record<string, string>;
+    expect(told).toMatchObject({ code: "missing_dependency", hint: "npm install @dagger.io/dagger" });
+    await child.ended;
   });
 });

@@ -56,13 +56,56 @@ describe.skipIf(reason !== undefined)("a container", { concurrent: true }, () =>
       PidMode: "",
     });
     expect(Object.keys(Config.Labels)).toEqual(expect.arrayContaining(["glovebox.owner", "glovebox.sandbox"]));
-    const { stdout } = await sandbox.shell("grep -E '^(Cap(Prm|Eff|Inh|Amb)|NoNewPrivs|Seccomp):' /proc/self/status");
-    expect(stdout.split("\n").map((line) => line.split(/:\s*/))).toEqual([
-      ...["CapInh", "CapPrm", "CapEff", "CapAmb"].map((name) => [name, "0000000000000000"]),
-      ["NoNewPrivs", "1"],
-      ["Seccomp", "2"],
-      [""],
-    ]);
+    // The first command has a supervisor of its own, those after it one that was there before them.
+    for (const user of ["root", "root", "user", "root"]) {
+      const script = "grep -E '^(Cap(Prm|Eff|Inh|Amb)|NoNewPrivs|Seccomp):' /proc/self/status";
+      const { stdout } = await sandbox.shell(script, { user });
+      expect(stdout.split("\n").map((line) => line.split(/:\s*/))).toEqual([
+        ...["CapInh", "CapPrm", "CapEff", "CapAmb"].map((name) => [name, "0000000000000000"]),
+        ["NoNewPrivs", "1"],
+        ["Seccomp", "2"],
+        [""],
+      ]);
+    }
+  });
+
+  test("gives one command after the other to the same supervisor, each as who it is for, and keeps nothing of the one before", async () => {
+    await using sandbox = await createDockerSandbox({ image: BUSYBOX });
+    const run = async (script: string, user = "root"): Promise<string> =>
+      (await sandbox.shell(script, { user, timeout: 20_000 })).stdout;
+    await run("true");
+    const supervisor = await run("echo $PPID");
+    const look = "id -u; id -G; pwd; ls /proc/self/fd | wc -w; echo $PPID";
+    expect(await run(look)).toBe(`0\n0\n/workspace\n4\n${supervisor}`);
+    expect(await run(look, "other")).toBe(`1001\n1001 2000\n/workspace\n4\n${supervisor}`);
+    expect(await run(look, "7:8")).toBe(`7\n8\n/workspace\n4\n${supervisor}`);
+    await run("mkdir own; chmod 700 own");
+    expect((await sandbox.shell("pwd", { user: "other", cwd: "own" })).stdout).toBe("/workspace/own\n");
+    // What it left behind ends with it, though it has left its session and its parents are dead.
+    expect(await run("setsid sh -c 'setsid sleep 987 & sleep 987 &' >/dev/null 2>&1; sleep 0.2; echo left")).toBe(
+      "left\n",
+    );
+    expect(await run("ps | grep -c 'sleep 98[7]'")).toBe("0\n");
+    expect(await run("id -u", "other")).toBe("1001\n");
+  });
+
+  test("takes none of the processes that a small limit leaves for anything but the commands", async () => {
+    await using sandbox = await createDockerSandbox({ image: BUSYBOX, limits: { pids: 4 } });
+    for (let i = 0; i < 4; i++) expect((await sandbox.shell("/bin/true; echo $?")).stdout).toBe("0\n");
+  });
+
+  test("has no supervisor in waiting where a command runs as the user that supervisors are", async () => {
+    await using sandbox = await createDockerSandbox({ image: BUSYBOX });
+    const run = (script: string, user?: string): Promise<{ stdout: string }> =>
+      sandbox.shell(script, { timeout: 20_000, ...(user && { user }) });
+    const before = await run("echo $PPID").then(() => run("echo $PPID"));
+    await run(
+      "for p in /proc/[0-9]*; do p=$(basename $p); [ $p = $$ ] || [ $p = $PPID ] || kill -STOP $p; done",
+      "65432",
+    );
+    const seen = [before, await run("echo $PPID"), await run("echo $PPID")].map(({ stdout }) => stdout);
+    expect(new Set(seen).size).toBe(3);
+    expect((await run("ps -o user,args | grep -c '^6543[2] .*agent'")).stdout).toBe("1\n");
   });
 
   test("cannot harm its first process, nor the supervisors of its calls", async () => {
@@ -138,15 +181,20 @@ describe.skipIf(reason !== undefined)("a container", { concurrent: true }, () =>
     await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
     await using sandbox = await createDockerSandbox({ image: BUSYBOX });
     expect((await sandbox.shell("ip -o link | cut -d: -f2 | grep -v ' lo' | wc -l; ip route")).stdout).toBe("0\n");
+    const itself = await sandbox.shell("nc -l -p 7001 -e echo me & until nc localhost 7001 </dev/null; do :; done", {
+      timeout: 20_000,
+    });
+    expect(itself.stdout).toBe("me\n");
+    expect((await sandbox.shell("cat /etc/resolv.conf")).stdout).toBe("");
     await using full = await createDockerSandbox({ image: BUSYBOX, network: "full" });
     expect((await full.shell("ip -o link | cut -d: -f2 | grep -c eth0")).stdout).toBe("1\n");
     await using other = await createDockerSandbox({ image: BUSYBOX, network: "full" });
     const address = (await other.shell("ip -4 -o addr show eth0 | sed 's/.*inet //; s,/.*,,'")).stdout.trim();
     await other.spawn({ argv: ["sh", "-c", "while :; do echo other | nc -l -p 7000; done"] });
-    const itself = await other.shell(`until nc -w 2 ${address} 7000 </dev/null | grep other; do sleep 0.1; done`, {
+    const reached = await other.shell(`until nc -w 2 ${address} 7000 </dev/null | grep other; do sleep 0.1; done`, {
       timeout: 20_000,
     });
-    expect(itself.stdout).toContain("other");
+    expect(reached.stdout).toContain("other");
     expect(address).toMatch(/^198\.1[89]\./);
     expect((await full.shell(`nc -w 2 ${address} 7000 </dev/null; echo $?`)).stdout).not.toContain("other");
     await using named = await createDockerSandbox({ image: BUSYBOX, network: { allow: ["example.com"] } });
@@ -166,6 +214,18 @@ describe.skipIf(reason !== undefined)("a container", { concurrent: true }, () =>
     const { stdout } = await sandbox.shell("grep CapEff /proc/self/status");
     const netRaw = 1 << 13;
     expect(Number.parseInt(stdout.split("\t")[1] ?? "", 16) & netRaw).toBe(netRaw);
+
+    const shared = { hostNetwork: true, hostPid: true, hostIpc: true, devices: ["/dev/null"] };
+    await using open = await createDockerSandbox({ image: BUSYBOX, docker: { unsafe: shared } });
+    expect((await inspect(open.id)).HostConfig).toMatchObject({
+      NetworkMode: "host",
+      PidMode: "host",
+      IpcMode: "host",
+      Devices: [{ PathOnHost: "/dev/null" }],
+    });
+    // The agent is not the first process there, and still ends all that a call has started.
+    const late = await open.shell("setsid sleep 765 & sleep 60", { timeout: 300 });
+    expect([late.timedOut, (await open.shell("ps | grep -c 'sleep 76[5]'")).stdout]).toEqual([true, "0\n"]);
   });
 
   test("is found by doctor", async () => {

@@ -76,14 +76,21 @@ afterAll(async () => {
 
 let count = 0;
 
-function newPlace(): CrashPlace {
+/** A place where nothing has happened yet, and its census; all but the name is the same for all of a kind. */
+function newPlace(scenario: Scenario): { place: CrashPlace; before: unknown } {
   const place = createCrashPlace(join(root, `place${++count}-${process.pid}`), compiled.directory);
-  const remote = join(place.path, "remote.git");
-  git(place.path, "clone", "--quiet", "--bare", place.repo, remote);
-  git(remote, "config", "http.receivepack", "true");
-  git(place.repo, "remote", "add", "origin", `${server.origin}/${place.marker}/remote.git`);
-  return place;
+  if (scenario === "push") {
+    const remote = join(place.path, "remote.git");
+    git(place.path, "clone", "--quiet", "--bare", place.repo, remote);
+    git(remote, "config", "http.receivepack", "true");
+    git(place.repo, "remote", "add", "origin", `${server.origin}/${place.marker}/remote.git`);
+    return { place, before: takeCensus(place, [], []) };
+  }
+  untouched ??= JSON.stringify(takeCensus(place, [], [])).replaceAll(place.marker, "MARKER");
+  return { place, before: JSON.parse(untouched.replaceAll("MARKER", place.marker)) };
 }
+
+let untouched: string | undefined;
 
 interface Outcome {
   signal: string | null;
@@ -142,8 +149,7 @@ test("without the variable nothing happens; a misspelt one is refused", () => {
 
 describe.concurrent("a process that is killed leaves nothing that reap does not take away", () => {
   test.for(kills)("%s in %s, pass %i", async ([name, scenario, pass], { expect }) => {
-    const place = newPlace();
-    const before = takeCensus(place, [], []);
+    const { place, before } = newPlace(scenario);
     if (scenario === "reap") expect((await play(place, "create", "create.ready=kill")).signal).toBe("SIGKILL");
     const { signal, said, acknowledged } = await play(place, scenario, `${name}=kill@${pass}`);
     expect({ signal, said }).toMatchObject({ signal: "SIGKILL" });
@@ -166,8 +172,7 @@ describe.concurrent("a process that is killed leaves nothing that reap does not 
 const scenarios = [...new Set(kills.map(([, scenario]) => scenario))];
 describe.concurrent.each(["throw", "enospc"])("a step that fails with %s fails the call, and only that", (fault) => {
   test.for(scenarios)("%s", async (scenario, { expect }) => {
-    const place = newPlace();
-    const before = takeCensus(place, [], []);
+    const { place, before } = newPlace(scenario);
     if (scenario === "reap") await play(place, "create", "create.ready=kill");
     const names = FAILPOINTS.filter((name) => CASES[name].some((each) => each.scenario === scenario));
     const outcome = await play(place, scenario, names.map((name) => `${name}=${fault}`).join());

@@ -31,7 +31,7 @@ async function run(sandbox: Sandbox, script: string): Promise<string> {
   return stdout;
 }
 
-const LOOK = `find . -path ./.git -prune -o -type f -printf '%P %m ' -exec sha256sum -b {} + | sort; find . -type l -printf '%P %l\\n' | sort`;
+const LOOK = `find . -path ./.git -prune -o -type f -printf '%P %m\\n' -exec sha256sum -b {} + | sort; find . -type l -printf '%P %l\\n' | sort`;
 
 describe("forks", () => {
   test("have every file and the commits made inside, on branches of their own, and go their own way", async () => {

@@ -1,9 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import { reap } from "../src/sandbox/reap.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
+import { descendants } from "./support/descendants.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
@@ -129,6 +130,23 @@ describe("overlay", () => {
     expect(removed).toHaveLength(1);
     expect(existsSync(removed[0] ?? "/")).toBe(false);
     expect(git(repo, "for-each-ref", "refs/glovebox")).toBe("");
+  });
+
+  test("its end is told by the process outside alone, and once it is taken down nothing of it runs any more", async () => {
+    const before = descendants(process.pid);
+    const sandbox = await create({ workspace: "overlay" });
+    await sandbox.spawn({ argv: ["sh", "-c", "trap '' TERM HUP; while :; do sleep 1; done"] });
+    const [outside = 0, ...inside] = descendants(process.pid).filter((pid) => !before.includes(pid));
+    const told = readlinkSync(`/proc/${outside}/fd/4`);
+    expect(told).toMatch(/^socket:/);
+    expect(inside.length).toBeGreaterThanOrEqual(3);
+    for (const pid of inside) {
+      const held = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+      expect(held).not.toContain(told);
+    }
+    await sandbox.teardown();
+    expect(inside.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
+    await expect.poll(() => descendants(process.pid).filter((pid) => !before.includes(pid))).toEqual([]);
   });
 
   test("without isolation it is refused", async () => {

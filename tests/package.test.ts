@@ -65,6 +65,8 @@ describe("the package", () => {
     );
     for (const target of [...targets, ...Object.values(manifest.bin)])
       expect(packed).toContain(target.replace(/^\.\//, ""));
+    const schemas = packed.filter((path) => path.startsWith("schemas/")).map((path) => `./${path}`);
+    expect(Object.keys(manifest.exports)).toEqual(expect.arrayContaining(schemas));
     expect(packed).toEqual(
       expect.arrayContaining(["LICENSE", "README.md", expect.stringMatching(/^agent\/[\w-]+\.c$/)]),
     );

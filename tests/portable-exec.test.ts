@@ -365,6 +365,21 @@ describe("bad input", () => {
     expect((await errorOf(box.spawn(pty as never))).hint).toContain('"rows"');
   });
 
+  test.each<[name: string, service: unknown, code: string, text: string]>([
+    ["a host name that is none", { hostname: "a b", ports: [80] }, "invalid_argument", '"a b"'],
+    ["the name of every machine", { hostname: "localhost", ports: [80] }, "invalid_argument", "localhost"],
+    ["no host name", { ports: [80] }, "invalid_argument", "service.hostname"],
+    ["no port", { hostname: "web", ports: [] }, "invalid_argument", "service.ports"],
+    ["a port that is none", { hostname: "web", ports: [0] }, "invalid_argument", "service.ports[0]"],
+    ["a service where there are none", { hostname: "web", ports: [80] }, "unsupported", '"web"'],
+  ])("%s", async (_name, service, code, text) => {
+    const { box, driver } = await plain();
+    const error = await errorOf(box.spawn({ argv: ["a"], service } as never));
+    expect(error).toMatchObject({ code, operation: "spawn", backend: "plain" });
+    expect(error.message).toContain(text);
+    expect(driver.starts).toEqual([]);
+  });
+
   test("values of the environment are never shown", async () => {
     const { box } = await plain();
     const error = await errorOf(box.exec({ argv: ["a"], env: { A: ["hush-hush"] } as never }));

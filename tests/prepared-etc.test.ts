@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { sweepEtc } from "../src/sandbox/local/etc-cache.js";
 import { createMemory } from "../src/sandbox/local/memory.js";
 import { prepareEtc } from "../src/sandbox/local/prepared-etc.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
@@ -71,6 +72,16 @@ describe.runIf(process.platform === "linux")("the /etc of a sandbox", () => {
 
 describe.runIf(process.platform === "linux")("a prepared /etc that nothing uses", () => {
   const age = (path: string): void => utimesSync(path, 1_000_000_000, 1_000_000_000);
+
+  it("goes by itself after a day; the one of a running sandbox stays", async () => {
+    await using _sandbox = await createLocalSandbox();
+    const parent = join(scratch.home, "etc");
+    const [own = ""] = readdirSync(parent);
+    const [old, recent] = [prepareEtc({ passwd: "old" }), prepareEtc({ passwd: "recent" })];
+    for (const path of [join(parent, own), old]) age(path);
+    await sweepEtc();
+    expect(readdirSync(parent).sort()).toEqual([own, basename(recent)].sort());
+  });
 
   it("goes with reap --cache, the one of a running sandbox and one that was just asked for stay", async () => {
     const sandbox = await createLocalSandbox();

@@ -1,9 +1,12 @@
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
 import { claimRecord, dismantle } from "../src/sandbox/dismantle.js";
+import { gitError, hostGit } from "../src/sandbox/git/host-git.js";
+import { inRepository } from "../src/sandbox/git/repository.js";
+import { withRepositoryLock } from "../src/sandbox/git/repository-lock.js";
 import { runtimeDir } from "../src/sandbox/home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "../src/sandbox/ledger.js";
 import { removeResource } from "../src/sandbox/local/cleanup.js";
@@ -153,6 +156,37 @@ describe("a process is killed while it makes a worktree", () => {
     await addResource("one", { kind: "snapshots", sandbox: "one", repo: join(repo, ".git") });
     expect(await reap()).toMatchObject({ removed: ["one"], failed: [] });
     expect(census()).toEqual({ ...(before as object), records: [], locks: [] });
+  });
+
+  test("the lock of all packed refs that a killed git of ours left is removed; somebody else's is not", async () => {
+    const packed = join(repo, ".git", "packed-refs.lock");
+    const ref = "refs/heads/other";
+    const remove = (): Promise<string> =>
+      withRepositoryLock(join(repo, ".git"), () =>
+        hostGit(["update-ref", "-d", ref], inRepository(join(repo, ".git"))),
+      );
+    // It was there before: nobody knows whose it is.
+    writeFileSync(packed, "");
+    await expect(remove()).rejects.toMatchObject({ code: "conflict" });
+    expect(existsSync(packed)).toBe(true);
+    rmSync(packed);
+    // The holder of our lock died with its git.
+    const holder = startChild(compiled.directory, "hold-lock.mjs", ["hold", `repo:${join(repo, ".git")}`]);
+    expect(await holder.line()).toBe("held");
+    writeFileSync(packed, "");
+    holder.kill();
+    await holder.ended;
+    expect(existsSync(packed)).toBe(true);
+    await withRepositoryLock(join(repo, ".git"), async () => expect(existsSync(packed)).toBe(false));
+    // The git alone was killed: told, and mended at once.
+    const killed = withRepositoryLock(join(repo, ".git"), async () => {
+      writeFileSync(packed, "");
+      throw gitError(["update-ref"], { exitCode: 128, stdout: "", stderr: "\nended by SIGKILL" });
+    });
+    await expect(killed).rejects.toMatchObject({ message: "git update-ref failed: ended by SIGKILL" });
+    expect(existsSync(packed)).toBe(false);
+    await remove();
+    expect(git(repo, "for-each-ref", ref)).toBe("");
   });
 
   test("killed at some moment", async () => {

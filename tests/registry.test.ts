@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ExecOptions } from "../contracts/types.js";
 import { createDaytonaSandbox } from "../src/sandbox/daytona.js";
-import { createExecutor } from "../src/sandbox/executor.js";
+import { createExecutor, getSandboxExecutor } from "../src/sandbox/executor.js";
 import { openSandbox } from "../src/sandbox/open.js";
 import { createSandbox } from "../src/sandbox/portable.js";
 import { backendNames, chooseBackend, registerBackend } from "../src/sandbox/registry.js";
@@ -119,6 +120,19 @@ describe("the executor", () => {
     });
     return { face, opens: () => opens };
   }
+
+  test("gives a command five minutes where that is not this machine, unless told otherwise", async () => {
+    const deadlines: unknown[] = [];
+    const exec = async ({ timeout }: ExecOptions): Promise<object> => {
+      deadlines.push(timeout);
+      return { stdout: "", stderr: "", exitCode: 0, timedOut: false };
+    };
+    registerBackend("watched", async () => ({ open: async () => ({ backend: "watched", exec }) as never }));
+    await getSandboxExecutor({ backend: "watched" }).execute("a");
+    await getSandboxExecutor({ backend: "watched", timeout: 7 }).execute("a");
+    await getSandboxExecutor({ backend: "watched" }).execute("a", [], { timeout: 8 });
+    expect(deadlines).toEqual([300_000, 7, 8]);
+  });
 
   test("opens when first used, once, and again after cleanup", async () => {
     const { face, opens } = await executor();

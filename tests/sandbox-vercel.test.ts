@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { getSandboxExecutor } from "../src/sandbox/executor.js";
 import { runtimeDir } from "../src/sandbox/home.js";
 import { readRecord } from "../src/sandbox/ledger.js";
 import { deleteSnapshot, listSnapshots } from "../src/sandbox/snapshots.js";
@@ -10,8 +11,9 @@ import { findCredentials } from "../src/sandbox/vercel/credentials.js";
 import { createVercelSandbox } from "../src/sandbox/vercel.js";
 import { listSandboxes, openSandbox, reap } from "../src/sandbox.js";
 import { FakeVercel, PROJECT, TEAM, TOKEN } from "./fakes/vercel-server.js";
+import { withEnv } from "./support/environment.js";
 import { type GitServer, serveGit } from "./support/git-server.js";
-import { createRepository, createScratch, type Scratch } from "./support/scratch.js";
+import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let service: FakeVercel;
 let scratch: Scratch;
@@ -66,11 +68,13 @@ describe("what the service is asked for", () => {
   ] as [SandboxOptions, VercelOptions, object][])("%j with %j", async (opts, vercel, expected) => {
     const sandbox = await open(opts, vercel);
     expect(service.paramsOf(sandbox.id)).toMatchObject(expected);
-    expect((await sandbox.exec({ argv: ["echo", "up"] })).stdout).toBe("up\n");
+    // The layout is the image's business, and the service tells it.
+    const workDir = opts.image === undefined ? "/vercel/sandbox" : "/vercel";
+    expect([sandbox.workDir, (await sandbox.exec({ argv: ["pwd"] })).stdout]).toEqual([workDir, `${workDir}\n`]);
   });
 
-  test("root, by sudo", async () => {
-    if (process.getuid?.() !== 0) return;
+  test("root, by sudo", async ({ skip }) => {
+    if (process.getuid?.() !== 0) skip("not run: only root can give a command another user here");
     const sandbox = await open();
     expect((await sandbox.exec({ argv: ["id", "-u"] })).stdout).toBe("1000\n");
     expect((await sandbox.exec({ argv: ["id", "-u"], user: "root" })).stdout).toBe("0\n");
@@ -94,7 +98,7 @@ describe("bad input, before any request", () => {
     [{ image: "python:3" }, { runtime: "python3.13" }, "invalid_argument", /image \("python:3"\).*vercel\.runtime/],
     [{ baseDir: "/tmp/x" }, {}, "unsupported", /baseDir/],
     [{ mounts: [{ source: "/tmp" }] }, {}, "unsupported", /mounts/],
-    [{ repo: "/tmp/x" }, {}, "unsupported", /https/],
+    [{ repo: "/no/such/repository" }, {}, "not_found", /no\/such\/repository/],
     [{ limits: { pids: 5 } }, {}, "unsupported", /limits\.pids/],
     [{ limits: { memory: 1024 ** 2 } }, {}, "unsupported", /limits\.memory/],
     [{ limits: { cpus: 0.5 } }, {}, "unsupported", /limits\.cpus \(0\.5\)/],
@@ -163,14 +167,33 @@ describe("credentials", () => {
   });
 
   test("on Vercel without credentials there is no silent local", async () => {
-    const before = process.env["VERCEL"];
-    process.env["VERCEL"] = "1";
-    try {
+    const none = { VERCEL_OIDC_TOKEN: undefined, VERCEL_TOKEN: undefined, GLOVEBOX_BACKEND: undefined };
+    await withEnv({ ...none, VERCEL: "1" }, async () => {
       await expect(openSandbox()).rejects.toMatchObject({ code: "unauthenticated", backend: "vercel" });
-    } finally {
-      if (before === undefined) delete process.env["VERCEL"];
-      else process.env["VERCEL"] = before;
-    }
+      await expect(getSandboxExecutor().execute("true")).rejects.toMatchObject({ code: "unauthenticated" });
+    });
+  });
+
+  test("a token that is of another team than the one that is named is refused: the SDK would follow the token", () => {
+    const token = jwt({ owner_id: "team_token" });
+    expect(findCredentials({ token, teamId: "team_token", projectId: "p" }).teamId).toBe("team_token");
+    const wrong = (): unknown => findCredentials({ token, teamId: "team_named", projectId: "p" });
+    expect(wrong).toThrow(
+      expect.objectContaining({ code: "unauthenticated", message: expect.stringMatching(/team_token.*team_named/) }),
+    );
+  });
+
+  test("another address gets everything that the SDK gives its fetch, or long streams would be cut", async () => {
+    const given: { url: string; init: RequestInit & { dispatcher?: unknown } }[] = [];
+    const fetch: typeof globalThis.fetch = async (input, init = {}) => {
+      given.push({ url: String(input), init });
+      return Response.json({ error: { code: "forbidden", message: "no" } }, { status: 403 });
+    };
+    await withEnv({ GLOVEBOX_VERCEL_API: "http://127.0.0.1:9/api" }, async () => {
+      await expect(open({}, { fetch })).rejects.toMatchObject({ code: "permission_denied" });
+    });
+    expect(given[0]?.url).toMatch(/^http:\/\/127\.0\.0\.1:9\/api\/v3\/sandboxes/);
+    expect(given[0]?.init.dispatcher).toBeDefined();
   });
 
   test("a token never shows up in an error", async () => {
@@ -257,6 +280,77 @@ describe("a repository", () => {
       token,
     );
     expect(service.census()).toEqual(before);
+  });
+});
+
+describe("a repository that is looked at from outside", () => {
+  const token = "ghp_repository_token_4567";
+  const identity = {
+    GIT_AUTHOR_NAME: "A",
+    GIT_AUTHOR_EMAIL: "a@b",
+    GIT_COMMITTER_NAME: "A",
+    GIT_COMMITTER_EMAIL: "a@b",
+  };
+  let remote: GitServer;
+  let bare: string;
+
+  beforeAll(async () => {
+    const root = join(scratch.path, "looked-at");
+    const first = createRepository(join(root, "first"));
+    bare = join(root, "project.git");
+    git(root, "clone", "--quiet", "--bare", first, bare);
+    git(bare, "config", "http.receivepack", "true");
+    remote = await serveGit(root, token);
+    service.hosts.set("https://looked-at.example", remote.origin);
+  });
+  afterAll(() => remote.close());
+
+  test("one of this machine goes in with its changes, commits, forks and a push", async () => {
+    const repo = createRepository(join(scratch.path, "here"));
+    git(repo, "remote", "add", "origin", `${remote.origin}/project.git`);
+    const sandbox = await open({ repo, branch: "work", githubToken: token, keep: true });
+    expect(sandbox.capabilities.git).toBe(true);
+    expect((await sandbox.changes()).files).toEqual([]);
+    const script = "echo new > new.txt && git add -A && git commit -qm inside && echo more >> a.txt";
+    expect(await sandbox.shell(script, { env: { ...identity, HOME: "/tmp" } })).toMatchObject({ exitCode: 0 });
+    const files = [
+      { path: "a.txt", status: "modified" },
+      { path: "new.txt", status: "added" },
+    ];
+    expect(await sandbox.changes()).toEqual({ files, patch: expect.stringContaining("+more") });
+    const fork = await sandbox.fork();
+    opened.push(fork);
+    expect((await fork.shell("git rev-parse --abbrev-ref HEAD; git log -1 --format=%s")).stdout).toBe(
+      "work-fork-1\ninside\n",
+    );
+    expect((await fork.changes()).files).toEqual(files);
+    await sandbox.teardown();
+
+    const again = await open({ id: sandbox.id, keep: false, githubToken: token });
+    expect(await again.pushBranch?.("work", token)).toEqual({ pushed: true });
+    expect(git(bare, "log", "--format=%s", "-2", "work").split("\n")).toContain("inside");
+    expect(git(bare, "show", "work:a.txt")).toBe("one more\nmore");
+    const other = await open();
+    const elsewhere = await other.snapshot();
+    await expect(again.restore(elsewhere)).rejects.toMatchObject({ code: "conflict" });
+    await deleteSnapshot(elsewhere);
+  });
+
+  test("one that the service cloned is cloned here when it is first asked about", async () => {
+    const url = "https://looked-at.example/project.git";
+    const sandbox = await open({ repo: url, githubToken: token, keep: true });
+    await sandbox.writeFile("new.txt", "new\n");
+    await sandbox.teardown();
+    // This machine knows the remote by another name than the service.
+    const path = join(runtimeDir(sandbox.id), "record.json");
+    const text = readFileSync(path, "utf8");
+    expect(text).toContain(url);
+    writeFileSync(path, text.replaceAll(url, `${remote.origin}/project.git`));
+    const again = await open({ id: sandbox.id, keep: false, githubToken: token });
+    expect((await again.changes()).files).toEqual([{ path: "new.txt", status: "added" }]);
+    expect(await again.defaultBranch?.()).toBe("main");
+    expect(await again.pushBranch?.("cloned", token)).toEqual({ pushed: true });
+    expect(git(bare, "show", "cloned:new.txt")).toBe("new");
   });
 });
 

@@ -2,7 +2,9 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
+import { createDockerSandbox } from "../src/sandbox/docker.js";
+import { deleteSnapshot } from "../src/sandbox.js";
 import { BUSYBOX } from "./support/docker-engine.js";
 import { expectRefused } from "./support/refused.js";
 import { askEngine, batchCensus, box, describeTasks, taskOf } from "./support/task-place.js";
@@ -142,26 +144,51 @@ describeTasks("a clone", [BUSYBOX], (place) => {
 describeTasks("a chain of clones", [BUSYBOX], (place) => {
   // From an image that has almost as many layers as there can be; GLOVEBOX_CLONES=130 goes all the way from one layer.
   const whole = Number(process.env["GLOVEBOX_CLONES"] ?? 0);
-  test("goes on beyond the number of layers that there can be", { timeout: 600_000 }, async () => {
-    const image = `glovebox-test/layers:${process.pid}`;
-    if (whole === 0) loadLayered(place.path, image, 97);
+  const image = `glovebox-test/layers:${process.pid}`;
+  beforeAll(() => loadLayered(place.path, image, 97));
+
+  test.concurrent("goes on beyond the number of layers that there can be", { timeout: 600_000 }, async () => {
     const manager = place.manager();
-    await using batch = await manager.setupBatch([]);
+    const batch = await manager.setupBatch([]);
     const spec = whole === 0 ? { imageSpec: { type: "pull", tag: image } as const } : {};
     let task = await batch.setupTask(taskOf("chain", [], spec));
     const count = whole === 0 ? 6 : whole;
     const layers: number[] = [];
+    const gone: Promise<void>[] = [];
     for (let made = 0; made < count; made++) {
       await manager.exec(task.state.agentContainerId, `echo ${made} >> /chain`);
       const next = await manager.cloneSandboxState(task.state);
-      if (made > 0) await task.teardown();
+      if (made > 0) gone.push(task.teardown());
       task = next;
       layers.push(await layersOf(task.state.agentContainerId));
     }
     const { stdout } = await manager.exec(task.state.agentContainerId, "wc -l < /chain; tail -n 1 /chain; id -u");
     expect(stdout).toBe(`${count}\n${count - 1}\n0\n`);
+    await Promise.all(gone);
+    await batch.teardown();
+    expect(await batchCensus(batch.batchId)).toEqual([]);
     if (whole === 0) expect(layers).toEqual([98, 99, 100, 1, 2, 3]);
     else expect(Math.max(...layers)).toBe(100);
+  });
+
+  test.concurrent("of snapshots does too, and each keeps the files of those before", async () => {
+    await using sandbox = await createDockerSandbox({ image, docker: { user: "user" }, env: { COLOUR: "red" } });
+    const layers: number[] = [];
+    const snapshots: string[] = [];
+    for (let n = 0; n < 5; n++) {
+      await sandbox.shell(`echo ${n} >> chain`);
+      const snapshot = await sandbox.snapshot();
+      snapshots.push(snapshot);
+      const path = `/images/glovebox/snapshot:${snapshot}/json`;
+      layers.push((await askEngine<{ RootFS: { Layers: string[] } }>("GET", path)).RootFS.Layers.length);
+      await sandbox.restore(snapshot);
+    }
+    expect(layers).toEqual([98, 99, 100, 1, 2]);
+    const look = await sandbox.shell("wc -l < chain; id -un; echo $COLOUR; pwd");
+    expect(look.stdout).toBe("5\nuser\nred\n/workspace\n");
+    await using fork = await sandbox.fork();
+    expect(await fork.readFile("chain")).toBe("0\n1\n2\n3\n4\n");
+    for (const snapshot of snapshots) await deleteSnapshot(snapshot);
   });
 });
 

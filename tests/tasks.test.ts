@@ -11,7 +11,7 @@ const web = box("web", {
 });
 
 describeTasks("a task", [BUSYBOX], (place) => {
-  test("[S2-DOC-two-levels] [S2-DOC-default-command] lives in a batch, stays without a command, and is gone with it", async () => {
+  test.concurrent("[S2-DOC-two-levels] [S2-DOC-default-command] lives in a batch, stays without a command, and is gone with it", async () => {
     const manager = place.manager();
     const setup = taskOf("one");
     const batch = await manager.setupBatch([setup]);
@@ -33,7 +33,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     await expectRefused(manager.exec(task.state.agentContainerId, "true"), "closed", "outside of a batch");
   });
 
-  test("outside of a batch every call says so", async () => {
+  test.concurrent("outside of a batch every call says so", async () => {
     const manager = place.manager();
     const state = { taskId: "a", agentContainerId: "0", serviceContainers: {}, executionId: "0" };
     await expectRefused(manager.setupTask(taskOf("one")), "closed", "setupTask", "outside of a batch");
@@ -41,7 +41,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     await expectRefused(manager.cloneSandboxState(state), "closed", "cloneSandboxState", "outside of a batch");
   });
 
-  test("[S2-DOC-exec] exec takes a script or arguments, stdin, a directory, variables, a user, a deadline and a shell", async () => {
+  test.concurrent("[S2-DOC-exec] exec takes a script or arguments, stdin, a directory, variables, a user, a deadline and a shell", async () => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const task = await batch.setupTask(taskOf("exec", [], { environment: { COLOUR: "red" } }));
@@ -65,7 +65,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     await expectRefused(manager.exec("../x", "true"), "not_found", "../x");
   });
 
-  test("[S2-DOC-dns] [S2-DOC-own-network] the agent reaches its services by their host names, in a network of the task's own", async () => {
+  test.concurrent("[S2-DOC-dns] [S2-DOC-own-network] the agent reaches its services by their host names, in a network of the task's own", async () => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const two = await Promise.all([1, 2].map((n) => batch.setupTask(taskOf(`web-${n}`, [web]))));
@@ -80,7 +80,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     expect(() => two[0]?.status("db")).toThrow(SandboxError);
   });
 
-  test("[S2-DOC-naming] names are made of batch, execution, container, task and something unique, and are safe", async () => {
+  test.concurrent("[S2-DOC-naming] names are made of batch, execution, container, task and something unique, and are safe", async () => {
     const manager = place.manager({ batchIdPrefix: "mine" });
     await using batch = await manager.setupBatch([]);
     const task = await batch.setupTask(taskOf("org/repo:42 ü", [box("db_1.x", { command: "sleep 60" })]));
@@ -94,7 +94,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     ]);
   });
 
-  test("[S2-DOC-parallel-tasks] [S2-TEST-parallel-creation] many of one id run at one time, each with containers of its own", async () => {
+  test.concurrent("[S2-DOC-parallel-tasks] [S2-TEST-parallel-creation] many of one id run at one time, each with containers of its own", async () => {
     const manager = place.manager({ concurrency: 4 });
     await using batch = await manager.setupBatch([]);
     const tasks = await Promise.all(Array.from({ length: 3 }, () => manager.setupTask(taskOf("same"))));
@@ -111,7 +111,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     expect(await batchCensus(batch.batchId)).toEqual([]);
   });
 
-  test("[S2-DOC-parallel-creation] services come up side by side: each waits for the other", async () => {
+  test.concurrent("[S2-DOC-parallel-creation] services come up side by side: each waits for the other", async () => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const waits = (name: string, other: string): ReturnType<typeof box> =>
@@ -123,7 +123,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     expect([task.status("left").logs, task.status("right").logs].every((logs) => logs.includes("met"))).toBe(true);
   });
 
-  test("a clean-up touches nothing but its own [S2-DOC-cleanup-own-only] and never throws [S2-DOC-cleanup-never-throws]", async () => {
+  test.concurrent("a clean-up touches nothing but its own [S2-DOC-cleanup-own-only] and never throws [S2-DOC-cleanup-never-throws]", async () => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const [one, other] = await Promise.all([batch.setupTask(taskOf("one", [web])), batch.setupTask(taskOf("other"))]);
@@ -136,7 +136,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     expect(manager.events.filter(({ type }) => type === "leak")).toEqual([]);
   });
 
-  test("a command that runs when its task is taken down is told so", async () => {
+  test.concurrent("a command that runs when its task is taken down is told so", async () => {
     const manager = place.manager();
     await using batch = await manager.setupBatch([]);
     const task = await batch.setupTask(taskOf("cut short"));
@@ -150,7 +150,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     expect(manager.events.filter(({ type }) => type === "leak")).toEqual([]);
   });
 
-  test("what could not be removed is told of", async () => {
+  test.concurrent("what could not be removed is told of, and removed by the next teardown", async () => {
     const manager = place.manager();
     const batch = await manager.setupBatch([]);
     const task = await batch.setupTask(taskOf("held", [web]));
@@ -189,11 +189,13 @@ describeTasks("a task", [BUSYBOX], (place) => {
       });
     } finally {
       await askEngine("DELETE", `/containers/${squatter.Id}`, { force: true });
-      await askEngine("DELETE", `/networks/${network}`);
     }
+    await batch.teardown();
+    expect(await batchCensus(batch.batchId)).toEqual([]);
+    expect(manager.events.at(-1)).toMatchObject({ type: "task-down", taskId: "held" });
   });
 
-  test("[S2-DOC-tracking] a container of another batch, or of one that is gone, is not found", async () => {
+  test.concurrent("[S2-DOC-tracking] a container of another batch, or of one that is gone, is not found", async () => {
     const manager = place.manager();
     const first = await manager.setupBatch([]);
     const task = await first.setupTask(taskOf("first"));

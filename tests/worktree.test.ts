@@ -302,7 +302,7 @@ describe("removal", () => {
     const isThere = (): boolean => git(repo, "branch", "--list", "work/one") !== "";
     await removeBranch(branch);
     expect(isThere()).toBe(true);
-    await removeWorktree({ repo: join(repo, ".git"), path: tree.path, name: "harness-one" });
+    await (await removeWorktree({ repo: join(repo, ".git"), path: tree.path, name: "harness-one" })).gone;
     git(repo, "branch", "--force", "work/one", "other");
     await removeBranch(branch);
     expect(isThere()).toBe(true);

@@ -1,20 +1,23 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { createDockerSandbox } from "../../dist/src/index.js";
 import { engineOf } from "../../dist/src/sandbox/docker/engines.js";
 import { packDirectory } from "../../dist/src/util/tar-pack.js";
 import { startEngine, stopEngine, whyNoEngine } from "../../scripts/docker-engine.mjs";
 import { BUSYBOX, ensureImage, whyNoImage } from "../../scripts/docker-images.mjs";
-import { goal, interleave, ratioGoal, row, timed } from "../parts/measure.mjs";
+import { goal, interleave, p50, ratioGoal, row, timed } from "../parts/measure.mjs";
+import { openDockerode } from "../parts/peers.mjs";
 import { start } from "../parts/processes.mjs";
 
+const IN_A_ROW = 5;
 const IN_FLIGHT = 16;
 const FILES = 1_000;
 const FLOOD = 113;
 
 /** Commands, files and output of a container through the agent, against what the engine itself offers for them. */
-export async function measure({ isQuick }) {
+export async function measure({ isQuick, withPeers }) {
   const reason = whyNoEngine() ?? whyNoImage(BUSYBOX);
   if (reason !== undefined) return { rows: [], goals: [], notes: [`not run: ${reason}`] };
   const place = await mkdtemp(join(tmpdir(), "bench-docker-"));
@@ -24,7 +27,8 @@ export async function measure({ isQuick }) {
     process.env.DOCKER_HOST = engine.host;
     const sandbox = await createDockerSandbox({ image: BUSYBOX });
     try {
-      return await measureIn(sandbox, join(place, "files"), isQuick);
+      const client = withPeers ? await openDockerode(engine.host, `glovebox-${sandbox.id}`) : undefined;
+      return await measureIn(sandbox, join(place, "files"), isQuick, client);
     } finally {
       await sandbox.teardown();
     }
@@ -34,37 +38,38 @@ export async function measure({ isQuick }) {
   }
 }
 
-async function measureIn(sandbox, folder, isQuick) {
+async function measureIn(sandbox, folder, isQuick, client) {
   const container = `glovebox-${sandbox.id}`;
   const variants = {
     "glovebox, true": async () => expectZero((await sandbox.exec({ argv: ["true"] })).exitCode),
     "engine's exec calls, true": async () => expectZero(await execByEngine(container)),
+    ...(client && { "dockerode, true": client.exec }),
     "docker exec, true": () => start("docker", ["exec", container, "true"]),
   };
-  const rows = rowsOf(await interleave(variants, { rounds: isQuick ? 20 : 100, warmup: 3 }));
+  const turns = Object.entries(variants).map(([name, work]) => [name, () => middleOf(work)]);
+  const rows = rowsOf(await interleave(Object.fromEntries(turns), { rounds: isQuick ? 10 : 40 }));
+  const peer = client ? "dockerode" : "engine's exec calls";
   const many = rowsOf(
     await interleave(
       {
         [`glovebox, ${IN_FLIGHT} at once`]: () => all(() => variants["glovebox, true"]()),
-        [`engine's exec calls, ${IN_FLIGHT} at once`]: () => all(() => variants["engine's exec calls, true"]()),
+        [`${peer}, ${IN_FLIGHT} at once`]: () => all(() => variants[`${peer}, true`]()),
       },
       { rounds: isQuick ? 5 : 15 },
     ),
   );
-  const files = await filesIn(sandbox, container, folder, isQuick);
+  const files = await filesIn(sandbox, container, folder, { isQuick, client });
   const flood = await floodOf(sandbox);
+  const single = rows.find(({ variant }) => variant === `${peer}, true`);
   return {
     rows: [...rows, ...many, ...files, flood],
     goals: [
-      ratioGoal("exec of true, engine's calls against glovebox", { ours: rows[1], other: rows[0], atLeast: 30 }),
-      ratioGoal(`${IN_FLIGHT} in flight, engine's calls against glovebox`, {
-        ours: many[1],
-        other: many[0],
-        atLeast: 20,
-      }),
+      ratioGoal(`exec of true, ${peer} against glovebox`, { ours: single, other: rows[0], atLeast: 30 }),
+      ratioGoal(`${IN_FLIGHT} in flight, ${peer} against glovebox`, { ours: many[1], other: many[0], atLeast: 20 }),
       ratioGoal(`${FILES} small files against putArchive`, { ours: files[0], other: files[1], atMost: 0.6 }),
       goal(`memory while ${FLOOD} MB go to a slow reader`, { value: flood.p50, unit: "MB", atMost: 64, ours: flood }),
     ],
+    ...(!client && { notes: ["dockerode is measured with --peers"] }),
   };
 }
 
@@ -83,7 +88,7 @@ async function execByEngine(container) {
 }
 
 /** New files every time, in a directory of their own: to replace one costs a file system more than to make it. */
-async function filesIn(sandbox, container, folder, isQuick) {
+async function filesIn(sandbox, container, folder, { isQuick, client }) {
   await mkdir(folder, { recursive: true });
   const content = Buffer.alloc(1024, "x");
   const names = Array.from({ length: FILES }, (_, i) => `f${i}`);
@@ -93,7 +98,9 @@ async function filesIn(sandbox, container, folder, isQuick) {
       sandbox.uploadFiles(names.map((name) => ({ path: `upload${round}/${name}`, content }))),
     putArchive: async (round) => {
       await sandbox.makeDirectory(`put${round}`);
-      const query = { path: `${sandbox.workDir}/put${round}` };
+      const path = `${sandbox.workDir}/put${round}`;
+      const query = { path };
+      if (client) return void (await client.putArchive(Readable.from(packDirectory(folder)), path));
       return await engineOf().call("PUT", `/containers/${container}/archive`, { query, body: packDirectory(folder) });
     },
     "glovebox, refreshFromHost": (round) => sandbox.refreshFromHost(folder, `refresh${round}`),
@@ -116,6 +123,13 @@ async function floodOf(sandbox) {
     },
   });
   return row(`glovebox, ${FLOOD} MB into a slow reader`, [most / 1e6], "MB");
+}
+
+/** Several in a row: the engine is busy for a while after a command of its own, and whoever is next must not pay for that. */
+async function middleOf(work) {
+  const times = [];
+  for (let i = 0; i < IN_A_ROW; i++) times.push(await timed(work));
+  return p50(times);
 }
 
 function all(work) {

@@ -46,6 +46,23 @@ async function openAgents(directory) {
   return { exec, close: () => session.close() };
 }
 
+/** The usual client of a Docker engine: one command, a folder's files. */
+export async function openDockerode(host, container) {
+  const { default: Docker } = await load("dockerode");
+  const docker = new Docker({ socketPath: host.slice("unix://".length) });
+  const peer = docker.getContainer(container);
+  const exec = async () => {
+    const command = await peer.exec({ Cmd: ["true"], AttachStdout: true, AttachStderr: true });
+    const stream = await command.start({ hijack: true });
+    stream.resume();
+    await new Promise((resolve, reject) => stream.once("close", resolve).once("error", reject));
+    const { ExitCode } = await command.inspect();
+    if (ExitCode !== 0) throw new Error(`it ended with ${ExitCode}`);
+  };
+  await exec();
+  return { exec, putArchive: (archive, path) => peer.putArchive(archive, { path }) };
+}
+
 async function load(name) {
   return await import(pathToFileURL(require.resolve(name)).href);
 }

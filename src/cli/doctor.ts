@@ -1,6 +1,6 @@
 import { backendNames, capabilitiesOf, chooseBackend, lastConformance, probeBackend } from "../sandbox.js";
 import { toInertLine } from "../util/inert-text.js";
-import { type BackendRow, toBackendRow } from "./doctor/backend-row.js";
+import { type BackendRow, COLUMNS, toBackendRow } from "./doctor/backend-row.js";
 import { runConformanceKit } from "./doctor/conformance.js";
 import { credentialFindings } from "./doctor/credentials.js";
 import { machineFindings } from "./doctor/machine.js";
@@ -38,18 +38,13 @@ async function examine(chosen: string): Promise<{ sections: Section[]; backends:
   return { sections, backends };
 }
 
-const COLUMNS = [
-  ...(["backend", "installed", "credentials", "reachable", "isolation", "limits"] as const),
-  ...(["network", "snapshot", "fork", "conformance"] as const),
-];
-
-/** One line for each backend, with what mends it below. */
+/** One line for each backend, with what mends each of its cells below. */
 function overview(backends: readonly BackendRow[], bold: Style["bold"], dim: Style["dim"]): string {
-  const rows = backends.flatMap((row) => {
-    const cells = COLUMNS.map((column) => toInertLine(row[column]));
-    return row.fix === undefined ? [cells] : [cells, ["", dim(`fix: ${toInertLine(row.fix)}`)]];
-  });
-  return formatTable([COLUMNS.map((column) => bold(column)), ...rows]);
+  const rows = backends.flatMap((row) => [
+    [row.backend, ...COLUMNS.map((column) => row[column])].map(toInertLine),
+    ...row.fixes.map(({ of, fix }) => ["", dim(`fix ${of.join(", ")}: ${toInertLine(fix)}`)]),
+  ]);
+  return formatTable([["backend", ...COLUMNS].map((column) => bold(column)), ...rows]);
 }
 
 function isBroken(findings: Section["findings"]): boolean {

@@ -142,3 +142,11 @@ export function checkSignal(value: unknown, name: string): void {
 function isWhole(value: unknown, min: number, max: number): boolean {
   return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }
+
+const HOST_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** A name that a machine can be reached by, and that is not the one of every machine. */
+export const checkHostName: Check = (value, name) => {
+  if (typeof value === "string" && HOST_NAME.test(value) && value !== "localhost") return;
+  throw invalidArgument(name, "a host name", value);
+};

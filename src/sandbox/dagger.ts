@@ -1,18 +1,22 @@
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
 import type { Container } from "@dagger.io/dagger";
 import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
-import { type Base, buildBase, DEFAULT_IMAGE, WORK_DIR } from "./dagger/base.js";
+import { HOST_ALIAS } from "./dagger/agent-call.js";
+import { type Base, buildBase, DEFAULT_IMAGE, type Reachable, WORK_DIR } from "./dagger/base.js";
 import { conformance } from "./dagger/conformance.js";
 import { DaggerDriver } from "./dagger/driver.js";
+import { applyLayer } from "./dagger/layer.js";
 import { checkDaggerOptions } from "./dagger/options.js";
 import { probeDagger } from "./dagger/probe.js";
-import { isRecipe, type Recipe } from "./dagger/recipe.js";
+import { isSaved, type Recipe } from "./dagger/recipe.js";
+import { restoreSnapshot } from "./dagger/restore.js";
 import { openSession, type Session } from "./dagger/session.js";
-import { findSnapshot, loadFiles, removeSnapshot, saveFiles, saveSnapshot } from "./dagger/snapshot.js";
+import { loadFiles, removeSnapshot, saveFiles, saveSnapshot, saveState } from "./dagger/snapshot.js";
+import { SpawnedServices } from "./dagger/spawned-services.js";
 import { Steps } from "./dagger/steps.js";
 import { reachService } from "./dagger/tunnel.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
@@ -34,12 +38,11 @@ import type { DaggerOptions, Driver, Sandbox, SandboxOptions } from "./types.js"
 
 export { conformance, removeSnapshot };
 
-const KEPT_FILES = "files.tar";
 /** To start a container takes an engine longer than most commands take. */
 const DEFAULT_LINGER = 100;
 
 /** What the Dagger backend keeps; ports are those of its services. */
-export function daggerCapabilities(opts: DaggerOptions = {}, git = false): Capabilities {
+export function daggerCapabilities(git = false): Capabilities {
   return {
     isolation: "container",
     killTree: "best-effort",
@@ -49,15 +52,15 @@ export function daggerCapabilities(opts: DaggerOptions = {}, git = false): Capab
     fork: "copy-on-write",
     pty: true,
     user: false,
-    ports: Object.values(opts.services ?? {}).some(({ ports = [] }) => ports.length > 0),
+    ports: true,
     git,
     renames: "all",
   };
 }
 
-/** What a sandbox without services keeps. */
+/** What a sandbox with a repository keeps. */
 export function capabilities(): Capabilities {
-  return daggerCapabilities();
+  return daggerCapabilities(true);
 }
 
 /** Opens a sandbox in a Dagger engine: an image, and a graph that each operation goes on from. */
@@ -65,7 +68,7 @@ export async function createDaggerSandbox(opts: SandboxOptions = {}): Promise<Sa
   validateSandboxOptions(opts);
   try {
     const dagger = checkDaggerOptions(opts);
-    checkPossible(opts, dagger);
+    checkPossible(opts);
     opts.signal?.throwIfAborted();
     await reapOnce();
     return await (opts.id === undefined ? createNew(opts, dagger) : reopen(opts.id, opts, dagger));
@@ -95,8 +98,7 @@ export async function removeResource(resource: Resource): Promise<void> {
 const ownRemover: RemoverOf = async () => removeResource;
 
 /** Enforce or refuse: an engine has no switch for these. */
-function checkPossible(opts: SandboxOptions, dagger: DaggerOptions): void {
-  const capabilities = daggerCapabilities(dagger);
+function checkPossible(opts: SandboxOptions): void {
   const kind = typeof opts.network === "object" ? "{ allow }" : `"${opts.network}"`;
   if (opts.network !== undefined && opts.network !== "full") {
     throw new SandboxError("unsupported", `The dagger backend cannot keep network ${kind}`, {
@@ -111,7 +113,7 @@ function checkPossible(opts: SandboxOptions, dagger: DaggerOptions): void {
       hint: "a Dagger engine has no limits for a container; use the local or docker backend",
     });
   }
-  assertCapabilities(opts, capabilities, "dagger");
+  assertCapabilities(opts, daggerCapabilities(), "dagger");
 }
 
 async function createNew(opts: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
@@ -139,14 +141,19 @@ function signalOf({ signal }: SandboxOptions): AbortSignal {
 async function reopen(id: string, opts: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
   const { reopen: kept } = await claimRecord(id);
   try {
-    if (!isRecipe(kept)) throw new SandboxError("tampered", `The record of sandbox "${id}" is damaged`);
+    if (!isSaved(kept) || !kept.archive) {
+      throw new SandboxError("tampered", `The record of sandbox "${id}" is damaged`);
+    }
+    const { removed, archive: name, ...recipe } = kept;
     const again = { ...dagger, setup: kept.setup };
+    const archive = join(runtimeDir(id), basename(name));
     const driver = await withSession(opts, dagger, async (session) => {
       const base = await buildBase(session, kept.image, again, signalOf(opts));
-      const known = { ...opts, keep: opts.keep ?? true };
-      const made = new DaggerDriver(partsOf({ id, session, base, recipe: kept, opts: known, dagger: again }));
+      const from = removed && (await applyLayer(session, base.container, archive, removed));
+      const plan = { id, session, base, recipe, opts: { ...opts, keep: opts.keep ?? true }, dagger: again };
+      const made = new DaggerDriver(partsOf({ ...plan, ...(from && { from }) }));
       try {
-        await loadFiles(made, join(runtimeDir(id), KEPT_FILES));
+        if (from === undefined) await loadFiles(made, archive);
         return made;
       } catch (error) {
         await made.steps.close();
@@ -199,7 +206,7 @@ async function makeDriver(
     await failpoint("create.recorded");
     driver = new DaggerDriver(partsOf(plan));
     await fill(driver);
-    if (opts.keep === true) await keepFiles(driver, plan.recipe);
+    if (opts.keep === true) await keepState(driver, plan);
     else markReady(id);
     await failpoint("create.ready");
     return driver;
@@ -213,18 +220,21 @@ async function makeDriver(
 
 function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
   const { id, session, base, recipe, opts, dagger } = plan;
-  const secrets = Object.keys(dagger.secrets ?? {});
+  const inside = { workDir: WORK_DIR, secrets: Object.keys(dagger.secrets ?? {}) };
+  const services = new SpawnedServices(session, { ...inside, taken: new Set([HOST_ALIAS, ...base.services.keys()]) });
   const { linger = DEFAULT_LINGER } = dagger;
   const ending = new AbortController();
   let settled = async (): Promise<void> => undefined;
   return {
     id,
     workDir: WORK_DIR,
-    capabilities: daggerCapabilities(dagger, recipe.base !== undefined),
+    capabilities: daggerCapabilities(recipe.base !== undefined),
     baseEnv: base.env,
-    steps: new Steps(session, plan.from ?? base.container, { workDir: WORK_DIR, secrets, linger }),
+    services,
+    steps: new Steps(session, plan.from ?? base.container, { ...inside, linger, services: services.running }),
     operations: (driver) => {
-      const url = (port: number): Promise<string> => reachService(session, base.services, port);
+      const reachable = (): Reachable[] => [...services.running.values(), ...base.services.values()];
+      const url = (port: number): Promise<string> => reachService(session, reachable(), port);
       const copy = (count: number): Promise<Driver[]> => fork(driver, count, plan);
       if (recipe.base === undefined) return { url, fork: copy, ...ownOperations(driver, plan) };
       const tree = mirroredTree(recipe.base, driver, ending.signal);
@@ -238,7 +248,7 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
     release: async (driver) => {
       if (opts.keep === true) {
         await driver.steps.settle();
-        await keepFiles(driver, recipe, true);
+        await keepState(driver, plan, true);
       }
       ending.abort();
       await driver.steps.close();
@@ -249,50 +259,32 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
   };
 }
 
-/** Without a repository a snapshot is ours: the container, where this session has it, else an archive. */
-function ownOperations(driver: DaggerDriver, { session, base, recipe }: Plan): Pick<Driver, "snapshot" | "restore"> {
+/** Without a repository a snapshot is ours; in this session its container is still there, and costs nothing to go back to. */
+function ownOperations(driver: DaggerDriver, plan: Plan): Pick<Driver, "snapshot" | "restore"> {
   return {
     snapshot: async () => {
-      const container = (await driver.steps.isIdle()) ? driver.steps.current : undefined;
-      const taken = await saveSnapshot(driver, recipe);
+      const container = await driver.steps.settled();
+      const taken = await saveSnapshot(driver, plan);
       // What was changed meanwhile is in the one or in the other; then the archive alone is the snapshot.
-      const isIdle = await driver.steps.isIdle();
-      if (container !== undefined && isIdle && container === driver.steps.current) {
-        session.snapshots.set(taken, container);
+      if (container !== undefined && container === (await driver.steps.settled())) {
+        plan.session.snapshots.set(taken, container);
       }
       return taken;
     },
-    restore: async (taken) => {
-      const { archive, recipe: made } = await findSnapshot(taken);
-      const known = session.snapshots.get(taken);
-      if (known !== undefined && (await driver.steps.isIdle())) {
-        driver.steps.replace(known);
-        return;
-      }
-      if (made.image !== recipe.image) {
-        throw new SandboxError("conflict", `The snapshot "${taken}" is one of the image ${made.image}`, {
-          retryable: false,
-          hint: "open a sandbox with that image",
-        });
-      }
-      driver.onWarning?.(`Only the files in ${WORK_DIR} were restored: what is outside stays as it is`);
-      if (driver.steps.isLost) driver.steps.replace(base.container);
-      await replaceFiles({ driver }, [createReadStream(archive)], { keepGit: false });
-    },
+    restore: (taken) => restoreSnapshot(driver, plan, taken),
   };
 }
 
 /** Copies of a sandbox as it is now, which share its graph; all of them or none. */
 async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Driver[]> {
   const made: DaggerDriver[] = [];
-  const files = (await driver.steps.isIdle())
-    ? undefined
-    : join(runtimeDir(driver.id), `fork-${randomBytes(4).toString("hex")}`);
+  const settled = await driver.steps.settled();
+  const files = settled ? undefined : join(runtimeDir(driver.id), `fork-${randomBytes(4).toString("hex")}`);
   const { signal: _, ...opts } = plan.opts;
   try {
     if (files !== undefined) await saveFiles(driver, files);
     while (made.length < count) {
-      const from = driver.steps.current;
+      const from = settled ?? driver.steps.current;
       const mirror = plan.recipe.base && forkMirror({ base: plan.recipe.base }, made.length + 1);
       const recipe = { ...plan.recipe, ...(mirror && { base: mirror.base }) };
       const fill = async (copy: DaggerDriver): Promise<void> => {
@@ -315,9 +307,15 @@ async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Dr
 }
 
 /** Writes down what a later process needs to open the sandbox again; with `isLast` this process has no part in it any more. */
-async function keepFiles(driver: DaggerDriver, recipe: Recipe, isLast = false): Promise<void> {
-  await saveFiles(driver, join(runtimeDir(driver.id), KEPT_FILES));
-  await updateRecord(driver.id, { state: "kept", reopen: recipe, ...(isLast && { owner: undefined }) });
+async function keepState(driver: DaggerDriver, plan: Plan, isLast = false): Promise<void> {
+  const directory = runtimeDir(driver.id);
+  // The record and the file that it names change at one moment, whenever this process dies.
+  const archive = `kept-${randomBytes(4).toString("hex")}.tar`;
+  const saved = await saveState(driver, plan, join(directory, archive));
+  const reopen = { ...saved, archive };
+  await updateRecord(driver.id, { state: "kept", reopen, ...(isLast && { owner: undefined }) });
+  const old = (await readdir(directory)).filter((name) => name.startsWith("kept-") && name !== archive);
+  for (const name of old) await rm(join(directory, name), { force: true });
 }
 
 async function remove(id: string): Promise<void> {

@@ -6,8 +6,13 @@ import { awaitOrphans } from "./orphans.js";
 import { currentOwner, isOwnerAlive } from "./owner.js";
 import type { Resource, SandboxRecord } from "./record.js";
 
+/** What of a resource goes away by itself by now, while others are taken away. */
+export interface Vanishing {
+  gone: Promise<void>;
+}
+
 /** Takes away one resource, idempotently; throws when it is still there. */
-export type Remover = (resource: Resource) => Promise<void>;
+export type Remover = (resource: Resource) => Promise<void> | Promise<Vanishing | undefined>;
 
 /** Finds what removes the resources of a backend. */
 export type RemoverOf = (backend: string) => Promise<Remover>;
@@ -36,20 +41,27 @@ export async function dismantle(
     const letOthers = { state: "removing", owner: undefined } as const;
     // What was not kept is a leftover as soon as its owner is dead, so nobody has to be told that it goes.
     if (record.state === "kept") await updateRecord(id, letOthers);
-    const left = [...record.resources];
+    let left = [...record.resources];
+    const vanishing: Promise<void>[] = [];
     try {
       await failpoint("removal.marked");
       const removeResource = await removerOf(record.backend);
-      for (let resource = left.at(-1); resource !== undefined; resource = left.at(-1)) {
-        await removeResource(resource);
+      for (const resource of left.toReversed()) {
+        const rest = await removeResource(resource);
         await failpoint("removal.resource");
-        left.pop();
+        if (typeof rest === "object") {
+          vanishing.push(rest.gone);
+          continue;
+        }
+        left = left.filter((other) => other !== resource);
         // The last one leaves with the record itself.
         if (left.length > 0) await updateRecord(id, { resources: left });
       }
+      await Promise.all(vanishing);
       await failpoint("removal.emptied");
       await removeRecord(id);
     } catch (error) {
+      await Promise.allSettled(vanishing);
       await updateRecord(id, { ...letOthers, resources: left }).catch(() => undefined);
       throw error;
     }

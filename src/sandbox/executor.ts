@@ -26,7 +26,7 @@ export interface CommandResult {
 export interface ExecuteOptions {
   cwd?: string;
   env?: Record<string, string>;
-  /** Milliseconds. Default 10 000. */
+  /** Milliseconds. Default 10 000 on the local backend, 300 000 elsewhere. */
   timeout?: number;
   /** Run as root. `unsupported` on the local backend. */
   sudo?: boolean;
@@ -48,13 +48,15 @@ export interface SandboxExecutor {
 /** Options of `getSandboxExecutor`. */
 export interface ExecutorOptions
   extends Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env" | "image" | "vercel"> {
-  /** Default deadline of a command. Default 10 000. */
+  /** Default deadline of a command, in milliseconds. Default 10 000 on the local backend, 300 000 elsewhere. */
   timeout?: number;
 }
 
 /** Where the local executor keeps its files, below the directory of the process. */
 const DIRECTORY = ".sandbox";
-const DEFAULT_TIMEOUT = 10_000;
+const LOCAL_TIMEOUT = 10_000;
+/** Where nothing of the user's own waits, and where packages have to be fetched first. */
+const REMOTE_TIMEOUT = 300_000;
 const TIMED_OUT = 124;
 
 /** What the local executor may start unless told otherwise: common tools, and no shell. */
@@ -70,9 +72,9 @@ export const DEFAULT_ALLOWED_COMMANDS: readonly string[] = [
 
 /** Gives the executor for where this runs: Vercel on Vercel, else local in `.sandbox/` with an allowlist. */
 export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor {
-  const { timeout = DEFAULT_TIMEOUT, ...rest } = opts;
+  const backend = opts.backend ?? chooseBackend(process.env);
+  const { timeout = backend === "local" ? LOCAL_TIMEOUT : REMOTE_TIMEOUT, ...rest } = opts;
   checkTimeout(timeout, "timeout");
-  const backend = rest.backend ?? chooseBackend(process.env);
   if (backend !== "local") return createExecutor({ timeout, open: () => openSandbox({ ...rest, backend }) });
   const baseDir = resolve(DIRECTORY);
   return createExecutor({

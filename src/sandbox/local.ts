@@ -17,11 +17,11 @@ import { type RunningAgent, startJailedAgent, startPlainAgent } from "./jail/sta
 import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { trimCache } from "./local/cache.js";
-import { removeResource } from "./local/cleanup.js";
+import { beginRemoval, removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
-import { noteEtc } from "./local/etc-cache.js";
+import { noteEtc, sweepEtc } from "./local/etc-cache.js";
 import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
@@ -43,7 +43,7 @@ import type { Sandbox, SandboxOptions } from "./types.js";
 
 export { conformance, removeResource, removeSnapshot, trimCache };
 
-const ownRemover: RemoverOf = async () => removeResource;
+const ownRemover: RemoverOf = async () => beginRemoval;
 
 /** What a kept sandbox remembers of how it was made. Never a secret, so never `env`. */
 interface Reopen {
@@ -267,7 +267,12 @@ async function startDriver(
         fork: (tree, count) => forkDrivers(tree, driver, count, plan, mounts, opts),
         token: opts.githubToken,
       }),
-    release: () => (opts.keep === true ? letGo(id) : removeOwn(id, workspace, cgroups)),
+    release: async () => {
+      if (opts.keep !== true) return await removeOwn(id, workspace, cgroups);
+      // Whoever opens it next mounts its layer again.
+      await agent.stop();
+      await letGo(id);
+    },
   });
   return driver;
 }
@@ -320,6 +325,8 @@ let reaped: Promise<unknown> | undefined;
 /** Removes what dead processes left, the first time this process opens a sandbox. */
 async function reapOnce(): Promise<void> {
   // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
-  reaped ??= reapRecords(ownRemover, { backend: "local" }).catch(() => undefined);
+  reaped ??= reapRecords(ownRemover, { backend: "local" })
+    .then(sweepEtc)
+    .catch(() => undefined);
   await reaped;
 }

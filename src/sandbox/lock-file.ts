@@ -16,6 +16,8 @@ export interface LockHolder {
 export interface Contender {
   /** Gets the lock, or tells who is in the way. */
   tryOnce(): Promise<LockHolder | undefined>;
+  /** When a dead process that never gave the lock back had got it, in milliseconds since 1970; absent when it was free. */
+  heldBefore(): number | undefined;
   /** Gives the lock back, or the attempt up. */
   leave(): Promise<void>;
 }
@@ -40,6 +42,7 @@ export async function createContender(base: string): Promise<Contender> {
     await remove(draft);
     throw error;
   }
+  let heldBefore: number | undefined;
   const tryOnce = async (): Promise<LockHolder | undefined> => {
     for (let round = 0; ; round++) {
       if (await linkOnce(draft, lock)) {
@@ -51,15 +54,17 @@ export async function createContender(base: string): Promise<Contender> {
       if (holder === undefined) return { token: "" };
       if (round >= 8 || !isDead(holder)) return holder;
       if (holder.owner !== undefined) await awaitOrphans(holder.owner);
+      const since = (await stat(lock).catch(() => undefined))?.mtimeMs;
       const rival = await removeStale(base, draft, holder);
       if (rival !== undefined) return rival;
+      heldBefore ??= since;
     }
   };
   const leave = async (): Promise<void> => {
     await remove(draft);
     if ((await readHolder(lock))?.token === token) await remove(lock);
   };
-  return { tryOnce, leave };
+  return { tryOnce, heldBefore: () => heldBefore, leave };
 }
 
 /** Removes the lock files, drafts and break files that dead processes left in a directory. */

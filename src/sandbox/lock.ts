@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import { privateSubdirectory } from "./home.js";
-import { createContender, type LockHolder, sweepLocks } from "./lock-file.js";
+import { type Contender, createContender, type LockHolder, sweepLocks } from "./lock-file.js";
 
 /** How long `withLock` waits. */
 export interface LockOptions {
@@ -21,20 +21,24 @@ const lines = new Map<string, Promise<void>>();
  * Runs something while no other process of this user does so under the same name.
  *
  * Callers of one process wait in line, only the first of them looks at the file. A lock of a dead process is broken; one
- * that stays held is `unavailable`. Not to be nested under one name.
+ * that stays held is `unavailable`. Not to be nested under one name. `work` is told when the holder that died had got it.
  */
-export async function withLock<T>(name: string, work: () => Promise<T>, opts: LockOptions = {}): Promise<T> {
+export async function withLock<T>(
+  name: string,
+  work: (heldBefore: number | undefined) => Promise<T>,
+  opts: LockOptions = {},
+): Promise<T> {
   const base = join(locksDir(), createHash("sha256").update(name).digest("hex").slice(0, 32));
   const wait = createWait(name, opts);
   const { ahead, step } = joinLine(base);
   try {
     await wait.until(ahead);
-    const release = await acquire(base, wait);
+    const lock = await acquire(base, wait);
     try {
       await failpoint("lock.held");
-      return await work();
+      return await work(lock.heldBefore());
     } finally {
-      await release();
+      await lock.leave();
     }
   } finally {
     step();
@@ -50,13 +54,13 @@ function locksDir(): string {
   return privateSubdirectory("locks");
 }
 
-async function acquire(base: string, wait: Wait): Promise<() => Promise<void>> {
+async function acquire(base: string, wait: Wait): Promise<Contender> {
   try {
     const contender = await createContender(base);
     try {
       for (let pause = 2; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
         const holder = await contender.tryOnce();
-        if (holder === undefined) return contender.leave;
+        if (holder === undefined) return contender;
         await wait.pause(pause, holder);
       }
     } catch (error) {

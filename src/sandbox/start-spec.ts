@@ -11,7 +11,7 @@ import { checkCommandSize } from "./validate.js";
 const SECOND_LINE = 500;
 
 /** What `toStartSpec` needs to know of a checked call. */
-export type Command = Pick<SpawnOptions, "argv" | "cwd" | "env" | "user" | "killGrace" | "pty">;
+export type Command = Pick<SpawnOptions, "argv" | "cwd" | "env" | "user" | "killGrace" | "pty" | "service">;
 
 /** Turns a checked call into what a driver starts; refuses what is not allowed or cannot be kept. */
 export function toStartSpec(
@@ -20,10 +20,19 @@ export function toStartSpec(
   stdin: StartSpec["stdin"],
   timeout: number | undefined,
 ): StartSpec {
-  const { argv, user, pty } = command;
+  const { argv, user, pty, service } = command;
   assertAllowed(state, argv[0] ?? "");
   if (user !== undefined || pty !== undefined) {
     assertCapabilities({ user, pty }, state.driver.capabilities, state.driver.backend);
+  }
+  if (service !== undefined && state.driver.startsServices !== true) {
+    throw new SandboxError(
+      "unsupported",
+      `The ${state.driver.backend} backend cannot keep service ("${service.hostname}")`,
+      {
+        hint: "leave it out: the processes of a sandbox reach each other over its loopback",
+      },
+    );
   }
   const cwd = command.cwd === undefined ? state.cwd : resolveInside(state, command.cwd, "cwd");
   const env = command.env === undefined ? state.env : { ...state.env, ...command.env };
@@ -36,6 +45,7 @@ export function toStartSpec(
     ...(timeout === undefined ? undefined : { timeout: timeout + (command.killGrace ?? 0) + SECOND_LINE }),
     ...(user === undefined ? undefined : { user }),
     ...(pty === undefined ? undefined : { pty: { cols: pty.cols, rows: pty.rows } }),
+    ...(service === undefined ? undefined : { service: { hostname: service.hostname, ports: [...service.ports] } }),
   };
 }
 

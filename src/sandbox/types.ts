@@ -251,6 +251,8 @@ export interface StartSpec {
    * earlier; this is the second line. Absent: never.
    */
   readonly timeout?: number;
+  /** As in `SpawnOptions`; given only to a driver with `startsServices`. */
+  readonly service?: NonNullable<SpawnOptions["service"]>;
 }
 
 /** How a driver's process ended. `exitCode` is 128+n after signal n. */
@@ -293,6 +295,8 @@ export interface Driver {
   onWarning?: (message: string) => void;
   /** A missing program is a process that ends with 127 and says so on stderr; a missing `cwd` is `not_found`. */
   start(spec: StartSpec): Promise<DriverProcess>;
+  /** Whether `start` takes a `service`. */
+  readonly startsServices?: boolean;
   /** Null when absent. Anything but a regular file: `not_regular_file`. Over `MAX_FILE_BYTES`: `limit_exceeded`. */
   read(path: string): Promise<Uint8Array | null>;
   /** Each file whole or not at all, parents made. A directory in the way is `not_regular_file`. */

@@ -1,9 +1,11 @@
 import type { ExecOptions, SpawnOptions } from "../../contracts/types.js";
 import {
+  arrayOf,
   type Check,
   checkBoolean,
   checkEnv,
   checkFunction,
+  checkHostName,
   checkOptions,
   checkPath,
   checkSignal,
@@ -51,6 +53,18 @@ const checkPty: Check = (value, name) => {
   if (cols === undefined || rows === undefined) throw invalidArgument(name, "both cols and rows", value);
 };
 
+const serviceShape: Shape = new Map([
+  ["hostname", checkHostName],
+  ["ports", arrayOf(whole(1, 65_535))],
+]);
+
+const checkService: Check = (value, name) => {
+  checkOptions(value, serviceShape, name);
+  const { hostname, ports } = value as { hostname?: unknown; ports?: unknown[] };
+  checkHostName(hostname, `${name}.hostname`);
+  if (!ports?.length) throw invalidArgument(`${name}.ports`, "at least one port", ports);
+};
+
 const started: readonly (readonly [string, Check])[] = [
   ["cwd", checkPath],
   ["env", checkEnv],
@@ -75,6 +89,7 @@ const spawnShape: Shape = new Map([
   ...started,
   ["stdin", oneOf("pipe", "none")] as const,
   ["pty", checkPty] as const,
+  ["service", checkService] as const,
 ]);
 
 /** Refuses options of `exec` that are wrong, unknown or missing. */

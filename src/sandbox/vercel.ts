@@ -3,6 +3,10 @@ import type { Capabilities } from "../../contracts/types.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
+import { setInsideBranch } from "./git/inside-git.js";
+import { sweepScratch } from "./git/live-tree.js";
+import { fillMirror, mirrorResources, planMirror } from "./git/mirror.js";
+import { removeGitResource } from "./git/remove-git-resource.js";
 import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
@@ -25,13 +29,14 @@ import {
   stopMachine,
 } from "./vercel/machines.js";
 import { probe } from "./vercel/probe.js";
+import { branchOf, forkOrigin, type Origin, repositoryOperations, sourceOf } from "./vercel/repository.js";
 import { toSettings, type VercelSettings } from "./vercel/settings.js";
 
 export { conformance, probe };
 
-/** What every sandbox of this backend keeps. */
+/** What a sandbox with a repository keeps. */
 export function capabilities(): Capabilities {
-  return vercelCapabilities;
+  return vercelCapabilities(true);
 }
 
 /** What a kept sandbox remembers of how it was made. Never a secret. */
@@ -40,6 +45,7 @@ interface Reopen {
   readonly teamId: string;
   readonly projectId: string;
   readonly settings: VercelSettings;
+  readonly origin?: Origin;
 }
 
 interface MachineResource {
@@ -56,6 +62,8 @@ interface Plan {
   readonly settings: VercelSettings;
   readonly opts: SandboxOptions;
   readonly keep: boolean;
+  /** What its files started from, where that is a repository. */
+  origin: Origin | undefined;
   /** Aborts the creation, and nothing after it. */
   signal: AbortSignal | undefined;
   /** Set once there is a driver to tell. */
@@ -90,6 +98,7 @@ export function open(opts: SandboxOptions): Promise<Sandbox> {
 
 /** Takes away a machine that a record of the ledger names. */
 export async function removeResource(resource: Resource): Promise<void> {
+  if (await removeGitResource(resource)) return;
   if (resource.kind !== "vercel-machine") return;
   const { name, teamId, projectId } = resource as unknown as MachineResource;
   await removeMachine(await connectTo(teamId, projectId), name);
@@ -103,40 +112,69 @@ export async function removeSnapshot(record: SnapshotRecord): Promise<void> {
 
 async function createNew(client: VercelClient, settings: VercelSettings, opts: SandboxOptions): Promise<Sandbox> {
   const plan = planOf(newId(), client, settings, opts, opts.keep === true);
-  const source = opts.repo === undefined ? undefined : gitSource(opts.repo, opts.githubToken);
-  const driver = await makeDriver(plan, source, async (machine) => {
-    if (opts.repo !== undefined) await prepareRepository(machine, opts.repo, opts.branch);
-  });
-  return createSandbox(driver, opts);
+  const warnings: string[] = [];
+  const driver = await makeDriver(plan, await planRepository(plan, warnings));
+  const sandbox = createSandbox(driver, opts);
+  for (const warning of warnings) plan.warn(warning);
+  return sandbox;
+}
+
+/**
+ * How the files of a repository get in: the service clones what it can reach, and everything else is brought from here. What
+ * the user should know of that is added to `warnings`.
+ */
+async function planRepository(plan: Plan, warnings: string[]): Promise<Filling> {
+  const { repo, branch, githubToken, signal } = plan.opts;
+  if (repo === undefined) return {};
+  if (/^https:\/\//.test(repo)) {
+    const prepare = async (machine: Machine): Promise<void> => {
+      plan.origin = await prepareRepository(machine, repo, branch);
+    };
+    return { source: gitSource(repo, githubToken), prepare };
+  }
+  const mirror = await planMirror(plan.id, { ...plan.opts, repo });
+  plan.origin = { base: mirror.base };
+  const fill = async (driver: VercelDriver): Promise<void> => {
+    warnings.push(...(await fillMirror(mirror, driver, signal)));
+  };
+  return { resources: mirror.resources, fill };
 }
 
 function planOf(id: string, client: VercelClient, settings: VercelSettings, opts: SandboxOptions, keep: boolean): Plan {
-  return { id, client, settings, opts, keep, signal: opts.signal, warn: () => undefined };
+  return { id, client, settings, opts, keep, origin: undefined, signal: opts.signal, warn: () => undefined };
 }
 
 function newId(): string {
   return `vercel-${randomBytes(8).toString("hex")}`;
 }
 
+/** Where the files of a new sandbox come from. */
+interface Filling {
+  readonly source?: MachineSource;
+  /** What the record has to name for them. */
+  readonly resources?: readonly Resource[];
+  readonly prepare?: (machine: Machine) => Promise<void>;
+  readonly fill?: (driver: VercelDriver) => Promise<void>;
+}
+
 /** Makes a sandbox with its record and its machine; all of it or nothing. */
-async function makeDriver(
-  plan: Plan,
-  source?: MachineSource,
-  prepare?: (machine: Machine) => Promise<void>,
-): Promise<VercelDriver> {
+async function makeDriver(plan: Plan, { source, resources = [], prepare, fill }: Filling): Promise<VercelDriver> {
   const { id } = plan;
-  await createRecord({ id, backend: "vercel", workDir: "", resources: [] });
+  await createRecord({ id, backend: "vercel", workDir: "", resources });
   let machine: Machine | undefined;
   try {
     await failpoint("create.recorded");
     machine = await nextMachine(plan, source);
     await prepare?.(machine);
+    const driver = driverOf(plan, machine);
+    await fill?.(driver);
     await updateRecord(id, { workDir: machine.workDir });
     plan.signal?.throwIfAborted();
-    if (!plan.keep) markReady(id);
+    if (plan.keep) await noteKept(plan, machine);
+    else markReady(id);
     await failpoint("create.ready");
     plan.signal = undefined;
-    return driverOf(plan, machine);
+    return driver;
   } catch (error) {
     await machine?.close();
     // What cannot be taken away now stays in the ledger for `reap`.
@@ -146,9 +184,11 @@ async function makeDriver(
 }
 
 function driverOf(plan: Plan, machine: Machine): VercelDriver {
+  const { origin } = plan;
   const driver = new VercelDriver(
     {
       id: plan.id,
+      ...(origin && { repository: (own) => repositoryOperations(origin, own, plan.opts) }),
       snapshot: (current) => saveFiles(plan, current),
       restore: (current, id) => restoreFiles(plan, current, id),
       fork: (current, count) => forkFiles(plan, current, count),
@@ -170,16 +210,20 @@ async function nextMachine(plan: Plan, source?: MachineSource): Promise<Machine>
   const made = { name, owner: id, persistent: keep, signal, ...(source !== undefined && { source }) };
   const sandbox = await createMachine(client, settings, made);
   await failpoint("create.started");
-  const machine = await Machine.start(sandbox, settings.timeout, (message) => plan.warn(message), signal);
-  if (keep) {
-    const reopenable: Reopen = { name, teamId, projectId, settings };
-    await updateRecord(id, { state: "kept", reopen: reopenable });
-  }
-  return machine;
+  return await Machine.start(sandbox, settings.timeout, (message) => plan.warn(message), signal);
+}
+
+/** Writes down what a later process needs to open a kept sandbox again. */
+async function noteKept({ id, client, settings, origin }: Plan, { sandbox: { name } }: Machine): Promise<void> {
+  const { teamId, projectId } = client.access;
+  const reopenable: Reopen = { name, teamId, projectId, settings, ...(origin && { origin }) };
+  await updateRecord(id, { state: "kept", reopen: reopenable });
 }
 
 /** Takes a machine away that another one has replaced. */
-async function retire({ id, client }: Plan, machine: Machine): Promise<void> {
+async function retire(plan: Plan, machine: Machine, next: Machine): Promise<void> {
+  const { id, client } = plan;
+  if (plan.keep) await noteKept(plan, next);
   await machine.close();
   const { name } = machine.sandbox;
   await removeMachine(client, name);
@@ -209,11 +253,11 @@ async function saveFiles(plan: Plan, machine: Machine): Promise<{ id: string; ne
     sandboxId: plan.id,
     backend: "vercel",
     createdAt: new Date().toISOString(),
-    details: { snapshotId, teamId, projectId },
+    details: { snapshotId, teamId, projectId, source: sourceOf(plan.origin) },
   });
   try {
     const next = await nextMachine(plan, { type: "snapshot", snapshotId });
-    await retire(plan, machine);
+    await retire(plan, machine, next);
     return { id, next };
   } catch (error) {
     throw new SandboxError("backend_lost", `The files are saved as ${id}, but no machine goes on with them`, {
@@ -225,13 +269,16 @@ async function saveFiles(plan: Plan, machine: Machine): Promise<{ id: string; ne
 
 async function restoreFiles(plan: Plan, machine: Machine, id: string): Promise<Machine> {
   const record = await readSnapshotRecord(id);
-  const { snapshotId, teamId, projectId } = detailsOf(record);
+  const { snapshotId, teamId, projectId, source } = detailsOf(record);
   const { access } = plan.client;
+  if (plan.origin !== undefined && source !== undefined && source !== sourceOf(plan.origin)) {
+    throw new SandboxError("conflict", `The snapshot ${id} is of another repository`, { retryable: false });
+  }
   if (teamId !== access.teamId || projectId !== access.projectId) {
     throw new SandboxError("conflict", `The snapshot ${id} is of another project`, { retryable: false });
   }
   const next = await nextMachine(plan, { type: "snapshot", snapshotId });
-  await retire(plan, machine);
+  await retire(plan, machine, next);
   return next;
 }
 
@@ -245,21 +292,31 @@ async function forkFiles(
   const source = { type: "snapshot", snapshotId } as const;
   const made = await Promise.allSettled([
     nextMachine(plan, source),
-    ...Array.from({ length: count }, () =>
-      makeDriver({ ...planOf(newId(), client, settings, opts, false), signal: undefined }, source),
-    ),
+    ...Array.from({ length: count }, (_, index) => {
+      const fork = { ...planOf(newId(), client, settings, opts, false), signal: undefined };
+      return makeDriver(fork, { source, ...forkRepository(plan, fork, index + 1) });
+    }),
   ] as const);
   const [next, ...forks] = made as [PromiseSettledResult<Machine>, ...PromiseSettledResult<VercelDriver>[]];
   if (next.status === "rejected") {
     throw new SandboxError("backend_lost", "No machine goes on with the files", { cause: next.reason });
   }
-  await retire(plan, machine);
+  await retire(plan, machine, next.value);
   await removeServiceSnapshot(client, snapshotId);
   const failed = forks.find((each) => each.status === "rejected");
   const drivers = forks.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
   if (failed === undefined) return { next: next.value, forks: drivers };
   for (const driver of drivers) await driver.destroy();
   return { next: next.value, forks: [], failure: failed.reason };
+}
+
+/** A fork has a branch of its own. */
+function forkRepository({ origin }: Plan, fork: Plan, n: number): Filling {
+  if (origin === undefined) return {};
+  const own = forkOrigin(origin, n);
+  fork.origin = own;
+  const fill = (driver: VercelDriver): Promise<void> => setInsideBranch({ driver, warn: fork.warn }, branchOf(own));
+  return { resources: "base" in own ? mirrorResources(own.base) : [], fill };
 }
 
 async function release(plan: Plan, machine: Machine): Promise<void> {
@@ -275,12 +332,13 @@ async function release(plan: Plan, machine: Machine): Promise<void> {
 async function reopen(id: string, client: VercelClient, opts: SandboxOptions): Promise<Sandbox> {
   const record = await claimRecord(id);
   try {
-    const { name, teamId, projectId, settings } = record.reopen as Reopen;
+    const { name, teamId, projectId, settings, origin } = record.reopen as Reopen;
     const { access } = client;
     if (teamId !== access.teamId || projectId !== access.projectId) {
       throw new SandboxError("conflict", `Sandbox "${id}" is of another project`, { retryable: false });
     }
-    const plan = planOf(id, client, settings, opts, opts.keep ?? true);
+    const plan = { ...planOf(id, client, settings, opts, opts.keep ?? true), origin };
+    await sweepScratch(id);
     const machine = await Machine.start(await resumeMachine(client, name), settings.timeout, (text) => plan.warn(text));
     return createSandbox(driverOf(plan, machine), opts);
   } catch (error) {
@@ -290,16 +348,27 @@ async function reopen(id: string, client: VercelClient, opts: SandboxOptions): P
 }
 
 function removerWith(client: VercelClient): RemoverOf {
-  return async () => async (resource) => removeMachine(client, (resource as unknown as MachineResource).name);
+  return async () => async (resource) => {
+    if (await removeGitResource(resource)) return;
+    await removeMachine(client, (resource as unknown as MachineResource).name);
+  };
 }
 
-function detailsOf(record: SnapshotRecord): { snapshotId: string; teamId: string; projectId: string } {
+/** What the record of a snapshot says about where it is, and of what; older ones do not say the last. */
+interface Details {
+  readonly snapshotId: string;
+  readonly teamId: string;
+  readonly projectId: string;
+  readonly source?: string;
+}
+
+function detailsOf(record: SnapshotRecord): Details {
   if (record.backend !== "vercel") {
     throw new SandboxError("conflict", `The snapshot ${record.id} is of the backend ${record.backend}`, {
       retryable: false,
     });
   }
-  return record.details as { snapshotId: string; teamId: string; projectId: string };
+  return record.details as unknown as Details;
 }
 
 let reaped: Promise<unknown> | undefined;

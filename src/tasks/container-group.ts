@@ -30,6 +30,8 @@ export interface GroupParts {
   /** Told when a command has ended by itself. */
   onExit(member: Member): void;
   onWarning(container: string, message: string): void;
+  /** Told when a set-up failed and something of it could not be taken away; `again` tries once more. */
+  onLeft(left: readonly SandboxError[], again: () => Promise<SandboxError[]>): void;
 }
 
 /** The containers of a task and their network: all of them, or nothing. */
@@ -60,10 +62,10 @@ export class ContainerGroup {
       await make(plan, parts, signal, made);
       return new ContainerGroup(plan, made, parts, images);
     } catch (error) {
-      const left = await takeAway(plan, made, parts.engine, images);
-      const failure = signal.aborted ? aborted(signal, error) : toSandboxError(error, { backend: "docker" });
-      for (const fault of left) parts.onWarning(plan.containers[0]?.container ?? "", fault.message);
-      throw failure;
+      const clean = (): Promise<SandboxError[]> => takeAway(plan, made, parts.engine, images);
+      const left = await clean();
+      if (left.length > 0) parts.onLeft(left, clean);
+      throw signal.aborted ? aborted(signal, error) : toSandboxError(error, { backend: "docker" });
     }
   }
 
@@ -145,7 +147,7 @@ async function startMember(
   );
   await fill?.(container, started);
   const { command } = container;
-  const own = command === undefined ? undefined : new OwnCommand(await started.start(command));
+  const own = command && new OwnCommand(await started.start(command), container.waitFor?.log);
   made.members.push({ plan: container, container: started, command: own });
 }
 

@@ -43,6 +43,8 @@ export class DockerBatch implements Batch {
   readonly #closing = new AbortController();
   readonly #tasks = new Set<RunningTask>();
   readonly #setups = new Set<Promise<unknown>>();
+  /** What failed set-ups could not take away. */
+  readonly #left = new Set<() => Promise<readonly SandboxError[]>>();
   #teardown: Promise<void> | undefined;
 
   constructor(parts: BatchParts) {
@@ -120,7 +122,10 @@ export class DockerBatch implements Batch {
         emit("task-cloned", `task ${plan.taskId} was cloned`, { taskId: plan.taskId });
         return task;
       } catch (error) {
-        await Promise.allSettled([...names.values()].map((name) => removeImage(engine, name)));
+        const clean = (): Promise<SandboxError[]> => removeImages(engine, names.values());
+        const left = await clean();
+        if (left.length > 0) this.#left.add(clean);
+        this.#leaked(left, plan.taskId);
         throw error;
       }
     });
@@ -135,8 +140,11 @@ export class DockerBatch implements Batch {
     return undefined;
   }
 
+  /** What is left is tried again by the next call. */
   teardown(): Promise<void> {
-    this.#teardown ??= this.#close();
+    this.#teardown ??= this.#close().finally(() => {
+      if (this.#tasks.size + this.#left.size > 0) this.#teardown = undefined;
+    });
     return this.#teardown;
   }
 
@@ -148,6 +156,7 @@ export class DockerBatch implements Batch {
     this.#closing.abort(new SandboxError("closed", `The batch ${this.batchId} was taken down`));
     await Promise.allSettled(this.#setups);
     await Promise.all([...this.#tasks].map((task) => task.teardown()));
+    await Promise.all([...this.#left].map((again) => this.#clean(again)));
     this.#parts.engine.close();
     this.#parts.onClosed(this);
   }
@@ -174,6 +183,10 @@ export class DockerBatch implements Batch {
       limit,
       labels: this.#labels(plan),
       onWarning: (container, message) => emit("warning", message, { taskId, container }),
+      onLeft: (left, again) => {
+        this.#left.add(again);
+        this.#leaked(left, taskId);
+      },
       onExit: ({ plan: { container, env }, command }) => {
         const { exitCode, logs } = command?.status ?? { logs: "" };
         // Lost with its container: whoever took that away knows.
@@ -189,16 +202,28 @@ export class DockerBatch implements Batch {
     return { ...ownerLabels(), [BATCH_LABEL]: this.batchId, [EXECUTION_LABEL]: executionId };
   }
 
-  /** With a task go its clones; a clone goes alone. */
-  async #remove(task: RunningTask, isClone: boolean): Promise<void> {
+  async #clean(again: () => Promise<readonly SandboxError[]>): Promise<void> {
+    const left = await again();
+    if (left.length === 0) this.#left.delete(again);
+    this.#leaked(left);
+  }
+
+  #leaked(left: readonly SandboxError[], taskId?: string): void {
+    for (const { message } of left) this.#parts.emit("leak", message, taskId === undefined ? {} : { taskId });
+  }
+
+  /** With a task go its clones; a clone goes alone. Says whether all of it is gone. */
+  async #remove(task: RunningTask, isClone: boolean): Promise<boolean> {
     const { executionId } = task.state;
     const clones = isClone
       ? []
       : [...this.#tasks].filter((other) => other !== task && other.state.executionId === executionId);
     const [left] = await Promise.all([task.group.remove(), ...clones.map((clone) => clone.teardown())]);
+    this.#leaked(left, task.taskId);
+    if (left.length > 0) return false;
     this.#tasks.delete(task);
-    for (const { message } of left) this.#parts.emit("leak", message, { taskId: task.taskId });
-    if (left.length === 0) this.#parts.emit("task-down", `task ${task.taskId} is gone`, { taskId: task.taskId });
+    this.#parts.emit("task-down", `task ${task.taskId} is gone`, { taskId: task.taskId });
+    return true;
   }
 
   #signal(signal: AbortSignal | undefined): AbortSignal {
@@ -233,6 +258,12 @@ async function fillVolumes(
     await copy.empty(path);
     await copyTree(engine, origin.container.id, copy.id, path);
   }
+}
+
+/** Gives what could not be removed. */
+async function removeImages(engine: Engine, names: Iterable<string>): Promise<SandboxError[]> {
+  const done = await Promise.allSettled([...names].map((name) => removeImage(engine, name)));
+  return done.flatMap((result) => (result.status === "rejected" ? [toSandboxError(result.reason)] : []));
 }
 
 async function commitAll(

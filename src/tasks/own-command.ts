@@ -10,13 +10,24 @@ const MAX_LOG = 1 << 20;
 /** What a container runs by itself, and what it has written so far. */
 export class OwnCommand {
   readonly #log = new OutputCollector(MAX_LOG);
-  readonly #watches = new Set<Watch>();
+  /** What is still looked for. */
+  #awaited: Buffer | undefined;
+  readonly #tails: [Buffer, Buffer] = [empty, empty];
+  #isWritten: () => void = () => undefined;
   #exit: DriverExit | undefined;
   #lost: SandboxError | undefined;
   /** Resolves once the command is over and its log is whole; undefined when nobody can know how it ended. */
   readonly ended: Promise<DriverExit | undefined>;
 
-  constructor(process: DriverProcess) {
+  /** Resolves once it has written what is awaited of it. */
+  readonly written: Promise<void>;
+
+  /** What is `awaited` is looked for from the first byte on. */
+  constructor(process: DriverProcess, awaited?: string) {
+    if (awaited !== undefined) this.#awaited = Buffer.from(awaited);
+    this.written = new Promise((resolve) => {
+      this.#isWritten = resolve;
+    });
     this.ended = this.#follow(process);
   }
 
@@ -25,13 +36,6 @@ export class OwnCommand {
     const { text } = this.#log.result(false);
     if (this.#exit !== undefined) return { running: false, exitCode: this.#exit.exitCode, logs: text };
     return { running: this.#lost === undefined, logs: text };
-  }
-
-  /** Resolves once it has written this text, also when that was before. */
-  written(text: string): Promise<void> {
-    const bytes = Buffer.from(text);
-    if (Buffer.from(this.#log.result(true).raw).includes(bytes)) return Promise.resolve();
-    return new Promise((resolve) => this.#watches.add({ bytes, tails: [empty, empty], resolve }));
   }
 
   async #follow(process: DriverProcess): Promise<DriverExit | undefined> {
@@ -48,27 +52,22 @@ export class OwnCommand {
   async #read(stream: AsyncIterable<Uint8Array>, index: 0 | 1): Promise<void> {
     for await (const chunk of stream) {
       this.#log.push(chunk);
-      for (const watch of this.#watches) this.#look(watch, Buffer.from(chunk), index);
+      this.#look(Buffer.from(chunk), index);
     }
   }
 
   /** A text may come in two pieces, and the two outputs are not one text. */
-  #look(watch: Watch, chunk: Buffer, index: 0 | 1): void {
-    const seen = Buffer.concat([watch.tails[index], chunk]);
-    if (seen.includes(watch.bytes)) {
-      this.#watches.delete(watch);
-      watch.resolve();
-    } else watch.tails[index] = seen.subarray(Math.max(0, seen.length - watch.bytes.length + 1));
+  #look(chunk: Buffer, index: 0 | 1): void {
+    if (this.#awaited === undefined) return;
+    const seen = Buffer.concat([this.#tails[index], chunk]);
+    this.#tails[index] = seen.subarray(Math.max(0, seen.length - this.#awaited.length + 1));
+    if (!seen.includes(this.#awaited)) return;
+    this.#awaited = undefined;
+    this.#isWritten();
   }
 }
 
 const empty = Buffer.alloc(0);
-
-interface Watch {
-  readonly bytes: Buffer;
-  readonly tails: [Buffer, Buffer];
-  resolve(): void;
-}
 
 /** The end of a log, for messages. */
 export function logTail(logs: string, lines = 20): string {

@@ -10,11 +10,11 @@ export class RunningTask implements Task {
   readonly agent: Sandbox;
   readonly services: Readonly<Record<string, Sandbox>>;
   readonly group: ContainerGroup;
-  readonly #release: (task: RunningTask) => Promise<void>;
+  readonly #release: (task: RunningTask) => Promise<boolean>;
   #teardown: Promise<void> | undefined;
 
-  /** `release` takes away what belongs to the task, and never throws. */
-  constructor(group: ContainerGroup, release: (task: RunningTask) => Promise<void>) {
+  /** `release` takes away what belongs to the task, never throws, and says whether all of it is gone. */
+  constructor(group: ContainerGroup, release: (task: RunningTask) => Promise<boolean>) {
     const [agent, ...services] = group.members;
     if (agent === undefined) throw new SandboxError("internal", "A task has no container");
     this.group = group;
@@ -41,7 +41,9 @@ export class RunningTask implements Task {
   }
 
   teardown(): Promise<void> {
-    this.#teardown ??= this.#release(this);
+    this.#teardown ??= this.#release(this).then((isGone) => {
+      if (!isGone) this.#teardown = undefined;
+    });
     return this.#teardown;
   }
 

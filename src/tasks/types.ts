@@ -121,7 +121,7 @@ export interface Task extends AsyncDisposable {
   readonly services: Readonly<Record<string, Sandbox>>;
   /** What the own command of a service does, or of the agent's container when no name is given. */
   status(service?: string): CommandStatus;
-  /** Removes containers, network and clones. Idempotent, never throws: what is left is told by an event. */
+  /** Removes containers, network and clones. Idempotent, never throws: what is left is told by an event, and tried again by the next call. */
   teardown(): Promise<void>;
 }
 
@@ -129,7 +129,7 @@ export interface Task extends AsyncDisposable {
 export interface Batch extends AsyncDisposable {
   readonly batchId: string;
   setupTask(setup: TaskSetup, opts?: SetupOptions): Promise<Task>;
-  /** Idempotent, never throws. */
+  /** Idempotent, never throws: what is left is told by an event, and tried again by the next call. */
   teardown(): Promise<void>;
 }
 

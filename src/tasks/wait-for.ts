@@ -54,7 +54,7 @@ function conditions(waiting: Waiting, { port, log, command, health }: WaitFor, s
   if (log !== undefined) {
     if (waiting.command === undefined)
       throw new SandboxError("invalid_argument", `${name} runs no command whose log could be read`);
-    all.push(waiting.command.written(log));
+    all.push(waiting.command.written);
   }
   if (command !== undefined) {
     const argv = typeof command === "string" ? ["/bin/sh", "-c", command] : command;

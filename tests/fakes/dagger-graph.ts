@@ -1,11 +1,22 @@
 import { createHash, randomUUID } from "node:crypto";
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, posix } from "node:path";
+import { compareTrees, copyPaths, overlay, pack, unpack } from "./dagger-changes.js";
 import { type Ran, runInTree } from "./dagger-exec.js";
 import type { Selection } from "./dagger-query.js";
 import { endpointOf, startService, stopService } from "./dagger-services.js";
 import { Trees } from "./dagger-trees.js";
-import type { ContainerValue, PathValue, ServiceValue, Value } from "./dagger-values.js";
+import type { ChangesetValue, ContainerValue, PathValue, ServiceValue, Value } from "./dagger-values.js";
 
 /** A command that ended in a way that the engine reports as an error. */
 export class ExecFailure extends Error {
@@ -81,10 +92,21 @@ export class Graph {
     return this.#step(on, how, async () => changed);
   }
 
-  async #changeTree(on: ContainerValue, change: (tree: string) => void): Promise<Partial<ContainerValue>> {
+  async #changeTree(
+    on: ContainerValue,
+    change: (tree: string) => void | Promise<void>,
+  ): Promise<Partial<ContainerValue>> {
     const tree = await this.trees.copy(on.tree);
-    change(tree);
+    await change(tree);
     return { tree };
+  }
+
+  #without(on: ContainerValue, paths: readonly string[]): Promise<ContainerValue> {
+    return this.#step(on, JSON.stringify(["without", paths]), () =>
+      this.#changeTree(on, (tree) => {
+        for (const path of paths) rmSync(join(tree, inside(on, path)), { recursive: true, force: true });
+      }),
+    );
   }
 
   #exec(on: ContainerValue, args: Args, signal: AbortSignal): Promise<ContainerValue> {
@@ -184,11 +206,27 @@ export class Graph {
       withDirectory: (on: ContainerValue, { path, source }) => {
         const directory = this.#load(source) as PathValue;
         return this.#step(on, JSON.stringify(["withDirectory", path, directory.digest]), () =>
-          this.#changeTree(on, (tree) => {
+          this.#changeTree(on, async (tree) => {
             mkdirSync(join(tree, String(path)), { recursive: true });
-            cpSync(directory.path, join(tree, String(path)), { recursive: true });
+            await overlay(directory.path, join(tree, String(path)));
           }),
         );
+      },
+      withoutFiles: (on: ContainerValue, { paths }) => this.#without(on, paths as string[]),
+      withoutDirectory: (on: ContainerValue, { path }) => this.#without(on, [String(path)]),
+      rootfs: (on: ContainerValue) => ({ type: "Directory", digest: digestOf(on.digest, "rootfs"), path: on.tree }),
+      withRootfs: (on: ContainerValue, { directory }) => {
+        const { digest, path: tree } = this.#load(directory) as PathValue;
+        return this.#configure(on, `rootfs ${digest}`, { tree });
+      },
+      asTarball: async (on: ContainerValue) => {
+        const path = `${this.trees.empty()}.tar`;
+        await pack(on.tree, path);
+        return { type: "File", digest: digestOf(on.digest, "tarball"), path };
+      },
+      import: (on: ContainerValue, { source }) => {
+        const { digest, path } = this.#load(source) as PathValue;
+        return this.#step(on, `import ${digest}`, () => this.#changeTree(on, (tree) => unpack(path, tree)));
       },
       asService: (on: ContainerValue, { args }) =>
         this.#service({ container: on, args: (args as string[] | undefined) ?? [], forwards: [] }),
@@ -222,13 +260,31 @@ export class Graph {
     },
     File: {
       id: (on: PathValue) => this.#handle(on),
+      sync: (on: PathValue) => this.#handle(on),
       contents: ({ path }: PathValue) => readFileSync(path, "utf8"),
       size: ({ path }: PathValue) => statSync(path).size,
+      export: ({ path: from }: PathValue, { path }) => {
+        copyFileSync(from, String(path));
+        return String(path);
+      },
     },
     Directory: {
       id: (on: PathValue) => this.#handle(on),
+      changes: (on: PathValue, { from }) => ({ type: "Changeset", before: this.#load(from) as PathValue, after: on }),
       entries: ({ path }: PathValue) =>
         readdirSync(path, { withFileTypes: true }).map((entry) => entry.name + (entry.isDirectory() ? "/" : "")),
+    },
+    Changeset: {
+      sync: (on: ChangesetValue) => this.#handle(on),
+      id: (on: ChangesetValue) => this.#handle(on),
+      removedPaths: ({ before, after }: ChangesetValue) => [
+        ...compareTrees(before.path, after.path).removed.map((path) => path.slice(1)),
+      ],
+      layer: async ({ before, after }: ChangesetValue) => {
+        const path = this.trees.empty();
+        await copyPaths(after.path, compareTrees(before.path, after.path).changed, path);
+        return { type: "Directory", digest: digestOf(before.digest, after.digest), path };
+      },
     },
     Secret: { id: (on: never) => this.#handle(on) },
     Service: {

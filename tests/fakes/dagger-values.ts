@@ -24,6 +24,13 @@ export interface PathValue {
   readonly path: string;
 }
 
+/** What became of one directory. */
+export interface ChangesetValue {
+  readonly type: "Changeset";
+  readonly before: PathValue;
+  readonly after: PathValue;
+}
+
 export interface SecretValue {
   readonly type: "Secret";
   readonly name: string;
@@ -53,6 +60,7 @@ export interface RootValue {
 export type Value =
   | ContainerValue
   | PathValue
+  | ChangesetValue
   | SecretValue
   | ServiceValue
   | EnvVariableValue

@@ -11,9 +11,7 @@ export type Fault =
   /** A stream of logs is cut off after its first line. */
   | "cut"
   /** A stream of logs ends cleanly after its first line. */
-  | "early-end"
-  /** A stream of logs stays open and says nothing. */
-  | "silence";
+  | "early-end";
 
 interface Rule {
   readonly match: RegExp;

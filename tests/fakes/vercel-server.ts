@@ -27,6 +27,8 @@ interface Command {
 interface Session {
   readonly id: string;
   readonly sandbox: string;
+  /** Not every image has the same layout. */
+  readonly cwd: string;
   machine: FakeMachine | undefined;
   readonly commands: Map<string, Command>;
   status: "running" | "stopping" | "stopped" | "snapshotting";
@@ -220,6 +222,7 @@ export class FakeVercel {
     const session: Session = {
       id: `sbx_${id()}`,
       sandbox: sandbox.name,
+      cwd: String(sandbox.params["image"]).startsWith("vercel/") ? "/vercel" : "/vercel/sandbox",
       machine: await FakeMachine.start(sandbox.files, mode !== "allow-all"),
       commands: new Map(),
       status: "running",
@@ -340,7 +343,6 @@ export class FakeVercel {
     if (command === undefined) throw new Refusal(404, "not_found", "There is no such command");
     response.writeHead(200, { "content-type": "application/x-ndjson" });
     response.flushHeaders();
-    if (fault === "silence") return;
     let sent = 0;
     const send = (): void => {
       for (; sent < command.lines.length; sent++) {
@@ -434,14 +436,14 @@ function describe(sandbox: StoredSandbox): Json {
 }
 
 function describeSession(session: Session): Json {
-  const { id: sessionId, status, timeout, createdAt } = session;
+  const { id: sessionId, status, timeout, createdAt, cwd } = session;
   const at = { requestedAt: createdAt, createdAt, updatedAt: createdAt, startedAt: createdAt };
-  return { id: sessionId, memory: 4096, vcpus: 2, region: "iad1", timeout, status, ...at, cwd: "/vercel/sandbox" };
+  return { id: sessionId, memory: 4096, vcpus: 2, region: "iad1", timeout, status, ...at, cwd };
 }
 
 function describeCommand(session: Session, command: Command): Json {
   const { order, exitCode, startedAt } = command;
-  const cwd = order["cwd"] ?? "/vercel/sandbox";
+  const cwd = order["cwd"] ?? session.cwd;
   return {
     id: command.id,
     name: order["command"],

@@ -17,10 +17,7 @@ function filesBelow(path: string): string[] {
 }
 
 function readCitations(): Map<string, string[]> {
-  // Cases that several files run are written down beside them.
-  const tests = filesBelow(join(ROOT, "tests")).filter(
-    (file) => (file.endsWith(".test.ts") && !file.startsWith(HERE)) || file.endsWith("/support/end-to-end.ts"),
-  );
+  const tests = filesBelow(join(ROOT, "tests")).filter((file) => file.endsWith(".ts") && !file.startsWith(HERE));
   const cases = filesBelow(join(ROOT, "src", "testing")).filter((file) => file.endsWith(".ts"));
   return new Map([...tests, ...cases].map((file) => [relative(ROOT, file), findCitations(readFileSync(file, "utf8"))]));
 }

@@ -28,3 +28,9 @@ export function createVercelHarness(service: () => FakeVercel): ConformanceHarne
     host: { sharesNetwork: true, sever: ({ id }) => service().stopMachine(id) },
   };
 }
+
+/** Why nothing runs at the service itself, where money is asked for; undefined when it does. */
+export function whyNotAtVercel(env: Readonly<Record<string, string | undefined>>): string | undefined {
+  if (env["GLOVEBOX_LIVE"] === "1" && (env["VERCEL_OIDC_TOKEN"] || env["VERCEL_TOKEN"])) return undefined;
+  return "not run: GLOVEBOX_LIVE=1 and credentials of Vercel are needed";
+}

@@ -1,21 +1,32 @@
 import type { Capabilities } from "../../../contracts/types.js";
 import type { ConformanceNote, Finding } from "../../sandbox.js";
 
+type Column =
+  | ("installed" | "credentials" | "reachable" | "isolation" | "limits")
+  | ("network" | "snapshot" | "fork" | "conformance");
+
+/** What `doctor` says of a backend, in this order. */
+export const COLUMNS: readonly Column[] = [
+  ...(["installed", "credentials", "reachable", "isolation", "limits"] as const),
+  ...(["network", "snapshot", "fork", "conformance"] as const),
+];
+
 /** What one backend is here, in words. */
-export interface BackendRow {
+export interface BackendRow extends Readonly<Record<Column, string>> {
   readonly backend: string;
-  readonly installed: string;
-  readonly credentials: string;
-  readonly reachable: string;
-  readonly isolation: string;
-  readonly limits: string;
-  readonly network: string;
-  readonly snapshot: string;
-  readonly fork: string;
-  readonly conformance: string;
-  /** The first line that mends something; absent when nothing is to be mended. */
-  readonly fix?: string;
+  /** What mends cells that are not as they could be. */
+  readonly fixes: readonly { readonly of: readonly Column[]; readonly fix: string }[];
 }
+
+/** The findings that speak of a column, whatever the backend. */
+const SPEAK: Readonly<Partial<Record<Column, readonly string[]>>> = {
+  installed: ["backend", "installed", "package", "system", "bubblewrap", "agent"],
+  credentials: ["credentials"],
+  reachable: ["reachable", "engine", "account", "session", "self-test"],
+  isolation: ["user namespaces", "seccomp", "privileges", "walls"],
+  limits: ["limits"],
+  network: ["network"],
+};
 
 const UNKNOWN = "-";
 
@@ -26,28 +37,39 @@ export function toBackendRow(
   capabilities: Capabilities | undefined,
   last: ConformanceNote | undefined,
 ): BackendRow {
-  const broken = findings.filter(({ status }) => status === "missing");
-  const stateOf = (name: string, otherwise: string): string => {
-    const finding = findings.find((each) => each.name === name);
-    if (finding === undefined) return otherwise;
-    return finding.status === "ok" ? "yes" : "no";
+  const about = (column: Column): Finding[] => findings.filter(({ name }) => SPEAK[column]?.includes(name));
+  const stateOf = (column: Column, otherwise: string): string => {
+    const states = about(column).map(({ status }) => status);
+    if (states.length === 0) return otherwise;
+    if (states.includes("missing")) return "no";
+    return states.includes("unused") ? (column === "reachable" ? "not tried" : "no") : "yes";
   };
-  const isThere = !broken.some(({ name }) => ["backend", "installed", "system"].includes(name));
   const list = (words: readonly string[] | undefined): string =>
     words === undefined ? UNKNOWN : words.join(" ") || "none";
-  const fix = (broken.find((each) => each.fix) ?? findings.find((each) => each.fix && each.status !== "ok"))?.fix;
+  const isBroken = findings.some(({ status }) => status === "missing");
+  const again = last === undefined || (last.counts["failed"] ?? 0) > 0;
+  const fixOf = (column: Column): string | undefined =>
+    column === "conformance"
+      ? again
+        ? `glovebox doctor --conformance ${backend}`
+        : undefined
+      : about(column).find(({ fix, status }) => fix !== undefined && status !== "ok")?.fix;
+  const fixes = [...new Set(COLUMNS.map(fixOf))].flatMap((fix) => {
+    return fix === undefined ? [] : [{ of: COLUMNS.filter((column) => fixOf(column) === fix), fix }];
+  });
   return {
     backend,
-    installed: stateOf("installed", isThere ? "yes" : "no"),
+    installed: stateOf("installed", "yes"),
     credentials: stateOf("credentials", "not needed"),
-    reachable: stateOf("reachable", stateOf("engine", broken.length === 0 ? "yes" : "no")),
+    // What was not looked at for want of something else is not known to be there.
+    reachable: stateOf("reachable", isBroken ? "no" : "yes"),
     isolation: capabilities?.isolation ?? UNKNOWN,
     limits: list(capabilities?.limits),
     network: list(capabilities?.network),
     snapshot: capabilities?.snapshot ?? UNKNOWN,
     fork: capabilities?.fork ?? UNKNOWN,
     conformance: describeRun(last),
-    ...(fix !== undefined && { fix }),
+    fixes,
   };
 }
 

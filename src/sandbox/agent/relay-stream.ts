@@ -31,6 +31,7 @@ const HEAD_BYTES = 12;
 export class RelayStream extends Duplex {
   readonly window: number = 4 << 20;
   readonly #port: RelayPort;
+  readonly #silence: number;
   readonly #lines = new RelayLines();
   #letters = 0;
   #confirmed = 0;
@@ -40,9 +41,10 @@ export class RelayStream extends Duplex {
   #wake: (() => void) | undefined;
   #room: (() => void) | undefined;
 
-  constructor(port: RelayPort) {
+  constructor(port: RelayPort, silence: number = SILENCE) {
     super({ writableHighWaterMark: 2 * MAX_LETTER, readableHighWaterMark: 64 << 10, autoDestroy: true });
     this.#port = port;
+    this.#silence = silence;
     port.onBusy?.(true);
     this.#receive().catch((error: unknown) => this.destroy(lost(error)));
   }
@@ -162,7 +164,7 @@ export class RelayStream extends Duplex {
   async #listen(): Promise<unknown> {
     const listening = new AbortController();
     this.#listening = listening;
-    const silence = setTimeout(() => listening.abort(), SILENCE).unref();
+    const silence = setTimeout(() => listening.abort(), this.#silence).unref();
     try {
       const how = this.#lines.environment === undefined ? "start" : "join";
       this.#lines.restart();

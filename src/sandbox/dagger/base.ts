@@ -1,15 +1,21 @@
 import type { Container, Service } from "@dagger.io/dagger";
 import { agentBinary } from "../agent/binary.js";
 import type { DaggerOptions } from "../types.js";
+import { AGENT_PATH, HOST_ALIAS } from "./agent-call.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
 import type { Session } from "./session.js";
-import { AGENT_PATH, HOST_ALIAS } from "./steps.js";
 
 /** Small, and with a shell; what a sandbox has when no image is asked for. */
 export const DEFAULT_IMAGE = "debian:stable-slim";
 /** The directory that a sandbox works in. */
 export const WORK_DIR = "/work";
+
+/** Something that listens beside a sandbox. */
+export interface Reachable {
+  readonly service: Service;
+  readonly ports: readonly number[];
+}
 
 /** What a sandbox starts from. */
 export interface Base {
@@ -19,7 +25,7 @@ export interface Base {
   /** What every command gets: the image's own variables, HOME and LANG. */
   readonly env: Readonly<Record<string, string>>;
   /** By host name, with the ports that they answer on. */
-  readonly services: ReadonlyMap<string, { service: Service; ports: readonly number[] }>;
+  readonly services: ReadonlyMap<string, Reachable>;
 }
 
 /** Builds the container that a sandbox starts from, in the order in which an engine can best cache it. */

@@ -3,6 +3,8 @@ import { AgentFiles } from "../agent/agent-files.js";
 import { startCommand } from "../agent/agent-process.js";
 import { AgentFailure, errorFor } from "../agent/failure.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
+import { endingAs } from "./process-end.js";
+import type { SpawnedServices } from "./spawned-services.js";
 import type { Lease, Steps } from "./steps.js";
 
 /** What a Dagger driver is made of. */
@@ -12,6 +14,7 @@ export interface DaggerParts {
   capabilities: Capabilities;
   baseEnv: Readonly<Record<string, string>>;
   steps: Steps;
+  services: SpawnedServices;
   /** What can be done with the sandbox as a whole. */
   operations(driver: DaggerDriver): Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git" | "url">;
   /** Gives everything back, once nothing runs any more. */
@@ -26,6 +29,7 @@ export class DaggerDriver implements Driver {
   readonly capabilities: Capabilities;
   readonly baseEnv: Readonly<Record<string, string>>;
   readonly steps: Steps;
+  readonly startsServices = true;
   onWarning?: (message: string) => void;
   declare readonly snapshot?: () => Promise<string>;
   declare readonly restore?: (id: string) => Promise<void>;
@@ -33,6 +37,7 @@ export class DaggerDriver implements Driver {
   declare readonly changes?: () => Promise<Changes>;
   declare readonly git?: NonNullable<Driver["git"]>;
   declare readonly url?: (port: number) => Promise<string>;
+  readonly #services: SpawnedServices;
   readonly #release: DaggerParts["release"];
 
   constructor(parts: DaggerParts) {
@@ -41,11 +46,16 @@ export class DaggerDriver implements Driver {
     this.capabilities = parts.capabilities;
     this.baseEnv = parts.baseEnv;
     this.steps = parts.steps;
+    this.#services = parts.services;
     this.#release = parts.release;
     Object.assign(this, parts.operations(this));
   }
 
   async start(spec: StartSpec): Promise<DriverProcess> {
+    const { service } = spec;
+    if (service !== undefined) {
+      return await this.#services.start(this.steps, { ...spec, service }, this.#relative(spec.cwd));
+    }
     const { channel, release } = await this.steps.acquire(true);
     try {
       const process = await startCommand(channel, spec, this.#relative(spec.cwd));
@@ -129,16 +139,7 @@ function endingWith(process: DriverProcess, release: Lease["release"]): DriverPr
     },
   );
   ended.catch(() => undefined);
-  return {
-    stdout: process.stdout,
-    stderr: process.stderr,
-    writeStdin: (chunk) => process.writeStdin(chunk),
-    closeStdin: () => process.closeStdin(),
-    kill: (signal) => {
-      isKilled ||= signal === "SIGKILL";
-      return process.kill(signal);
-    },
-    wait: () => ended,
-    ...(process.resize && { resize: (cols: number, rows: number) => process.resize?.(cols, rows) as Promise<void> }),
-  };
+  return endingAs(process, ended, (signal) => {
+    isKilled ||= signal === "SIGKILL";
+  });
 }

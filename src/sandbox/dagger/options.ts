@@ -2,6 +2,7 @@ import {
   arrayOf,
   type Check,
   checkEnv,
+  checkHostName,
   checkOptions,
   checkPath,
   checkText,
@@ -11,9 +12,9 @@ import {
 } from "../checks.js";
 import { SandboxError } from "../errors.js";
 import type { DaggerOptions, SandboxOptions } from "../types.js";
+import { HOST_ALIAS } from "./agent-call.js";
 import { checkSession } from "./endpoint.js";
 
-const HOST_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const URI = /^[a-z][a-z0-9+.-]*:\/\/./;
 const LOOSE = ["baseDir", "workspace", "mounts"] as const;
@@ -31,7 +32,8 @@ const serviceShape: Shape = new Map<string, Check>([
 ]);
 
 const checkServices = entries((key, value, name) => {
-  if (!HOST_NAME.test(key) || key === "localhost") throw invalidArgument(name, "host names as keys", key);
+  checkHostName(key, name);
+  if (key === HOST_ALIAS) throw invalidArgument(name, `other host names than ${HOST_ALIAS}`, key);
   checkOptions(value, serviceShape, `${name}.${key}`);
   checkText((value as { image?: unknown }).image, `${name}.${key}.image`);
 });

@@ -20,8 +20,8 @@ export async function probeDagger(open: (opts: SandboxOptions) => Promise<Sandbo
       return `started by ${findCli(undefined)}`;
     }),
   ];
-  // Without a session to join, an engine would have to be started, which takes minutes and stays: not for a look.
-  if (findings.every(({ status }) => status === "ok") && sessionOf(process.env) !== undefined) {
+  const isReady = findings.every(({ status }) => status === "ok");
+  if (isReady && sessionOf(process.env) !== undefined) {
     findings.push(
       await attempt("engine", async () => {
         await using sandbox = await open({});
@@ -29,11 +29,15 @@ export async function probeDagger(open: (opts: SandboxOptions) => Promise<Sandbo
         return `a command in ${sandbox.workDir} ended with ${exitCode}`;
       }),
     );
+  } else if (isReady) {
+    const detail = "not tried: an engine would have to be started, which takes minutes and stays";
+    findings.push({ name: "engine", status: "unused", detail, fix: "dagger run glovebox doctor" });
   }
+  const fix = "take the local or the docker backend where that matters";
   return [
     ...findings,
-    { name: "network", status: "limited", detail: 'only "full": an engine has no switch for it' },
-    { name: "limits", status: "limited", detail: "none: an engine has no limits for a container" },
+    { name: "network", status: "limited", detail: 'only "full": an engine has no switch for it', fix },
+    { name: "limits", status: "limited", detail: "none: an engine has no limits for a container", fix },
   ];
 }
 

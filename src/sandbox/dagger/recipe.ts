@@ -9,9 +9,21 @@ export interface Recipe {
   readonly base?: TreeBase;
 }
 
+/** A recipe with the archive that goes with it: what was done after it was followed. */
+export interface Saved extends Recipe {
+  /** Paths that are gone; the archive is then a layer over the whole file system. Absent: it has the work directory. */
+  readonly removed?: readonly string[];
+  /** Name of the archive, where it is not known from elsewhere. */
+  readonly archive?: string;
+}
+
 /** Whether something that was read back is one. */
-export function isRecipe(value: unknown): value is Recipe {
-  const { image, setup } = (value ?? {}) as Partial<Record<keyof Recipe, unknown>>;
-  const isCommand = (args: unknown): boolean => Array.isArray(args) && args.every((arg) => typeof arg === "string");
-  return typeof image === "string" && Array.isArray(setup) && setup.every(isCommand);
+export function isSaved(value: unknown): value is Saved {
+  const { image, setup, removed = [], archive = "" } = (value ?? {}) as Partial<Record<keyof Saved, unknown>>;
+  const isBuilt = typeof image === "string" && Array.isArray(setup) && setup.every(areTexts);
+  return isBuilt && areTexts(removed) && typeof archive === "string";
+}
+
+function areTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }

@@ -1,17 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { Container } from "@dagger.io/dagger";
-import { AgentChannel } from "../agent/channel.js";
+import type { AgentChannel } from "../agent/channel.js";
 import { SandboxError } from "../errors.js";
+import { CALL_NUMBER, callingCommand, receiveAgent, START_LIMIT } from "./agent-call.js";
+import type { Reachable } from "./base.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
 import type { Session } from "./session.js";
-
-/** Name of this process in the containers that it makes. */
-export const HOST_ALIAS = "glovebox-host";
-/** Where the agent lies in them. */
-export const AGENT_PATH = "/.glovebox/agent";
-/** An engine that has much to do needs a while to start a container. */
-const START_LIMIT = 120_000;
 
 /** The right to use a step's agent. */
 export interface Lease {
@@ -25,6 +20,8 @@ interface LiveStep {
   readonly channel: AgentChannel;
   /** What the graph has once the agent has ended. */
   readonly result: Promise<Container>;
+  /** Whether it reaches services that the sandbox shall not be bound to for good. */
+  readonly isBound: boolean;
   users: number;
   isChanged: boolean;
   /** Ends it when nobody has needed it for a while. */
@@ -38,6 +35,8 @@ export interface StepOptions {
   readonly secrets: readonly string[];
   /** How long a step that nobody needs waits for the next one who does, in milliseconds. */
   readonly linger: number;
+  /** What a step can reach by a host name, beside what its container is bound to. */
+  readonly services: ReadonlyMap<string, Reachable>;
 }
 
 /**
@@ -74,6 +73,13 @@ export class Steps {
     if (step?.users === 0) await this.settle();
     while (this.#closing !== undefined) await this.#closing;
     return this.#live === undefined;
+  }
+
+  /** The container once nothing runs; undefined while something does. Throws when a step is lost. */
+  async settled(): Promise<Container | undefined> {
+    const isIdle = await this.isIdle();
+    if (this.#lost !== undefined) throw this.#lost;
+    return isIdle ? this.#current : undefined;
   }
 
   /** Whether a step is not in the graph, so that nothing can be done but to go back. */
@@ -160,15 +166,17 @@ export class Steps {
 
   async #begin(): Promise<LiveStep> {
     const number = randomUUID();
-    const { listener, sdk } = this.#session;
-    const { workDir, secrets } = this.#options;
+    const { sdk } = this.#session;
+    const { workDir, secrets, services } = this.#options;
     const cancel = new AbortController();
     const signal = AbortSignal.any([cancel.signal, this.#ending.signal]);
-    const connected = listener.expect(number, AbortSignal.any([signal, AbortSignal.timeout(START_LIMIT)]));
-    connected.catch(() => undefined);
-    const args = [AGENT_PATH, "dial", HOST_ALIAS, String(listener.port), workDir, ...secrets];
+    const receiving = receiveAgent(this.#session, number, signal);
+    receiving.catch(() => undefined);
+    const args = callingCommand(this.#session, workDir, secrets);
     // The number is what tells the step from any other: an engine does not run again what it has seen.
-    const container = this.#current.withEnvVariable("GLOVEBOX_STEP", number);
+    let container = this.#current.withEnvVariable(CALL_NUMBER, number);
+    for (const [alias, { service }] of services) container = container.withServiceBinding(alias, service);
+    const isBound = services.size > 0;
     const result = cancellable(signal, () => container.withExec(args, { expect: sdk.ReturnType.Any }).sync());
     result.catch(() => undefined);
     let isBegun = false;
@@ -183,12 +191,9 @@ export class Steps {
     );
     early.catch(() => undefined);
     try {
-      const socket = await Promise.race([connected, early]);
-      const channel = new AgentChannel(socket);
-      socket.resume();
-      await Promise.race([channel.hello, early]);
+      const channel = await Promise.race([receiving, early]);
       isBegun = true;
-      const step: LiveStep = { channel, result, users: 0, isChanged: false, timer: undefined };
+      const step: LiveStep = { channel, result, isBound, users: 0, isChanged: false, timer: undefined };
       channel.onClosed = () => this.#lose(step);
       return step;
     } catch (error) {
@@ -218,7 +223,7 @@ export class Steps {
       step.channel.close();
       try {
         const container = await step.result;
-        if (step.isChanged) this.#current = container;
+        if (step.isChanged) this.#current = step.isBound ? await this.#unbound(container) : container;
       } catch (error) {
         if (!step.isChanged) return;
         this.#lost = lostError(error);
@@ -231,6 +236,11 @@ export class Steps {
         this.#closing = undefined;
       });
     return finished;
+  }
+
+  /** The files of a container without what it was bound to: of a service that has ended, an engine would start another. */
+  #unbound(container: Container): Promise<Container> {
+    return this.#current.withRootfs(container.rootfs()).sync();
   }
 }
 

@@ -1,14 +1,14 @@
 import { SandboxError } from "../errors.js";
-import type { Base } from "./base.js";
+import type { Reachable } from "./base.js";
 import { daggerError } from "./failure.js";
 import type { Session } from "./session.js";
 
 /** Opens a way from this machine to the service that answers on a port, and says where it begins. */
-export async function reachService({ client }: Session, services: Base["services"], port: number): Promise<string> {
-  const found = [...services.values()].find(({ ports }) => ports.includes(port));
+export async function reachService({ client }: Session, services: readonly Reachable[], port: number): Promise<string> {
+  const found = services.find(({ ports }) => ports.includes(port));
   if (found === undefined) {
     throw new SandboxError("not_found", `No service of the sandbox has the port ${port}`, {
-      hint: `name it: dagger: { services: { web: { image, ports: [${port}] } } }`,
+      hint: `start it as one: spawn({ argv, service: { hostname: "web", ports: [${port}] } })`,
     });
   }
   try {

@@ -5,6 +5,13 @@ import { type Account, readAccount } from "./options.js";
 
 const TIMEOUT = 10_000;
 
+const SIZES: Finding = {
+  name: "limits",
+  status: "limited",
+  detail: "none of a sandbox's own: the service has sizes in whole cores and GiB",
+  fix: "daytona: { resources: { cpu, memory, disk } }",
+};
+
 /** Looks at whether the SDK is installed, and whether the service lets us in. */
 export async function probeDaytona(): Promise<Finding[]> {
   try {
@@ -21,9 +28,9 @@ export async function probeDaytona(): Promise<Finding[]> {
     const { message, code } = error as { message: string; code?: string };
     const fix =
       code === "unauthenticated" ? "export DAYTONA_API_KEY=… (https://app.daytona.io/dashboard/keys)" : undefined;
-    return [found, { name: "account", status: "missing", detail: message, ...(fix && { fix }) }];
+    return [found, { name: "account", status: "missing", detail: message, ...(fix && { fix }) }, SIZES];
   }
-  return [found, await knock(account)];
+  return [found, await knock(account), SIZES];
 }
 
 async function knock(account: Account): Promise<Finding> {

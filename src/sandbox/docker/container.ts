@@ -5,7 +5,7 @@ import { type ContainerPlan, containerConfig } from "./container-config.js";
 import { agentMount, forgetVolume } from "./deliver-agent.js";
 import type { Engine } from "./engine.js";
 import { EngineError } from "./engine-error.js";
-import { removeContainer } from "./remove-container.js";
+import { leaveContainer, removeContainer } from "./remove-container.js";
 
 const START_TIMEOUT = 30_000;
 
@@ -84,6 +84,7 @@ async function hold(engine: Engine, plan: ContainerPlan, id: string, signal?: Ab
     await engine.call("POST", `${path}/kill`, {}).catch(ignoreStopped);
   };
   const remove = async (): Promise<void> => {
+    if (!plan.isKept) return await leaveContainer(engine, plan.name, () => channel.close());
     channel.close();
     await removeContainer(engine, plan.name);
   };

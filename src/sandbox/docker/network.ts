@@ -29,15 +29,13 @@ export async function createNetwork(engine: Engine, plan: NetworkPlan, signal?: 
   let last: unknown;
   const start = randomInt(slots);
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    signal?.throwIfAborted();
     // Not the next one: what is taken lies close together.
     const slot = (start + attempt * 2_654_435_761) % slots;
     const subnet = `${toAddress(POOL + slot * 2 ** bits)}/${32 - bits}`;
     try {
-      const { Id } = await engine.call<{ Id: string }>("POST", "/networks/create", {
-        body: toBody(plan, subnet),
-        signal,
-      });
-      return Id;
+      // Not to be aborted: the engine would make it all the same, after whoever cleans up has looked.
+      return (await engine.call<{ Id: string }>("POST", "/networks/create", { body: toBody(plan, subnet) })).Id;
     } catch (error) {
       if (!(error instanceof EngineError) || !/overlaps with other one/.test(error.message)) throw error;
       last = error;

@@ -4,6 +4,7 @@ import type { Engine } from "./engine.js";
 import { EngineError } from "./engine-error.js";
 
 const PATIENCE = 30_000;
+const GOING = 3_000;
 
 /** Takes a container away, with its anonymous volumes, whatever it does; one that is not there is no error. */
 export async function removeContainer(engine: Engine, name: string): Promise<void> {
@@ -23,4 +24,22 @@ export async function removeContainer(engine: Engine, name: string): Promise<voi
       await delay(pause);
     }
   }
+}
+
+/**
+ * Lets a container go that the engine takes away by itself once its first process has ended: `hangUp` makes it end. That is less
+ * work for the engine than to end it; one that does not go is taken away.
+ */
+export async function leaveContainer(engine: Engine, name: string, hangUp: () => void): Promise<void> {
+  const path = `/containers/${name}/wait`;
+  const gone = engine.call<{ Error?: object | null }>("POST", path, {
+    query: { condition: "removed" },
+    timeout: GOING,
+  });
+  hangUp();
+  const isGone = await gone.then(
+    (answer) => !answer.Error,
+    (error: unknown) => error instanceof EngineError && error.status === 404,
+  );
+  if (!isGone) await removeContainer(engine, name);
 }

@@ -6,7 +6,6 @@ import type { DriverProcess, Sandbox } from "../types.js";
 import { startContainer } from "./container.js";
 import { DockerDriver } from "./driver.js";
 import type { Engine } from "./engine.js";
-import { removeContainer } from "./remove-container.js";
 
 const CAPABILITIES: Capabilities = {
   isolation: "container",
@@ -20,7 +19,6 @@ const CAPABILITIES: Capabilities = {
   ports: false,
   git: false,
 };
-const PATIENCE = 2_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** What a container of a task is made from. */
@@ -91,7 +89,7 @@ export async function startTaskContainer(
     capabilities: CAPABILITIES,
     baseEnv: env,
     container,
-    release: () => removeContainer(engine, name),
+    release: () => container.remove(),
   });
   const sandbox = createSandbox(driver, {
     onEvent: ({ type, message }) => {
@@ -125,23 +123,17 @@ export async function startTaskContainer(
   };
 }
 
-/** Goes without a word: whoever hangs up first makes the engine remove the container by itself, in the way of our own call. */
 class TaskDriver extends DockerDriver {
   /** Why the container could not be removed. */
   failure: unknown;
 
   override async destroy(): Promise<void> {
-    // An engine that does not answer must not keep anything running.
-    const late = setTimeout(() => this.container.channel.close(), PATIENCE);
     try {
-      await removeContainer(this.container.engine, this.id);
+      await this.container.remove();
       this.failure = undefined;
     } catch (error) {
       this.failure = error;
       throw error;
-    } finally {
-      clearTimeout(late);
-      this.container.channel.close();
     }
   }
 }

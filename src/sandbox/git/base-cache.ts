@@ -13,8 +13,8 @@ import { checkOut } from "./checkout.js";
 import { hostGit } from "./host-git.js";
 import { writePrivateGit } from "./private-git.js";
 import { inRepository, type Repository } from "./repository.js";
+import { withRepositoryLock } from "./repository-lock.js";
 import { removeStaleRefLock } from "./stale-ref-lock.js";
-import { repositoryLock } from "./worktree.js";
 import { isGitDirectory } from "./worktree-entry.js";
 
 /** A checkout that is never changed again: any number of sandboxes lay their own layer over it. */
@@ -141,7 +141,7 @@ export async function removeUnfinishedBase(target: { repo: string; dir: string; 
 }
 
 async function removeHoldingRef(gitDir: string, sha: string): Promise<void> {
-  await withLock(repositoryLock(gitDir), async () => {
+  await withRepositoryLock(gitDir, async () => {
     await removeStaleRefLock(gitDir, holdingRef(sha));
     await hostGit(["update-ref", "-d", holdingRef(sha)], inRepository(gitDir));
   });

@@ -22,7 +22,12 @@ export async function checkOut(
     gitDir: repository.gitDir,
     workTree: tree,
     env: { GIT_INDEX_FILE: join(index, "index") },
-    config: { "core.sparseCheckout": "false", "index.sparse": "false", "core.splitIndex": "false" },
+    config: {
+      "core.sparseCheckout": "false",
+      "index.sparse": "false",
+      "core.splitIndex": "false",
+      "index.version": "2",
+    },
     signal,
     interruptible: true,
   };

@@ -2,7 +2,6 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isBranchName } from "../branch-name.js";
 import { SandboxError, type SandboxErrorCode } from "../errors.js";
-import { withLock } from "../lock.js";
 import { withAskpass } from "./askpass.js";
 import type { HostGitOptions, HostGitResult } from "./host-git.js";
 import { hostGit } from "./host-git.js";
@@ -10,9 +9,9 @@ import { NO_CONFIG } from "./private-store.js";
 import { shownUrl } from "./push-url.js";
 import { complaintOf, runRemoteGit } from "./remote-git.js";
 import { inRepository, type Repository } from "./repository.js";
+import { withRepositoryLock } from "./repository-lock.js";
 import type { SourceUrl } from "./source-url.js";
 import { removeStaleRefLock } from "./stale-ref-lock.js";
-import { repositoryLock } from "./worktree.js";
 
 /** What holds the commit that the remote begins with. */
 export const REMOTE_HEAD = "refs/glovebox/remote-head";
@@ -95,7 +94,7 @@ async function removeLeftLocks(dir: string): Promise<void> {
       if (name.endsWith(".lock")) await rm(join(dir, top, name), { force: true });
     }
   }
-  await withLock(repositoryLock(dir), async () => {
+  await withRepositoryLock(dir, async () => {
     for (const name of ["packed-refs", "HEAD", REMOTE_HEAD]) await removeStaleRefLock(dir, name);
   });
 }

@@ -1,4 +1,4 @@
-import { copyFile, mkdir, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SandboxError } from "../errors.js";
 import { runHostGit } from "./host-git.js";
@@ -56,12 +56,21 @@ export async function readCheckoutSettings(repository: Repository): Promise<Reco
   return settings;
 }
 
-/** Copies a file; one that is not there is left out. */
-export async function copyIfThere(from: string, to: string): Promise<void> {
+/**
+ * Copies a file; false when it is not there. It keeps its time: git reads every file again that was written in the second of its index or
+ * later, and would miss changes if the index seemed to be younger than it is.
+ */
+export async function copyIfThere(from: string, to: string): Promise<boolean> {
   await mkdir(dirname(to), { recursive: true, mode: 0o700 });
-  await copyFile(from, to).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-  });
+  try {
+    await copyFile(from, to);
+    const seconds = Math.floor((await stat(from)).mtimeMs / 1000);
+    await utimes(to, seconds, seconds);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
+  }
 }
 
 function formatConfig(config: GitConfig): string {

@@ -58,7 +58,7 @@ git symbolic-ref HEAD "refs/heads/$1"
 `;
 
 /** Puts what is checked out inside on a new branch, with index and files as they are. */
-export async function setInsideBranch(tree: LiveTree, branch: string): Promise<void> {
+export async function setInsideBranch(tree: Pick<LiveTree, "driver" | "warn">, branch: string): Promise<void> {
   const failure = await runInside(tree.driver, ["/bin/sh", "-c", SET_BRANCH, "git", branch], ENV);
   if (failure !== undefined && failure !== NO_GIT) tree.warn(`The fork stays on the branch of its origin: ${failure}`);
 }

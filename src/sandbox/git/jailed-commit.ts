@@ -1,7 +1,7 @@
 import { isBranchName } from "../branch-name.js";
-import { SandboxError } from "../errors.js";
+import { toSandboxError } from "../errors.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
-import { gitError } from "./host-git.js";
+import { addAll, type CommitStory, commitPaths, GITLINK, hash, type Jailed, must } from "./jailed-paths.js";
 
 /** What a jailed git answered. */
 export interface JailedGitResult {
@@ -19,22 +19,15 @@ export type RunJailedGit = ((
   args: readonly string[],
   opts?: { stdin?: Uint8Array; env?: Readonly<Record<string, string>> },
 ) => Promise<JailedGitResult>) & {
+  /** Makes the jail before it is needed. Its store must be there. */
+  begin?(): void;
   /** Ends the jail, when it outlives a call. */
   end?(): Promise<void>;
 };
 
 const CONFIG = ["safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.bare=false"];
-const NO_COMMIT = /^error: '(.*?)\/?' does not have a commit checked out$/;
-const GITLINK = "160000";
 /** In a store: the index as the host made it, beside the one that changes. */
 export const INDEX_OF_BASE = "index-of-base";
-
-/** A git in its jail whose output is one character a byte. */
-type Jailed = (
-  args: string[],
-  stdin?: string,
-  env?: Readonly<Record<string, string>>,
-) => Promise<JailedGitResult & { text: string }>;
 
 /** Where the inside's own history stands. */
 export interface InsideHead {
@@ -49,14 +42,14 @@ export interface CommitPlan {
   /** The commit that the sandbox started from. */
   base: string | undefined;
   /** The store has an index that knows how the base's files looked when they were written. Default false. */
-  isIndexed?: boolean;
+  isIndexed?: boolean | undefined;
   /** Where the jail sees the git directory of the inside, whose commits are to come along. */
   inside?: string | undefined;
   /** A commit that is known to be in the source and to descend from the base: the parent instead of the base. */
   parent?: string | undefined;
-  /** Tells which paths can differ from the base, each ended by a zero byte; undefined when that is not known. */
-  changedPaths?: (() => Promise<Uint8Array | undefined>) | undefined;
-  /** Whether to look for what does not come along, which takes as long as the rest. Default true. */
+  /** All paths that can differ from the base, each ended by a zero byte. Absent: that is not known. */
+  changedPaths?: Uint8Array | undefined;
+  /** Whether to look for what does not come along, which takes as long as the rest. Default false. */
   withOthers?: boolean | undefined;
 }
 
@@ -79,15 +72,12 @@ export interface JailedCommit {
 export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
   const { base, inside } = plan;
   const jailed = jail(runJailedGit, base !== undefined, inside);
-  const unborn = (await addChanged(jailed, plan)) ?? (await addAnew(jailed, base));
-  const { tree, changed } = await writeTree(jailed, base);
-  const others = plan.withOthers === false ? [] : await findOthers(jailed);
   const found = inside === undefined || base === undefined ? undefined : await findInsideHead(jailed, inside, base);
   const head = typeof found === "object" ? found : undefined;
-  const onto = head?.sha ?? plan.parent ?? base;
+  const parent = head?.sha ?? plan.parent ?? base;
   const message = `Snapshot of sandbox ${plan.sandboxId}`;
-  const parent = onto === undefined ? [] : ["-p", onto];
-  const commit = hash(await must(jailed, ["commit-tree", ...parent, "-m", message, tree]));
+  const { commit, nested, others } =
+    (await commitChanged(jailed, plan, { parent, message })) ?? (await commitAll(jailed, plan, { parent, message }));
   const known = [base, plan.parent].filter((sha) => sha !== undefined).map((sha) => `^${sha}\n`);
   const range = `${commit}\n${known.join("")}`;
   const name = hash(await must(jailed, ["pack-objects", "--revs", "--quiet", "/gd/snapshot"], range));
@@ -95,10 +85,34 @@ export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan)
     commit,
     ...(head && { head }),
     pack: `snapshot-${name}.pack`,
-    nested: [...unborn, ...changed],
+    nested,
     others,
     ...(typeof found === "string" && { complaint: found }),
   };
+}
+
+type Committed = Pick<JailedCommit, "commit" | "nested" | "others">;
+
+/** Commits the few paths that can differ; undefined where that does not suffice or does not work. */
+async function commitChanged(jailed: Jailed, plan: CommitPlan, story: CommitStory): Promise<Committed | undefined> {
+  const { base, changedPaths, withOthers } = plan;
+  if (base === undefined || changedPaths === undefined || withOthers === true) return undefined;
+  try {
+    return { ...(await commitPaths(jailed, changedPaths, base, story)), others: [] };
+  } catch (error) {
+    if (toSandboxError(error).code !== "internal") throw error;
+    return undefined;
+  }
+}
+
+async function commitAll(jailed: Jailed, plan: CommitPlan, { parent, message }: CommitStory): Promise<Committed> {
+  const { base } = plan;
+  const unborn = (await addChanged(jailed, plan)) ?? (await addAnew(jailed, base));
+  const { tree, changed } = await writeTree(jailed, base);
+  const others = plan.withOthers === true ? await findOthers(jailed) : [];
+  const onto = parent === undefined ? [] : ["-p", parent];
+  const commit = hash(await must(jailed, ["commit-tree", ...onto, "-m", message, tree]));
+  return { commit, nested: [...unborn, ...changed], others };
 }
 
 /** Adds what has changed to the index that the host made of the base; undefined when it is not one of the base any more. */
@@ -108,7 +122,7 @@ async function addChanged(jailed: Jailed, plan: CommitPlan): Promise<string[] | 
   const compare = ["diff-index", "--cached", "--quiet", base, "--"];
   const [comparison, unborn] = await Promise.all([
     jailed(compare, undefined, { GIT_INDEX_FILE: `/gd/${INDEX_OF_BASE}` }),
-    addAll(jailed, await changedPaths?.()),
+    addAll(jailed, changedPaths),
   ]);
   return comparison.exitCode === 0 ? unborn : undefined;
 }
@@ -138,31 +152,6 @@ function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | u
     // One character a byte: a file name need not be UTF-8, and must go back as it came.
     return { ...result, text: Buffer.from(result.stdout).toString("latin1") };
   };
-}
-
-async function must(jailed: Jailed, args: string[], stdin?: string): Promise<string> {
-  const result = await jailed(args, stdin);
-  if (result.exitCode === 0) return result.text;
-  throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: result.stderr });
-}
-
-/** Adds every file, or those of the paths; a nested repository without a commit cannot be added and is given back. */
-async function addAll(jailed: Jailed, paths: Uint8Array | undefined): Promise<string[]> {
-  if (paths?.length === 0) return [];
-  const listed = ["--pathspec-from-file=-", "--pathspec-file-nul"];
-  const args = [
-    ...(paths === undefined ? [] : ["--literal-pathspecs"]),
-    ...["add", "--all", "--ignore-errors", ...(paths === undefined ? ["--", ":/"] : listed)],
-  ];
-  const result = await jailed(args, paths && Buffer.from(paths).toString("latin1"));
-  if (result.exitCode === 0) return [];
-  const complaints = result.stderr.split("\n").filter((line) => /^(error|fatal):/.test(line));
-  const unborn = complaints.map((line) => NO_COMMIT.exec(line)?.[1]);
-  // One that is named and ignored is passed over, too, without an error but not without a word.
-  const isComplete = !unborn.includes(undefined) && (unborn.length > 0 || paths !== undefined);
-  if (result.exitCode === 1 && isComplete) return unborn.filter((path) => path !== undefined);
-  const other = complaints.filter((line) => !NO_COMMIT.test(line)).join("\n");
-  throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: other || result.stderr });
 }
 
 /**
@@ -224,10 +213,4 @@ async function findInsideHead(jailed: Jailed, inside: string, base: string): Pro
   if (!isAncestor) return "they do not descend from the commit that the sandbox started from";
   const [, branch] = /^refs\/heads\/([^\n]+)\n$/.exec((await jailed([there, "symbolic-ref", "HEAD"])).text) ?? [];
   return isBranchName(branch) ? { sha, branch } : { sha };
-}
-
-function hash(text: string): string {
-  const found = text.trim();
-  if (/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(found)) return found;
-  throw new SandboxError("tampered", "The jail did not answer with an object id");
 }

@@ -81,9 +81,14 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
       },
       signal,
     );
-  const run: RunJailedGit = async (args, opts = {}) => {
+  const begin = (): Promise<RunningAgent> => {
     jail ??= open();
-    const { channel } = await jail;
+    // Whoever uses it is told.
+    jail.catch(() => undefined);
+    return jail;
+  };
+  const run: RunJailedGit = async (args, opts = {}) => {
+    const { channel } = await begin();
     const argv = ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args];
     const stdin = opts.stdin === undefined ? "none" : "pipe";
     const spec = { argv, cwd: "/wt", env: { ...ENV, ...opts.env }, stdin, timeout: TIMEOUT } as const;
@@ -96,7 +101,7 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
     const opened = await ending?.catch(() => undefined);
     await opened?.stop();
   };
-  return Object.assign(run, { end });
+  return Object.assign(run, { begin: () => void begin(), end });
 }
 
 /** For other backends than the local one a jail is not what their sandboxes are made of, so it is said what it is needed for. */

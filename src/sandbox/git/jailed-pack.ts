@@ -1,10 +1,10 @@
-import { constants, existsSync } from "node:fs";
-import { copyFile, link, open, rm } from "node:fs/promises";
+import { constants } from "node:fs";
+import { link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../errors.js";
 import { removeTree } from "../remove-tree.js";
-import { makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import { copyIfThere, makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
 import { gitError, runHostGit } from "./host-git.js";
 import { type CommitPlan, commitInJail, INDEX_OF_BASE, type JailedCommit, type RunJailedGit } from "./jailed-commit.js";
 import { inRepository, type Repository } from "./repository.js";
@@ -21,8 +21,8 @@ export interface JailedPackOptions {
   inside?: string | undefined;
   /** A descendant of the base in the source that the commit is to be made on. */
   parent?: string | undefined;
-  /** As `CommitPlan.changedPaths`. */
-  changedPaths?: CommitPlan["changedPaths"];
+  /** Tells which paths can differ from the base, as `CommitPlan.changedPaths`; asked for when the sandbox holds still. */
+  changedPaths?: (() => Promise<CommitPlan["changedPaths"]>) | undefined;
   /** As `CommitPlan.withOthers`. */
   withOthers?: boolean | undefined;
   /** Bytes that the pack may have. Default 4 GiB. */
@@ -51,11 +51,16 @@ export async function withJailedPack<T>(
   const { store, source, frozen = (work) => work() } = opts;
   const pack = `${store}.pack`;
   try {
-    await prepareStore(store, source?.repository, source?.index);
-    const { sandboxId, inside, parent, changedPaths, withOthers } = opts;
-    const isIndexed = existsSync(join(store, "index"));
-    const plan = { sandboxId, base: source?.baseSha, isIndexed, inside, parent, changedPaths, withOthers };
+    const { sandboxId, inside, parent, withOthers } = opts;
     const made = await frozen(async () => {
+      const listing = opts.changedPaths?.();
+      // Nobody waits for it when the store cannot be made.
+      listing?.catch(() => undefined);
+      await prepareStore(store, source?.repository, opts.runJailedGit);
+      const changedPaths = await listing;
+      // To be done before git has run in the jail: then the store is no place for the host to write in.
+      const isIndexed = (changedPaths === undefined || withOthers === true) && (await copyIndex(source?.index, store));
+      const plan = { sandboxId, base: source?.baseSha, isIndexed, inside, parent, changedPaths, withOthers };
       const commit = await commitInJail(opts.runJailedGit, plan);
       await opts.beside?.(commit);
       return commit;
@@ -71,19 +76,29 @@ export async function withJailedPack<T>(
   }
 }
 
-/** Makes an empty store for a jail, which writes files as the user's repository would. */
-export async function prepareStore(store: string, repository: Repository | undefined, index?: string): Promise<void> {
+/** Makes an empty store for a jail, which writes files as the user's repository would; a jail that is named begins meanwhile. */
+export async function prepareStore(
+  store: string,
+  repository: Repository | undefined,
+  jail?: RunJailedGit,
+): Promise<void> {
   await removeTree(store);
+  await makeScratchDirectory(store);
+  jail?.begin?.();
   const settings = repository === undefined ? {} : await readCheckoutSettings(repository);
   // The jail sees other owners and inodes. The time of the last change of any kind, which nobody can set, still counts.
   const core = { bare: "false", checkstat: "minimal", ...settings };
-  const config = { core, gc: { auto: "0" }, maintenance: { auto: "false" } };
-  await makeScratchDirectory(store);
-  await writeGitDirectory(store, { head: "refs/heads/snapshot", config, repository });
-  if (index === undefined || !existsSync(index)) return;
-  await copyFile(index, join(store, "index"));
+  const config = { core, gc: { auto: "0" }, maintenance: { auto: "false" }, fastimport: { unpacklimit: "0" } };
+  await writeGitDirectory(store, { head: "refs/heads/none", config, repository });
+}
+
+/** Gives a store the index that the host made, twice; false when there is none. */
+async function copyIndex(index: string | undefined, store: string): Promise<boolean> {
+  const copy = join(store, INDEX_OF_BASE);
+  if (index === undefined || !(await copyIfThere(index, copy))) return false;
   // Git never writes into an index, but puts another in its place.
-  await link(join(store, "index"), join(store, INDEX_OF_BASE));
+  await link(copy, join(store, "index"));
+  return true;
 }
 
 /**

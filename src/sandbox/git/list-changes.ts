@@ -4,7 +4,7 @@ import { type HostGitOptions, hostGit } from "./host-git.js";
 import { importPack, withJailedPack } from "./jailed-pack.js";
 import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
 import { withPrivateStore } from "./private-store.js";
-import { checkStory, told } from "./snapshot.js";
+import { told } from "./snapshot.js";
 
 const MAX_OUTPUT = 256 * 1024 * 1024;
 
@@ -17,17 +17,11 @@ const MAX_OUTPUT = 256 * 1024 * 1024;
 export async function listChanges(tree: LiveTree): Promise<Changes> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("changes");
-  const plan = { ...(await jailedPackOf(tree, { withCommits: false })), withOthers: false };
-  return await withJailedPack(plan, async (made, pack) => {
+  return await withJailedPack(await jailedPackOf(tree, { withCommits: false }), async (made, pack) => {
     for (const warning of told(made)) tree.warn(warning);
     return await withPrivateStore(scratchPath(tree.id, "changes"), base.repository, async (store) => {
       await importPack(store.gitDir, pack);
-      const comparison = { ...store, maxOutput: MAX_OUTPUT, signal: tree.signal };
-      const [changes] = await Promise.all([
-        compare(comparison, base.sha, made.commit),
-        checkStory(store.gitDir, made.commit, base.sha),
-      ]);
-      return changes;
+      return await compare({ ...store, maxOutput: MAX_OUTPUT, signal: tree.signal }, base.sha, made.commit);
     });
   });
 }

@@ -7,13 +7,14 @@ import type { JailBind } from "../jail/jail.js";
 import { removeTree } from "../remove-tree.js";
 import type { Driver } from "../types.js";
 import { findAlternates } from "./alternates.js";
+import { listIndexPaths, listLayerPaths } from "./changed-paths.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
+import { hostGit } from "./host-git.js";
 import type { InsideHead } from "./jailed-commit.js";
 import { createJailedGit } from "./jailed-git.js";
 import type { JailedPackOptions } from "./jailed-pack.js";
-import { listLayerPaths } from "./layer-paths.js";
 import { INSIDE_GIT } from "./private-git.js";
-import { type Repository, resolveCommit } from "./repository.js";
+import { inRepository, type Repository, resolveCommit } from "./repository.js";
 
 const SCRATCH = /^[a-z]+-[0-9a-f]{12}(\.[a-z]+)?$/;
 
@@ -111,9 +112,23 @@ export async function jailedPackOf(
     ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
     ...(own && { inside: INSIDE_GIT }),
     parent,
-    ...(overlay !== undefined && { changedPaths: () => listLayerPaths(source, overlay) }),
+    changedPaths: async () => {
+      if (overlay !== undefined) return await listLayerPaths(source, overlay);
+      return base?.index === undefined ? undefined : await listIndexPaths(base.index, await treeOf(base), source);
+    },
     frozen: (work) => look.frozen(work),
   };
+}
+
+const trees = new WeakMap<TreeBase, Promise<string>>();
+
+/** The tree object of the commit, which never changes. */
+async function treeOf(base: TreeBase): Promise<string> {
+  const query = ["rev-parse", "--verify", `${base.sha}^{tree}`];
+  const asked = trees.get(base) ?? hostGit(query, inRepository(base.repository.gitDir)).then((id) => id.trim());
+  trees.set(base, asked);
+  asked.catch(() => trees.delete(base));
+  return await asked;
 }
 
 /** The error for a call that needs a repository. */

@@ -45,7 +45,8 @@ export function forkMirror({ base }: Pick<MirrorPlan, "base">, n: number): Mirro
   return { base: forked, resources: mirrorResources(forked) };
 }
 
-function mirrorResources({ repository, sha }: TreeBase): Resource[] {
+/** What the record of a sandbox has to name for as long as its files come from this base. */
+export function mirrorResources({ repository, sha }: TreeBase): Resource[] {
   return [...resourcesOfSource(repository), { kind: "base", path: baseDirOf(repository, sha) }];
 }
 

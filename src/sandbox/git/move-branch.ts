@@ -1,9 +1,9 @@
 import { SandboxError } from "../errors.js";
-import { withLock } from "../lock.js";
 import { hostGit, runHostGit } from "./host-git.js";
 import type { LiveTree } from "./live-tree.js";
 import { inRepository, resolveCommit } from "./repository.js";
-import { checkedOutAt, repositoryLock } from "./worktree.js";
+import { withRepositoryLock } from "./repository-lock.js";
+import { checkedOutAt } from "./worktree.js";
 
 /** Refuses a branch that is checked out somewhere else than in this sandbox. */
 export async function assertFree(gitDir: string, branch: string, own: string | undefined): Promise<void> {
@@ -29,7 +29,7 @@ export async function moveBranch(
   if (base === undefined) return;
   const { gitDir } = base.repository;
   const isOwn = branch === base.branch;
-  await withLock(repositoryLock(gitDir), async () => {
+  await withRepositoryLock(gitDir, async () => {
     const ref = `refs/heads/${branch}`;
     const old = await resolveCommit(gitDir, ref);
     if (old === sha || (old === undefined && !isOwn)) return;

@@ -1,3 +1,4 @@
+import type { Vanishing } from "../dismantle.js";
 import { SandboxError } from "../errors.js";
 import type { Resource } from "../record.js";
 import { removeUnfinishedBase } from "./base-cache.js";
@@ -5,12 +6,11 @@ import { removeUnfinishedSnapshots } from "./remove-snapshot.js";
 import { removeBranch, removeWorktree } from "./remove-worktree.js";
 
 /** Takes away one resource that belongs to a repository. Gives false when it is of another kind. One that is gone is no error. */
-export async function removeGitResource(resource: Resource): Promise<boolean> {
+export async function removeGitResource(resource: Resource): Promise<boolean | Vanishing> {
   const text = (field: string): string => textOf(resource, field);
   switch (resource.kind) {
     case "worktree":
-      await removeWorktree({ repo: text("repo"), path: text("path"), name: text("name") });
-      return true;
+      return await removeWorktree({ repo: text("repo"), path: text("path"), name: text("name") });
     case "branch":
       await removeBranch({ repo: text("repo"), name: text("name"), sha: text("sha"), mark: text("mark") });
       return true;

@@ -2,15 +2,14 @@ import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SandboxError } from "../errors.js";
 import { readRecord } from "../ledger.js";
-import { withLock } from "../lock.js";
 import { removeTree } from "../remove-tree.js";
 import { assertSandboxId } from "../sandbox-id.js";
 import { readSnapshotRecords, type SnapshotRecord, snapshotIds, snapshotsDir } from "../snapshot-record.js";
 import { hostGit } from "./host-git.js";
 import { inRepository, resolveCommit } from "./repository.js";
+import { withRepositoryLock } from "./repository-lock.js";
 import { ownRepository } from "./snapshot.js";
 import { removeStaleRefLocks } from "./stale-ref-lock.js";
-import { repositoryLock } from "./worktree.js";
 import { isGitDirectory } from "./worktree-entry.js";
 
 /** Takes away what a snapshot consists of. Its objects go when the repository is next cleaned up by its user. */
@@ -24,7 +23,7 @@ export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archi
   }
   if (archive !== undefined) await rm(archive, { force: true });
   if (!(await isGitDirectory(gitDir))) return;
-  await withLock(repositoryLock(gitDir), async () => {
+  await withRepositoryLock(gitDir, async () => {
     // One that somebody else moved is not ours any more.
     if ((await resolveCommit(gitDir, ref)) === commit) await deleteRef(gitDir, ref, commit);
   });
@@ -51,7 +50,7 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
       (id) => !known.some((record) => record.id === id) && id.startsWith(`${ref.split("/").slice(2).join("-")}-`),
     );
   if (!(await isGitDirectory(gitDir))) return;
-  const left = await withLock(repositoryLock(gitDir), async () => {
+  const left = await withRepositoryLock(gitDir, async () => {
     await removeStaleRefLocks(gitDir, `refs/glovebox/${sandboxId}/`);
     const format = "--format=%(objectname) %(refname)";
     const answer = await hostGit(["for-each-ref", format, `refs/glovebox/${sandboxId}/`], inRepository(gitDir));

@@ -1,25 +1,31 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { withLock } from "../lock.js";
+import type { Vanishing } from "../dismantle.js";
 import { removeTree } from "../remove-tree.js";
 import { gitError, runHostGit } from "./host-git.js";
 import { inRepository, resolveCommit } from "./repository.js";
+import { withRepositoryLock } from "./repository-lock.js";
 import { removeStaleRefLock } from "./stale-ref-lock.js";
-import { checkedOutAt, repositoryLock } from "./worktree.js";
+import { checkedOutAt } from "./worktree.js";
 import { entryNames, isGitDirectory, removeEntry } from "./worktree-entry.js";
 
-/** Removes a worktree, whole or half-made: its directory and what git knows about it, nothing else. Idempotent. */
-export async function removeWorktree(target: { repo: string; path: string; name: string }): Promise<void> {
-  const isKnown = await isGitDirectory(target.repo);
+/**
+ * Removes a worktree, whole or half-made: its directory and what git knows about it, nothing else. Idempotent. When git knows nothing of it
+ * any more, its files may still be going.
+ */
+export async function removeWorktree(target: { repo: string; path: string; name: string }): Promise<Vanishing> {
+  const gone = removeTree(target.path);
+  gone.catch(() => undefined);
   const forget = (): Promise<void> => removeEntry(target.repo, target.name, target.path);
-  await Promise.all([removeTree(target.path), isKnown && withLock(repositoryLock(target.repo), forget)]);
+  if (await isGitDirectory(target.repo)) await withRepositoryLock(target.repo, forget);
+  return { gone };
 }
 
 /** Deletes a branch that we created and nobody has moved or checked out since. Any other one stays. Idempotent. */
 export async function removeBranch(target: { repo: string; name: string; sha: string; mark: string }): Promise<void> {
   if (!(await isGitDirectory(target.repo))) return;
-  await withLock(repositoryLock(target.repo), async () => {
+  await withRepositoryLock(target.repo, async () => {
     const ref = `refs/heads/${target.name}`;
     await removeStaleRefLock(target.repo, ref);
     if ((await readStory(target.repo, ref)) !== target.mark) return;

@@ -3,7 +3,6 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { packDirectory } from "../../util/tar-pack.js";
 import { SandboxError } from "../errors.js";
-import { withLock } from "../lock.js";
 import { removeTree } from "../remove-tree.js";
 import { readSnapshotRecord, type SnapshotRecord } from "../snapshot-record.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
@@ -14,8 +13,8 @@ import { prepareStore } from "./jailed-pack.js";
 import { type LiveTree, objectBinds, scratchPath } from "./live-tree.js";
 import { replaceFiles } from "./replace-files.js";
 import { inRepository, resolveCommit } from "./repository.js";
+import { withRepositoryLock } from "./repository-lock.js";
 import { answerForSnapshots, type SnapshotDetails } from "./save-snapshot.js";
-import { repositoryLock } from "./worktree.js";
 
 /** Brings the files of a snapshot back, and takes away what is not in it. Reads nothing but our own stores. */
 export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void> {
@@ -41,7 +40,7 @@ export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void>
 export async function holdCommit(tree: LiveTree, gitDir: string, sha: string): Promise<void> {
   await answerForSnapshots(tree);
   const ref = `refs/glovebox/${tree.id}/held`;
-  await withLock(repositoryLock(gitDir), () => hostGit(["update-ref", "--no-deref", ref, sha], inRepository(gitDir)));
+  await withRepositoryLock(gitDir, () => hostGit(["update-ref", "--no-deref", ref, sha], inRepository(gitDir)));
 }
 
 async function checkRecord(

@@ -35,6 +35,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
   try {
     const { ref, commit, head, gitDir, warnings } = await createSnapshot({
       ...(await jailedPackOf(tree, { withCommits: true, look })),
+      withOthers: true,
       async beside({ others }) {
         await rm(draft, { force: true });
         const wanted = tree.ownsGit ? [...others, ".git", ".git/"] : others;

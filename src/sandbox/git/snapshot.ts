@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { SandboxError, toSandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
-import { withLock } from "../lock.js";
 import { assertSandboxId } from "../sandbox-id.js";
 import { writeGitDirectory } from "./git-directory.js";
 import { hostGit, runHostGit } from "./host-git.js";
@@ -10,8 +9,8 @@ import type { InsideHead, JailedCommit } from "./jailed-commit.js";
 import { importPack, type JailedPackOptions, withJailedPack } from "./jailed-pack.js";
 import { withPrivateStore } from "./private-store.js";
 import { inRepository } from "./repository.js";
+import { withRepositoryLock } from "./repository-lock.js";
 import { checkHistory, checkSnapshot } from "./snapshot-policy.js";
-import { repositoryLock } from "./worktree.js";
 
 /** A snapshot that is safely stored. */
 export interface Snapshot {
@@ -60,7 +59,7 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
     // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
     const warnings = await withPrivateStore(`${opts.store}.check`, source?.repository, (store) => check(store.gitDir));
     await failpoint("snapshot.committed");
-    return await withLock(repositoryLock(gitDir), async () => {
+    return await withRepositoryLock(gitDir, async () => {
       if (source === undefined) await prepareOwnRepository(gitDir);
       await importPack(gitDir, pack);
       await failpoint("snapshot.imported");

@@ -4,11 +4,11 @@ import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { addResource } from "../ledger.js";
-import { withLock } from "../lock.js";
 import type { Resource } from "../record.js";
 import { gitError, hostGit, runHostGit } from "./host-git.js";
 import { registerWorktree } from "./register-worktree.js";
 import { inRepository, type Repository, resolveCommit } from "./repository.js";
+import { withRepositoryLock } from "./repository-lock.js";
 import { freeEntryName } from "./worktree-entry.js";
 
 /** A registered worktree of the user's repository. */
@@ -46,11 +46,6 @@ export function branchMark(record: string): string {
   return `glovebox: created for ${record}`;
 }
 
-/** The lock that everything holds which adds to or takes from a repository. */
-export function repositoryLock(gitDir: string): string {
-  return `repo:${gitDir}`;
-}
-
 /**
  * Makes a registered worktree with its files.
  *
@@ -78,7 +73,7 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
     const gitDir = await registerWorktree({ shared, name, path: target, branch, signal });
     return { path: target, gitDir, branch, baseSha };
   };
-  const worktree = await withLock(repositoryLock(shared), register, { signal });
+  const worktree = await withRepositoryLock(shared, register, { signal });
   await failpoint("create.registered");
   await populate(worktree, opts);
   await failpoint("create.populated");
@@ -88,7 +83,12 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
 /** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
 async function populate(worktree: Worktree, { filesLater, signal }: AddWorktree): Promise<void> {
   const { path, gitDir, baseSha } = worktree;
-  const config = { "core.sparseCheckout": "false", "index.sparse": "false", "core.splitIndex": "false" };
+  const config = {
+    "core.sparseCheckout": "false",
+    "index.sparse": "false",
+    "core.splitIndex": "false",
+    "index.version": "2",
+  };
   const common = { config, signal, interruptible: true };
   if (filesLater === true) await hostGit(["read-tree", baseSha], { ...inRepository(gitDir), ...common });
   else await hostGit(["reset", "--hard", "--quiet"], { cwd: path, gitDir, workTree: path, ...common });

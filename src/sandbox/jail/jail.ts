@@ -41,6 +41,8 @@ export interface JailSpec {
    */
   privileged: boolean;
   env: Readonly<Record<string, string>>;
+  /** Whether descriptor 4 is to be told when everything inside has ended. Default false. */
+  tellsEnd?: boolean;
 }
 
 /** User and group of everything inside. */
@@ -75,7 +77,7 @@ export function jailCommand(spec: JailSpec, bwrap: string): { file: string; args
     steps.push({ path, args: ["--perms", mode.toString(8).padStart(4, "0"), "--size", String(size), "--tmpfs", path] });
   }
   steps.sort((a, b) => depth(a.path) - depth(b.path));
-  const args = ["launch"];
+  const args = ["launch", ...(spec.tellsEnd === true ? ["--status"] : [])];
   for (const group of spec.cgroups) args.push("--cgroup", group);
   if (spec.user) args.push("--user", String(spec.user.uid), String(spec.user.gid));
   if (staged.length > 0) args.push("--stage", spec.stage, ...staged);
@@ -84,6 +86,7 @@ export function jailCommand(spec: JailSpec, bwrap: string): { file: string; args
   args.push("--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "glovebox");
   args.push("--uid", String(INSIDE_ID), "--gid", String(INSIDE_ID), "--cap-drop", "ALL");
   if (spec.privileged) args.push("--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP");
+  if (spec.tellsEnd === true) args.push("--json-status-fd", "4");
   args.push("--clearenv");
   for (const [key, value] of Object.entries(spec.env)) args.push("--setenv", key, value);
   args.push("--proc", "/proc", "--dev", "/dev");

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { agentBinary } from "../agent/binary.js";
 import { AgentChannel } from "../agent/channel.js";
 import { SandboxError } from "../errors.js";
@@ -13,11 +14,18 @@ export interface RunningAgent {
   channel: AgentChannel;
   /** Closes the channel and waits until the agent, and everything it started, is gone. */
   stop(): Promise<void>;
+  /**
+   * Closes the channel and waits until nothing runs inside any more. What is given waits for the rest, but only shortly: the kernel forgets
+   * what it knew of an overlay's files, one by one, in a process that has neither memory nor files left.
+   */
+  end(): Promise<() => Promise<void>>;
 }
 
 const START_TIMEOUT = 20_000;
 const STOP_TIMEOUT = 5_000;
 const MAX_COMPLAINT = 4096;
+/** How long an end that takes nothing but time is waited for. */
+const SHORTLY = 50;
 
 /** Starts an agent as PID 1 of a jail; `no_isolation` when the jail cannot be had or does not hold. */
 export async function startJailedAgent(
@@ -32,6 +40,7 @@ export async function startJailedAgent(
     program: [agent, ...arguments_],
     privileged: true,
     env: {},
+    tellsEnd: spec.binds.some(({ overlay }) => overlay !== undefined),
   };
   const { file, args } = jailCommand(jail, findBwrap());
   return await start(file, args, "jailed", signal);
@@ -57,7 +66,7 @@ async function start(
   signal?.throwIfAborted();
   // A minimal environment: PID 1's is readable inside for whoever shares its namespace.
   const child = spawn(file, args, {
-    stdio: ["ignore", "ignore", "pipe", "pipe"],
+    stdio: ["ignore", "ignore", "pipe", "pipe", ...(args[1] === "--status" ? (["pipe"] as const) : [])],
     env: { PATH: "/usr/bin:/bin", ...ownerMark() },
     cwd: "/",
     // A Ctrl-C on the terminal is for the manager: it ends what runs inside in order. The channel remains the lease.
@@ -67,13 +76,20 @@ async function start(
     child.once("exit", () => resolve());
     child.once("error", () => resolve());
   });
+  const ended = Promise.race([gone, saysEnd(child)]);
   const complaint = collect(child);
   const channel = new AgentChannel(child.stdio[3] as Socket);
-  const stop = async (): Promise<void> => {
+  const close = async (until: Promise<void>): Promise<void> => {
     channel.close();
     const late = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT);
-    await gone;
+    await until;
     clearTimeout(late);
+  };
+  const stop = (): Promise<void> => close(gone);
+  const end = async (): Promise<() => Promise<void>> => {
+    await close(ended);
+    const shortly = delay(SHORTLY);
+    return () => Promise.race([gone, shortly]);
   };
   const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
   signal?.addEventListener("abort", onAbort, { once: true });
@@ -96,7 +112,21 @@ async function start(
   }
   child.unref();
   channel.unref();
-  return { channel, stop };
+  return { channel, stop, end };
+}
+
+/** Resolves when the process outside says that everything inside has ended; never, unless it was asked to. */
+function saysEnd(child: ChildProcess): Promise<void> {
+  const status = child.stdio[4] as Socket | undefined;
+  return new Promise((resolve) => {
+    let text = "";
+    status?.on("data", (chunk: Buffer) => {
+      text = `${text}${chunk.toString("utf8")}`.slice(-MAX_COMPLAINT);
+      if (text.includes('"exit-code"')) resolve();
+    });
+    status?.on("error", () => undefined);
+    status?.unref();
+  });
 }
 
 function collect(child: ChildProcess): () => string {

@@ -1,3 +1,4 @@
+import type { Vanishing } from "../dismantle.js";
 import { SandboxError } from "../errors.js";
 import { removeGitResource, textOf } from "../git/remove-git-resource.js";
 import type { Resource } from "../record.js";
@@ -6,8 +7,18 @@ import { removeCgroup } from "./remove-cgroup.js";
 
 /** Takes away one resource of a local sandbox. One that is not there, or was never made, is no error. */
 export async function removeResource(resource: Resource): Promise<void> {
-  if (resource.kind === "directory") return await removeTree(textOf(resource, "path"));
-  if (resource.kind === "cgroup") return await removeCgroup(textOf(resource, "path"));
-  if (await removeGitResource(resource)) return;
-  throw new SandboxError("unsupported", `The local backend has no resources of kind "${resource.kind}"`);
+  await (await beginRemoval(resource))?.gone;
+}
+
+/** As `removeResource`, but the files of a worktree may still be going: they take the longest, and nothing else waits for them. */
+export async function beginRemoval(resource: Resource): Promise<Vanishing | undefined> {
+  if (resource.kind === "directory") await removeTree(textOf(resource, "path"));
+  else if (resource.kind === "cgroup") await removeCgroup(textOf(resource, "path"));
+  else {
+    const removed = await removeGitResource(resource);
+    if (typeof removed === "object") return removed;
+    if (!removed)
+      throw new SandboxError("unsupported", `The local backend has no resources of kind "${resource.kind}"`);
+  }
+  return undefined;
 }

@@ -60,9 +60,12 @@ export class LocalDriver extends AgentDriver {
   }
 
   async destroy(): Promise<void> {
-    await this.stop();
+    this.#ending.abort();
+    const rest = await this.#parts.agent.end();
+    await this.#settled();
     await failpoint("teardown.stopped");
     await this.#parts.release();
+    await rest();
   }
 }
 

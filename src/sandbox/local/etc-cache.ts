@@ -12,6 +12,7 @@ import { removeTree } from "../remove-tree.js";
 const NOTE = "etc";
 /** One that was just asked for is in no note yet. */
 const GRACE = 60_000;
+const FORGOTTEN = 24 * 3_600_000;
 
 /** Says which prepared `/etc` a sandbox sees, so that it stays while the sandbox runs. */
 export function noteEtc(id: string, path: string): void {
@@ -30,6 +31,16 @@ export async function listEtc(): Promise<CacheEntry[]> {
     entries.push({ path, usedAt: found.mtimeMs, bytes: await sizeOf(path), remove: () => removeEtc(parent, path) });
   }
   return entries;
+}
+
+/** Removes those that nothing has used for a day: each change of the host's files leaves one behind. */
+export async function sweepEtc(): Promise<void> {
+  const parent = privateSubdirectory("etc");
+  for (const name of await readdir(parent)) {
+    const path = join(parent, name);
+    const age = Date.now() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? Date.now());
+    if (!name.startsWith(".") && age > FORGOTTEN) await removeEtc(parent, path);
+  }
 }
 
 async function removeEtc(parent: string, path: string): Promise<boolean> {

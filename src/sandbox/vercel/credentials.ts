@@ -51,6 +51,14 @@ function complete(
     );
   }
   const [token = "", teamId = "", projectId = ""] = NAMES.map(find);
+  const { owner_id: owner } = claimsOf(token) ?? {};
+  if (typeof owner === "string" && owner !== teamId) {
+    throw new SandboxError(
+      "unauthenticated",
+      `The token for Vercel is one of the team ${owner}, and ${labelOf("teamId")} is ${teamId}`,
+      { hint: "the token decides; name its team, or use a token of the other one" },
+    );
+  }
   return { token, teamId, projectId };
 }
 
@@ -67,14 +75,20 @@ function requestToken(): string | undefined {
 function fromOidc(token: string): VercelCredentials {
   const unusable = (why: string): SandboxError =>
     new SandboxError("unauthenticated", `The OIDC token of Vercel cannot be used: ${why}`, { hint: WHAT_TO_SET });
-  let claims: Record<string, unknown>;
-  try {
-    claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8")) as typeof claims;
-  } catch {
-    throw unusable("it is no JSON web token");
-  }
+  const claims = claimsOf(token);
+  if (claims === undefined) throw unusable("it is no JSON web token");
   const { owner_id: teamId, project_id: projectId, exp } = claims;
   if (typeof teamId !== "string" || typeof projectId !== "string") throw unusable("it names no team and project");
   if (typeof exp === "number" && exp * 1_000 < Date.now()) throw unusable("it has expired");
   return { token, teamId, projectId };
+}
+
+/** What a JSON web token says of itself; undefined when it is none. */
+function claimsOf(token: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
+    return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,4 +1,4 @@
-import type { Capabilities, FileStat } from "../../../contracts/types.js";
+import type { Capabilities, Changes, FileStat } from "../../../contracts/types.js";
 import { AgentFiles } from "../agent/agent-files.js";
 import { startCommand } from "../agent/agent-process.js";
 import { AgentFailure, errorFor } from "../agent/failure.js";
@@ -7,10 +7,13 @@ import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import { vercelCapabilities } from "./capabilities.js";
 import { toVercelError } from "./failure.js";
 import type { Machine } from "./machine.js";
+import type { repositoryOperations } from "./repository.js";
 
 /** What a driver asks of the one who makes machines and keeps their record. */
 export interface VercelParts {
   readonly id: string;
+  /** What can be done with its repository. Absent: it has none. */
+  readonly repository?: (driver: VercelDriver) => ReturnType<typeof repositoryOperations>;
   /** Saves the files, which stops the machine, and goes on with a new one that has them. Gives the snapshot's id. */
   snapshot(machine: Machine): Promise<{ id: string; next: Machine }>;
   /** A new machine with the files of a snapshot; the old one is gone. */
@@ -29,14 +32,17 @@ export class VercelDriver implements Driver {
   readonly backend = "vercel";
   readonly id: string;
   readonly workDir: string;
-  readonly capabilities: Capabilities = vercelCapabilities;
+  readonly capabilities: Capabilities;
   readonly baseEnv: Readonly<Record<string, string>>;
   readonly #parts: VercelParts;
   #machine: Machine;
+  readonly #endRepository: () => Promise<void> = async () => undefined;
   #files: AgentFiles;
   /** While it is pending the machine is being changed. */
   #changing: Promise<unknown> | undefined;
   onWarning?: (message: string) => void;
+  declare readonly changes?: () => Promise<Changes>;
+  declare readonly git?: NonNullable<Driver["git"]>;
 
   constructor(parts: VercelParts, machine: Machine) {
     this.id = parts.id;
@@ -45,6 +51,13 @@ export class VercelDriver implements Driver {
     this.#parts = parts;
     this.#machine = machine;
     this.#files = this.#filesOf(machine);
+    const repository = parts.repository?.(this);
+    this.capabilities = vercelCapabilities(repository !== undefined);
+    if (repository !== undefined) {
+      const { end, ...operations } = repository;
+      this.#endRepository = end;
+      Object.assign(this, operations);
+    }
   }
 
   async start(spec: StartSpec): Promise<DriverProcess> {
@@ -144,6 +157,7 @@ export class VercelDriver implements Driver {
 
   async destroy(): Promise<void> {
     await this.#settled().catch(() => undefined);
+    await this.#endRepository();
     await this.#machine.close();
     await this.#parts.release(this.#machine);
   }

@@ -67,7 +67,7 @@ export function toSettings(opts: SandboxOptions): VercelSettings {
     if (value === undefined || (Array.isArray(value) && value.length === 0)) continue;
     throw new SandboxError("unsupported", `The vercel backend cannot keep ${name}: the machine is not on this host`, {
       backend: "vercel",
-      hint: "copy files in by refreshFromHost, or give the URL of a repository as repo",
+      hint: "copy files in by refreshFromHost, or give a repository as repo",
     });
   }
   if (opts.image !== undefined && vercel.runtime !== undefined) {
@@ -77,14 +77,8 @@ export function toSettings(opts: SandboxOptions): VercelSettings {
       { hint: "choose one of the two" },
     );
   }
-  if (opts.repo !== undefined && !/^https:\/\//.test(opts.repo)) {
-    throw new SandboxError("unsupported", "The vercel backend clones from https URLs only", {
-      backend: "vercel",
-      hint: "give an https URL as repo, or copy a directory in by refreshFromHost",
-    });
-  }
   const { network = "none" } = opts;
-  assertCapabilities({ ...opts, network }, vercelCapabilities, "vercel");
+  assertCapabilities({ ...opts, network }, vercelCapabilities(true), "vercel");
   assertNames(network);
   const ports = vercel.ports ?? [];
   if (ports.length > MAX_PORTS) throw invalidArgument("vercel.ports", `at most ${MAX_PORTS} ports`, ports.length);

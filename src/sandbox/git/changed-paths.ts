@@ -10,9 +10,22 @@ const MOST = 200;
  * when they are too many, or cannot all be seen.
  */
 export async function listLayerPaths(lower: string, layer: string): Promise<Uint8Array | undefined> {
+  return await list(["layer", lower, join(layer, "upper")]);
+}
+
+/**
+ * The paths of a directory that may differ from what an index of the host's says of its files, in the same form. Undefined as above, and
+ * when the index is not one of `tree`, a tree object.
+ */
+export async function listIndexPaths(index: string, tree: string, dir: string): Promise<Uint8Array | undefined> {
+  return await list(["compare", index, tree, dir]);
+}
+
+async function list(args: string[]): Promise<Uint8Array | undefined> {
   return await new Promise((resolve) => {
-    const args = ["layer", lower, join(layer, "upper"), String(MOST)];
     const options = { encoding: "buffer", maxBuffer: MOST << 16, env: {} } as const;
-    execFile(agentBinary(), args, options, (error, stdout) => resolve(error === null ? stdout : undefined));
+    execFile(agentBinary(), [...args, String(MOST)], options, (error, stdout) =>
+      resolve(error === null ? stdout : undefined),
+    );
   });
 }
