@@ -1,10 +1,13 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
+import { LongestFirst } from "./tests/support/longest-first.js";
 
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ["tests/**/*.test.ts"],
     globalSetup: ["tests/support/docker-setup.ts"],
-    maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
+    // One more than there are cores on a small machine: tests wait for engines and deadlines, too.
+    maxWorkers: 3,
     testTimeout: 120_000,
     hookTimeout: 120_000,
     maxConcurrency: 4,
