@@ -16,13 +16,14 @@ export async function measure({ isQuick, scratch }) {
   const [perNode, perExec] = await overhead(repo, scratch, rounds, { run: ["true"] });
   const [perChange] = await overhead(repo, scratch, Math.ceil(rounds / 3), { shell: "echo x >> changed.txt" });
   const { took, wrong, count } = await manyAtOnce(repo, scratch, isQuick ? 10 : 50);
-  const memory = await longLog(repo, scratch);
+  const memory = [];
+  for (let round = 0; round < 5; round++) memory.push(await longLog(repo, scratch));
   const rows = [
     row("a node of one command", perNode),
     row("the sandbox's own exec of it", perExec),
     row("a node that changes a file, with the snapshot of it", perChange),
     row(`${count} runs of three nodes at once`, [took]),
-    row("memory beyond what was there, a log of 200 MB", [memory], "MB"),
+    row("memory beyond what was there, a log of 200 MB", memory, "MB"),
   ];
   const goals = [
     goal("harness, each node over the sandbox's own exec", {
@@ -33,7 +34,7 @@ export async function measure({ isQuick, scratch }) {
       other: rows[1],
     }),
     goal(`runs of ${count} at once that came out wrong`, { value: wrong, unit: "", atMost: 0 }),
-    goal("memory for a log of 200 MB", { value: memory, unit: "MB", atMost: 50 }),
+    goal("memory for a log of 200 MB", { value: p50(memory), unit: "MB", atMost: 50 }),
   ];
   return {
     rows,

@@ -37,10 +37,9 @@ export class NodeLogs {
       file = openSync(this.#directory.at(path), "a", 0o600);
       this.#open.set(path, file);
     }
-    const bytes = Buffer.from(text);
-    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+    const length = writeText(file, text);
     const before = this.#written.get(path) ?? 0;
-    this.#written.set(path, before + bytes.length);
+    this.#written.set(path, before + length);
     return { room: Math.max(0, MAX_EVENT_OUTPUT - before), path };
   }
 
@@ -73,6 +72,17 @@ export class NodeLogs {
     const folder = join("nodes", `${this.#numbers.get(top) ?? 0}-${safeName(top)}`);
     return parentId === undefined ? folder : join(folder, safeName(nodeId));
   }
+}
+
+/** Writes all of a text, without a copy that would wait for the garbage collector; gives the number of bytes. */
+function writeText(file: number, text: string): number {
+  const length = Buffer.byteLength(text);
+  let at = writeSync(file, text);
+  if (at < length) {
+    const bytes = Buffer.from(text);
+    while (at < length) at += writeSync(file, bytes, at);
+  }
+  return length;
 }
 
 /** Ids are checked with the blueprint; those of repairs are made by the engine. */
