@@ -16,13 +16,16 @@ export async function prepare() {
   await build();
 }
 
-/** Installs what the lock file of `folder` names, unless that was done since the file last changed. */
-export async function installDependencies(folder) {
+/** Installs what the lock file of `folder` names, unless that was done since the file last changed. `options` are more of npm's. */
+export async function installDependencies(folder, ...options) {
   const lock = join(folder, "package-lock.json");
   const installed = join(folder, "node_modules", ".package-lock.json");
   if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return "all there";
   // `npm ci` refuses a lock file without the binaries of every other system, and not every package host has those.
-  expectSuccess(await npm(["install", "--no-save", "--loglevel=error"], { cwd: folder, quiet: true }), "npm install");
+  expectSuccess(
+    await npm(["install", "--no-save", "--loglevel=error", ...options], { cwd: folder, quiet: true }),
+    "npm install",
+  );
   const strays = findStrays(readPackages(lock), readPackages(installed));
   if (strays.length > 0) throw new StepFailed(`installed, but not what package-lock.json names: ${strays.join(", ")}`);
   return "installed";
