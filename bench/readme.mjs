@@ -47,8 +47,9 @@ function conditions(results) {
   const { cpu, cores, kernel, node, git, bubblewrap } = results[0].machine;
   const loads = results.map(({ load }) => load);
   const quick = results.some((result) => result.quick) ? " Some of it is from a quick run." : "";
+  const files = [...new Set(results.map(({ machine }) => machine.files))].join(" and ");
   const load = `${Math.min(...loads)} to ${Math.max(...loads)}`;
-  return `Medians, all variants in turn in one run, on ${cores} cores of ${cpu}, Linux ${kernel}, Node ${node.slice(1)}, git ${git}, bubblewrap ${bubblewrap}, load average ${load} at the start.${quick}`;
+  return `Medians, all variants in turn in one run, on ${cores} cores of ${cpu}, Linux ${kernel}, Node ${node.slice(1)}, git ${git}, bubblewrap ${bubblewrap}, files on ${files}, load average ${load} at the start.${quick}`;
 }
 
 function cellsOf(goal) {

@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { cpus, loadavg, release, totalmem } from "node:os";
+import { statfsSync } from "node:fs";
+import { cpus, loadavg, release, tmpdir, totalmem } from "node:os";
+
+const FILE_SYSTEMS = {
+  16914836: "tmpfs",
+  61267: "ext4",
+  2435016766: "btrfs",
+  1481003842: "xfs",
+  2035054128: "overlay",
+};
 
 /** What of the machine the figures depend on; nothing that names it. */
 export function machineFacts() {
@@ -12,6 +21,7 @@ export function machineFacts() {
     node: process.version,
     git: versionOf("git"),
     bubblewrap: versionOf("bwrap"),
+    files: FILE_SYSTEMS[statfsSync(tmpdir()).type] ?? "unknown",
     root: process.getuid?.() === 0,
   };
 }
