@@ -20,6 +20,8 @@ const shown = {
   overlay: 5,
   fork: 2,
   changes: 2,
+  docker: 4,
+  tasks: 7,
   harness: 3,
   daytona: 2,
 };
