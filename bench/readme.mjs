@@ -55,7 +55,10 @@ function conditions(results) {
 }
 
 function cellsOf(goal) {
-  const { what, value, unit, ours, other, reached } = goal;
+  const { what, value, unit, reached } = goal;
+  // How many times faster we are is told the other way round.
+  const isTurned = goal.other?.variant.startsWith("glovebox") && !goal.ours?.variant.startsWith("glovebox");
+  const [ours, other] = isTurned ? [goal.other, goal.ours] : [goal.ours, goal.other];
   const told = (row) => (row ? figure(row.p50, row.unit) : "");
   return [
     what,
