@@ -3,8 +3,18 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const MOUNT = 'mount -t tmpfs -o mode=755,size=12g tmpfs "$1" && shift && exec "$@"';
-const PRIVATE = ["--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh"];
+/** Outside nobody can look into it, so what was left there is told, and what is still mounted is a failure, from inside. */
+const IN_MEMORY = `place=$1; shift
+mount -t tmpfs -o mode=755,size=12g tmpfs "$place" || exit 1
+trap : HUP INT TERM
+"$@"
+code=$?
+left=$(ls -A "$place" | grep -vx home | head -n 10 | tr '\\n' ' ')
+[ -z "$left" ] || echo "  left behind by tests and removed now: $left"
+grep -q " $place/" /proc/self/mountinfo || exit "$code"
+echo "  FAILED clean up: something is still mounted below $place"
+exit 1`;
+const PRIVATE = ["--mount", "--propagation", "private", "sh", "-c", IN_MEMORY, "sh"];
 
 /**
  * A folder for the temporary files and the state of tests. `inMemory` gives a command that sees `memory` as a file system
