@@ -1,4 +1,4 @@
-import { type Dirent, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
@@ -7,6 +7,7 @@ import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
 import { type GitServer, serveEvil, serveGit, type Trick } from "./support/git-server.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
+import { filesBelow, readQuietly, watchForToken } from "./support/token-watch.js";
 
 const TOKEN = "ghp_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA+/=x";
 
@@ -310,38 +311,6 @@ describe("what is refused before anything is sent", () => {
 });
 
 describe("the token", () => {
-  /** Everything that any process shows of itself, and every file of ours, looked at again and again. */
-  function watch(): { stop(): Promise<string[]> } {
-    const seen = new Set<string>();
-    const forms = [
-      TOKEN,
-      Buffer.from(`x-access-token:${TOKEN}`).toString("base64"),
-      Buffer.from(TOKEN).toString("base64"),
-    ];
-    let looks = 0;
-    const look = (): void => {
-      looks += 1;
-      for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)) {
-        for (const name of ["cmdline", "environ"]) {
-          const text = readQuietly(`/proc/${pid}/${name}`);
-          if (forms.some((form) => text.includes(form))) seen.add(`${name} of ${pid}: ${text}`);
-        }
-      }
-      for (const path of files(scratch.home)) {
-        if (forms.some((form) => readQuietly(path).includes(form))) seen.add(path);
-      }
-    };
-    const timer = setInterval(look, 2);
-    return {
-      async stop() {
-        clearInterval(timer);
-        look();
-        expect(looks).toBeGreaterThan(5);
-        return [...seen];
-      },
-    };
-  }
-
   test("is in no argument, no variable and no file, during or after the push, whatever the caller's environment says", async () => {
     const sandbox = await open();
     await run(sandbox, "printf 1 > one");
@@ -365,17 +334,18 @@ describe("the token", () => {
     };
     const before = { ...process.env };
     Object.assign(process.env, planted);
-    const watching = watch();
+    const watching = watchForToken(TOKEN, [scratch.home]);
     try {
       expect(await push(sandbox)).toEqual({ pushed: true });
     } finally {
       for (const name of Object.keys(planted)) delete process.env[name];
       Object.assign(process.env, before);
     }
-    expect(await watching.stop()).toEqual([]);
+    const { seen, looks } = watching.stop();
+    expect({ seen, enough: looks > 5 }).toEqual({ seen: [], enough: true });
     expect(evil.requests).toEqual([]);
     expect([existsSync(join(scratch.path, "stolen")), existsSync(join(scratch.path, "trace"))]).toEqual([false, false]);
-    for (const path of [...files(join(repo, ".git")), ...files(sandbox.workDir)]) {
+    for (const path of [...filesBelow(join(repo, ".git")), ...filesBelow(sandbox.workDir)]) {
       expect(readQuietly(path)).not.toContain(TOKEN);
     }
     expect(JSON.stringify(events)).not.toContain(TOKEN);
@@ -431,26 +401,3 @@ describe("defaultBranch", () => {
     expect([sandbox.pushBranch, sandbox.defaultBranch]).toEqual([undefined, undefined]);
   });
 });
-
-/** What is there at this moment; a directory may go while it is listed. */
-function files(root: string): string[] {
-  let entries: Dirent[];
-  try {
-    entries = readdirSync(root, { withFileTypes: true });
-  } catch {
-    return [];
-  }
-  return entries.flatMap((entry) => {
-    const path = join(root, entry.name);
-    if (entry.isDirectory()) return files(path);
-    return entry.isFile() ? [path] : [];
-  });
-}
-
-function readQuietly(path: string): string {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return "";
-  }
-}
