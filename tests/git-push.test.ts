@@ -1,7 +1,9 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
+import { withAskpass } from "../src/sandbox/git/askpass.js";
 import { parsePushUrl } from "../src/sandbox/git/push-url.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
@@ -223,7 +225,18 @@ describe("failures of the remote are results, and tell no secret", () => {
     expect(git(repo, "rev-parse", "work")).toBe(git(repo, "rev-parse", "main"));
   });
 
-  test.each([301, 302, 307, 308])("a redirect (%i) to another host is not followed", async (status) => {
+  test("[N-GIT-27] a remote that asks again and again, in another realm, gets nothing else", async () => {
+    const sandbox = await open();
+    trick = (_, response) => {
+      response.writeHead(401, { "WWW-Authenticate": `Basic realm="${evil.origin}"` }).end();
+      return true;
+    };
+    expect(await push(sandbox)).toEqual({ pushed: false, error: expect.stringContaining("Authentication failed") });
+    expect(server.requests.length).toBeLessThan(5);
+    expect(evil.requests).toEqual([]);
+  });
+
+  test.each([301, 302, 307, 308])("[N-GIT-27] a redirect (%i) to another host is not followed", async (status) => {
     const sandbox = await open();
     trick = ({ url }, response) => {
       response.writeHead(status, { Location: `${evil.origin}${url ?? ""}` }).end();
@@ -253,7 +266,7 @@ describe("what is refused before anything is sent", () => {
     "https://example.invalid",
     "https://exa mple.invalid/x",
     "fd::17",
-  ])("the URL %j", async (url) => {
+  ])("[N-GIT-25] the URL %j", async (url) => {
     expect(() => parsePushUrl(url)).toThrow(expect.objectContaining({ code: "invalid_argument" }));
     const sandbox = await open();
     git(repo, "config", "remote.origin.url", url);
@@ -311,7 +324,7 @@ describe("what is refused before anything is sent", () => {
 });
 
 describe("the token", () => {
-  test("is in no argument, no variable and no file, during or after the push, whatever the caller's environment says", async () => {
+  test("[N-GIT-28] is in no argument, no variable and no file, during or after the push, whatever the caller's environment says", async () => {
     const sandbox = await open();
     await run(sandbox, "printf 1 > one");
     const home = join(scratch.path, "user");
@@ -351,7 +364,36 @@ describe("the token", () => {
     expect(JSON.stringify(events)).not.toContain(TOKEN);
   });
 
-  test("is not sent by settings of the repository that lead elsewhere", async () => {
+  test("is answered to exactly one scheme, host, port and user, and to nothing else", async () => {
+    const target = parsePushUrl("https://example.invalid:8443/x.git");
+    await withAskpass(join(scratch.path, "askpass"), target, TOKEN, async ({ extraFile = 0, env }) => {
+      const ask = (prompt: string): string =>
+        String(spawnSync(env["GIT_ASKPASS"] ?? "", [prompt], { stdio: ["ignore", "pipe", "pipe", extraFile] }).stdout);
+      expect(ask("Username for 'https://example.invalid:8443': ")).toBe("x-access-token\n");
+      for (let time = 0; time < 2; time++) {
+        expect(ask("Password for 'https://x-access-token@example.invalid:8443': ")).toBe(TOKEN);
+      }
+      const others = [
+        ...[
+          "https://evil.invalid",
+          "https://example.invalid",
+          "http://example.invalid:8443",
+          "https://example.invalid:84431",
+        ],
+        ...["https://example.invalid:8443.evil.invalid", "https://example.invalid:8443@evil.invalid", ""],
+      ];
+      for (const origin of others) {
+        const withUser = origin.replace("://", "://x-access-token@");
+        expect([ask(`Username for '${origin}': `), ask(`Password for '${withUser}': `)]).toEqual(["", ""]);
+      }
+      for (const prompt of ["Password for 'https://somebody@example.invalid:8443': ", "Password: ", "", "*"]) {
+        expect([prompt, ask(prompt)]).toEqual([prompt, ""]);
+      }
+    });
+    expect(existsSync(join(scratch.path, "askpass"))).toBe(false);
+  });
+
+  test("[N-GIT-26] is not sent by settings of the repository that lead elsewhere", async () => {
     for (const [key, value] of [
       [`url.${evil.origin}/.insteadOf`, `${server.origin}/`],
       [`url.${evil.origin}/.pushInsteadOf`, `${server.origin}/`],
@@ -362,6 +404,10 @@ describe("the token", () => {
       ["credential.helper", `!touch ${scratch.path}/canary; cat >${scratch.path}/stolen; true`],
       ["core.askPass", `${scratch.path}/evil-askpass`],
       ["http.extraHeader", "X-Evil: 1"],
+      ["http.curloptResolve", `example.invalid:443:${new URL(evil.origin).hostname}`],
+      ["http.cookieFile", `${scratch.path}/cookies`],
+      ["http.saveCookies", "true"],
+      ["http.sslVerify", "false"],
       ["core.hooksPath", `${scratch.path}/hooks`],
     ] as const) {
       git(repo, "config", key, value);

@@ -12,7 +12,7 @@ export function watchForToken(
     looks += 1;
     for (const place of lookForToken(token, directories)) seen.add(place);
   };
-  const timer = setInterval(look, 2);
+  const timer = setInterval(look, 5);
   return {
     stop() {
       clearInterval(timer);
