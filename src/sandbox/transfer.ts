@@ -1,9 +1,10 @@
-import { lstat, readdir, stat } from "node:fs/promises";
-import { resolve } from "node:path";
+import { lstat, readdir, readFile, stat, unlink } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { packDirectory } from "../util/tar-pack.js";
 import { unpackTar } from "../util/tar-unpack.js";
 import { checkPath } from "./checks.js";
 import { SandboxError } from "./errors.js";
+import { INSIDE_GIT } from "./git/private-git.js";
 import { resolveInside } from "./sandbox-path.js";
 import type { SandboxState } from "./sandbox-state.js";
 import { MAX_IMPORT_BYTES } from "./types.js";
@@ -30,7 +31,15 @@ export async function exportDirectory(
   const tar = until(state.driver.exportTree(source), signal);
   const { leftOut } = await unpackTar(tar, target, { links: { origin: source } });
   if (leftOut.length > 0) state.emit?.("warning", tellLinks(source, leftOut));
+  await dropPointer(join(target, ".git"));
   return target;
+}
+
+/** Takes away the file that says where git is inside: outside, git would fail because of it, also in a repository above. */
+async function dropPointer(path: string): Promise<void> {
+  const found = await lstat(path).catch(absent);
+  if (found?.isFile() !== true || found.size > 100) return;
+  if ((await readFile(path, "utf8")) === `gitdir: ${INSIDE_GIT}\n`) await unlink(path);
 }
 
 /** Copies a host directory in, over what is there. What is too large is refused before anything is changed. */

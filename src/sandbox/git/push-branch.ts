@@ -39,7 +39,11 @@ export async function pushBranch(tree: LiveTree, branch: string, token: string):
   const target = await findPushTarget(gitDir);
   await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
   await answerForSnapshots(tree);
-  const snapshot = await createSnapshot({ ...(await jailedPackOf(tree, { withCommits: true })), isDurable: true });
+  const snapshot = await createSnapshot({
+    ...(await jailedPackOf(tree, { withCommits: true })),
+    isDurable: true,
+    fate: "not pushed",
+  });
   try {
     for (const warning of snapshot.warnings) tree.warn(warning);
     const work = await withoutEmptyCommit(gitDir, snapshot.commit);

@@ -55,7 +55,10 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
       await importPack(gitDir, pack);
       await checkStory(gitDir, commit, parent);
       if (head && source) await checkHistory(gitDir, head.sha, source.baseSha);
-      return [...told(made), ...(await checkSnapshot(gitDir, commit, source?.baseSha))];
+      return [
+        ...told(made, opts.fate ?? "not in the commit"),
+        ...(await checkSnapshot(gitDir, commit, source?.baseSha)),
+      ];
     };
     const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
     // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
@@ -77,9 +80,9 @@ export function ownRepository(sandboxId: string): string {
   return join(privateSubdirectory("snapshots"), `${sandboxId}.git`);
 }
 
-/** What a user should know about a commit of a jail. */
-export function told({ nested, complaint }: JailedCommit): string[] {
-  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is not in the commit`);
+/** What a user should know about a commit of a jail; `fate` says what becomes of repositories in it. */
+export function told({ nested, complaint }: JailedCommit, fate: string): string[] {
+  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is ${fate}`);
   return complaint === undefined ? apart : [withoutCommits(complaint), ...apart];
 }
 
