@@ -183,7 +183,10 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
     expect(await bench.run(["export", id, "tool", "no/tool"])).toMatchObject({ code: 1 });
     expect(await json("import", id, "tool", "deep/er/tool")).toEqual({ sandbox: id, path: "deep/er/tool" });
     expect(await inside(id, "cat deep/er/tool; stat -c %a deep/er/tool")).toBe("mine755\n");
-    expect((await bench.run(["import", id, "tool", "d"])).code).toBe(1);
+    expect(await bench.run(["import", id, "tool", "d"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/\/d is not a regular file\nhint: name a regular file, or a new name\n$/) as string,
+    });
     await bench.run(["rm", id]);
   });
 

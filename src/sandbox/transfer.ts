@@ -27,6 +27,7 @@ export async function exportDirectory(
   if (found.type === "file" || found.type === "other") {
     throw new SandboxError("invalid_path", `The path ${source} is no directory: ${found.type}`);
   }
+  assertElsewhere(state, target);
   await assertVacant(target);
   const tar = until(state.driver.exportTree(source), signal);
   const { leftOut } = await unpackTar(tar, target, { links: { origin: source } });
@@ -63,6 +64,15 @@ function tellLinks(source: string, names: readonly string[]): string {
   const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name));
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
   return `Links that lead out of ${source} were left out: ${shown.join(", ")}${more}`;
+}
+
+/** Where the inside can write, it would say by a link above the host path where the files go. */
+function assertElsewhere({ driver }: SandboxState, path: string): void {
+  if (driver.backend !== "local" || !`${path}/`.startsWith(`${driver.workDir}/`)) return;
+  throw new SandboxError("conflict", `The host path ${path} lies in the sandbox's own directory`, {
+    retryable: false,
+    hint: "choose a directory elsewhere",
+  });
 }
 
 /** A link is refused: whoever can write to the place that it names would say where the files go. */
