@@ -50,3 +50,19 @@ describe.concurrent("the whole life of a sandbox on a repository, with a list of
     expect(readdirSync(join(manager.home, "tmp")).filter((entry) => entry.includes(String(answer["id"])))).toEqual([]);
   });
 });
+
+test("a user who may start no more processes: unavailable, what runs goes on, and all is well when there is room again", async ({
+  expect,
+}) => {
+  const manager = managers.all.find(({ name }) => name === "an ordinary user") as Manager;
+  const repo = createRepository(join(manager.home, "scarce-repo"));
+  for (const path of execFileSync("find", [repo, "-print0"]).toString().split("\0").filter(Boolean)) manager.own(path);
+  const env = { GLOVEBOX_HOME: join(manager.home, "scarce") };
+  const answer = await manager.run({ child: "no-processes.mjs", options: { repo, workspace: "overlay" }, env });
+  const failed = { open: "unavailable", changes: "unavailable", snapshot: "unavailable", fork: "unavailable" };
+  expect(answer).toEqual({
+    without: { ...failed, exec: "ok" },
+    later: { open: "ok", exec: "ok", changes: "ok", snapshot: "ok", fork: "ok" },
+    left: [],
+  });
+});
