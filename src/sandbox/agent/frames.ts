@@ -1,7 +1,7 @@
 import { SandboxError } from "../errors.js";
 
 /** The agent's byte protocol, as `agent/frame.h` describes it. What comes from inside is hostile: every frame is checked. */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 const HEADER_BYTES = 13;
 /** Largest body of a frame. */
 export const MAX_BODY: number = 4 << 20;
@@ -41,6 +41,7 @@ export const ANSWER = {
   stdinCredit: 0x87,
   accepted: 0x88,
   ended: 0x89,
+  leftOut: 0x8a,
 } as const;
 
 export interface Frame {
@@ -61,6 +62,7 @@ const LENGTHS: Readonly<Record<number, readonly [number, number]>> = {
   [ANSWER.stdinCredit]: [4, 4],
   [ANSWER.accepted]: [0, 0],
   [ANSWER.ended]: [0, 0],
+  [ANSWER.leftOut]: [16, 16],
 };
 
 /** The error for an agent that breaks the protocol. */
