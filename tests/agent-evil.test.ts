@@ -148,7 +148,9 @@ describe("an agent that was taken over", () => {
     await call.started();
     // All of the window is honest: it can be read, and gives new credit.
     const iterator = call.stdout[Symbol.asyncIterator]();
-    for (let i = 0; i < WINDOW / DATA_BYTES; i++) expect((await iterator.next()).value).toHaveLength(DATA_BYTES);
+    let read = 0;
+    while (read < WINDOW) read += (await iterator.next()).value?.length ?? Number.NaN;
+    expect(read).toBe(WINDOW);
     for (let sent = 0; sent < WINDOW; sent += DATA_BYTES) agent.say(ANSWER.stdout, 1, Buffer.alloc(DATA_BYTES, 2));
     agent.say(ANSWER.stdout, 1, Buffer.of(3));
     expect(await agent.ended).toMatchObject({ code: "tampered" });
