@@ -203,6 +203,6 @@ test("a push that was accepted and its process died is found by the next one: on
   expect(said).toContainEqual({ pushed: true });
   expect([git(remote, "rev-parse", "work"), git(place.repo, "rev-parse", "work")]).toEqual([accepted, accepted]);
   expect(git(remote, "rev-list", "--count", "main..work")).toBe("1");
-  expect(await reap(place, { cache: 0 })).toMatchObject({ kept: [], failed: [] });
+  expect(await reapers.reap(place.env, { cache: 0 })).toMatchObject({ kept: [], failed: [] });
   expect(sorted(takeCensus(place, [id], []))).toEqual(sorted(withPushed(place, before)));
 });
