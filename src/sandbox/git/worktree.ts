@@ -34,8 +34,6 @@ export interface AddWorktree {
   resetTo?: string | undefined;
   /** Start at this commit instead, on a new branch that is called after `branch`, with `-fork-<n>`. */
   forkAt?: string | undefined;
-  /** Only the index is made: the files come from elsewhere. Default false. */
-  filesLater?: boolean | undefined;
   /** Must not exist; its parent must. */
   path: string;
   /** Id of the ledger record that answers for the worktree, and for the branch when it is created. */
@@ -83,17 +81,16 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
 }
 
 /** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
-async function populate(worktree: Worktree, { filesLater, signal }: AddWorktree): Promise<void> {
-  const { path, gitDir, baseSha } = worktree;
+async function populate(worktree: Worktree, { signal }: AddWorktree): Promise<void> {
+  const { path, gitDir } = worktree;
   const config = {
     "core.sparseCheckout": "false",
     "index.sparse": "false",
     "core.splitIndex": "false",
     "index.version": "2",
   };
-  const common = { config, signal, interruptible: true };
-  if (filesLater === true) await hostGit(["read-tree", baseSha], { ...inRepository(gitDir), ...common });
-  else await hostGit(["reset", "--hard", "--quiet"], { cwd: path, gitDir, workTree: path, ...common });
+  const place = { cwd: path, gitDir, workTree: path };
+  await hostGit(["reset", "--hard", "--quiet"], { ...place, config, signal, interruptible: true });
 }
 
 /** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */
