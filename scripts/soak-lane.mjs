@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const MOST_OPEN = 3;
 /** After so many operations a lane notes what they were. */
-const MARK_EVERY = 50;
+const MARK_EVERY = 10;
 /** How often what needs no open sandbox is chosen. */
 const WEIGHTS = ["open", "open", "open", "crash", "reap"];
 
