@@ -20,7 +20,7 @@ function call(script: string): string[] {
   return ["exec", "--", "sh", "-c", script, "sh", bench.path];
 }
 
-describe("a signal", { timeout: 60_000 }, () => {
+describe("[F-20] a signal", { timeout: 60_000 }, () => {
   it.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],

@@ -44,7 +44,7 @@ interface Held {
   workDir: string;
 }
 
-test("a manager that is killed takes its processes along; the rest goes with the next reap, and nothing else does", async () => {
+test("[F-02] a manager that is killed takes its processes along; the rest goes with the next reap, and nothing else does", async () => {
   const before = usersPart();
   const limits = isRoot ? { limits: { pids: 100 } } : {};
   const hold = (name: string, options: object): ReturnType<typeof startChild> =>
@@ -89,7 +89,7 @@ test("a manager that is killed takes its processes along; the rest goes with the
   expect(git(repo, "worktree", "list").split("\n")).toHaveLength(1);
 });
 
-describe("a manager that is killed while it opens leaves nothing that the next reap does not find", () => {
+describe("[F-01] a manager that is killed while it opens leaves nothing that the next reap does not find", () => {
   const entries = (path: string): string[] => (existsSync(path) ? readdirSync(path) : []);
   const runtimes = (): string => join(scratch.home, "sandboxes");
   const tree = (): string[] => entries(scratch.path).filter((name) => name.startsWith("harness-"));
@@ -120,7 +120,7 @@ describe("a manager that is killed while it opens leaves nothing that the next r
   });
 });
 
-describe("a sandbox whose inside is ended from outside", () => {
+describe("[F-03] a sandbox whose inside is ended from outside", () => {
   /** Bubblewrap on the host's side, or its child, the agent. */
   const processOf = (sandbox: Sandbox, which: "bwrap" | "agent"): number => {
     const found = processesWith(sandbox.workDir);
@@ -152,7 +152,7 @@ describe("a sandbox whose inside is ended from outside", () => {
   );
 });
 
-test("twenty sandboxes at once leave nothing behind", async () => {
+test("[F-25] twenty sandboxes at once leave nothing behind", async () => {
   const marker = markerOf("census");
   const census = async (): Promise<unknown> => ({
     processes: processesWith(marker).length + processesWith(scratch.path).length,

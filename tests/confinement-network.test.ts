@@ -39,7 +39,7 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     ["without the network", "none"],
     ["with a list of names", { allow: ["example.com"] }],
   ] as const)(
-    "N-NET-01, N-NET-02, N-NET-03: %s nothing of the host is reached, by no address and no kind of socket",
+    "[N-NET-01] [N-NET-02] [N-NET-03] %s nothing of the host is reached, by no address and no kind of socket",
     async (_what, network) => {
       reached = 0;
       const [port, port6, udp] = [portOf(servers[0]), portOf(servers[1]), datagrams.address().port];
@@ -97,7 +97,7 @@ describe.each(MANAGERS)("opened by %s", (name) => {
   });
 });
 
-test("N-NET-08: a server inside is reached by a later command and not by the host, nor by another sandbox", async () => {
+test("[N-NET-08] a server inside is reached by a later command and not by the host, nor by another sandbox", async () => {
   const port = portOf(servers[0]) === 18_423 ? 18_424 : 18_423;
   const serve = `require("net").createServer((c) => c.end("hello")).listen(${port}, "0.0.0.0", () => console.log("up"))`;
   const ask = `require("net").connect(${port}, "127.0.0.1").on("data", (d) => console.log(String(d))).on("error", (e) => console.log(e.code))`;

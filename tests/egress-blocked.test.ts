@@ -15,7 +15,7 @@ afterAll(async () => {
   origin.close();
 });
 
-describe("N-NET-02, N-NET-04: hosts that are not allowed", () => {
+describe("[N-NET-02] [N-NET-03] [N-NET-04] hosts that are not allowed", () => {
   const hosts = [
     ...["169.254.169.254", "[fd00:ec2::254]", "100.100.100.200", "metadata.google.internal", "127.0.0.1", "localhost"],
     ...[
@@ -102,7 +102,7 @@ describe("N-NET-02, N-NET-04: hosts that are not allowed", () => {
   });
 });
 
-describe("N-NET-02, N-NET-04: names that lead to the host or its network", () => {
+describe("[N-NET-02] [N-NET-04] names that lead to the host or its network", () => {
   const ask = (port: number): Promise<string> =>
     talk(port, `GET http://${NAME}:${origin.port}/ HTTP/1.1\r\nHost: ${NAME}:${origin.port}\r\n\r\n`);
 

@@ -170,7 +170,7 @@ print(s.recv(12).decode())`;
   });
 });
 
-describe("N-NET-06: a program that does not use the proxy", () => {
+describe("[N-NET-06] a program that does not use the proxy", () => {
   test("gets nowhere, whatever it does with the variables", async () => {
     const before = [origin.requests.length, raw.sockets.length];
     const direct = await sandbox.exec({
@@ -339,7 +339,7 @@ test("a fork has the same list, and a proxy of its own", async () => {
   expect(stdout).toMatch(/^hello GET .*does not allow .*403$/s);
 });
 
-test("what cannot be kept is refused: an odd entry, and a list without isolation", async () => {
+test("[N-NET-09] what cannot be kept is refused: an odd entry, and a list without isolation", async () => {
   await expect(createLocalSandbox({ network: { allow: ["*"] } })).rejects.toMatchObject({
     code: "invalid_argument",
     message: expect.stringContaining("network.allow[0]"),

@@ -6,7 +6,7 @@ import { listen, startProxy, statusOf, talk } from "./support/egress-harness.js"
 
 const NAME = "allowed.test";
 
-describe("N-NET-04: a name in a TLS hello that is not the tunnel's", () => {
+describe("[N-NET-04] a name in a TLS hello that is not the tunnel's", () => {
   const helloFor = async (servername: string | undefined): Promise<Buffer> => {
     const server = createTcpServer();
     const port = await listen(server);

@@ -152,7 +152,7 @@ test("without the variable nothing happens; a misspelt one is refused", () => {
   }
 });
 
-describe.concurrent("a process that is killed leaves nothing that reap does not take away", () => {
+describe.concurrent("[F-01] [F-02] [F-04] [F-07] a process that is killed leaves nothing that reap does not take away", () => {
   test.for(kills)("%s in %s, pass %i", async ([name, scenario, pass], { expect }) => {
     const { place, before } = newPlace(scenario);
     if (scenario === "reap") expect((await play(place, "create", "create.ready=kill")).signal).toBe("SIGKILL");
@@ -192,7 +192,7 @@ describe.concurrent.each(["throw", "enospc"])("a step that fails with %s fails t
   });
 });
 
-test("a push that was accepted and its process died is found by the next one: one commit, and the branch follows", async () => {
+test("[F-06] a push that was accepted and its process died is found by the next one: one commit, and the branch follows", async () => {
   const { place, before } = newPlace("push");
   expect((await play(place, "push", "push.accepted=kill", { keep: true })).signal).toBe("SIGKILL");
   const remote = join(place.path, "remote.git");

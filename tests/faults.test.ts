@@ -60,7 +60,7 @@ describe.runIf(isRoot).concurrent("a file system of 6 MB, in a mount namespace o
     ["repo", { create: "no_space", exec: "ok", snapshot: "no_space", list: "ok" }],
     ["tmp", { create: "no_space", exec: "ok", snapshot: "ok", list: "ok" }],
   ] as const)(
-    "full, with the %s on it: no_space, records whole, fine once there is room",
+    "[F-09] [F-10] full, with the %s on it: no_space, records whole, fine once there is room",
     async ([name, meanwhile], { expect }) => {
       const place = newPlace();
       const before = takeCensus(place, [], []);
@@ -76,7 +76,7 @@ describe.runIf(isRoot).concurrent("a file system of 6 MB, in a mount namespace o
     ["repo", { create: "permission_denied", exec: "ok", snapshot: "permission_denied", list: "ok" }],
     ["tmp", { create: "permission_denied", exec: "ok", snapshot: "ok", list: "ok" }],
   ] as const)(
-    "read-only, with the %s on it: permission_denied, and nothing is left",
+    "[F-11] read-only, with the %s on it: permission_denied, and nothing is left",
     async ([name, meanwhile], { expect }) => {
       const place = newPlace();
       const before = takeCensus(place, [], []);
@@ -89,7 +89,7 @@ describe.runIf(isRoot).concurrent("a file system of 6 MB, in a mount namespace o
 });
 
 describe.concurrent("a process that lacks something", () => {
-  test("the home is deleted while a sandbox is open: typed errors, a new home, and teardown still takes all away", async ({
+  test("[F-11] the home is deleted while a sandbox is open: typed errors, a new home, and teardown still takes all away", async ({
     expect,
   }) => {
     const place = newPlace();
@@ -108,7 +108,7 @@ describe.concurrent("a process that lacks something", () => {
     expect(takeCensus(place, [], [])).toEqual(before);
   });
 
-  test("no free descriptor: unavailable, and fine when there are some again", async ({ expect }) => {
+  test("[F-22] no free descriptor: unavailable, and fine when there are some again", async ({ expect }) => {
     const place = newPlace();
     const before = takeCensus(place, [], []);
     const said = await meet(place, "descriptors", place.path, 'ulimit -n 160 && exec "$@"');
@@ -137,7 +137,7 @@ describe("time", () => {
   });
 
   test.each([3_600_000, -3_600_000, 10 * 365 * 86_400_000])(
-    "the clock jumps by %i ms: no early end, no late one",
+    "[F-19] the clock jumps by %i ms: no early end, no late one",
     async (jump) => {
       const scratch = createScratch();
       const now = Date.now;
@@ -156,7 +156,7 @@ describe("time", () => {
     },
   );
 
-  test("the event loop stands still: the agent keeps the deadline by itself", async () => {
+  test("[F-28] the event loop stands still: the agent keeps the deadline by itself", async () => {
     const scratch = createScratch();
     const sandbox = await createLocalSandbox();
     try {
@@ -173,7 +173,7 @@ describe("time", () => {
   });
 });
 
-test("a worker thread that ends takes the processes of its sandbox along; the rest goes with reap", async () => {
+test("[F-28] a worker thread that ends takes the processes of its sandbox along; the rest goes with reap", async () => {
   const place = newPlace();
   const before = takeCensus(place, [], []);
   const child = place.start("worker.mjs", [JSON.stringify({ repo: place.repo }), place.marker]);

@@ -51,7 +51,7 @@ describe.concurrent("the whole life of a sandbox on a repository, with a list of
   });
 });
 
-test("a user who may start no more processes: unavailable, what runs goes on, and all is well when there is room again", async ({
+test("[F-23] a user who may start no more processes: unavailable, what runs goes on, and all is well when there is room again", async ({
   expect,
 }) => {
   const manager = managers.all.find(({ name }) => name === "an ordinary user") as Manager;

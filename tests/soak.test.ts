@@ -28,7 +28,7 @@ const samples = (grow: (n: number) => Partial<Sample>): Sample[] =>
     ...grow(n),
   }));
 
-describe("what a soak does", () => {
+describe("[F-32] what a soak does", () => {
   interface Lane {
     operations: number;
     counts: Map<string, number>;

@@ -58,8 +58,8 @@ describe("the gate itself", () => {
   });
 
   test("reads ids from names, several in one, and from the fields of cases", () => {
-    const text = 'test("[S1-AC-1] [S1-TEST-exec-runs] works", f);\n  requirement: "Holds. [S3-AC-2]",\n';
-    expect(findCitations(text)).toEqual(["S1-AC-1", "S1-TEST-exec-runs", "S3-AC-2"]);
+    const text = 'test("[S1-AC-1] [S1-TEST-exec-runs] [N-GIT-01] works", f);\n  requirement: "Holds. [S3-AC-2]",\n';
+    expect(findCitations(text)).toEqual(["S1-AC-1", "S1-TEST-exec-runs", "N-GIT-01", "S3-AC-2"]);
   });
 
   test("takes no id from a comment, nor from a test that does not run", () => {

@@ -16,7 +16,9 @@ export function findCitations(text: string): string[] {
     .replace(/\/\*[\s\S]*?\*\//g, "")
     .replace(/(^|\s)\/\/.*$/gm, "$1")
     .replace(/\.(?:skip|todo|fails)\(\s*(["'`])(?:\\.|(?!\1)[^\\])*\1/g, "");
-  return [...effective.matchAll(/\[(S\d+-[A-Z]+-[A-Za-z0-9-]+)\]/g)].map((match) => match[1] ?? "");
+  return [...effective.matchAll(/\[((?:S\d+-[A-Z]+-[A-Za-z0-9-]+|(?:N-GIT|N-NET|F)-\d\d))\]/g)].map(
+    (match) => match[1] ?? "",
+  );
 }
 
 /** Says everything that is wrong between the requirements and the citations of each file. */

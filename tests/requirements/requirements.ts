@@ -1,10 +1,12 @@
 import type { Requirement } from "./requirement.js";
 import { SPEC_2 } from "./spec-2.js";
+import { THREATS } from "./threats.js";
 
 const FOUNDATION_2 = "Foundation 2";
 
-/** What the specs ask for: every acceptance criterion and every test that they name. */
+/** What the specs ask for: every acceptance criterion and every test that they name. And what is to be withstood. */
 export const REQUIREMENTS: readonly Requirement[] = [
+  ...THREATS,
   ...criteria("S1", "spec 1", [
     "`createLocalSandbox()` creates a git worktree from a valid repo",
     "`sandbox.workDir` is an absolute path inside the system temp directory",
