@@ -192,6 +192,17 @@ describe.concurrent.each(["throw", "enospc"])("a step that fails with %s fails t
   });
 });
 
+test("a delay lets others see what is half done; then the call goes on", async () => {
+  const { place, before } = newPlace("create");
+  const args = [JSON.stringify({ scenario: "create", options: { repo: place.repo, branch: "work" } })];
+  const child = place.start("scenario.mjs", args, { GLOVEBOX_FAILPOINTS: "create.branched=delay:5000" });
+  await expect.poll(() => git(place.repo, "branch", "--list", "work"), { timeout: 60_000 }).not.toBe("");
+  expect(git(place.repo, "worktree", "list").split("\n")).toHaveLength(1);
+  expect(await child.ended).toEqual({ code: 0, signal: null, output: "" });
+  expect(await reapers.reap(place.env, { cache: 0 })).toEqual({ removed: [], kept: [], failed: [] });
+  expect(sorted(takeCensus(place, [], []))).toEqual(sorted(before));
+});
+
 test("[F-06] a push that was accepted and its process died is found by the next one: one commit, and the branch follows", async () => {
   const { place, before } = newPlace("push");
   expect((await play(place, "push", "push.accepted=kill", { keep: true })).signal).toBe("SIGKILL");
