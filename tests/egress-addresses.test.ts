@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -73,6 +75,18 @@ test("the host's own addresses are known as such, whatever they look like", () =
   expect(own.length).toBeGreaterThan(0);
   expect(own.filter((address) => !isOwnAddress(address) || PUBLIC_ROUTE.isReachable(address))).toEqual([]);
   expect(["1.1.1.1", "2606:4700:4700::1111"].filter((address) => !PUBLIC_ROUTE.isReachable(address))).toEqual([]);
+});
+
+test("an address of the host's own is not reached although it is public", ({ skip }) => {
+  const dial = new URL("../dist/src/sandbox/egress/dial.js", import.meta.url);
+  if (!existsSync(dial)) skip("there is no dist: type npm run build first");
+  const program = `const { PUBLIC_ROUTE } = await import(${JSON.stringify(dial.href)});
+    console.log(["9.9.9.9", "::ffff:9.9.9.9", "64:ff9b::9.9.9.9", "8.8.8.8"].map((address) => PUBLIC_ROUTE.isReachable(address)).join());`;
+  const script = 'ip link set lo up && ip addr add 9.9.9.9/32 dev lo && exec "$0" --input-type=module --eval "$1"';
+  const { status, stdout, stderr } = spawnSync("unshare", ["-rn", "sh", "-c", script, process.execPath, program]);
+  // A network of its own, in which an address can be had.
+  if (status !== 0 && /unshare|ip: not found/.test(String(stderr))) skip(`no network of its own: ${stderr}`);
+  expect(String(stdout)).toBe("false,false,false,true\n");
 });
 
 test("every spelling of an IPv6 address has the same value", () => {

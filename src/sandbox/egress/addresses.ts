@@ -33,6 +33,7 @@ const NOT_PUBLIC_V6: readonly (readonly [network: string, bits: number])[] = [
 const GLOBAL_UNICAST = ["2000::", 3] as const;
 const NAT64 = ["64:ff9b::", 96] as const;
 const V4_MAPPED = ["::ffff:0:0", 96] as const;
+const LOW_32 = 0xffff_ffffn;
 
 /** Whether an address, in text, belongs to a host of the public internet. What is no address is not public. */
 export function isPublicAddress(address: string): boolean {
@@ -48,6 +49,17 @@ export function addressValue(address: string): bigint | undefined {
   return v6Value(address);
 }
 
+/** As `addressValue`, but of an IPv4 address that is mapped or translated into an IPv6 one it is the number of that. */
+export function hostValue(address: string): bigint | undefined {
+  const value = addressValue(address);
+  if (value === undefined || isIPv4(address) || !holdsV4(value)) return value;
+  return value & LOW_32;
+}
+
+function holdsV4(value: bigint): boolean {
+  return [V4_MAPPED, NAT64].some(([network, bits]) => isWithin(value, addressValue(network), bits, 128));
+}
+
 function isPublicV4(value: bigint): boolean {
   return !NOT_PUBLIC_V4.some(([network, bits]) => isWithin(value, addressValue(network), bits, 32));
 }
@@ -55,7 +67,7 @@ function isPublicV4(value: bigint): boolean {
 function isPublicV6(value: bigint): boolean {
   const within = ([network, bits]: readonly [string, number]): boolean =>
     isWithin(value, addressValue(network), bits, 128);
-  if (within(V4_MAPPED) || within(NAT64)) return isPublicV4(value & 0xffff_ffffn);
+  if (holdsV4(value)) return isPublicV4(value & LOW_32);
   return within(GLOBAL_UNICAST) && !NOT_PUBLIC_V6.some(within);
 }
 

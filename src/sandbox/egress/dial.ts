@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from "node:dns/promises";
 import { connect, isIP, isIPv4, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
-import { addressValue, isPublicAddress } from "./addresses.js";
+import { hostValue, isPublicAddress } from "./addresses.js";
 import { hostInUrl } from "./host-name.js";
 import type { Lifetime } from "./lifetime.js";
 import { blockedHost, Refusal } from "./refusal.js";
@@ -29,9 +29,9 @@ const MAX_ATTEMPTS = 4;
 
 /** Whether an address is one of this host's: what listens on all of them is behind its public ones too. */
 export function isOwnAddress(address: string): boolean {
-  const value = addressValue(address);
+  const value = hostValue(address);
   const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return own.some((each) => addressValue(each.address.replace(/%.*$/, "")) === value);
+  return own.some((each) => hostValue(each.address.replace(/%.*$/, "")) === value);
 }
 
 /**
