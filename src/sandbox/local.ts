@@ -29,6 +29,7 @@ import { removeCgroup } from "./local/remove-cgroup.js";
 import { renamesIn } from "./local/renames.js";
 import { buildWalls } from "./local/walls.js";
 import {
+  type MadeWorkspace,
   newSandboxId,
   type PlannedWorkspace,
   planFork,
@@ -158,13 +159,19 @@ async function begin(
 ): Promise<Begun> {
   const { workDir, resources } = planned;
   await createRecord({ id, backend: "local", workDir, resources });
+  let made: MadeWorkspace | undefined;
+  let driver: LocalDriver | undefined;
   try {
     await failpoint("create.recorded");
-    const workspace = await planned.make(id, opts.signal);
-    const plan: Reopen = { workspace, ...rules };
-    const driver = await startDriver(id, plan, mounts, opts);
+    made = await planned.make(id, opts.signal);
+    const plan: Reopen = { workspace: made.workspace, ...rules };
+    driver = await startDriver(id, plan, mounts, opts);
+    await made.filled;
+    await failpoint("create.populated");
     return { driver, plan, tree: liveTree(id, plan, driver, opts.signal ?? new AbortController().signal) };
   } catch (error) {
+    await driver?.stop();
+    await made?.filled?.catch(() => undefined);
     // What cannot be taken away now stays in the ledger for `reap`.
     await remove(id).catch(() => undefined);
     throw error;
