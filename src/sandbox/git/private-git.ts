@@ -28,24 +28,6 @@ export interface PrivateGit {
   baseSha: string;
   /** An absent or empty directory that is not visible inside. */
   dir: string;
-  /** What was read of the repository already. */
-  source?: Promise<GitSource> | undefined;
-}
-
-/** What a private git directory takes over from the user's repository. */
-export interface GitSource {
-  readonly config: GitConfig;
-  /** In the form of a `packed-refs` file. */
-  readonly refs: string;
-}
-
-/** Reads what a private git directory takes over, which may be done before its files are there. */
-export function readGitSource(repository: Repository): Promise<GitSource> {
-  const both = Promise.all([insideConfig(repository), listRefs(repository)]);
-  const source = both.then(([config, refs]) => ({ config, refs }));
-  // Whoever fails before it is asked for tells of the first failure only.
-  source.catch(() => undefined);
-  return source;
 }
 
 /**
@@ -57,7 +39,7 @@ export function readGitSource(repository: Repository): Promise<GitSource> {
 export async function writePrivateGit(opts: PrivateGit): Promise<void> {
   const { repository, branch, baseSha, dir } = opts;
   const git = privateGitDir(dir);
-  const { config, refs } = await (opts.source ?? readGitSource(repository));
+  const [config, refs] = await Promise.all([insideConfig(repository), listRefs(repository)]);
   await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
   await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
   await writeFile(join(git, "packed-refs"), refs);
