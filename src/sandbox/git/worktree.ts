@@ -1,5 +1,7 @@
+import { existsSync } from "node:fs";
 import { lstat, mkdir, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { syncPath } from "../atomic-file.js";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
@@ -135,7 +137,12 @@ async function createBranch(
   // Without a name git would refuse to write the reflog, in a repository whose user never configured one.
   const env = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };
   const answer = await runHostGit(create, { ...inRepository(shared), env });
-  if (answer.exitCode === 0) return sha;
+  if (answer.exitCode === 0) {
+    // By it the branch is known to be ours. Git never syncs it, and elsewhere than in a file it is as safe as the branch.
+    const log = join(shared, "logs", "refs", "heads", branch);
+    if (existsSync(log)) await syncPath(log);
+    return sha;
+  }
   const { code } = gitError(create, answer);
   if (code !== "conflict") throw gitError(create, answer);
   throw new SandboxError("conflict", `Branch "${branch}" cannot be created: ${answer.stderr.trim()}`, {
