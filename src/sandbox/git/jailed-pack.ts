@@ -15,6 +15,8 @@ export interface JailedPackOptions {
   /** Path of the store, which is made for this one commit and removed after it. */
   store: string;
   runJailedGit: RunJailedGit;
+  /** As `CommitPlan.message`. */
+  message?: string | undefined;
   /** `index`: one that the host made of the files of the base; it saves hashing those that are as they were. */
   source?: { repository: Repository; baseSha: string; index?: string } | undefined;
   /** Where the jail sees the git directory of the inside, when the commits made there are to come along. */
@@ -51,7 +53,7 @@ export async function withJailedPack<T>(
   const { store, source, frozen = (work) => work() } = opts;
   const pack = `${store}.pack`;
   try {
-    const { sandboxId, inside, parent, withOthers } = opts;
+    const { sandboxId, inside, parent, withOthers, message } = opts;
     const made = await frozen(async () => {
       const listing = opts.changedPaths?.();
       // Nobody waits for it when the store cannot be made.
@@ -60,7 +62,7 @@ export async function withJailedPack<T>(
       const changedPaths = await listing;
       // To be done before git has run in the jail: then the store is no place for the host to write in.
       const isIndexed = (changedPaths === undefined || withOthers === true) && (await copyIndex(source?.index, store));
-      const plan = { sandboxId, base: source?.baseSha, isIndexed, inside, parent, changedPaths, withOthers };
+      const plan = { sandboxId, message, base: source?.baseSha, isIndexed, inside, parent, changedPaths, withOthers };
       const commit = await commitInJail(opts.runJailedGit, plan);
       await opts.beside?.(commit);
       return commit;

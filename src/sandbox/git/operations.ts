@@ -40,7 +40,7 @@ export function createOperations(
     ...(tree.base && {
       changes: () => track(() => listChanges(tree)),
       git: {
-        pushBranch: (branch, token) => track(() => pushBranch(tree, branch, token)),
+        pushBranch: (branch, token, more) => track(() => pushBranch(tree, branch, token, more)),
         defaultBranch: () => track(() => findDefaultBranch(tree, opts.token)),
       },
     }),
