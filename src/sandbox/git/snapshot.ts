@@ -39,7 +39,7 @@ export async function createSnapshot(opts: JailedPackOptions): Promise<Snapshot>
   } catch (error) {
     const { code, message } = toSandboxError(error);
     if (!["tampered", "internal", "limit_exceeded"].includes(code)) throw error;
-    const snapshot = await attempt({ ...opts, inside: undefined });
+    const snapshot = await attempt({ ...opts, inside: undefined, isBegun: false });
     return { ...snapshot, warnings: [withoutCommits(message), ...snapshot.warnings] };
   }
 }

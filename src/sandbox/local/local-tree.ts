@@ -24,6 +24,7 @@ export function localTree(
     ownsGit: ownsGit(workspace),
     ...(git && base && { inside: { rebuild: () => rebuildInsideGit(id, base, driver) } }),
     driver,
+    isLasting: true,
     look: () => ({
       root,
       inside: git,
