@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../errors.js";
-import { removeTree } from "../remove-tree.js";
+import { removeOwnTree } from "../remove-tree.js";
 import { makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
 import type { HostGitOptions } from "./host-git.js";
 import { inRepository, type Repository } from "./repository.js";
@@ -37,6 +37,6 @@ export async function withPrivateStore<T>(
     if (objects !== "") await writeFile(join(path, "objects", "info", "alternates"), `${objects}\n`);
     return await use({ ...inRepository(path), gitDir: path, env: NO_CONFIG });
   } finally {
-    await removeTree(path);
+    await removeOwnTree(path);
   }
 }
