@@ -69,9 +69,11 @@ bool spare_keep(const struct supervisor *supervisor);
 bool spare_ended(pid_t pid);
 bool is_spare(pid_t pid);
 
-/* layer.c: gives the exit code. */
+/* layer.c, compare.c, replicate.c, head.c: each gives the exit code. */
 int list_layer(int argc, char **argv);
 int compare_tree(int argc, char **argv);
+int replicate(int argc, char **argv);
+int tell_head(int argc, char **argv);
 
 /* supervisor-state.c: what a command can change about its supervisor without its consent. */
 void remember_supervisor_state(void);
