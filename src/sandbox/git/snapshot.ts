@@ -57,7 +57,7 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
         head && source && head.sha !== source.baseSha ? checkHistory(gitDir, head.sha, source.baseSha) : undefined,
         checkSnapshot(gitDir, commit, { parent, base: source?.baseSha }),
       ]);
-      return [...told(made), ...warnings];
+      return [...told(made, opts.fate ?? "not in the commit"), ...warnings];
     };
     const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
     // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
@@ -79,9 +79,9 @@ export function ownRepository(sandboxId: string): string {
   return join(privateSubdirectory("snapshots"), `${sandboxId}.git`);
 }
 
-/** What a user should know about a commit of a jail. */
-export function told({ nested, complaint }: JailedCommit): string[] {
-  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is not in the commit`);
+/** What a user should know about a commit of a jail; `fate` says what becomes of repositories in it. */
+export function told({ nested, complaint }: JailedCommit, fate: string): string[] {
+  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is ${fate}`);
   return complaint === undefined ? apart : [withoutCommits(complaint), ...apart];
 }
 
