@@ -103,8 +103,9 @@ interface Outcome {
   acknowledged: Acknowledged[];
 }
 
-async function play(place: CrashPlace, scenario: Scenario, faults: string): Promise<Outcome> {
-  const options = { repo: place.repo, branch: "work", ...(isRoot && { limits: { pids: 200 } }) };
+async function play(place: CrashPlace, scenario: Scenario, faults: string, more: object = {}): Promise<Outcome> {
+  const usual = { repo: place.repo, branch: "work", ...(isRoot && { limits: { pids: 200 } }) };
+  const options = "id" in more ? more : { ...usual, ...more };
   const args = [JSON.stringify({ scenario, options, marker: place.marker, token: TOKEN })];
   const { signal, code, output } = await place.start("scenario.mjs", args, { GLOVEBOX_FAILPOINTS: faults }).ended;
   const lines = output.split("\n").filter(Boolean);
@@ -189,4 +190,19 @@ describe.concurrent.each(["throw", "enospc"])("a step that fails with %s fails t
     const after = takeCensus(place, [], outcome.acknowledged);
     expect(sorted(after)).toEqual(sorted(scenario === "push" ? withPushed(place, before) : before));
   });
+});
+
+test("a push that was accepted and its process died is found by the next one: one commit, and the branch follows", async () => {
+  const { place, before } = newPlace("push");
+  expect((await play(place, "push", "push.accepted=kill", { keep: true })).signal).toBe("SIGKILL");
+  const remote = join(place.path, "remote.git");
+  const accepted = git(remote, "rev-parse", "work");
+  expect(git(place.repo, "rev-parse", "work")).toBe(git(place.repo, "rev-parse", "main"));
+  const [id = ""] = place.sandboxes();
+  const { said } = await play(place, "push", "", { id, keep: false });
+  expect(said).toContainEqual({ pushed: true });
+  expect([git(remote, "rev-parse", "work"), git(place.repo, "rev-parse", "work")]).toEqual([accepted, accepted]);
+  expect(git(remote, "rev-list", "--count", "main..work")).toBe("1");
+  expect(await reapers.reap(place.env, { cache: 0 })).toMatchObject({ kept: [], failed: [] });
+  expect(sorted(takeCensus(place, [id], []))).toEqual(sorted(withPushed(place, before)));
 });
