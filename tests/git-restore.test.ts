@@ -1,11 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
+import { runtimeDir } from "../src/sandbox/home.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
 import { deleteSnapshot, listSnapshots, reap } from "../src/sandbox.js";
+import { descendants } from "./support/descendants.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
@@ -38,6 +40,40 @@ async function run(sandbox: Sandbox, script: string): Promise<string> {
 const warnings = (): string[] => events.filter(({ type }) => type === "warning").map(({ message }) => message);
 /** Every file with its mode and content, whatever its name. */
 const LOOK = `find . -name .git -prune -o -printf '%P|%y|%m|%l\\0' | sort -z | tr '\\0\\n' '\\n?' && find . -name .git -prune -o -type f -print0 | sort -z | xargs -0 -r sha256sum -b`;
+
+describe("many snapshots of one sandbox", () => {
+  test.each(["worktree", "overlay", "copy"] as const)(
+    "each holds what was there (%s), and nothing of their jails stays",
+    async (workspace) => {
+      const before = new Set(descendants(process.pid));
+      const sandbox = await open({ repo, workspace });
+      for (const round of [1, 2, 3, 4]) {
+        await run(
+          sandbox,
+          `echo ${round} > a.txt; rm -f new-*; echo ${round} > new-${round}; git commit -qam ${round}`,
+        );
+        const id = await sandbox.snapshot();
+        const { commit = "" } = (await listSnapshots()).find((each) => each.id === id) ?? {};
+        expect([git(repo, "show", `${commit}:a.txt`), git(repo, "show", `${commit}:new-${round}`)]).toEqual([
+          String(round),
+          String(round),
+        ]);
+        expect(
+          git(repo, "ls-tree", "--name-only", commit)
+            .split("\n")
+            .filter((name) => name.startsWith("new-")),
+        ).toEqual([`new-${round}`]);
+        expect(git(repo, "log", "--format=%s", "-1", `${commit}^`)).toBe(String(round));
+      }
+      const stores = (): string[] => readdirSync(runtimeDir(sandbox.id)).filter((name) => name.startsWith("store-"));
+      // Over a layer no jail is begun beforehand.
+      await vi.waitFor(() => expect(stores()).toHaveLength(workspace === "overlay" ? 0 : 1));
+      await sandbox.teardown();
+      expect(descendants(process.pid).filter((pid) => !before.has(pid))).toEqual([]);
+      expect(existsSync(runtimeDir(sandbox.id))).toBe(false);
+    },
+  );
+});
 
 describe("restore", () => {
   test("brings tracked, new and ignored files back, whatever their names, and takes away what came later", async () => {

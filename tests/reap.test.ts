@@ -75,8 +75,8 @@ describe("a process is killed while it makes a worktree", () => {
     ["rev-parse", "before"],
     ["update-ref", "before"],
     ["update-ref", "after"],
-    ["reset", "before"],
-    ["reset", "after"],
+    ["read-tree", "before"],
+    ["read-tree", "after"],
   ] as const)("%s, %s", async (subcommand, when) => {
     const before = census();
     const args = ["end", repo, scratch.path, "one", "two"];

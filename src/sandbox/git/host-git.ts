@@ -169,6 +169,10 @@ async function collect(
     child.on("error", (error) => {
       if (child.pid === undefined) reject(toSandboxError(error, { operation: "git" }));
     });
+    child.on("exit", () => {
+      // A program that git had started may hold these for as long as it likes.
+      if (opts.signal?.aborted === true) for (const stream of [child.stdout, child.stderr]) stream?.destroy();
+    });
     child.on("close", (code, signal) => {
       if (size > limit) reject(new SandboxError("limit_exceeded", `git wrote more than ${limit} bytes`));
       if (opts.signal?.aborted === true && code !== 0) {

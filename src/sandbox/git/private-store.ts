@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../errors.js";
-import { removeTree } from "../remove-tree.js";
+import { removeOwnTree } from "../remove-tree.js";
 import { makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
 import type { HostGitOptions } from "./host-git.js";
 import { inRepository, type Repository } from "./repository.js";
@@ -41,6 +41,6 @@ export async function withPrivateStore<T>(
     const env = { ...NO_CONFIG, GIT_ALLOC_LIMIT: ALLOC_LIMIT };
     return await use({ ...inRepository(path), gitDir: path, env });
   } finally {
-    await removeTree(path);
+    await removeOwnTree(path);
   }
 }

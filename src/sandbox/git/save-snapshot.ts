@@ -34,7 +34,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
   let kept = 0;
   try {
     const { ref, commit, head, gitDir, warnings } = await createSnapshot({
-      ...(await jailedPackOf(tree, { withCommits: true, look })),
+      ...(await jailedPackOf(tree, { withCommits: true, look, isOneOfMany: true })),
       withOthers: true,
       isDurable: true,
       fate: "saved beside the commit, with the ignored files",
