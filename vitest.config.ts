@@ -11,7 +11,7 @@ const config: ViteUserConfig = defineConfig({
           name: "real",
           include: ["tests/**/*.test.ts"],
           exclude: [...PURE_FILES],
-          globalSetup: ["tests/support/docker-setup.ts"],
+          globalSetup: ["tests/support/run-setup.ts"],
         },
       },
       { extends: true, test: { name: "pure", include: [...PURE_FILES], isolate: false } },

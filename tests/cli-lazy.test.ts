@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -23,6 +24,35 @@ function loadedWith(file: string, seen = new Set<string>()): Set<string> {
   return seen;
 }
 
+/** Runs the built command line and gives what it printed and the address of every module that it loaded. */
+async function runAndSee(
+  words: string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<{ stdout: string; loaded: string[] }> {
+  const source = `
+    process.argv = [process.argv[0], ${JSON.stringify(program)}, ...${JSON.stringify(words)}];
+    const { register } = await import("node:module");
+    const { MessageChannel, receiveMessageOnPort } = await import("node:worker_threads");
+    const { port1, port2 } = new MessageChannel();
+    process.on("exit", () => {
+      const seen = [];
+      for (let next; (next = receiveMessageOnPort(port1)); ) seen.push(next.message);
+      console.error(JSON.stringify(seen));
+    });
+    const hooks = "let port; export const initialize = (data) => { port = data.port; };" +
+      "export const load = (url, context, next) => { port.postMessage(url); return next(url, context); };";
+    register("data:text/javascript," + encodeURIComponent(hooks), { data: { port: port2 }, transferList: [port2] });
+    await import(${JSON.stringify(program)});
+  `;
+  const options = { env, maxBuffer: 10 * 1024 * 1024 };
+  const { stderr, stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--input-type=module", "-e", source],
+    options,
+  );
+  return { stdout, loaded: JSON.parse(stderr.trim().split("\n").at(-1) ?? "") as string[] };
+}
+
 describe("the command line", () => {
   it("loads nothing of the sandbox but its errors before a verb asks for it", () => {
     const files = [...loadedWith("src/cli.ts")];
@@ -31,29 +61,30 @@ describe("the command line", () => {
   });
 
   it.each([["--help"], ["version"], ["help exec"], ["exec --help"]])("loads no backend for %s", async (line) => {
-    const source = `
-      process.argv = [process.argv[0], ${JSON.stringify(program)}, ...${JSON.stringify(line.split(" "))}];
-      const { register } = await import("node:module");
-      const { MessageChannel, receiveMessageOnPort } = await import("node:worker_threads");
-      const { port1, port2 } = new MessageChannel();
-      process.on("exit", () => {
-        const seen = [];
-        for (let next; (next = receiveMessageOnPort(port1)); ) seen.push(next.message);
-        console.error(JSON.stringify(seen));
-      });
-      const hooks = "let port; export const initialize = (data) => { port = data.port; };" +
-        "export const load = (url, context, next) => { port.postMessage(url); return next(url, context); };";
-      register("data:text/javascript," + encodeURIComponent(hooks), { data: { port: port2 }, transferList: [port2] });
-      await import(${JSON.stringify(program)});
-    `;
-    const { stderr, stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", source]);
-    const loaded = JSON.parse(stderr.trim().split("\n").at(-1) ?? "") as string[];
+    const { stdout, loaded } = await runAndSee(line.split(" "));
     expect(stdout).toContain("glovebox");
     expect(loaded.some((url) => url.endsWith("/cli/main.js"))).toBe(true);
     const ours = loaded.filter(
       (url) => url.startsWith("file:") && /\/dist\/src\/(?:sandbox|testing|harness)/.test(url),
     );
     expect(ours.map((url) => url.replace(/^.*\/dist/, "dist"))).toEqual(["dist/src/sandbox/errors.js"]);
+  });
+
+  it("loads no package of a service for doctor where nothing could use it", async () => {
+    const place = mkdtempSync(join(tmpdir(), "glovebox-lazy-"));
+    try {
+      const env = { PATH: "/usr/bin:/bin", HOME: place, GLOVEBOX_HOME: join(place, "home"), TMPDIR: place };
+      const { stdout, loaded } = await runAndSee(["doctor", "--json"], env);
+      const { sections } = JSON.parse(stdout) as { sections: { name: string; findings: { status: string }[] }[] };
+      const first = sections
+        .filter(({ name }) => /daytona|vercel|dagger/.test(name))
+        .map(({ findings }) => findings[0]);
+      expect(first.map((finding) => finding?.status)).toEqual(["ok", "ok", "ok"]);
+      expect(loaded.some((url) => url.endsWith("/dagger/probe.js"))).toBe(true);
+      expect(loaded.filter((url) => /node_modules\/@(?:daytona|vercel|dagger\.io)\//.test(url))).toEqual([]);
+    } finally {
+      rmSync(place, { recursive: true, force: true });
+    }
   });
 
   it("has a module for every verb", async () => {

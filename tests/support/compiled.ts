@@ -1,19 +1,37 @@
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The sources as plain JavaScript, for programs that run in processes of their own. */
+/** The sources as plain JavaScript, for programs that run in processes of their own: a copy that is nobody else's. */
 export function compileSources(): { directory: string; remove(): void } {
   const directory = mkdtempSync(join(tmpdir(), "glovebox-compiled-"));
-  writeFileSync(join(directory, "package.json"), '{"type":"module"}');
-  const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
-  const args = [compiler, "-p", join(root, "tsconfig.build.json"), "--outDir", directory, "--noCheck"];
-  execFileSync(process.execPath, args, { cwd: root });
+  cpSync(compiledOnce(), directory, { recursive: true });
   return { directory, remove: () => rmSync(directory, { recursive: true }) };
+}
+
+/** Whoever needs them first compiles them for all tests of a run; of those who do so at one time one is taken. */
+function compiledOnce(): string {
+  const place = process.env["GLOVEBOX_TEST_PLACE"];
+  if (place === undefined) throw new Error("there is no place for compiled sources: vitest ran without its set-up");
+  const shared = join(place, "sources");
+  if (existsSync(shared)) return shared;
+  const own = mkdtempSync(join(place, "sources-"));
+  writeFileSync(join(own, "package.json"), '{"type":"module"}');
+  const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
+  const args = [compiler, "-p", join(root, "tsconfig.build.json"), "--outDir", own, "--noCheck"];
+  const only = ["declaration", "isolatedDeclarations", "sourceMap"].flatMap((name) => [`--${name}`, "false"]);
+  execFileSync(process.execPath, [...args, ...only], { cwd: root });
+  try {
+    renameSync(own, shared);
+  } catch (error) {
+    if (!existsSync(shared)) throw error;
+    rmSync(own, { recursive: true });
+  }
+  return shared;
 }
 
 /** A program of `tests/children` in its own process. */

@@ -17,7 +17,7 @@ export function whyNoDocker(...images: string[]): string | undefined {
  * ends with the run.
  */
 export async function useEngine(...images: string[]): Promise<string> {
-  const place = process.env["GLOVEBOX_TEST_ENGINE"];
+  const place = process.env["GLOVEBOX_TEST_PLACE"];
   const leasePid = Number(process.env["GLOVEBOX_TEST_RUN"]);
   if (place === undefined) throw new Error("there is no place for a Docker engine: vitest ran without its set-up");
   const folder = join(place, "engine");

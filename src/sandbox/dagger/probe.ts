@@ -1,5 +1,6 @@
 import { toSandboxError } from "../errors.js";
 import type { Finding } from "../finding.js";
+import { isInstalled } from "../is-installed.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { sessionOf } from "./endpoint.js";
 import { findCli } from "./find-cli.js";
@@ -9,17 +10,17 @@ const INSTALL = "install the Dagger CLI (https://docs.dagger.io/install), or run
 
 /** Looks at all that the Dagger backend needs: the package, a session or the program that starts one, and an engine. */
 export async function probeDagger(open: (opts: SandboxOptions) => Promise<Sandbox>): Promise<Finding[]> {
-  const findings = [
-    await attempt("package", async () => {
-      await loadSdk();
-      return "@dagger.io/dagger is installed";
-    }),
-    await attempt("session", async () => {
-      const session = sessionOf(process.env);
-      if (session !== undefined) return `the environment names one at port ${session.port}`;
-      return `started by ${findCli(undefined)}`;
-    }),
-  ];
+  const session = await attempt("session", async () => {
+    const found = sessionOf(process.env);
+    if (found !== undefined) return `the environment names one at port ${found.port}`;
+    return `started by ${findCli(undefined)}`;
+  });
+  const sdk = await attempt("package", async () => {
+    // Whether it works matters only where it could be used.
+    if (session.status === "ok" || !isInstalled("@dagger.io/dagger")) await loadSdk();
+    return "@dagger.io/dagger is installed";
+  });
+  const findings = [sdk, session];
   const isReady = findings.every(({ status }) => status === "ok");
   if (isReady && sessionOf(process.env) !== undefined) {
     findings.push(

@@ -1,4 +1,5 @@
 import type { Finding } from "../finding.js";
+import { isInstalled } from "../is-installed.js";
 import { connect, loadSdk } from "./client.js";
 import { toFailure } from "./failure.js";
 import { type Account, readAccount } from "./options.js";
@@ -14,23 +15,27 @@ const SIZES: Finding = {
 
 /** Looks at whether the SDK is installed, and whether the service lets us in. */
 export async function probeDaytona(): Promise<Finding[]> {
+  const account = findAccount();
   try {
-    await loadSdk();
+    // Without an account there is no use for it.
+    if ("apiUrl" in account || !isInstalled("@daytona/sdk")) await loadSdk();
   } catch (error) {
     const { message, hint } = error as { message: string; hint?: string };
     return [{ name: "package", status: "missing", detail: message, ...(hint && { fix: hint }) }];
   }
   const found: Finding = { name: "package", status: "ok", detail: "@daytona/sdk is installed" };
-  let account: Account;
+  return [found, "apiUrl" in account ? await knock(account) : account, SIZES];
+}
+
+function findAccount(): Account | Finding {
   try {
-    account = readAccount({});
+    return readAccount({});
   } catch (error) {
     const { message, code } = error as { message: string; code?: string };
     const fix =
       code === "unauthenticated" ? "export DAYTONA_API_KEY=… (https://app.daytona.io/dashboard/keys)" : undefined;
-    return [found, { name: "account", status: "missing", detail: message, ...(fix && { fix }) }, SIZES];
+    return { name: "account", status: "missing", detail: message, ...(fix && { fix }) };
   }
-  return [found, await knock(account), SIZES];
 }
 
 async function knock(account: Account): Promise<Finding> {

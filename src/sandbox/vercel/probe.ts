@@ -1,6 +1,8 @@
 import { SandboxError } from "../errors.js";
 import type { Finding } from "../finding.js";
+import { isInstalled } from "../is-installed.js";
 import { connect, importSdk, type VercelClient } from "./client.js";
+import { findCredentials } from "./credentials.js";
 import { toVercelError } from "./failure.js";
 
 const PATIENCE = 10_000;
@@ -9,7 +11,8 @@ const PATIENCE = 10_000;
 export async function probe(): Promise<Finding[]> {
   const findings: Finding[] = [];
   try {
-    await importSdk();
+    // Without credentials there is no use for it.
+    if (hasCredentials() || !isInstalled("@vercel/sandbox")) await importSdk();
     findings.push({ name: "installed", status: "ok", detail: "@vercel/sandbox" });
   } catch (error) {
     findings.push(failure("installed", error));
@@ -30,6 +33,15 @@ export async function probe(): Promise<Finding[]> {
     findings.push(failure("reachable", toVercelError(error)));
   }
   return findings;
+}
+
+function hasCredentials(): boolean {
+  try {
+    findCredentials({});
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function failure(name: string, error: unknown): Finding {

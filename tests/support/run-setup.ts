@@ -3,10 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeEngine, stopEngine } from "../../scripts/docker-engine.mjs";
 
-/** Gives all tests of a run one place for a Docker engine, which the first that needs it starts; stops it at the end. */
+/**
+ * Gives all tests of a run one place for what they share: a Docker engine and the compiled sources, which the first that
+ * needs them starts or makes. Both are gone at the end.
+ */
 export function setup(): () => Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-engine-"));
-  process.env["GLOVEBOX_TEST_ENGINE"] = folder;
+  process.env["GLOVEBOX_TEST_PLACE"] = folder;
   process.env["GLOVEBOX_TEST_RUN"] = String(process.pid);
   return async () => {
     const engine = join(folder, "engine");
