@@ -69,6 +69,17 @@ describe("an output that nobody follows", () => {
     expect(exit.leftOut?.stdout).toBe(588_895 + 5 - 1_500);
   });
 
+  test("comes with its end also while another call's process holds its pipe open", async () => {
+    const script = "while [ ! -e go ]; do sleep 0.01; done; exec 9>/proc/$(cat go)/fd/1; echo > held; sleep 60";
+    const holder = await plain.start(["sh", "-c", script]);
+    const giver = ["sh", "-c", "echo $$ > tmp; mv tmp go; until [ -e held ]; do sleep 0.01; done; seq 100000"];
+    const [stdout, , exit] = await given(giver, { stdout: 1_000 });
+    expect(stdout.subarray(-13).toString()).toBe("99999\n100000\n");
+    expect(exit).toEqual({ exitCode: 0, leftOut: { stdout: 588_895 - 1_500, stderr: 0 } });
+    await holder.kill("SIGKILL");
+    await holder.wait();
+  });
+
   test("does not hold the command up, and takes no memory of the agent", async () => {
     const flood = await plain.start(["sh", "-c", "head -c 300000000 /dev/zero; echo > done"], {
       kept: { stdout: 200_000 },

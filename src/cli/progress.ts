@@ -41,7 +41,7 @@ export class Progress {
     const elapsed = Date.now() - this.#since;
     const frame = FRAMES[Math.floor(elapsed / TICK) % FRAMES.length];
     const line = `${frame} ${toInertLine(this.#what)} (${Math.floor(elapsed / 1000)} s)`;
-    this.#output.write(`\r\x1b[2K${line.slice(0, Math.max(10, (this.#output.columns ?? 80) - 1))}`);
+    this.#output.write(`\r\x1b[2K${line.slice(0, Math.max(10, (this.#output.columns || 80) - 1))}`);
     this.#shown = true;
   }
 }

@@ -31,7 +31,7 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
     const frame = FRAMES[Math.floor(elapsed / TICK) % FRAMES.length];
     const head = `${running.isChild ? "  ↻ " : " "}${frame} ${running.id} ${formatDuration(elapsed)}`;
     const line = [head, running.told, running.last].filter((part) => part !== "").join(" · ");
-    output.write(`\r\x1b[2K${[...line].slice(0, Math.max(10, (output.columns ?? 80) - 1)).join("")}`);
+    output.write(`\r\x1b[2K${[...line].slice(0, Math.max(10, (output.columns || 80) - 1)).join("")}`);
     isDrawn = true;
   };
   const timer = setInterval(draw, TICK);

@@ -151,7 +151,7 @@ export const execOutputCases: readonly ConformanceCase[] = [
     requirement: "256 MiB of output are read through in bounded memory.",
     exclusive: true,
     async run({ sandbox }) {
-      const start = process.memoryUsage().rss;
+      const start = process.memoryUsage.rss();
       let peak = start;
       let streamed = 0;
       const result = await finishes(sandbox, {
@@ -159,7 +159,7 @@ export const execOutputCases: readonly ConformanceCase[] = [
         maxOutput: 65_536,
         onStdout: (chunk) => {
           streamed += chunk.length;
-          peak = Math.max(peak, process.memoryUsage().rss);
+          peak = Math.max(peak, process.memoryUsage.rss());
         },
       });
       equal([result.exitCode, result.bytes.stdout, streamed], [0, 256 * MIB, 256 * MIB], "code, counted, streamed");
