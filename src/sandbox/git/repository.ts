@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { SandboxError } from "../errors.js";
 import { gitError, type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
 import { readPlainRef } from "./plain-ref.js";
-import { recallRepository, rememberRepository, stateOf } from "./repository-memory.js";
+import { createRepositoryMemory } from "./repository-memory.js";
 
 /** A repository of the user's. Every path is absolute and real. */
 export interface Repository {
@@ -17,12 +17,15 @@ export interface Repository {
   readonly url?: string;
 }
 
+const memory = createRepositoryMemory<Repository>();
+
 /** Looks at a directory that is to be a repository: its top level, or the directory of a bare one. */
 export async function findRepository(path: string): Promise<Repository> {
   const cwd = await realDirectory(path);
-  const recalled = recallRepository(cwd);
-  if (recalled !== undefined) return recalled;
-  const state = stateOf(cwd);
+  return memory.recall(cwd) ?? (await memory.ask(cwd, () => askGit(path, cwd)));
+}
+
+async function askGit(path: string, cwd: string): Promise<Repository> {
   // A bare one has no top level: then git fails, but only after it has told the rest.
   const query = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--show-object-format", "--show-toplevel"];
   // Without this git would also take a repository further up, which the caller did not name.
@@ -40,9 +43,7 @@ export async function findRepository(path: string): Promise<Repository> {
   }
   const gitDir = await realpath(shared);
   const objects = await realpath(join(gitDir, "objects"));
-  const repository: Repository = { gitDir, objects, ...(topLevel && { topLevel }), objectFormat };
-  rememberRepository(cwd, state, repository);
-  return repository;
+  return { gitDir, objects, ...(topLevel && { topLevel }), objectFormat };
 }
 
 /** How to run git on a repository without any search for it. */
