@@ -42,6 +42,8 @@ struct ending {
 enum { ALONE_NOT, ALONE_ENDS, ALONE_AGAIN };
 
 enum { CONTROL_KILL_ALL = 0xff, CONTROL_FREEZE = 0xfe, CONTROL_THAW = 0xfd };
+/* How a supervisor ends that never came to its command, unless it knows an errno for it. */
+#define NEVER_BEGAN 125
 /* Not the end of the command: it and all it started stand still, or, with a code, could not be made to. */
 #define ENDING_FROZEN (-1)
 

@@ -14,6 +14,7 @@ export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
 export { capabilitiesOf, conformanceOf, probeBackend } from "./sandbox/probe.js";
 export { listSandboxes, type ReapReport, reap, removeSandbox, type SandboxInfo } from "./sandbox/reap.js";
 export {
+  assertBackend,
   type BackendLoader,
   type BackendModule,
   backendNames,

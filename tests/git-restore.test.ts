@@ -1,11 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
+import { runtimeDir } from "../src/sandbox/home.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
 import { deleteSnapshot, listSnapshots, reap } from "../src/sandbox.js";
+import { descendants } from "./support/descendants.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
@@ -38,6 +40,40 @@ async function run(sandbox: Sandbox, script: string): Promise<string> {
 const warnings = (): string[] => events.filter(({ type }) => type === "warning").map(({ message }) => message);
 /** Every file with its mode and content, whatever its name. */
 const LOOK = `find . -name .git -prune -o -printf '%P|%y|%m|%l\\0' | sort -z | tr '\\0\\n' '\\n?' && find . -name .git -prune -o -type f -print0 | sort -z | xargs -0 -r sha256sum -b`;
+
+describe("many snapshots of one sandbox", () => {
+  test.each(["worktree", "overlay", "copy"] as const)(
+    "each holds what was there (%s), and nothing of their jails stays",
+    async (workspace) => {
+      const before = new Set(descendants(process.pid));
+      const sandbox = await open({ repo, workspace });
+      for (const round of [1, 2, 3, 4]) {
+        await run(
+          sandbox,
+          `echo ${round} > a.txt; rm -f new-*; echo ${round} > new-${round}; git commit -qam ${round}`,
+        );
+        const id = await sandbox.snapshot();
+        const { commit = "" } = (await listSnapshots()).find((each) => each.id === id) ?? {};
+        expect([git(repo, "show", `${commit}:a.txt`), git(repo, "show", `${commit}:new-${round}`)]).toEqual([
+          String(round),
+          String(round),
+        ]);
+        expect(
+          git(repo, "ls-tree", "--name-only", commit)
+            .split("\n")
+            .filter((name) => name.startsWith("new-")),
+        ).toEqual([`new-${round}`]);
+        expect(git(repo, "log", "--format=%s", "-1", `${commit}^`)).toBe(String(round));
+      }
+      const stores = (): string[] => readdirSync(runtimeDir(sandbox.id)).filter((name) => name.startsWith("store-"));
+      // Over a layer no jail is begun beforehand.
+      await vi.waitFor(() => expect(stores()).toHaveLength(workspace === "overlay" ? 0 : 1));
+      await sandbox.teardown();
+      expect(descendants(process.pid).filter((pid) => !before.has(pid))).toEqual([]);
+      expect(existsSync(runtimeDir(sandbox.id))).toBe(false);
+    },
+  );
+});
 
 describe("restore", () => {
   test("brings tracked, new and ignored files back, whatever their names, and takes away what came later", async () => {
@@ -280,13 +316,26 @@ describe("ids", () => {
     expect(await sandbox.readFile("x")).toBe("x");
   });
 
-  test("a damaged record is told, and keeps its snapshot", async () => {
+  test("a record cut at any byte is told, hides no other, and keeps its snapshot", async () => {
     const sandbox = await open();
-    const id = await sandbox.snapshot();
-    writeFileSync(join(scratch.home, "snapshots", `${id}.json`), "{");
-    await expect(sandbox.restore(id)).rejects.toMatchObject({ code: "tampered" });
+    await run(sandbox, "mkdir ignored; printf y > ignored/y");
+    const [id, other] = [await sandbox.snapshot(), await sandbox.snapshot()];
+    const path = join(scratch.home, "snapshots", `${id}.json`);
+    const whole = readFileSync(path);
+    // Without its last line end it is still whole.
+    for (let length = 0; length < whole.length - 1; length++) {
+      writeFileSync(path, whole.subarray(0, length));
+      expect((await listSnapshots()).map((each) => each.id)).toEqual([other]);
+      await expect(sandbox.restore(id)).rejects.toMatchObject({ code: "tampered" });
+    }
     await sandbox.teardown();
-    expect(git(repo, "for-each-ref", "refs/glovebox")).not.toBe("");
+    await reap();
+    expect(git(repo, "for-each-ref", "refs/glovebox", "--format=%(refname)").split("\n")).toHaveLength(2);
+    expect(existsSync(join(scratch.home, "snapshots", `${id}.tar`))).toBe(true);
+    writeFileSync(path, whole);
+    const second = await open();
+    await second.restore(id);
+    expect(await second.readFile("ignored/y")).toBe("y");
   });
 
   test("what never got an id is taken away with the sandbox, and nothing else", async () => {

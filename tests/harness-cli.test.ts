@@ -101,17 +101,39 @@ describe.concurrent("glovebox run", () => {
     ["a token as a flag", ["run", "hello", "-m", "x", "--github-token", "t"], /unknown flag/],
     ["--json of something", ["run", "hello", "-m", "x", "--json=all"], /=stream/],
     ["a repository that is none", ["run", "hello", "-m", "x", "--repo", "./nowhere"], /no such directory/],
-  ])("[S4-AC-21] %s: exit 2 and what to do", async (_, args, message) => {
-    const { code, stderr } = await bench.run(args);
+    ["a backend that there is not", ["run", "hello", "-m", "x", "--sandbox", "dokcer"], /dokcer/],
+    [
+      "an agent without a price",
+      ["run", "bug-fix", "-m", "x", "--agent", "codex", "--max-cost", "5"],
+      /cost limit of \$5/,
+    ],
+  ])("[S4-AC-21] %s: exit 2 and what to do, before anything is made", async (what, args, message) => {
+    const runId = `x${what.replaceAll(/[^a-z]+/g, "-")}`;
+    const { code, stderr } = await bench.run([...args, "--run-id", runId, "--out", join(bench.path, "refused")]);
     expect(code).toBe(2);
     expect(stderr).toMatch(message);
-    expect(stderr).toMatch(/^hint: /m);
+    expect(stderr).toMatch(/^glovebox: .+\nhint: .+\n$/);
+    expect(existsSync(join(bench.path, "refused"))).toBe(false);
   });
 
   test("a sandbox that cannot be had: exit 3", async () => {
-    const { code, stderr } = await bench.run(run("hello", "--sandbox", "no-such-backend"));
+    const env = { DOCKER_HOST: `unix://${join(bench.path, "no.sock")}` };
+    const { code, stderr } = await bench.run(run("hello", "--sandbox", "docker", "--image", "busybox"), { env });
     expect(code).toBe(3);
-    expect(stderr).toContain("no-such-backend");
+    expect(stderr).toContain("no.sock");
+  });
+
+  test.each([
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const)("%s: the report has the exit code of the process", async (signal, expected) => {
+    const runId = signal.toLowerCase();
+    const path = blueprint(runId, [command("wait", "echo waiting; sleep 60")]);
+    const going = bench.start(run(path, "--run-id", runId, "--json=stream"));
+    await going.printed('"text":"waiting');
+    going.child.kill(signal);
+    expect((await going.ended).code).toBe(expected);
+    expect(report(runId)).toMatchObject({ status: "cancelled", exitCode: expected });
   });
 
   test("nothing changed: exit 6, or 0 when that is allowed", async () => {
@@ -214,6 +236,10 @@ describe.concurrent("glovebox run", () => {
       0,
       expect.stringMatching(/shown · run shown · success[\s\S]*✔ edit[\s\S]*SUCCESS/),
     ]);
+    const told = (await bench.run(["logs", "shown", "edit", "--json"])).stdout.trim().split("\n");
+    expect(new Set(told.map((line) => (JSON.parse(line) as { nodeId: string }).nodeId))).toEqual(new Set(["edit"]));
+    const all = (await bench.run(["logs", "shown", "--json"])).stdout.trim().split("\n");
+    expect(all.map((line) => (JSON.parse(line) as { type: string }).type)).toContain("run.started");
     expect((await bench.run(["diff", "shown"])).stdout).toContain("+shown");
     expect((await bench.run(["diff", "shown", "--name-status"])).stdout).toBe("A\tshown.txt\n");
     expect((await bench.run(["runs", "-q"])).stdout.split("\n")).toContain("shown");
@@ -221,7 +247,9 @@ describe.concurrent("glovebox run", () => {
   });
 
   test("on a terminal each node has a line, live while it runs; output cannot drive the terminal", async () => {
-    const path = blueprint("terminal", [command("talk", "printf 'now \\033]0;owned\\007\\n'; sleep 1")]);
+    // More than the events hold: the live line shows the last of the log all the same.
+    const talk = "head -c 400000 /dev/zero | tr '\\\\0' x; printf '\\nnow \\033]0;owned\\007\\n'; sleep 1";
+    const path = blueprint("terminal", [command("talk", talk)]);
     await using terminals = await openTerminals();
     const { ended } = await terminals.run([process.execPath, program, ...run(path)], bench.env, {
       cols: 100,

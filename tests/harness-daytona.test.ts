@@ -12,6 +12,7 @@ describeEndToEnd("daytona", undefined, async () => {
     options: { sandboxType: "daytona", repo: "acme/widgets" },
     hasGit: true,
     env,
+    left: async () => [...service.sandboxes.keys()],
     sever: async (sandbox) => await host?.sever?.(sandbox as never),
     close: async () => {
       restore();

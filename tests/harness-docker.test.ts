@@ -4,12 +4,13 @@ import { describeEndToEnd } from "./support/end-to-end.js";
 
 describeEndToEnd("docker", whyNoDocker(BUSYBOX), async () => {
   const DOCKER_HOST = await useEngine(BUSYBOX);
-  const { host } = createDockerHarness("docker", () => ({}));
+  const { host, census } = createDockerHarness("docker", () => ({}));
   return {
     options: { sandboxType: "docker" },
     sandbox: { image: BUSYBOX },
     hasGit: false,
     env: { DOCKER_HOST },
+    left: async () => (await census?.()) ?? ["?"],
     sever: async (sandbox) => await host?.sever?.(sandbox as never),
   };
 });

@@ -55,7 +55,7 @@ describe("the logs of a node", () => {
     const directory = await createRunDirectory("logs", join(scratch.path, "runs"));
     const logs = new NodeLogs(directory, ["a", "b"]);
     const output = (text: string): { room: number; path: string } =>
-      logs.write({ type: "node.output", nodeId: "b", stream: "stdout", text });
+      logs.write({ nodeId: "b", stream: "stdout", bytes: Buffer.from(text) });
     expect(output("x".repeat(200 * 1024)).room).toBe(256 * 1024);
     expect(output("y".repeat(200 * 1024)).room).toBe(56 * 1024);
     expect(output("z")).toEqual({ room: 0, path: "nodes/2-b/stdout.log" });

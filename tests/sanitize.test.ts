@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
+import { createByteRedactor } from "../src/util/redact.js";
 import { createRedactor, MAX_OUTPUT_BYTES, redact, registerSecret, truncate } from "../src/util/sanitize.js";
 
 describe("truncate", () => {
@@ -177,6 +178,15 @@ describe("redact", () => {
           at += step;
         }
         expect(streamed + redactor.end()).toBe(whole);
+        const ofBytes = createByteRedactor({ secrets });
+        const bytes = Buffer.from(text);
+        const pieces: Buffer[] = [];
+        for (let at = 0, turn = 0; at < bytes.length; turn += 1) {
+          const step = cuts[turn % cuts.length] as number;
+          pieces.push(ofBytes.write(bytes.subarray(at, at + step)));
+          at += step;
+        }
+        expect(Buffer.concat([...pieces, ofBytes.end()]).toString()).toBe(whole);
       }),
       { numRuns: 500 },
     );

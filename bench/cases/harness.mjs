@@ -1,13 +1,13 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { readEvents, runHarness } from "../../dist/src/harness.js";
 import { createLocalSandbox } from "../../dist/src/index.js";
 import { goal, p50, row, timed } from "../parts/measure.mjs";
-import { peakMemory } from "../parts/processes.mjs";
+import { start as command } from "../parts/processes.mjs";
 import { git, repositoryOf } from "../parts/repositories.mjs";
 
 const NODES = 20;
-const LOG_BYTES = 200 * 2 ** 20;
 
 /** What the harness adds to the sandbox: to each node, to many runs at once, and to a node that prints a lot. */
 export async function measure({ isQuick, scratch }) {
@@ -17,7 +17,7 @@ export async function measure({ isQuick, scratch }) {
   const [perChange] = await overhead(repo, scratch, Math.ceil(rounds / 3), { shell: "echo x >> changed.txt" });
   const { took, wrong, count } = await manyAtOnce(repo, scratch, isQuick ? 10 : 50);
   const memory = [];
-  for (let round = 0; round < 5; round++) memory.push(await longLog(repo, scratch));
+  for (let round = 0; round < (isQuick ? 3 : 10); round++) memory.push(await longLog(repo, scratch));
   const rows = [
     row("a node of one command", perNode),
     row("the sandbox's own exec of it", perExec),
@@ -34,14 +34,14 @@ export async function measure({ isQuick, scratch }) {
       other: rows[1],
     }),
     goal(`runs of ${count} at once that came out wrong`, { value: wrong, unit: "", atMost: 0 }),
-    goal("memory for a log of 200 MB", { value: p50(memory), unit: "MB", atMost: 50 }),
+    goal("memory for a log of 200 MB, the most of all runs", { value: Math.max(...memory), unit: "MB", atMost: 50 }),
   ];
   return {
     rows,
     goals,
     notes: [
-      "memory is the median of five runs: single ones exceed the goal, by what V8 lets its young generation grow to",
-      "after each node there is a checkpoint; where nothing was changed, it is that of before",
+      "memory is the highest of all runs, each in a process of its own: mostly what was read from the sandbox, of which V8 lets 32 MB wait for its collector",
+      "the goal of a node is that of one that changes nothing: it is followed by a look at the files; one that changes some by a snapshot of them",
     ],
   };
 }
@@ -88,20 +88,14 @@ async function manyAtOnce(repo, scratch, count) {
   return { took, count, wrong: wrong + ((await git(repo, "for-each-ref", "refs/heads")) === refs ? 0 : 1) };
 }
 
+/** A process that has used much memory before would hide what the log costs. */
 async function longLog(repo, scratch) {
-  const shell = `yes 'a line as long as the lines of a build are, more or less' | head -c ${LOG_BYTES}`;
-  await start(repo, scratch, { name: "log", nodes: [{ id: "a", kind: "command", run: ["true"] }] });
-  globalThis.gc?.();
-  // The kernel begins anew with its highest mark of this process's memory.
-  writeFileSync("/proc/self/clear_refs", "5");
-  const before = peakMemory();
-  const report = await start(repo, scratch, { name: "log", nodes: [{ id: "talk", kind: "command", shell }] });
-  const extra = peakMemory() - before;
-  const path = join(scratch, "runs", report.runId, "nodes", "1-talk", "stdout.log");
-  const size = readFileSync(path).length;
-  rmSync(path);
-  if (report.status !== "success" || size !== LOG_BYTES) throw new Error(`${report.status}, ${size} bytes`);
-  return extra;
+  const { stdout } = await command(process.execPath, [
+    fileURLToPath(new URL("../parts/long-log.mjs", import.meta.url)),
+    repo,
+    join(scratch, "runs"),
+  ]);
+  return Number(stdout);
 }
 
 function start(repo, scratch, blueprint) {

@@ -9,6 +9,7 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export class Interruption {
   readonly #controller = new AbortController();
   #ending: Ending | undefined;
+  #isTooLate = false;
 
   /** Aborted when the program is to end. */
   get signal(): AbortSignal {
@@ -22,7 +23,12 @@ export class Interruption {
 
   /** The exit code that tells of it. */
   get exitCode(): number | undefined {
-    return this.#ending === undefined ? undefined : 128 + constants.signals[this.#ending];
+    return this.#ending === undefined || this.#isTooLate ? undefined : 128 + constants.signals[this.#ending];
+  }
+
+  /** To be called when what was asked to end had come to its own end before. */
+  cameTooLate(): void {
+    this.#isTooLate = true;
   }
 
   /** Follows the signals of this process from now on. */
@@ -40,7 +46,7 @@ export class Interruption {
   end(ending: Ending): void {
     if (this.#ending !== undefined) return;
     this.#ending = ending;
-    this.#controller.abort(new Error(`ended by ${ending}`));
+    this.#controller.abort(Object.assign(new Error(`ended by ${ending}`), { exitCode: this.exitCode }));
   }
 
   /** Calls back when the program is to end, also when that was before. Returns what forgets it. */

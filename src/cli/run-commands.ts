@@ -33,6 +33,7 @@ export const RUN_COMMANDS: readonly Command[] = [
       { name: "intent-file", value: "path", offers: "files", help: "read the intent from a file; - is stdin" },
       { name: "spec", value: "path", offers: "files", help: "a file that says it in detail, for the blueprint to use" },
       { name: "sandbox", short: "b", value: "backend", offers: "backends", help: "where it runs (default: local)" },
+      { name: "image", value: "name", help: "image to run in, where the backend takes one; wins over the blueprint's" },
       { name: "ref", value: "commit", help: "commit, tag or branch to start from (default: HEAD)" },
       { name: "branch", value: "name", help: "branch to work on (default: harness/<run>/<blueprint>)" },
       { name: "base", value: "branch", help: "branch that the pull request is for (default: that of the repository)" },
@@ -128,7 +129,11 @@ export const RUN_COMMANDS: readonly Command[] = [
     argv: "none",
     operandCount: [1, 2],
     offers: ["runs", undefined],
-    flags: [{ name: "follow", short: "f", help: "go on until the run is over" }, HELP_FLAG],
+    flags: [
+      { name: "follow", short: "f", help: "go on until the run is over" },
+      { name: "json", help: "print the events themselves, each a line of JSON" },
+      HELP_FLAG,
+    ],
     notes: ["On a terminal, what could drive it is shown as text. The full logs are files in the run's directory."],
     examples: [
       ["glovebox logs 4f2a91c0 -f", "watch a run of another process"],

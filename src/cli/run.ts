@@ -51,6 +51,7 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
   const token = process.env["GITHUB_TOKEN"];
   const limits = limitsOf(flags);
   const inputs = Object.fromEntries(flags.texts("input").map(parseInput));
+  const image = flags.text("image");
   return {
     blueprint,
     repo: flags.text("repo") ?? ".",
@@ -74,6 +75,7 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...text(flags, "from", "from"),
     ...text(flags, "until", "until"),
     ...text(flags, "out", "out"),
+    ...(image !== undefined && { sandbox: { image } }),
     ...(Object.keys(inputs).length > 0 && { inputs }),
     ...(Object.keys(limits).length > 0 && { limits }),
     ...(token && { githubToken: token }),

@@ -18,6 +18,8 @@ export class Checkpointer {
   /** How the files looked when they were last known to be those of the snapshot. */
   #stamp: string | undefined;
   #snapshotId: string | undefined;
+  /** Whether snapshots are commits in a repository of this machine. Undefined: there was none yet. */
+  #isHere: boolean | undefined;
   #isFresh = false;
 
   constructor(
@@ -78,13 +80,15 @@ export class Checkpointer {
     if (stamp !== undefined && stamp === this.#stamp) return;
     this.#stamp = undefined;
     const snapshotId = await this.#sandbox.snapshot();
+    this.#isHere ??= await isOnThisMachine(snapshotId);
     // What cannot be compared here must tell its changes now, lest they go with the sandbox.
-    if (!(await isOnThisMachine(snapshotId))) {
+    if (!this.#isHere) {
       await savePatch(this.#directory, snapshotId, (await this.#sandbox.changes()).patch);
     }
     this.#snapshotId = snapshotId;
     this.#isFresh = true;
-    // A backend may commit inside to save the files: that is no change of the next node's.
-    this.#stamp = await stampOfFiles(this.#sandbox);
+    // A backend may commit inside to save the files: that is no change of the next node's. Where none does, what was
+    // changed since the look is seen by the next one.
+    this.#stamp = this.#isHere ? stamp : await stampOfFiles(this.#sandbox);
   }
 }

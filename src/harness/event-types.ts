@@ -13,6 +13,15 @@ import type {
 /** Where a piece of output comes from. `transcript` is the machine-readable stream of an agent. */
 export type OutputStream = "stdout" | "stderr" | "transcript";
 
+/** A piece of what a node prints, redacted. It ends with a whole character. */
+export interface NodeOutput {
+  nodeId: string;
+  parentId?: string;
+  checkId?: string;
+  stream: OutputStream;
+  bytes: Uint8Array;
+}
+
 /** What happened, before it is numbered and dated. All text in it is redacted. */
 export type RunEventBody =
   | { type: "run.started"; blueprint: string; repo: string; intent: string; nodes: { id: string; kind: NodeKind }[] }
@@ -56,7 +65,10 @@ export type EventSink = (event: RunEventBody) => void | Promise<void>;
 /** Watches a run. Each method may be missing; one that throws is a warning and never ends the run. */
 export interface Reporter {
   nodeStart?(name: string, kind: NodeKind): void | Promise<void>;
+  /** All that a node prints, as text. */
   nodeOutput?(name: string, chunk: string): void | Promise<void>;
+  /** The same as bytes, which for a long log costs far less. */
+  nodeBytes?(output: NodeOutput): void | Promise<void>;
   nodeComplete?(name: string, result: NodeReport): void | Promise<void>;
   runComplete?(report: RunReport): void | Promise<void>;
   /** Every event, also those that have a method of their own. */

@@ -2,8 +2,10 @@ import { writeFile } from "node:fs/promises";
 import { toSandboxError } from "../sandbox/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { removeSandbox } from "../sandbox.js";
+import { redact } from "../util/redact.js";
 import { readCheckpoints, readPatch } from "./checkpoints.js";
 import { commitAll, dropSavingCommits, NOBODY } from "./commit-all.js";
+import { commitMessageOf } from "./pull-request-text.js";
 import { pushAndCreatePR } from "./push-and-create-pr.js";
 import type { RunRecorder } from "./recorder.js";
 import type { RunDirectory } from "./run-directory.js";
@@ -17,7 +19,7 @@ import { EXIT_CODES, type PushResult, type RunOutcome, type RunReport, type RunS
  * was made after the last node is not made again, unless something is committed on top of it.
  */
 export async function collectWork(
-  { plan, directory }: SessionOptions,
+  { plan, directory, hidden }: SessionOptions,
   recorder: RunRecorder,
   sandbox: Sandbox,
   outcome: Pick<RunOutcome, "status" | "sandboxLost">,
@@ -28,7 +30,14 @@ export async function collectWork(
   const attempt = async (what: string, work: () => Promise<void>): Promise<void> => {
     await work().catch((error: unknown) => recorder.warn(`${what}: ${toSandboxError(error).message}`));
   };
-  if (plan.push) await attempt("what is left over could not be committed", () => commitRest(sandbox, plan.intent));
+  if (plan.push) {
+    // Without git inside, or where that fails, the push makes the commit.
+    const message = redact(commitMessageOf(report), hidden);
+    await attempt(
+      "what is left over could not be committed",
+      async () => void (await commitAll(sandbox, message, NOBODY)),
+    );
+  }
   let patch = "";
   await attempt("the changes cannot be told", async () => {
     const changes = await sandbox.changes();
@@ -68,12 +77,6 @@ async function collectFromCheckpoint(plan: RunPlan, directory: RunDirectory, rec
   await recorder.warn(`the sandbox was lost; ${from}`);
 }
 
-/** A commit with a message of its own, for what no node has committed; without git inside the push makes one. */
-async function commitRest(sandbox: Sandbox, intent: string): Promise<void> {
-  const message = `[harness] ${intent.replace(/\s+/g, " ").trim()}`.slice(0, 200);
-  await commitAll(sandbox, `${message}\n`, NOBODY);
-}
-
 /** How the run ended, now that the changes are known. */
 export function finalStatus(outcome: RunOutcome["status"], report: RunReport, expectsChanges: boolean): RunStatus {
   if (outcome !== "success" || !expectsChanges || report.changes === undefined) return outcome;
@@ -81,7 +84,7 @@ export function finalStatus(outcome: RunOutcome["status"], report: RunReport, ex
 }
 
 /** What the process exits with. A push that failed does not make the run a failure, only the process says so. */
-export function exitCodeOf(status: RunStatus, pushResult: PushResult | undefined): number {
+export function exitCodeOf(status: RunStatus, pushResult: PushResult | undefined, signal?: AbortSignal): number {
   if (status === "success" && pushResult?.error !== undefined) return EXIT_CODES.push;
   const codes: Record<RunStatus, number> = {
     success: EXIT_CODES.success,
@@ -89,9 +92,16 @@ export function exitCodeOf(status: RunStatus, pushResult: PushResult | undefined
     error: EXIT_CODES.environment,
     limit: EXIT_CODES.limit,
     no_changes: EXIT_CODES.noChanges,
-    cancelled: EXIT_CODES.interrupted,
+    cancelled: interruptedCode(signal?.reason),
   };
   return codes[status];
+}
+
+/** A signal that ended the process has an exit code of its own, which whoever cancels may name. */
+function interruptedCode(reason: unknown): number {
+  const { exitCode } = typeof reason === "object" && reason !== null ? (reason as { exitCode?: unknown }) : {};
+  const isOfSignal = typeof exitCode === "number" && Number.isInteger(exitCode) && exitCode > 128 && exitCode < 256;
+  return isOfSignal ? exitCode : EXIT_CODES.interrupted;
 }
 
 /** Pushes when the run ended so that it may be. */

@@ -1,9 +1,7 @@
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { RunDirectory } from "./run-directory.js";
-import type { NodeReport, OutputStream, RunEventBody } from "./types.js";
-
-type Output = Extract<RunEventBody, { type: "node.output" }>;
+import type { NodeOutput, NodeReport, OutputStream } from "./types.js";
 
 const FILES: Readonly<Record<OutputStream, string>> = {
   stdout: "stdout.log",
@@ -28,7 +26,7 @@ export class NodeLogs {
   }
 
   /** Writes a piece of output; says how much of it the events may still hold. */
-  write({ nodeId, parentId, stream, text }: Output): { room: number; path: string } {
+  write({ nodeId, parentId, stream, bytes }: NodeOutput): { room: number; path: string } {
     const folder = this.#folderOf(nodeId, parentId);
     const path = join(folder, FILES[stream]);
     let file = this.#open.get(path);
@@ -37,9 +35,9 @@ export class NodeLogs {
       file = openSync(this.#directory.at(path), "a", 0o600);
       this.#open.set(path, file);
     }
-    const length = writeText(file, text);
+    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
     const before = this.#written.get(path) ?? 0;
-    this.#written.set(path, before + length);
+    this.#written.set(path, before + bytes.length);
     return { room: Math.max(0, MAX_EVENT_OUTPUT - before), path };
   }
 
@@ -72,17 +70,6 @@ export class NodeLogs {
     const folder = join("nodes", `${this.#numbers.get(top) ?? 0}-${safeName(top)}`);
     return parentId === undefined ? folder : join(folder, safeName(nodeId));
   }
-}
-
-/** Writes all of a text, without a copy that would wait for the garbage collector; gives the number of bytes. */
-function writeText(file: number, text: string): number {
-  const length = Buffer.byteLength(text);
-  let at = writeSync(file, text);
-  if (at < length) {
-    const bytes = Buffer.from(text);
-    while (at < length) at += writeSync(file, bytes, at);
-  }
-  return length;
 }
 
 /** Ids are checked with the blueprint; those of repairs are made by the engine. */

@@ -1,15 +1,30 @@
+import { toInertLine } from "../util/inert-text.js";
 import { formatChanges, formatDuration, formatRunCost } from "./format.js";
 import { inlineCode, markdownTable } from "./markdown.js";
 import type { NodeReport, RunReport } from "./types.js";
 
 const LONGEST_TITLE = 256;
 const LONGEST_BODY = 60_000;
+const LONGEST_SUBJECT = 100;
 const MOST_FILES = 50;
 
 /** `[harness] {intent}` on one line, cut at 256 characters, never within one. */
 export function pullRequestTitle(intent: string): string {
   const line = `[harness] ${intent}`.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
   return [...line].slice(0, LONGEST_TITLE).join("");
+}
+
+/** The message of the commit of whatever no node committed: what was asked for, and the run that did it. */
+export function commitMessageOf({
+  intent,
+  runId,
+  blueprint,
+}: Pick<RunReport, "intent" | "runId" | "blueprint">): string {
+  const title = [...pullRequestTitle(intent)];
+  const isWhole = title.length <= LONGEST_SUBJECT;
+  const subject = isWhole ? title.join("") : `${title.slice(0, LONGEST_SUBJECT - 1).join("")}…`;
+  const more = isWhole && !intent.trim().includes("\n") ? "" : `${intent.trim()}\n\n`;
+  return `${subject}\n\n${more}Blueprint: ${toInertLine(blueprint)}\nRun: ${runId}\n`;
 }
 
 /** What the pull request says: what was asked, what was checked, what was changed, and how to go on. */

@@ -5,7 +5,7 @@ import { type RedactOptions, redact } from "../util/redact.js";
 import { createGhClient } from "./gh-client.js";
 import { createGitHubClient, type GitHubClient } from "./github-client.js";
 import { type GitHubHost, repositoryAt } from "./github-host.js";
-import { pullRequestBody, pullRequestTitle } from "./pull-request-text.js";
+import { commitMessageOf, pullRequestBody, pullRequestTitle } from "./pull-request-text.js";
 import type { PrWith, PushResult, RunReport } from "./types.js";
 
 /** What a push needs. */
@@ -45,10 +45,12 @@ export async function pushAndCreatePR(opts: PushOptions): Promise<PushResult> {
 }
 
 /** What the remote has against the push; undefined when it took it. */
-async function push({ sandbox, branch }: PushOptions, token: string): Promise<string | undefined> {
+async function push({ sandbox, branch, report, hidden }: PushOptions, token: string): Promise<string | undefined> {
   if (sandbox.pushBranch === undefined) return `the ${sandbox.backend} backend cannot push`;
   try {
-    const { pushed, error } = await sandbox.pushBranch(branch, token);
+    const { pushed, error } = await sandbox.pushBranch(branch, token, {
+      message: redact(commitMessageOf(report), hidden),
+    });
     return pushed ? undefined : (error ?? "the remote gave no reason");
   } catch (error) {
     return toSandboxError(error).message;

@@ -1,10 +1,12 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { SandboxError } from "../sandbox/errors.js";
+import { endOfWholeCharacters } from "../util/output-collector.js";
 import { createRedactor, type RedactOptions, type Redactor } from "../util/redact.js";
 import { EventLog } from "./event-log.js";
 import { NodeLogs } from "./node-logs.js";
+import { toOutputEvent } from "./output-event.js";
 import type { RunDirectory } from "./run-directory.js";
-import type { NodeReport, Reporter, RunEvent, RunEventBody, RunReport } from "./types.js";
+import type { NodeOutput, NodeReport, Reporter, RunEvent, RunEventBody, RunReport } from "./types.js";
 
 /** What a recorder is made for. */
 export interface RecorderOptions {
@@ -25,6 +27,7 @@ export class RunRecorder {
   readonly #reporters: readonly Reporter[];
   readonly #redactor: Redactor;
   readonly #cut = new Set<string>();
+  readonly #names = new Map<string, string>();
   readonly #complained = new Set<string>();
   #line: Promise<void> = Promise.resolve();
 
@@ -42,6 +45,13 @@ export class RunRecorder {
   record(body: RunEventBody): Promise<void> {
     // One after the other, also when several come at once: the number of an event is its place in the file.
     const turn = this.#line.then(() => this.#take(body));
+    this.#line = turn;
+    return turn;
+  }
+
+  /** Takes what a node printed: all of it into its log, the first of it into the events too. */
+  recordOutput(output: NodeOutput): Promise<void> {
+    const turn = this.#line.then(() => this.#takeOutput(output));
     this.#line = turn;
     return turn;
   }
@@ -74,22 +84,37 @@ export class RunRecorder {
 
   async #take(body: RunEventBody): Promise<void> {
     const kept = this.#note(body);
-    let event: RunEvent | undefined;
-    if (kept !== undefined) {
-      this.#safely("events.jsonl", () => {
-        event = this.#events.append(kept);
-      });
-    }
-    const told = kept ?? body;
-    if (told.type === "node.finished" || told.type === "node.skipped") this.saveReport();
-    for (const reporter of this.#reporters) await this.#tell(reporter, body, told, event);
+    const event = this.#append(kept);
+    if (kept.type === "node.finished" || kept.type === "node.skipped") this.saveReport();
+    for (const reporter of this.#reporters) await this.#tell(reporter, kept, event);
   }
 
-  /** Takes into the report what belongs there; gives what the events are to hold of it, if anything. */
-  #note(body: RunEventBody): RunEventBody | undefined {
+  async #takeOutput(output: NodeOutput): Promise<void> {
+    const shown = this.#noteOutput(output);
+    const event = shown === undefined ? undefined : this.#append(shown);
+    for (const reporter of this.#reporters) {
+      if (event !== undefined) await this.#guard("event", () => reporter.event?.(event));
+      if (reporter.nodeBytes !== undefined) await this.#guard("nodeBytes", () => reporter.nodeBytes?.(output));
+      if (reporter.nodeOutput === undefined) continue;
+      const name = this.#names.get(output.nodeId) ?? output.nodeId;
+      await this.#guard("nodeOutput", () => reporter.nodeOutput?.(name, toOutputEvent(output).text));
+    }
+  }
+
+  #append(body: RunEventBody): RunEvent | undefined {
+    let event: RunEvent | undefined;
+    this.#safely("events.jsonl", () => {
+      event = this.#events.append(body);
+    });
+    return event;
+  }
+
+  /** Takes into the report what belongs there; gives what the events are to hold of it. */
+  #note(body: RunEventBody): RunEventBody {
     switch (body.type) {
-      case "node.output":
-        return this.#noteOutput(body);
+      case "node.started":
+        this.#names.set(body.nodeId, body.name);
+        return body;
       case "node.finished": {
         let { result } = body;
         this.#safely("the logs of a node", () => {
@@ -106,15 +131,19 @@ export class RunRecorder {
     }
   }
 
-  #noteOutput(body: Extract<RunEventBody, { type: "node.output" }>): RunEventBody | undefined {
+  /** Writes output down; gives what the events are to hold of it, if anything. */
+  #noteOutput(output: NodeOutput): RunEventBody | undefined {
     let place = { room: 0, path: "" };
     this.#safely("the logs of a node", () => {
-      place = this.#logs.write(body);
+      place = this.#logs.write(output);
     });
-    if (place.room >= body.text.length) return body;
+    const { bytes } = output;
+    if (place.room >= bytes.length) return toOutputEvent(output);
     if (this.#cut.has(place.path)) return undefined;
     this.#cut.add(place.path);
-    return { ...body, text: `${body.text.slice(0, place.room)}\n[... the rest is in ${place.path} ...]\n` };
+    const head = bytes.subarray(0, place.room);
+    const event = toOutputEvent({ ...output, bytes: head.subarray(0, endOfWholeCharacters(head)) });
+    return { ...event, text: `${event.text}\n[... the rest is in ${place.path} ...]\n` };
   }
 
   #noteNode(node: NodeReport): void {
@@ -124,14 +153,11 @@ export class RunRecorder {
     else nodes[at] = node;
   }
 
-  async #tell(reporter: Reporter, body: RunEventBody, told: RunEventBody, event: RunEvent | undefined): Promise<void> {
+  async #tell(reporter: Reporter, body: RunEventBody, event: RunEvent | undefined): Promise<void> {
     if (event !== undefined) await this.#guard("event", () => reporter.event?.(event));
     if (body.type === "node.started") await this.#guard("nodeStart", () => reporter.nodeStart?.(body.name, body.kind));
-    if (body.type === "node.output") {
-      await this.#guard("nodeOutput", () => reporter.nodeOutput?.(body.nodeId, body.text));
-    }
-    if (told.type === "node.finished") {
-      await this.#guard("nodeComplete", () => reporter.nodeComplete?.(told.result.name, told.result));
+    if (body.type === "node.finished") {
+      await this.#guard("nodeComplete", () => reporter.nodeComplete?.(body.result.name, body.result));
     }
   }
 

@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { SandboxError } from "../sandbox/errors.js";
-import { chooseBackend, type OpenOptions } from "../sandbox.js";
+import { assertBackend, chooseBackend, type OpenOptions } from "../sandbox.js";
 import { ownVersion } from "../util/own-version.js";
 import type { RedactOptions } from "../util/redact.js";
 import { nodeThatNeedsSpec } from "./blueprint.js";
@@ -68,6 +68,7 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
   const needs = needsOf(blueprint, options);
   const secrets = resolveSecrets(needs, options.secretSource ?? process.env);
   const backend = options.sandboxType ?? chooseBackend(process.env);
+  await assertBackend(backend);
   const source = await openSource({
     repo: options.repo,
     ref: options.ref,

@@ -47,7 +47,7 @@ export async function runSession(opts: SessionOptions): Promise<RunReport> {
     // Whatever is not foreseen is the harness's own fault, and the report says so.
     const { code, message, hint } = toSandboxError(error);
     recorder.report.error ??= { code, message: redact(message), retryable: false, ...(hint && { hint }) };
-    setStatus(recorder.report, "error");
+    setStatus(opts, recorder.report, "error");
   } finally {
     unwatch();
     if (resume?.startAt !== undefined) recorder.report.resumedFrom = resume.startAt;
@@ -69,7 +69,7 @@ async function runInSandbox(opts: SessionOptions, recorder: RunRecorder, signal:
     });
   } catch (error) {
     report.error = toRunError(error);
-    setStatus(report, signal.aborted ? "cancelled" : "error");
+    setStatus(opts, report, signal.aborted ? "cancelled" : "error");
     await writeFile(opts.directory.at("changes.patch"), "", { mode: 0o600 });
     return;
   }
@@ -85,11 +85,11 @@ async function runInSandbox(opts: SessionOptions, recorder: RunRecorder, signal:
     takeOver(report, outcome);
     await collectWork(opts, recorder, sandbox, outcome, saved);
     status = finalStatus(outcome.status, report, opts.blueprint.expectsChanges);
-    setStatus(report, status);
+    setStatus(opts, report, status);
     if (plan.push) {
       report.pushResult = await pushRun(opts, report, status, sandbox);
       await recorder.record({ type: "push.finished", result: report.pushResult });
-      setStatus(report, status);
+      setStatus(opts, report, status);
     }
   } finally {
     const kept = await leaveSandbox(plan, status, sandbox);
@@ -120,6 +120,7 @@ async function runNodes(
     secrets,
     signal,
     onEvent: (event) => recorder.record(event),
+    onOutput: (output) => recorder.recordOutput(output),
     checkpoint: (at) => checkpointer.save(at),
     ...(plan.limits !== undefined && { limits: plan.limits }),
     ...(opts.agents !== undefined && { agents: opts.agents }),
@@ -206,9 +207,9 @@ function takeOver(report: RunReport, outcome: RunOutcome): void {
   if (commit !== undefined) report.headCommit = commit;
 }
 
-function setStatus(report: RunReport, status: RunStatus): void {
+function setStatus({ signal }: SessionOptions, report: RunReport, status: RunStatus): void {
   report.status = status;
-  report.exitCode = exitCodeOf(status, report.pushResult);
+  report.exitCode = exitCodeOf(status, report.pushResult, signal);
 }
 
 function toRunError(error: unknown): RunError {
@@ -220,7 +221,7 @@ function toRunError(error: unknown): RunError {
 async function conclude(opts: SessionOptions, recorder: RunRecorder, took: number): Promise<void> {
   const { directory } = opts;
   const { report } = recorder;
-  if (report.status === "running") setStatus(report, "error");
+  if (report.status === "running") setStatus(opts, report, "error");
   report.finishedAt = new Date().toISOString();
   report.totalDurationMs = Math.round(took);
   const { exitCode, totalDurationMs, error } = report;

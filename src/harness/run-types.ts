@@ -3,7 +3,7 @@ import type { AgentDriver } from "./agent-types.js";
 import type { BlueprintSpec } from "./blueprint-spec.js";
 import type { Blueprint, RunLimits } from "./blueprint-types.js";
 import type { RunContext } from "./context-types.js";
-import type { EventSink, Reporter } from "./event-types.js";
+import type { EventSink, NodeOutput, Reporter } from "./event-types.js";
 import type { LimitHit, NodeReport, RunCost, RunError, RunStatus, TokenUsage } from "./report-types.js";
 
 /** How `runBlueprint` runs. */
@@ -20,6 +20,8 @@ export interface EngineOptions {
   readonly agent?: string;
   readonly model?: string;
   readonly onEvent: EventSink;
+  /** Takes what nodes print as bytes, awaited and in order with the events; then no event tells of it. */
+  readonly onOutput?: (output: NodeOutput) => void | Promise<void>;
   /** Cancels: the running node is ended, and the outcome is `cancelled`. */
   readonly signal?: AbortSignal;
   /** Node to begin with. What is before it keeps the result that the context has, or is skipped. Null: none is left. */
@@ -97,5 +99,6 @@ export interface HarnessOptions {
   out?: string;
   /** Allow blueprints that are code from a cloned repository. Default false. */
   trust?: boolean;
+  /** Cancels in order. A reason with an `exitCode` above 128 gives it to the report; else that is 130. */
   signal?: AbortSignal;
 }

@@ -19,7 +19,7 @@ import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { trimCache } from "./local/cache.js";
 import { beginRemoval, removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
-import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
+import { checkLimits, controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { noteEtc, sweepEtc } from "./local/etc-cache.js";
 import { localTree } from "./local/local-tree.js";
@@ -256,6 +256,7 @@ function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): vo
   }
   if (isolation === "required") findBwrap();
   assertCapabilities(opts, localCapabilities(isolation), "local");
+  checkLimits(opts.limits ?? {});
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
   if (isolation === "none" && opts.repo !== undefined && parseSourceUrl(opts.repo) !== undefined) {
     // The inside would commit in a clone that is in the cache, where nobody keeps it.

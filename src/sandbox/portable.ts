@@ -18,7 +18,14 @@ import * as files from "./files.js";
 import type { SandboxState } from "./sandbox-state.js";
 import { startProcess } from "./spawned-process.js";
 import { exportDirectory, refreshFromHost } from "./transfer.js";
-import { DEFAULT_OPERATION_TIMEOUT, type Driver, type FileUpload, type Sandbox, type SandboxOptions } from "./types.js";
+import {
+  DEFAULT_OPERATION_TIMEOUT,
+  type Driver,
+  type FileUpload,
+  type PushOptions,
+  type Sandbox,
+  type SandboxOptions,
+} from "./types.js";
 import { checkExecOptions, checkShellCall, checkSpawnOptions, type ShellOptions } from "./validate.js";
 
 /** What the portable part itself needs of a sandbox's options. */
@@ -28,6 +35,7 @@ export type PortableOptions = Pick<
 >;
 
 const forkShape: Shape = new Map([["count", whole(1, 64)]]);
+const pushShape: Shape = new Map([["message", checkText]]);
 
 /** Makes the sandbox that callers use out of a backend's driver. */
 export function createSandbox(driver: Driver, opts: PortableOptions = {}): Sandbox {
@@ -39,7 +47,7 @@ class PortableSandbox implements Sandbox {
   readonly backend: string;
   readonly workDir: string;
   readonly capabilities: Capabilities;
-  declare readonly pushBranch?: (branch: string, token: string) => Promise<{ pushed: boolean; error?: string }>;
+  declare readonly pushBranch?: NonNullable<Sandbox["pushBranch"]>;
   declare readonly defaultBranch?: () => Promise<string>;
   declare readonly url?: (port: number) => Promise<string>;
   readonly #driver: Driver;
@@ -72,7 +80,7 @@ class PortableSandbox implements Sandbox {
     driver.onWarning = (message) => this.#state.emit?.("warning", message);
     const { git } = driver;
     if (git !== undefined) {
-      this.pushBranch = (branch, token) => this.#push(git, branch, token);
+      this.pushBranch = (branch, token, opts) => this.#push(git, branch, token, opts);
       this.defaultBranch = () => this.#call("defaultBranch", () => git.defaultBranch());
     }
     if (driver.url !== undefined) this.url = (port) => this.#url(port);
@@ -226,11 +234,17 @@ class PortableSandbox implements Sandbox {
     }
   }
 
-  #push(git: NonNullable<Driver["git"]>, branch: string, token: string): Promise<{ pushed: boolean; error?: string }> {
+  #push(
+    git: NonNullable<Driver["git"]>,
+    branch: string,
+    token: string,
+    opts: PushOptions = {},
+  ): Promise<{ pushed: boolean; error?: string }> {
     return this.#call("pushBranch", async () => {
       checkText(branch, "branch");
       if (typeof token !== "string" || token === "") throw invalidArgument("token", "a non-empty string", typeof token);
-      return git.pushBranch(branch, token);
+      checkOptions(opts, pushShape, "options");
+      return git.pushBranch(branch, token, opts);
     });
   }
 

@@ -104,6 +104,11 @@ export async function loadBackend(name: string): Promise<BackendModule> {
   return module as BackendModule;
 }
 
+/** Refuses a backend that there is not, as `openSandbox` would. */
+export async function assertBackend(name: string): Promise<void> {
+  await loadBackend(name);
+}
+
 async function importBackend(name: string): Promise<Partial<BackendModule>> {
   if (name === "" || name.includes("\0") || isBuiltin(name)) throw unknownBackend(name);
   if (/^(\.{0,2}\/|file:)/.test(name)) {

@@ -231,11 +231,18 @@ export interface Sandbox extends AsyncDisposable {
   fork(opts: { count: number }): Promise<Sandbox[]>;
   /** What differs from the start. */
   changes(): Promise<Changes>;
-  pushBranch?(branch: string, token: string): Promise<{ pushed: boolean; error?: string }>;
+  /** Push the files as they are to the branch of the remote. */
+  pushBranch?(branch: string, token: string, opts?: PushOptions): Promise<{ pushed: boolean; error?: string }>;
   defaultBranch?(): Promise<string>;
   url?(port: number): Promise<string>;
   /** Idempotent, never throws. What could not be removed stays in the ledger and is a `leak` event. */
   teardown(): Promise<void>;
+}
+
+/** How a branch is pushed. */
+export interface PushOptions {
+  /** Of the commit of whatever is not committed yet. Default: one that names the sandbox. */
+  message?: string;
 }
 
 /** A checked command: `cwd` is absolute and lexically inside `workDir`, `env` is complete. */
@@ -326,7 +333,7 @@ export interface Driver {
   fork?(count: number): Promise<Driver[]>;
   changes?(): Promise<Changes>;
   readonly git?: {
-    pushBranch(branch: string, token: string): Promise<{ pushed: boolean; error?: string }>;
+    pushBranch(branch: string, token: string, opts?: PushOptions): Promise<{ pushed: boolean; error?: string }>;
     defaultBranch(): Promise<string>;
   };
   url?(port: number): Promise<string>;

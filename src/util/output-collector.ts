@@ -130,7 +130,7 @@ function sequenceLength(lead: number): number {
 }
 
 /** Where a character that the cut left incomplete begins; the length when there is none. */
-function endOfWholeCharacters(bytes: Uint8Array): number {
+export function endOfWholeCharacters(bytes: Uint8Array): number {
   let lead = bytes.length - 1;
   while (lead > 0 && bytes.length - lead <= MAX_CONTINUATION && isContinuation(bytes[lead])) lead--;
   const value = bytes[lead];

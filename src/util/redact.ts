@@ -12,18 +12,43 @@ export interface RedactOptions {
   secrets?: readonly string[];
 }
 
-/** Hides secrets in a text that comes in pieces. */
-export interface Redactor {
+/** Hides secrets in a text, or in its bytes, that comes in pieces. */
+export interface Redactor<T = string> {
   /** Takes a piece and gives back what is certain by now. */
-  write(chunk: string): string;
+  write(chunk: T): T;
   /** Gives back the rest. */
-  end(): string;
+  end(): T;
 }
 
-interface Pattern {
-  readonly text: string;
-  readonly label: string;
+interface Pattern<T = string> {
+  readonly text: T;
+  readonly label: T;
 }
+
+/** What strings and bytes have in common, and what they do differently. */
+interface Searchable<T> {
+  readonly length: number;
+  indexOf(part: T, from?: number): number;
+}
+interface Kind<T> {
+  readonly empty: T;
+  unitAt(text: T, at: number): number | undefined;
+  part(text: T, start: number, end: number): T;
+  join(parts: T[]): T;
+}
+
+const STRINGS: Kind<string> = {
+  empty: "",
+  unitAt: (text, at) => text.charCodeAt(at),
+  part: (text, start, end) => text.slice(start, end),
+  join: (parts) => parts.join(""),
+};
+const BYTES: Kind<Buffer> = {
+  empty: Buffer.alloc(0),
+  unitAt: (bytes, at) => bytes[at],
+  part: (bytes, start, end) => bytes.subarray(start, end),
+  join: (parts) => (parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts)),
+};
 
 /**
  * Hides a value in every later text, under `name` when given. Returns the function that forgets it, once everybody who
@@ -53,28 +78,40 @@ export function redact(text: string, options: RedactOptions = {}): string {
 
 /** Opens a redactor whose result does not depend on where the pieces were cut. */
 export function createRedactor(options: RedactOptions = {}): Redactor {
-  const patterns = collectPatterns(options);
+  return redactorOf(STRINGS, collectPatterns(options));
+}
+
+/** The same for bytes of UTF-8. What holds no secret is handed back as it came, without a copy. */
+export function createByteRedactor(options: RedactOptions = {}): Redactor<Buffer> {
+  const patterns = collectPatterns(options).map(({ text, label }) => ({
+    text: Buffer.from(text),
+    label: Buffer.from(label),
+  }));
+  return redactorOf(BYTES, patterns.sort(longestFirst));
+}
+
+function redactorOf<T extends Searchable<T>>(kind: Kind<T>, patterns: readonly Pattern<T>[]): Redactor<T> {
   const longest = patterns[0]?.text.length ?? 1;
-  let pending = "";
+  let pending = kind.empty;
   let covered = 0;
 
-  const release = (border: number): string => {
-    let out = "";
+  const release = (border: number): T => {
+    const out: T[] = [];
     let done = covered;
     for (const { start, pattern } of occurrences(pending, patterns, border)) {
-      if (start >= done) out += pending.slice(done, start) + pattern.label;
+      if (start >= done) out.push(kind.part(pending, done, start), pattern.label);
       done = Math.max(done, start + pattern.text.length);
     }
-    out += pending.slice(done, Math.max(done, border));
+    out.push(kind.part(pending, done, Math.max(done, border)));
     covered = Math.max(0, done - border);
-    pending = pending.slice(border);
-    return out;
+    pending = border === pending.length ? kind.empty : kind.part(pending, border, pending.length);
+    return kind.join(out);
   };
 
   return {
     write(chunk) {
-      pending += chunk;
-      return release(firstUncertain(pending, patterns, longest));
+      pending = pending.length === 0 ? chunk : kind.join([pending, chunk]);
+      return release(firstUncertain(kind, pending, patterns, longest));
     },
     end: () => release(pending.length),
   };
@@ -92,16 +129,20 @@ function collectPatterns({ env = {}, secrets = [] }: RedactOptions): Pattern[] {
     const label = name === undefined ? "[REDACTED]" : `[REDACTED:${name}]`;
     for (const form of secretForms(value)) if (!labels.has(form)) labels.set(form, label);
   }
-  return [...labels].map(([text, label]) => ({ text, label })).sort((a, b) => b.text.length - a.text.length);
+  return [...labels].map(([text, label]) => ({ text, label })).sort(longestFirst);
+}
+
+function longestFirst<T extends Searchable<T>>(a: Pattern<T>, b: Pattern<T>): number {
+  return b.text.length - a.text.length;
 }
 
 /** All matches that start before `border`, also overlapping ones, by place and then the longest first. */
-function occurrences(
-  text: string,
-  patterns: readonly Pattern[],
+function occurrences<T extends Searchable<T>>(
+  text: T,
+  patterns: readonly Pattern<T>[],
   border: number,
-): { start: number; pattern: Pattern }[] {
-  const found: { start: number; pattern: Pattern }[] = [];
+): { start: number; pattern: Pattern<T> }[] {
+  const found: { start: number; pattern: Pattern<T> }[] = [];
   for (const pattern of patterns) {
     let start = text.indexOf(pattern.text);
     while (start !== -1 && start < border) {
@@ -113,14 +154,23 @@ function occurrences(
 }
 
 /** The first place from where the text to come could still complete a secret. */
-function firstUncertain(text: string, patterns: readonly Pattern[], longest: number): number {
+function firstUncertain<T extends Searchable<T>>(
+  kind: Kind<T>,
+  text: T,
+  patterns: readonly Pattern<T>[],
+  longest: number,
+): number {
   for (let at = Math.max(0, text.length - longest + 1); at < text.length; at += 1) {
     const rest = text.length - at;
-    const first = text.charCodeAt(at);
-    const open = patterns.some(
-      (p) => p.text.length > rest && p.text.charCodeAt(0) === first && p.text.startsWith(text.slice(at)),
-    );
-    if (open) return at;
+    if (patterns.some((pattern) => pattern.text.length > rest && isPrefix(kind, text, at, pattern.text))) return at;
   }
   return text.length;
+}
+
+/** Whether a text goes on from a place as a pattern begins. */
+function isPrefix<T extends Searchable<T>>(kind: Kind<T>, text: T, from: number, pattern: T): boolean {
+  for (let at = from; at < text.length; at += 1) {
+    if (kind.unitAt(text, at) !== kind.unitAt(pattern, at - from)) return false;
+  }
+  return true;
 }

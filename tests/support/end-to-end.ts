@@ -1,15 +1,18 @@
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type BlueprintSpec,
+  gcRuns,
   type HarnessOptions,
   listRuns,
   type NodeSpec,
+  pushRunAgain,
   type Reporter,
   resumeRun,
 } from "../../src/harness.js";
+import { listSandboxes, listSnapshots } from "../../src/sandbox.js";
 import { type Bench, createBench } from "./cli.js";
 import { createHarnessBench, type HarnessBench } from "./harness-bench.js";
 import { git } from "./scratch.js";
@@ -26,6 +29,8 @@ export interface EndToEndBackend {
   readonly env?: Record<string, string>;
   /** Takes the sandbox away under a run. */
   sever(sandbox: { id: string; workDir: string }): Promise<void>;
+  /** What the backend still has of any sandbox. */
+  left(): Promise<string[]>;
   close?(): Promise<void>;
 }
 
@@ -88,6 +93,7 @@ export function describeEndToEnd(
   const out = (): string => join(bench.scratch.path, "runs");
   const file = (runId: string, path: string): string => readFileSync(join(out(), runId, path), "utf8");
   const remote = (...args: string[]): string => git(bench.github.remote, ...args);
+  const isPushed = (ref: string): boolean => remote("for-each-ref", ref) !== "";
   /** Begins a run in a process of its own, as far as its second node. */
   const startApart = async (id: string, ...more: string[]) => {
     const path = join(bench.scratch.path, `${id}.json`);
@@ -152,8 +158,9 @@ export function describeEndToEnd(
       expect(report).toMatchObject({ status: "success", exitCode: 0, pushResult: { pushed: true, state: "ok" } });
       expect(report.nodes).toMatchObject([{ rounds: 1, children: [{ kind: "agent", status: "success" }] }]);
       expect(remote("show", `${report.branch}:a.txt`)).toBe("good");
-      if (!backend.hasGit) return;
-      expect(remote("log", "--format=%s", `trunk..${report.branch}`)).toBe("[harness] mend it");
+      expect(remote("log", "--format=%B", `trunk..${report.branch}`).trimEnd()).toBe(
+        "[harness] mend it\n\nBlueprint: recovers\nRun: recovers",
+      );
     });
 
     test("a gate that does not: exit 1 after two repairs, the patch is there, nothing is pushed", async () => {
@@ -202,6 +209,35 @@ export function describeEndToEnd(
       expect(report).toMatchObject({ status: "success", exitCode: 4 });
       expect(report.pushResult).toEqual({ pushed: false, error: "GITHUB_TOKEN required for push", state: "no_token" });
       expect(remote("for-each-ref", `refs/heads/${report.branch}`)).toBe("");
+    });
+
+    test("[S4-AC-16] a token that the remote refuses is a result, and is shown nowhere", async () => {
+      const githubToken = "ghp_wrongwrongwrongwrong";
+      const report = await start("token-refused", [EDIT], { push: true, githubToken });
+      expect(report).toMatchObject({ status: "success", exitCode: 4, nodes: [{ status: "success" }] });
+      expect(report.pushResult).toMatchObject({
+        ...{ pushed: false, state: "push_failed" },
+        error: expect.stringMatching(/^git push failed: ./),
+      });
+      expect(remote("for-each-ref", `refs/heads/${report.branch}`)).toBe("");
+      for (const name of readdirSync(join(out(), "token-refused"), { recursive: true }) as string[]) {
+        const path = join(out(), "token-refused", name);
+        if (statSync(path).isFile())
+          expect([name, readFileSync(path, "utf8").includes(githubToken)]).toEqual([name, false]);
+      }
+    });
+
+    test("pushed later, when the sandbox is gone: exactly the files of the report", async () => {
+      const report = await start("later", [
+        EDIT,
+        command("more", "mkdir -p deep/er; echo x > deep/er/b.txt; rm -f sub/b.txt"),
+      ]);
+      expect(report).toMatchObject({ status: "success", sandbox: { kept: false } });
+      const result = await pushRunAgain("later", { githubToken: bench.github.env.GITHUB_TOKEN });
+      expect(result).toMatchObject({ pushed: true, state: "ok" });
+      expect(report.tree).toMatch(/^[0-9a-f]{40}$/);
+      expect(remote("rev-parse", `${report.branch}^{tree}`)).toBe(report.tree);
+      expect(remote("log", "--format=%s", `trunk..${report.branch}`)).toBe("[harness] mend it");
     });
 
     test("a pull request that is open already is used", async () => {
@@ -275,6 +311,18 @@ export function describeEndToEnd(
       expect(file("lost", "changes.patch")).toContain("+1");
       await goOn("lost");
     });
+  });
+
+  test(`nothing is left behind of the runs on ${name}, and nothing at all once they are removed`, async () => {
+    expect(await listSandboxes()).toEqual([]);
+    expect((await gcRuns({ olderThan: 0 })).left).toEqual([]);
+    // What a workspace is copied from is a cache; it belongs to no run.
+    const refs = git(bench.repo, "for-each-ref", "--format=%(refname)", "refs/glovebox", "refs/heads/harness").split(
+      "\n",
+    );
+    const unpushed = refs.filter((ref) => ref !== "" && !ref.startsWith("refs/glovebox/bases/") && !isPushed(ref));
+    expect([await backend.left(), await listSnapshots(), unpushed]).toEqual([[], [], []]);
+    expect(git(bench.repo, "worktree", "list").split("\n")).toHaveLength(1);
   });
 }
 

@@ -11,7 +11,7 @@ import { summaryOf } from "./summary.js";
 /** Kinds of failure that no other command line would mend. */
 const ENVIRONMENT = new Set([
   ...["unauthenticated", "permission_denied", "unavailable", "backend_lost", "no_space", "missing_dependency"],
-  ...["no_isolation", "unsupported", "closed", "tampered", "internal"],
+  ...["no_isolation", "closed", "tampered", "internal"],
 ]);
 
 /** Shows a run while it goes on and what came of it; gives the exit code. Only the result goes to standard output. */
@@ -34,6 +34,7 @@ export async function followRun(
   try {
     const report = await begin({ reporter: reporters, signal: interruption.signal });
     shown.stop();
+    if (report.status !== "cancelled") interruption.cameTooLate();
     if (form === "report") await screen.printJson(report);
     if (!flags.has("quiet")) {
       const { path } = await findRunDirectory(report.runId);

@@ -5,6 +5,8 @@ import type { Style } from "../style.js";
 import { nodeLine } from "./node-line.js";
 
 const TICK = 120;
+/** Bytes of the last line that are looked at; no terminal is as wide. */
+const LONGEST_LINE = 2048;
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 interface Running {
@@ -54,10 +56,6 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
           return clear();
         case "node.started":
           return start(event.nodeId, event.parentId !== undefined);
-        case "node.output":
-          if (running !== undefined && event.stream !== "transcript")
-            running.last = lastLine(event.text) ?? running.last;
-          return;
         case "agent.message":
           if (running !== undefined) running.last = lastLine(event.text) ?? running.last;
           return;
@@ -80,6 +78,10 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
         default:
           return;
       }
+    },
+    nodeBytes({ stream, bytes }) {
+      if (running === undefined || stream === "transcript") return;
+      running.last = lastLine(Buffer.from(bytes.subarray(-LONGEST_LINE)).toString("utf8")) ?? running.last;
     },
     stop() {
       clearInterval(timer);

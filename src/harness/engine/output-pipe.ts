@@ -1,21 +1,25 @@
-import { OutputCollector } from "../../util/output-collector.js";
-import { createRedactor, type RedactOptions, type Redactor } from "../../util/redact.js";
+import { endOfWholeCharacters, OutputCollector } from "../../util/output-collector.js";
+import { createByteRedactor, type RedactOptions, type Redactor } from "../../util/redact.js";
 import type { OutputStream } from "../event-types.js";
 
-/** How much of a node's output is kept in its result. The whole of it goes on as events. */
+/** How much of a node's output is kept in its result. The whole of it goes on. */
 export const MAX_NODE_OUTPUT: number = 50 * 1024;
 
-/** Takes a piece of redacted text. */
-export type OutputSink = (stream: OutputStream, text: string) => void | Promise<void>;
+/** Takes a piece of redacted output; it ends with a whole character. */
+export type OutputSink = (stream: OutputStream, bytes: Buffer) => void | Promise<void>;
 
 interface Channel {
-  readonly decoder: InstanceType<typeof TextDecoder>;
-  readonly redactor: Redactor;
+  readonly redactor: Redactor<Buffer>;
+  /** The begun character at the end of the last piece. */
+  begun: Buffer;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /**
- * The one way from a command's bytes to what is seen of them: decoded, redacted across the borders of pieces, handed on,
- * and head and tail kept. Redaction comes before anything is cut, so no half of a secret is left.
+ * The one way from a command's bytes to what is seen of them: redacted across the borders of pieces, handed on, and head
+ * and tail kept. Redaction comes before anything is cut, so no half of a secret is left. They stay bytes: a text of
+ * every piece of a long log would cost more memory than the log's own pieces do.
  */
 export class OutputPipe {
   readonly #sink: OutputSink;
@@ -30,19 +34,18 @@ export class OutputPipe {
 
   /** Takes bytes as they come; resolves when they were taken. */
   async write(stream: OutputStream, chunk: Uint8Array): Promise<void> {
-    const { decoder, redactor } = this.#channel(stream);
-    const decoded = decoder.decode(chunk, { stream: true });
-    const text = redactor.write(decoded);
-    // The usual case, plain text without secrets, is kept without another copy.
-    const isSame = text === decoded && text.length === chunk.length;
-    await this.#pass(stream, text, isSame ? chunk : Buffer.from(text));
+    const channel = this.#channel(stream);
+    const safe = channel.redactor.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    const bytes = channel.begun.length === 0 ? safe : Buffer.concat([channel.begun, safe]);
+    const end = endOfWholeCharacters(bytes);
+    channel.begun = end === bytes.length ? NOTHING : Buffer.from(bytes.subarray(end));
+    await this.#pass(stream, bytes.subarray(0, end));
   }
 
   /** Lets out what was held back. */
   async end(): Promise<void> {
-    for (const [stream, { decoder, redactor }] of this.#channels) {
-      const text = redactor.write(decoder.decode()) + redactor.end();
-      await this.#pass(stream, text, Buffer.from(text));
+    for (const [stream, { redactor, begun }] of this.#channels) {
+      await this.#pass(stream, Buffer.concat([begun, redactor.end()]));
     }
     this.#channels.clear();
   }
@@ -56,14 +59,14 @@ export class OutputPipe {
   #channel(stream: OutputStream): Channel {
     const known = this.#channels.get(stream);
     if (known !== undefined) return known;
-    const made = { decoder: new TextDecoder(), redactor: createRedactor(this.#hidden) };
+    const made = { redactor: createByteRedactor(this.#hidden), begun: NOTHING };
     this.#channels.set(stream, made);
     return made;
   }
 
-  async #pass(stream: OutputStream, text: string, bytes: Uint8Array): Promise<void> {
-    if (text === "") return;
+  async #pass(stream: OutputStream, bytes: Buffer): Promise<void> {
+    if (bytes.length === 0) return;
     if (stream !== "transcript") this.#collector.push(bytes);
-    await this.#sink(stream, text);
+    await this.#sink(stream, bytes);
   }
 }

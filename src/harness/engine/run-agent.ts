@@ -51,10 +51,7 @@ async function follow(state: RunState, job: AgentJob, driver: AgentDriver, bound
   const { nodeId, parentId } = job;
   const ids = { nodeId, ...(parentId !== undefined && { parentId }) };
   const reader = driver.reader();
-  const pipe = new OutputPipe(
-    (stream, text) => state.emit({ type: "node.output", ...ids, stream, text }),
-    state.hidden,
-  );
+  const pipe = new OutputPipe((stream, bytes) => state.emitOutput({ ...ids, stream, bytes }), state.hidden);
   const isText = driver.name === "command" && job.task.output !== "events";
   let stderr = "";
   let process: AgentProcess | undefined;

@@ -17,10 +17,7 @@ const COMMIT_TIMEOUT = 600_000;
 
 /** Commits everything that was changed, inside. Nothing to commit is no failure: the node is skipped. */
 export async function runCommit(state: RunState, node: CommitNode): Promise<CommitOutcome> {
-  const pipe = new OutputPipe(
-    (stream, text) => state.emit({ type: "node.output", nodeId: node.id, stream, text }),
-    state.hidden,
-  );
+  const pipe = new OutputPipe((stream, bytes) => state.emitOutput({ nodeId: node.id, stream, bytes }), state.hidden);
   try {
     const message = toMessage(await renderText(state, node.message));
     const result = await commitAll(state.sandbox, message, node.author ?? NOBODY, {

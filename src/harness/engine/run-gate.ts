@@ -83,10 +83,7 @@ async function runChecks(state: RunState, node: GateNode, round: number): Promis
 async function runCheck(state: RunState, node: GateNode, check: GateCheck): Promise<CheckResult> {
   const startedAt = performance.now();
   const ids = { nodeId: node.id, checkId: check.id };
-  const pipe = new OutputPipe(
-    (stream, text) => state.emit({ type: "node.output", ...ids, stream, text }),
-    state.hidden,
-  );
+  const pipe = new OutputPipe((stream, bytes) => state.emitOutput({ ...ids, stream, bytes }), state.hidden);
   const timeout = check.timeout ?? node.timeout;
   const cwd = check.cwd ?? node.cwd;
   const outcome = await runStep(

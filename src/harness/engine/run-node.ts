@@ -44,7 +44,7 @@ async function runOnce(state: RunState, node: BlueprintNode): Promise<Outcome> {
   switch (node.kind) {
     case "command": {
       const pipe = new OutputPipe(
-        (stream, text) => state.emit({ type: "node.output", nodeId: node.id, stream, text }),
+        (stream, bytes) => state.emitOutput({ nodeId: node.id, stream, bytes }),
         state.hidden,
       );
       const outcome = await runStep(state, node, pipe);

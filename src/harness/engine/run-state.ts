@@ -4,7 +4,8 @@ import { truncate } from "../../util/sanitize.js";
 import type { AgentChoice } from "../agents.js";
 import type { RunLimits } from "../blueprint-types.js";
 import type { RunContext } from "../context-types.js";
-import type { EventSink, RunEventBody } from "../event-types.js";
+import type { EventSink, NodeOutput, RunEventBody } from "../event-types.js";
+import { toOutputEvent } from "../output-event.js";
 import type { AgentReport, LimitHit, TokenUsage } from "../report-types.js";
 import type { EngineOptions } from "../run-types.js";
 
@@ -34,6 +35,7 @@ export class RunState {
   /** The node that runs. */
   nodeId = "";
   readonly #onEvent: EventSink;
+  readonly #onOutput: EngineOptions["onOutput"];
   readonly #stop = new AbortController();
   readonly #cancelled: AbortSignal | undefined;
   readonly #timers: NodeJS.Timeout[];
@@ -53,6 +55,7 @@ export class RunState {
     };
     this.hidden = { secrets: Object.values(this.secrets).filter((value) => value.length >= SHORTEST_SECRET) };
     this.#onEvent = options.onEvent;
+    this.#onOutput = options.onOutput;
     this.#cancelled = options.signal;
     if (options.signal?.aborted) this.#stop.abort();
     options.signal?.addEventListener("abort", this.#cancel, { once: true });
@@ -82,9 +85,20 @@ export class RunState {
 
   /** Hands an event on, in order. A sink that fails is a warning: what it watches goes on. */
   emit(event: RunEventBody): Promise<void> {
+    return this.#inOrder(() => this.#onEvent(event));
+  }
+
+  /** Hands on what a node printed, as bytes to whoever takes those, else as an event. */
+  emitOutput(output: NodeOutput): Promise<void> {
+    const onOutput = this.#onOutput;
+    if (onOutput !== undefined) return this.#inOrder(() => onOutput(output));
+    return this.emit(toOutputEvent(output));
+  }
+
+  #inOrder(tell: () => void | Promise<void>): Promise<void> {
     this.#queue = this.#queue.then(async () => {
       try {
-        await this.#onEvent(event);
+        await tell();
       } catch (error) {
         const message = `an event could not be written: ${error instanceof Error ? error.message : String(error)}`;
         if (!this.warnings.includes(message)) this.warnings.push(message);

@@ -5,6 +5,7 @@ import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { parseRawDiff } from "../raw-diff.js";
 import { readSnapshotRecord, writeSnapshotRecord } from "../snapshot-record.js";
+import type { PushOptions } from "../types.js";
 import { GIT_USER } from "./bootstrap.js";
 import type { DaytonaDriver, DaytonaOperations } from "./driver.js";
 import { diagnose } from "./failure.js";
@@ -34,7 +35,7 @@ export function gitOperations(driver: DaytonaDriver, repository: Repository): Da
     restore: (id) => restoreSnapshot(driver, id),
     changes: () => listChanges(driver, repository.base),
     git: {
-      pushBranch: (branch, token) => pushBranch(driver, repository, branch, token),
+      pushBranch: (branch, token, more) => pushBranch(driver, repository, { branch, token, ...more }),
       defaultBranch: () => {
         asked ??= askDefaultBranch(repository.source, repository.token);
         // A failure is not remembered.
@@ -135,8 +136,7 @@ async function listChanges(driver: DaytonaDriver, base: string): Promise<Changes
 async function pushBranch(
   driver: DaytonaDriver,
   { branch: own, network, source }: Repository,
-  branch: string,
-  token: string,
+  { branch, token, message }: { branch: string; token: string } & PushOptions,
 ): Promise<{ pushed: boolean; error?: string }> {
   const { remote, workDir } = driver;
   try {
@@ -144,15 +144,15 @@ async function pushBranch(
     const status = await remote.git.status(workDir);
     assertOnBranch(status.currentBranch, branch);
     if ((status.fileStatus ?? []).length > 0) {
-      await commitAll(driver, own ?? branch, `glovebox: ${branch}`);
+      await commitAll(driver, own ?? branch, message ?? `glovebox: ${branch}`);
       // What is pushed is whatever HEAD is on by then.
       assertOnBranch((await remote.git.status(workDir)).currentBranch, branch);
     }
     await withWayTo(driver, network, source.url, () => remote.git.push(workDir, GIT_USER, token));
     return { pushed: true };
   } catch (error) {
-    const { message } = await diagnose(remote, error, "git push");
-    return { pushed: false, error: redact(message, { secrets: [token] }) };
+    const failure = await diagnose(remote, error, "git push");
+    return { pushed: false, error: redact(failure.message, { secrets: [token] }) };
   }
 }
 

@@ -121,6 +121,7 @@ export function gitError(args: readonly string[], result: HostGitResult): Sandbo
 
 function codeOf(stderr: string): SandboxErrorCode {
   if (/No space left on device|Disk quota exceeded/.test(stderr) || couldNotWrite(stderr)) return "no_space";
+  if (/attempting to allocate \d+ over limit/.test(stderr)) return "limit_exceeded";
   if (/dubious ownership|Permission denied|Read-only file system/.test(stderr)) return "permission_denied";
   if (/not a git repository/.test(stderr)) return "invalid_argument";
   if (/already (checked out|used by worktree)|cannot lock ref|File exists/.test(stderr)) return "conflict";

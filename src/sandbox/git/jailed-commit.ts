@@ -39,6 +39,8 @@ export interface InsideHead {
 /** What a jailed commit is made on. */
 export interface CommitPlan {
   sandboxId: string;
+  /** Of the commit. Default: one that names the sandbox. */
+  message?: string | undefined;
   /** The commit that the sandbox started from. */
   base: string | undefined;
   /** The store has an index that knows how the base's files looked when they were written. Default false. */
@@ -72,18 +74,23 @@ export interface JailedCommit {
 export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
   const { base, inside } = plan;
   const jailed = jail(runJailedGit, base !== undefined, inside);
-  const found = inside === undefined || base === undefined ? undefined : await findInsideHead(jailed, inside, base);
-  const head = typeof found === "object" ? found : undefined;
-  const parent = head?.sha ?? plan.parent ?? base;
-  const message = `Snapshot of sandbox ${plan.sandboxId}`;
+  // The files are added meanwhile.
+  const looking = inside === undefined || base === undefined ? undefined : findInsideHead(jailed, inside, base);
+  looking?.catch(() => undefined);
+  const story = async (): Promise<CommitStory> => {
+    const found = await looking;
+    const parent = (typeof found === "object" ? found.sha : undefined) ?? plan.parent ?? base;
+    return { parent, message: plan.message ?? `Snapshot of sandbox ${plan.sandboxId}` };
+  };
   const { commit, nested, others } =
-    (await commitChanged(jailed, plan, { parent, message })) ?? (await commitAll(jailed, plan, { parent, message }));
+    (await commitChanged(jailed, plan, story)) ?? (await commitAll(jailed, plan, story));
+  const found = await looking;
   const known = [base, plan.parent].filter((sha) => sha !== undefined).map((sha) => `^${sha}\n`);
   const range = `${commit}\n${known.join("")}`;
   const name = hash(await must(jailed, ["pack-objects", "--revs", "--quiet", "/gd/snapshot"], range));
   return {
     commit,
-    ...(head && { head }),
+    ...(typeof found === "object" && { head: found }),
     pack: `snapshot-${name}.pack`,
     nested,
     others,
@@ -92,24 +99,30 @@ export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan)
 }
 
 type Committed = Pick<JailedCommit, "commit" | "nested" | "others">;
+type Story = () => Promise<CommitStory>;
 
 /** Commits the few paths that can differ; undefined where that does not suffice or does not work. */
-async function commitChanged(jailed: Jailed, plan: CommitPlan, story: CommitStory): Promise<Committed | undefined> {
+async function commitChanged(jailed: Jailed, plan: CommitPlan, story: Story): Promise<Committed | undefined> {
   const { base, changedPaths, withOthers } = plan;
   if (base === undefined || changedPaths === undefined || withOthers === true) return undefined;
   try {
-    return { ...(await commitPaths(jailed, changedPaths, base, story)), others: [] };
+    return { ...(await commitPaths(jailed, changedPaths, base, await story())), others: [] };
   } catch (error) {
     if (toSandboxError(error).code !== "internal") throw error;
     return undefined;
   }
 }
 
-async function commitAll(jailed: Jailed, plan: CommitPlan, { parent, message }: CommitStory): Promise<Committed> {
+async function commitAll(jailed: Jailed, plan: CommitPlan, story: Story): Promise<Committed> {
   const { base } = plan;
   const unborn = (await addChanged(jailed, plan)) ?? (await addAnew(jailed, base));
-  const { tree, changed } = await writeTree(jailed, base);
-  const others = plan.withOthers === true ? await findOthers(jailed) : [];
+  const [written, listed] = await Promise.all([
+    must(jailed, ["write-tree"]),
+    plan.withOthers === true ? listFiles(jailed) : undefined,
+  ]);
+  const { tree, changed } = await withLinksOfBase(jailed, base, hash(written), listed?.links);
+  const others = listed === undefined ? [] : [...listed.others, ...[...listed.links.keys()].map((path) => `${path}/`)];
+  const { parent, message } = await story();
   const onto = parent === undefined ? [] : ["-p", parent];
   const commit = hash(await must(jailed, ["commit-tree", ...onto, "-m", message, tree]));
   return { commit, nested: [...unborn, ...changed], others };
@@ -156,11 +169,18 @@ function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | u
 
 /**
  * Makes a tree of the index, in which links to other repositories are as they are in the base: the commits they link to
- * would not come along. Gives the names of those that differed, too.
+ * would not come along. Gives the names of those that differed, too. `tree` is that of the index as it is, `known` all
+ * links in it.
  */
-async function writeTree(jailed: Jailed, base: string | undefined): Promise<{ tree: string; changed: string[] }> {
-  const tree = hash(await must(jailed, ["write-tree"]));
-  const links = base === undefined ? await linksInIndex(jailed) : await changedLinks(jailed, base, tree);
+async function withLinksOfBase(
+  jailed: Jailed,
+  base: string | undefined,
+  tree: string,
+  known: Map<string, Link> | undefined,
+): Promise<{ tree: string; changed: string[] }> {
+  if (known?.size === 0) return { tree, changed: [] };
+  const links =
+    base === undefined ? (known ?? (await listFiles(jailed)).links) : await changedLinks(jailed, base, tree);
   if (links.size === 0) return { tree, changed: [] };
   const entries = [...links].map(([path, { before, now }]) =>
     before === undefined ? `0 ${"0".repeat(now.length)}\t${path}\0` : `${GITLINK} ${before}\t${path}\0`,
@@ -170,26 +190,25 @@ async function writeTree(jailed: Jailed, base: string | undefined): Promise<{ tr
   return { tree: hash(await must(jailed, ["write-tree"])), changed };
 }
 
-/** What an ordinary commit leaves out: what is ignored, and what lies in other repositories. */
-async function findOthers(jailed: Jailed): Promise<string[]> {
-  const others = (await must(jailed, ["ls-files", "--others", "--directory", "-z"])).split("\0").filter(Boolean);
-  return [...others, ...[...(await linksInIndex(jailed)).keys()].map((path) => `${path}/`)];
-}
-
 /** A link to another repository: the commit now, and that of the base if it was one there too. */
 interface Link {
   readonly now: string;
   readonly before?: string;
 }
 
-async function linksInIndex(jailed: Jailed): Promise<Map<string, Link>> {
+/** What an ordinary commit leaves out: what is ignored, and what lies in other repositories, to which the index has links. */
+async function listFiles(jailed: Jailed): Promise<{ others: string[]; links: Map<string, Link> }> {
   const links = new Map<string, Link>();
-  for (const entry of (await must(jailed, ["ls-files", "--stage", "-z"])).split("\0")) {
+  const others: string[] = [];
+  for (const entry of (await must(jailed, ["ls-files", "-t", "--stage", "--others", "--directory", "-z"])).split(
+    "\0",
+  )) {
+    if (entry.startsWith("? ")) others.push(entry.slice(2));
     const tab = entry.indexOf("\t");
-    const [mode, now] = entry.slice(0, tab).split(" ");
-    if (mode === GITLINK && now !== undefined) links.set(entry.slice(tab + 1), { now });
+    const [tag, mode, now] = entry.slice(0, tab).split(" ");
+    if (tag === "H" && mode === GITLINK && now !== undefined) links.set(entry.slice(tab + 1), { now });
   }
-  return links;
+  return { others, links };
 }
 
 async function changedLinks(jailed: Jailed, base: string, tree: string): Promise<Map<string, Link>> {
@@ -206,11 +225,14 @@ async function changedLinks(jailed: Jailed, base: string, tree: string): Promise
 /** The commit that is checked out inside, or why it cannot be built upon. */
 async function findInsideHead(jailed: Jailed, inside: string, base: string): Promise<InsideHead | string> {
   const there = `--git-dir=${inside}`;
-  const answer = await jailed([there, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+  const [answer, name] = await Promise.all([
+    jailed([there, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"]),
+    jailed([there, "symbolic-ref", "HEAD"]),
+  ]);
   if (answer.exitCode !== 0) return "the git directory inside has no commit that can be read";
   const sha = hash(answer.text);
   const isAncestor = sha === base || (await jailed(["merge-base", "--is-ancestor", base, sha])).exitCode === 0;
   if (!isAncestor) return "they do not descend from the commit that the sandbox started from";
-  const [, branch] = /^refs\/heads\/([^\n]+)\n$/.exec((await jailed([there, "symbolic-ref", "HEAD"])).text) ?? [];
+  const [, branch] = /^refs\/heads\/([^\n]+)\n$/.exec(name.text) ?? [];
   return isBranchName(branch) ? { sha, branch } : { sha };
 }

@@ -15,6 +15,12 @@ export interface JailedPackOptions {
   /** Path of the store, which is made for this one commit and removed after it. */
   store: string;
   runJailedGit: RunJailedGit;
+  /** Whether the store is there, and the jail begun. Default false. */
+  isBegun?: boolean | undefined;
+  /** Called when the pack was taken out. */
+  done?: (() => void) | undefined;
+  /** As `CommitPlan.message`. */
+  message?: string | undefined;
   /** `index`: one that the host made of the files of the base; it saves hashing those that are as they were. */
   source?: { repository: Repository; baseSha: string; index?: string } | undefined;
   /** Where the jail sees the git directory of the inside, when the commits made there are to come along. */
@@ -25,6 +31,8 @@ export interface JailedPackOptions {
   changedPaths?: (() => Promise<CommitPlan["changedPaths"]>) | undefined;
   /** As `CommitPlan.withOthers`. */
   withOthers?: boolean | undefined;
+  /** What a warning says of the repositories in the tree, after "it is". Default "not in the commit". */
+  fate?: string | undefined;
   /** Whether what is made of it is to outlive a power loss. Default false. */
   isDurable?: boolean | undefined;
   /** Bytes that the pack may have. Default 4 GiB. */
@@ -52,41 +60,52 @@ export async function withJailedPack<T>(
 ): Promise<T> {
   const { store, source, frozen = (work) => work() } = opts;
   const pack = `${store}.pack`;
+  const clear = async (): Promise<void> => {
+    await opts.runJailedGit.end?.();
+    await removeTree(store);
+  };
+  let cleared: Promise<void> | undefined;
   try {
-    const { sandboxId, inside, parent, withOthers } = opts;
+    const { sandboxId, inside, parent, withOthers, message } = opts;
     const made = await frozen(async () => {
       const listing = opts.changedPaths?.();
       // Nobody waits for it when the store cannot be made.
       listing?.catch(() => undefined);
-      await prepareStore(store, source?.repository, opts.runJailedGit);
+      if (opts.isBegun !== true) await beginStore(store, opts.runJailedGit);
+      await fillStore(store, source?.repository);
       const changedPaths = await listing;
       // To be done before git has run in the jail: then the store is no place for the host to write in.
       const isIndexed = (changedPaths === undefined || withOthers === true) && (await copyIndex(source?.index, store));
-      const plan = { sandboxId, base: source?.baseSha, isIndexed, inside, parent, changedPaths, withOthers };
+      const plan = { sandboxId, message, base: source?.baseSha, isIndexed, inside, parent, changedPaths, withOthers };
       const commit = await commitInJail(opts.runJailedGit, plan);
       await opts.beside?.(commit);
       return commit;
     });
     // What it may still do to its store concerns nobody: the copy is what is checked.
-    void opts.runJailedGit.end?.().catch(() => undefined);
     await takeOut(join(store, made.pack), pack, opts.maxBytes ?? MAX_BYTES);
+    cleared = clear();
+    cleared.catch(() => undefined);
+    opts.done?.();
     return await use(made, pack);
   } finally {
-    await opts.runJailedGit.end?.();
+    await (cleared ?? clear());
     await rm(pack, { force: true });
-    await removeTree(store);
   }
 }
 
-/** Makes an empty store for a jail, which writes files as the user's repository would; a jail that is named begins meanwhile. */
-export async function prepareStore(
-  store: string,
-  repository: Repository | undefined,
-  jail?: RunJailedGit,
-): Promise<void> {
+/** Makes an empty store for a jail, which writes files as the user's repository would. */
+export async function prepareStore(store: string, repository: Repository | undefined): Promise<void> {
+  await beginStore(store);
+  await fillStore(store, repository);
+}
+
+async function beginStore(store: string, jail?: RunJailedGit): Promise<void> {
   await removeTree(store);
   await makeScratchDirectory(store);
   jail?.begin?.();
+}
+
+async function fillStore(store: string, repository: Repository | undefined): Promise<void> {
   const settings = repository === undefined ? {} : await readCheckoutSettings(repository);
   // The jail sees other owners and inodes. The time of the last change of any kind, which nobody can set, still counts.
   const core = { bare: "false", checkstat: "minimal", ...settings };

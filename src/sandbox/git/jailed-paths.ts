@@ -42,7 +42,7 @@ export async function commitPaths(
   const { kept, changed } = isSame ? NONE : await withLinksOfBase(jailed, listed, base);
   const lines = [
     "commit refs/heads/snapshot\nmark :1\ncommitter Glovebox <glovebox@localhost> now",
-    `data ${Buffer.byteLength(message)}\n${message}`,
+    `data ${Buffer.byteLength(message)}\n${latin1(Buffer.from(message))}`,
     `from ${parent}`,
     ...(parent === base ? [] : [`M 040000 ${hash(await must(jailed, ["rev-parse", `${base}^{tree}`]))} ""`]),
     ...listed

@@ -11,10 +11,10 @@ import { listIndexPaths, listLayerPaths } from "./changed-paths.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
 import { hostGit } from "./host-git.js";
 import type { InsideHead } from "./jailed-commit.js";
-import { createJailedGit } from "./jailed-git.js";
 import type { JailedPackOptions } from "./jailed-pack.js";
 import { INSIDE_GIT } from "./private-git.js";
 import { inRepository, type Repository, resolveCommit } from "./repository.js";
+import { beginSpareJail, takeJail } from "./spare-jail.js";
 
 const SCRATCH = /^[a-z]+-[0-9a-f]{12}(\.[a-z]+)?$/;
 
@@ -42,6 +42,8 @@ export interface LiveTree {
   /** The git directory that was made for the inside, in which it commits. Absent: there is none. */
   readonly inside?: InsideGit | undefined;
   readonly driver: Pick<Driver, "workDir" | "baseEnv" | "start" | "importTree" | "remove">;
+  /** Whether what a look names is there also before and after it. Default false. */
+  readonly isLasting?: boolean;
   /** Prepares a look at the files. */
   look(): TreeLook;
   /** Tells the user what is no failure. */
@@ -50,7 +52,7 @@ export interface LiveTree {
   readonly signal: AbortSignal;
 }
 
-/** The files of a sandbox at one moment. What it names is there while `frozen` runs, and not before or after. */
+/** The files of a sandbox at one moment. What it names is there while `frozen` runs, and not before or after unless the tree `isLasting`. */
 export interface TreeLook {
   /** The files, for a jail to see. */
   readonly root: Pick<JailBind, "source" | "overlay">;
@@ -91,10 +93,10 @@ export async function objectBinds(objects: string): Promise<JailBind[]> {
   return [{ source: objects, target: INSIDE_OBJECTS }, ...others.map((path) => ({ source: path, target: path }))];
 }
 
-/** How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. */
+/** How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. One of many has a jail begun for the next. */
 export async function jailedPackOf(
   tree: LiveTree,
-  opts: { withCommits: boolean; look?: TreeLook },
+  opts: { withCommits: boolean; look?: TreeLook; isOneOfMany?: boolean },
 ): Promise<JailedPackOptions> {
   const { id, base, signal } = tree;
   signal.throwIfAborted();
@@ -107,10 +109,12 @@ export async function jailedPackOf(
   const parent = isShared ? await resolveCommit(base.repository.gitDir, `refs/heads/${base.branch}`) : undefined;
   const { repository, sha: baseSha, index } = base ?? {};
   const { source, overlay } = look.root;
+  const places = { tree: look.root, objects, signal };
   return {
     sandboxId: id,
-    store,
-    runJailedGit: createJailedGit({ store, tree: look.root, objects, signal }),
+    ...(await takeJail(tree, store, places)),
+    ...(opts.isOneOfMany === true &&
+      tree.isLasting === true && { done: () => beginSpareJail(tree, scratchPath(id, "store"), places) }),
     ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
     ...(own && { inside: INSIDE_GIT }),
     parent,

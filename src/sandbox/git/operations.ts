@@ -6,6 +6,7 @@ import type { LiveTree } from "./live-tree.js";
 import { pushBranch } from "./push-branch.js";
 import { restoreSnapshot } from "./restore-snapshot.js";
 import { saveSnapshot } from "./save-snapshot.js";
+import { endSpareJail } from "./spare-jail.js";
 
 /** The operations of a driver that not every sandbox has. */
 export interface TreeOperations extends Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git"> {
@@ -33,14 +34,17 @@ export function createOperations(
     }
   };
   return {
-    settled: async () => void (await Promise.allSettled(running)),
+    settled: async () => {
+      await Promise.allSettled(running);
+      await endSpareJail(tree);
+    },
     snapshot: () => track(() => saveSnapshot(tree)),
     restore: (id) => track(() => restoreSnapshot(tree, id)),
     ...(fork && { fork: (count) => track(() => fork(tree, count)) }),
     ...(tree.base && {
       changes: () => track(() => listChanges(tree)),
       git: {
-        pushBranch: (branch, token) => track(() => pushBranch(tree, branch, token)),
+        pushBranch: (branch, token, more) => track(() => pushBranch(tree, branch, token, more)),
         defaultBranch: () => track(() => findDefaultBranch(tree, opts.token)),
       },
     }),

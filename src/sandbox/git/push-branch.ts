@@ -1,6 +1,7 @@
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
+import type { PushOptions } from "../types.js";
 import { withAskpass } from "./askpass.js";
 import { type HostGitOptions, type HostGitResult, hostGit, runHostGit } from "./host-git.js";
 import { advanceInsideHead } from "./inside-git.js";
@@ -28,7 +29,12 @@ const pushes = new WeakMap<LiveTree, Map<string, string>>();
  * Commits the files as they are and pushes them to the `origin` of the user's repository. What the remote has to say
  * against it is a result; the local branch follows only a push that succeeded.
  */
-export async function pushBranch(tree: LiveTree, branch: string, token: string): Promise<PushResult> {
+export async function pushBranch(
+  tree: LiveTree,
+  branch: string,
+  token: string,
+  { message }: PushOptions = {},
+): Promise<PushResult> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("pushBranch");
   assertBranchName(branch);
@@ -39,7 +45,8 @@ export async function pushBranch(tree: LiveTree, branch: string, token: string):
   const target = await findPushTarget(gitDir);
   await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
   await answerForSnapshots(tree);
-  const snapshot = await createSnapshot({ ...(await jailedPackOf(tree, { withCommits: true })), isDurable: true });
+  const pack = await jailedPackOf(tree, { withCommits: true });
+  const snapshot = await createSnapshot({ ...pack, message, isDurable: true, fate: "not pushed" });
   try {
     for (const warning of snapshot.warnings) tree.warn(warning);
     const work = await withoutEmptyCommit(gitDir, snapshot.commit);

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { SandboxError } from "../errors.js";
 import { gitError, type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
 import { readPlainRef } from "./plain-ref.js";
-import { createRepositoryMemory } from "./repository-memory.js";
+import { repositoryState } from "./repository-state.js";
 
 /** A repository of the user's. Every path is absolute and real. */
 export interface Repository {
@@ -17,15 +17,15 @@ export interface Repository {
   readonly url?: string;
 }
 
-const memory = createRepositoryMemory<Repository>();
+/** What git said of plain repositories, and by what: asked again it would say the same. */
+const known = new Map<string, { state: string; repository: Repository }>();
 
 /** Looks at a directory that is to be a repository: its top level, or the directory of a bare one. */
 export async function findRepository(path: string): Promise<Repository> {
   const cwd = await realDirectory(path);
-  return memory.recall(cwd) ?? (await memory.ask(cwd, () => askGit(path, cwd)));
-}
-
-async function askGit(path: string, cwd: string): Promise<Repository> {
+  const state = repositoryState(cwd);
+  const before = known.get(cwd);
+  if (before !== undefined && before.state === state) return before.repository;
   // A bare one has no top level: then git fails, but only after it has told the rest.
   const query = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--show-object-format", "--show-toplevel"];
   // Without this git would also take a repository further up, which the caller did not name.
@@ -43,7 +43,9 @@ async function askGit(path: string, cwd: string): Promise<Repository> {
   }
   const gitDir = await realpath(shared);
   const objects = await realpath(join(gitDir, "objects"));
-  return { gitDir, objects, ...(topLevel && { topLevel }), objectFormat };
+  const repository: Repository = { gitDir, objects, ...(topLevel && { topLevel }), objectFormat };
+  if (state !== undefined && topLevel === cwd && gitDir === join(cwd, ".git")) known.set(cwd, { state, repository });
+  return repository;
 }
 
 /** How to run git on a repository without any search for it. */

@@ -34,9 +34,10 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
   let kept = 0;
   try {
     const { ref, commit, head, gitDir, warnings } = await createSnapshot({
-      ...(await jailedPackOf(tree, { withCommits: true, look })),
+      ...(await jailedPackOf(tree, { withCommits: true, look, isOneOfMany: true })),
       withOthers: true,
       isDurable: true,
+      fate: "saved beside the commit, with the ignored files",
       async beside({ others }) {
         await rm(draft, { force: true });
         const wanted = tree.ownsGit ? [...others, ".git", ".git/"] : others;

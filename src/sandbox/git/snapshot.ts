@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { syncPath } from "../atomic-file.js";
-import { SandboxError, toSandboxError } from "../errors.js";
+import { toSandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
 import { assertSandboxId } from "../sandbox-id.js";
 import { writeGitDirectory } from "./git-directory.js";
-import { hostGit, runHostGit } from "./host-git.js";
+import { gitError, type HostGitResult, hostGit, runHostGit } from "./host-git.js";
 import type { InsideHead, JailedCommit } from "./jailed-commit.js";
 import { importPack, type JailedPackOptions, withJailedPack } from "./jailed-pack.js";
 import { withPrivateStore } from "./private-store.js";
@@ -41,7 +41,7 @@ export async function createSnapshot(opts: JailedPackOptions): Promise<Snapshot>
   } catch (error) {
     const { code, message } = toSandboxError(error);
     if (!["tampered", "internal", "limit_exceeded"].includes(code)) throw error;
-    const snapshot = await attempt({ ...opts, inside: undefined });
+    const snapshot = await attempt({ ...opts, inside: undefined, isBegun: false });
     return { ...snapshot, warnings: [withoutCommits(message), ...snapshot.warnings] };
   }
 }
@@ -53,9 +53,11 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
     const parent = head?.sha ?? opts.parent ?? source?.baseSha;
     const check = async (gitDir: string): Promise<string[]> => {
       await importPack(gitDir, pack);
-      await checkStory(gitDir, commit, parent);
-      if (head && source) await checkHistory(gitDir, head.sha, source.baseSha);
-      return [...told(made), ...(await checkSnapshot(gitDir, commit, source?.baseSha))];
+      const [, warnings] = await Promise.all([
+        head && source && head.sha !== source.baseSha ? checkHistory(gitDir, head.sha, source.baseSha) : undefined,
+        checkSnapshot(gitDir, commit, { parent, base: source?.baseSha }),
+      ]);
+      return [...told(made, opts.fate ?? "not in the commit"), ...warnings];
     };
     const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
     // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
@@ -77,9 +79,9 @@ export function ownRepository(sandboxId: string): string {
   return join(privateSubdirectory("snapshots"), `${sandboxId}.git`);
 }
 
-/** What a user should know about a commit of a jail. */
-export function told({ nested, complaint }: JailedCommit): string[] {
-  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is not in the commit`);
+/** What a user should know about a commit of a jail; `fate` says what becomes of repositories in it. */
+export function told({ nested, complaint }: JailedCommit, fate: string): string[] {
+  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is ${fate}`);
   return complaint === undefined ? apart : [withoutCommits(complaint), ...apart];
 }
 
@@ -87,20 +89,22 @@ function withoutCommits(why: string): string {
   return `The commits made inside are left out: ${why}`;
 }
 
-/** Refuses a commit that is not the one it should be, on the parent that it should have. */
-export async function checkStory(gitDir: string, commit: string, parent: string | undefined): Promise<void> {
-  const { stdout } = await runHostGit(["rev-list", "--parents", "--max-count=1", commit, "--"], inRepository(gitDir));
-  if (stdout.trim() === [commit, ...(parent === undefined ? [] : [parent])].join(" ")) return;
-  throw new SandboxError("tampered", "The snapshot is not the commit that it should be, on the base of the sandbox");
-}
+/** The number that the last snapshot of each sandbox got in this process, by where its refs are. */
+const numbered = new Map<string, number>();
 
-/** The first free number gets the commit. */
+/** A free number gets the commit. */
 async function createRef(gitDir: string, sandboxId: string, commit: string): Promise<string> {
   const prefix = `refs/glovebox/${sandboxId}/`;
-  const taken = await hostGit(["for-each-ref", "--format=%(refname)", prefix], inRepository(gitDir));
-  const numbers = taken.split("\n").map((name) => Number(name.slice(prefix.length)) || 0);
-  const ref = `${prefix}${Math.max(0, ...numbers) + 1}`;
-  await hostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir));
+  const place = join(gitDir, prefix);
+  const last = numbered.get(place);
+  const next = last === undefined ? undefined : `${prefix}${last + 1}`;
+  const isFree = next !== undefined && (await writeRef(gitDir, next, commit)).exitCode === 0;
+  const ref = isFree ? next : `${prefix}${(await lastNumber(gitDir, prefix)) + 1}`;
+  if (!isFree) {
+    const result = await writeRef(gitDir, ref, commit);
+    if (result.exitCode !== 0) throw gitError(["update-ref"], result);
+  }
+  numbered.set(place, Number(ref.slice(prefix.length)));
   await failpoint("snapshot.referenced");
   return ref;
 }
@@ -111,6 +115,16 @@ async function syncNames(gitDir: string, ref: string): Promise<void> {
     // A repository with another way of storing refs has no such directory, and sees to it by itself.
     if (existsSync(path)) await syncPath(path);
   }
+}
+
+/** Makes a ref that is not there yet. */
+async function writeRef(gitDir: string, ref: string, commit: string): Promise<HostGitResult> {
+  return await runHostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir));
+}
+
+async function lastNumber(gitDir: string, prefix: string): Promise<number> {
+  const taken = await hostGit(["for-each-ref", "--format=%(refname)", prefix], inRepository(gitDir));
+  return Math.max(0, ...taken.split("\n").map((name) => Number(name.slice(prefix.length)) || 0));
 }
 
 async function prepareOwnRepository(gitDir: string): Promise<void> {

@@ -26,6 +26,7 @@ export function localTree(
     ownsGit: ownsGit(workspace),
     ...(git && base && { inside: insideGit(id, git, base, driver) }),
     driver,
+    isLasting: true,
     look: () => ({
       root,
       inside: git,

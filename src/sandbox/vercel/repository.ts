@@ -58,7 +58,7 @@ export function repositoryOperations(
   return {
     changes: async () => await (await operations()).changes(),
     git: {
-      pushBranch: async (branch, token) => await (await operations()).git.pushBranch(branch, token),
+      pushBranch: async (branch, token, more) => await (await operations()).git.pushBranch(branch, token, more),
       defaultBranch: async () => await (await operations()).git.defaultBranch(),
     },
     end: async () => {
