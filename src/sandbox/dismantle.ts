@@ -1,6 +1,6 @@
 import { SandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
-import { clearRuntime, readRecord, removeRecord, updateRecord } from "./ledger.js";
+import { readRecord, removeRecord, runtimeDirectories, updateRecord } from "./ledger.js";
 import { withLock } from "./lock.js";
 import { awaitOrphans } from "./orphans.js";
 import { currentOwner, isOwnerAlive } from "./owner.js";
@@ -11,8 +11,8 @@ export interface Vanishing {
   gone: Promise<void>;
 }
 
-/** Takes away one resource, idempotently; throws when it is still there. */
-export type Remover = (resource: Resource) => Promise<void> | Promise<Vanishing | undefined>;
+/** Takes away one resource, idempotently; throws when it is still there. May take away the directories beside the record, too. */
+export type Remover = (resource: Resource, beside: readonly string[]) => Promise<void> | Promise<Vanishing | undefined>;
 
 /** Finds what removes the resources of a backend. */
 export type RemoverOf = (backend: string) => Promise<Remover>;
@@ -26,15 +26,18 @@ export async function withRecordLock<T>(id: string, work: () => Promise<T>): Pro
  * Takes away everything a sandbox made, last first, then its record, provided that `mayRemove` says so of the record as
  * it is under the lock. Tells whether it was removed.
  *
- * Each resource leaves the record once it is gone: a second run must not meet something new of the same name.
+ * Each resource leaves the record once it is gone: a second run must not meet something new of the same name. `ended` says that nothing runs in the
+ * sandbox any more; nothing is taken away before.
  */
 export async function dismantle(
   id: string,
   mayRemove: (record: SandboxRecord) => boolean,
   removerOf: RemoverOf,
+  ended?: Promise<void>,
 ): Promise<boolean> {
   return await withRecordLock(id, async () => {
     const record = await readRecord(id);
+    await ended;
     if (record === undefined || !mayRemove(record)) return false;
     await awaitOrphansOf(record);
     // Without an owner, whoever gets the lock next may go on where this process stops.
@@ -45,18 +48,20 @@ export async function dismantle(
     const vanishing: Promise<void>[] = [];
     try {
       await failpoint("removal.marked");
-      vanishing.push(clearRuntime(id));
       const removeResource = await removerOf(record.backend);
+      const beside = await runtimeDirectories(id);
+      const going = new Set<Resource>();
       for (const resource of left.toReversed()) {
-        const rest = await removeResource(resource);
+        const rest = await removeResource(resource, beside);
         await failpoint("removal.resource");
         if (typeof rest === "object") {
           vanishing.push(rest.gone);
+          going.add(resource);
           continue;
         }
         left = left.filter((other) => other !== resource);
-        // The last one leaves with the record itself.
-        if (left.length > 0) await updateRecord(id, { resources: left });
+        // The last ones leave with the record itself.
+        if (left.some((other) => !going.has(other))) await updateRecord(id, { resources: left });
       }
       await Promise.all(vanishing);
       await failpoint("removal.emptied");

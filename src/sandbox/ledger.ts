@@ -8,7 +8,7 @@ import { failpoint } from "./failpoint.js";
 import { runtimeDir, sandboxesDir } from "./home.js";
 import { currentOwner, isTagDead, type Owner, ownerTag } from "./owner.js";
 import { parseRecord, type RecordState, type Resource, type SandboxRecord } from "./record.js";
-import { removeTree, removeTrees } from "./remove-tree.js";
+import { removeTree } from "./remove-tree.js";
 import { assertSandboxId, isSandboxId } from "./sandbox-id.js";
 
 /** What a new record says. */
@@ -121,18 +121,10 @@ export async function removeRecord(id: string): Promise<void> {
   await rmdir(discarded).catch(() => removeTree(discarded));
 }
 
-/**
- * Takes away the directories beside the record of a sandbox that is being removed, so that they go while its resources do. Never fails:
- * `removeRecord` finds what is left.
- */
-export async function clearRuntime(id: string): Promise<void> {
-  try {
-    const entries = await readdir(runtimeDir(id), { withFileTypes: true });
-    const directories = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(runtimeDir(id), name));
-    await removeTrees(directories);
-  } catch {
-    // Told by `removeRecord`.
-  }
+/** The directories beside the record of a sandbox. What of them is not taken away before goes with the record. */
+export async function runtimeDirectories(id: string): Promise<string[]> {
+  const entries = await readdir(runtimeDir(id), { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(runtimeDir(id), name));
 }
 
 /** Removes what a crash left of a record that was being made or struck out. */

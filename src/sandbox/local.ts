@@ -306,8 +306,9 @@ async function startDriver(
         fork: (tree, count) => forkDrivers(tree, driver, count, plan, mounts, opts),
         token: opts.githubToken,
       }),
-    release: async () => {
-      if (opts.keep !== true) return await removeOwn(id, workspace, cgroups);
+    release: async (ended) => {
+      if (opts.keep !== true) return await removeOwn(id, workspace, cgroups, ended);
+      await ended;
       // Whoever opens it next mounts its layer again.
       await agent.stop();
       await letGo(id);
@@ -337,8 +338,13 @@ async function openWay(
 }
 
 /** Takes a sandbox away, also when somebody has deleted its record meanwhile: this process still knows what it made. */
-async function removeOwn(id: string, workspace: Workspace, cgroups: readonly string[]): Promise<void> {
-  if (await dismantle(id, () => true, ownRemover)) return;
+async function removeOwn(
+  id: string,
+  workspace: Workspace,
+  cgroups: readonly string[],
+  ended: Promise<void>,
+): Promise<void> {
+  if (await dismantle(id, () => true, ownRemover, ended)) return;
   for (const path of cgroups) await removeResource({ kind: "cgroup", path });
   for (const resource of resourcesOf(id, workspace)) await removeResource(resource);
 }

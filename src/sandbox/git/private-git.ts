@@ -28,6 +28,21 @@ export interface PrivateGit {
   baseSha: string;
   /** An absent or empty directory that is not visible inside. */
   dir: string;
+  /** What was read of the repository already. */
+  source?: Promise<GitSource> | undefined;
+}
+
+/** What a private git directory takes over from the user's repository. */
+export interface GitSource {
+  readonly config: GitConfig;
+  /** In the form of a `packed-refs` file. */
+  readonly refs: string;
+}
+
+/** Reads what a private git directory takes over, which may be done before its files are there. */
+export async function readGitSource(repository: Repository): Promise<GitSource> {
+  const [config, refs] = await Promise.all([insideConfig(repository), listRefs(repository)]);
+  return { config, refs };
 }
 
 /**
@@ -39,7 +54,7 @@ export interface PrivateGit {
 export async function writePrivateGit(opts: PrivateGit): Promise<void> {
   const { repository, branch, baseSha, dir } = opts;
   const git = privateGitDir(dir);
-  const [config, refs] = await Promise.all([insideConfig(repository), listRefs(repository)]);
+  const { config, refs } = await (opts.source ?? readGitSource(repository));
   await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
   await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
   await writeFile(join(git, "packed-refs"), refs);

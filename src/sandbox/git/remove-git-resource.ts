@@ -5,12 +5,18 @@ import { removeUnfinishedBase } from "./base-cache.js";
 import { removeUnfinishedSnapshots } from "./remove-snapshot.js";
 import { removeBranch, removeWorktree } from "./remove-worktree.js";
 
-/** Takes away one resource that belongs to a repository. Gives false when it is of another kind. One that is gone is no error. */
-export async function removeGitResource(resource: Resource): Promise<boolean | Vanishing> {
+/**
+ * Takes away one resource that belongs to a repository, and the directories `beside` it when that takes no longer. Gives false when it is of
+ * another kind. One that is gone is no error.
+ */
+export async function removeGitResource(
+  resource: Resource,
+  beside: readonly string[] = [],
+): Promise<boolean | Vanishing> {
   const text = (field: string): string => textOf(resource, field);
   switch (resource.kind) {
     case "worktree":
-      return await removeWorktree({ repo: text("repo"), path: text("path"), name: text("name") });
+      return await removeWorktree({ repo: text("repo"), path: text("path"), name: text("name"), beside });
     case "branch":
       await removeBranch({ repo: text("repo"), name: text("name"), sha: text("sha"), mark: text("mark") });
       return true;

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Vanishing } from "../dismantle.js";
-import { removeTree } from "../remove-tree.js";
+import { removeTrees } from "../remove-tree.js";
 import { gitError, runHostGit } from "./host-git.js";
 import { inRepository, resolveCommit } from "./repository.js";
 import { withRepositoryLock } from "./repository-lock.js";
@@ -14,8 +14,13 @@ import { entryNames, isGitDirectory, removeEntry } from "./worktree-entry.js";
  * Removes a worktree, whole or half-made: its directory and what git knows about it, nothing else. Idempotent. When git knows nothing of it
  * any more, its files may still be going.
  */
-export async function removeWorktree(target: { repo: string; path: string; name: string }): Promise<Vanishing> {
-  const gone = removeTree(target.path);
+export async function removeWorktree(target: {
+  repo: string;
+  path: string;
+  name: string;
+  beside?: readonly string[];
+}): Promise<Vanishing> {
+  const gone = removeTrees([target.path, ...(target.beside ?? [])]);
   gone.catch(() => undefined);
   const forget = (): Promise<void> => removeEntry(target.repo, target.name, target.path);
   if (await isGitDirectory(target.repo)) await withRepositoryLock(target.repo, forget);

@@ -1,13 +1,15 @@
 import { existsSync } from "node:fs";
-import { lstat, mkdir, realpath } from "node:fs/promises";
+import { lstat, mkdir, realpath, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { syncPath } from "../atomic-file.js";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
+import { runtimeDir } from "../home.js";
 import { addResource } from "../ledger.js";
 import type { Resource } from "../record.js";
 import { writeFiles } from "./checkout.js";
+import { copyIfThere } from "./git-directory.js";
 import { gitError, hostGit, runHostGit } from "./host-git.js";
 import { registerWorktree } from "./register-worktree.js";
 import { inRepository, type Repository, resolveCommit } from "./repository.js";
@@ -39,6 +41,8 @@ export interface AddWorktree {
   path: string;
   /** Id of the ledger record that answers for the worktree, and for the branch when it is created. */
   record: string;
+  /** Called when the files begin to be written: what needs them not can be begun, too. */
+  onFilling?: (() => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -65,6 +69,15 @@ export async function beginWorktree(opts: AddWorktree): Promise<{ worktree: Work
   assertBranchName(opts.branch);
   const target = await freePath(path);
   const { gitDir: shared } = repository;
+  const index = join(runtimeDir(record), "index.new");
+  let files: Promise<void> | undefined;
+  // By git it would be open to every user of the machine, however private the repository is.
+  const makeTarget = (): Promise<unknown> => mkdir(target, { mode: 0o700 });
+  const fill = (sha: string): void => {
+    files = writeFiles(sha, { gitDir: shared, tree: target, index }, signal);
+    files.catch(() => undefined);
+    opts.onFilling?.();
+  };
   const register = async (): Promise<Worktree> => {
     const branch = opts.forkAt === undefined ? opts.branch : await freeForkName(shared, opts.branch);
     assertBranchName(branch);
@@ -73,20 +86,40 @@ export async function beginWorktree(opts: AddWorktree): Promise<{ worktree: Work
     if (opts.resetTo !== undefined) await dropBranch(shared, branch);
     const newAt = opts.newAt ?? opts.resetTo ?? opts.forkAt;
     const used = newAt === undefined ? await useBranch(shared, branch) : undefined;
+    // Git itself registers nothing but an empty directory, and has to where refs are no files.
+    const fillEarly = async (sha: string): Promise<void> => {
+      await makeTarget();
+      if (!existsSync(join(shared, "reftable"))) fill(sha);
+    };
     if (used !== undefined) await addResource(record, entry);
-    const baseSha = used ?? (await createBranch(shared, branch, record, newAt, entry));
+    if (used !== undefined) await fillEarly(used);
+    const baseSha =
+      used ?? (await createBranch(shared, branch, { record, at: newAt, next: entry, onRecorded: fillEarly }));
     await failpoint("create.branched");
-    // By git it would be open to every user of the machine, however private the repository is.
-    await mkdir(target, { mode: 0o700 });
     const gitDir = await registerWorktree({ shared, name, path: target, branch, signal });
     return { path: target, gitDir, branch, baseSha };
   };
-  const worktree = await withRepositoryLock(shared, register, { signal });
-  await failpoint("create.registered");
-  const { gitDir, baseSha } = worktree;
-  const filled = writeFiles(baseSha, { gitDir, tree: target }, signal);
-  filled.catch(() => undefined);
-  return { worktree, filled };
+  try {
+    const worktree = await withRepositoryLock(shared, register, { signal });
+    await failpoint("create.registered");
+    if (files === undefined) fill(worktree.baseSha);
+    const filled = Promise.resolve(files).then(() => moveFile(index, join(worktree.gitDir, "index")));
+    filled.catch(() => undefined);
+    return { worktree, filled };
+  } catch (error) {
+    await Promise.resolve(files).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function moveFile(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+    await copyIfThere(from, to);
+    await unlink(from);
+  }
 }
 
 /** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */
@@ -117,14 +150,18 @@ async function freeForkName(shared: string, branch: string): Promise<string> {
   }
 }
 
-/** Makes a branch, after the ledger knows of it and of `next`, the resource that is made after it. */
+/** Makes a branch, after the ledger knows of it and of `next`, the resource that is made after it: `onRecorded` may begin to. */
 async function createBranch(
   shared: string,
   branch: string,
-  record: string,
-  at: string | undefined,
-  next: Resource,
+  opts: {
+    record: string;
+    at: string | undefined;
+    next: Resource;
+    onRecorded: (sha: string) => Promise<void>;
+  },
 ): Promise<string> {
+  const { record, at, next, onRecorded } = opts;
   const sha = at ?? (await resolveCommit(shared, "HEAD"));
   if (sha === undefined) {
     throw new SandboxError("invalid_argument", `Invalid repo "${shared}" — it has no commit to start from`, {
@@ -133,6 +170,7 @@ async function createBranch(
   }
   const mark = branchMark(record);
   await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark }, next);
+  await onRecorded(sha);
   const create = ["update-ref", "--create-reflog", "-m", mark, `refs/heads/${branch}`, sha, ""];
   // Without a name git would refuse to write the reflog, in a repository whose user never configured one.
   const env = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };

@@ -2,7 +2,7 @@ import type { Vanishing } from "../dismantle.js";
 import { SandboxError } from "../errors.js";
 import { removeGitResource, textOf } from "../git/remove-git-resource.js";
 import type { Resource } from "../record.js";
-import { removeTree } from "../remove-tree.js";
+import { removeTrees } from "../remove-tree.js";
 import { removeCgroup } from "./remove-cgroup.js";
 
 /** Takes away one resource of a local sandbox. One that is not there, or was never made, is no error. */
@@ -11,11 +11,11 @@ export async function removeResource(resource: Resource): Promise<void> {
 }
 
 /** As `removeResource`, but the files of a worktree may still be going: they take the longest, and nothing else waits for them. */
-export async function beginRemoval(resource: Resource): Promise<Vanishing | undefined> {
-  if (resource.kind === "directory") await removeTree(textOf(resource, "path"));
+export async function beginRemoval(resource: Resource, beside: readonly string[] = []): Promise<Vanishing | undefined> {
+  if (resource.kind === "directory") await removeTrees([textOf(resource, "path"), ...beside]);
   else if (resource.kind === "cgroup") await removeCgroup(textOf(resource, "path"));
   else {
-    const removed = await removeGitResource(resource);
+    const removed = await removeGitResource(resource, beside);
     if (typeof removed === "object") return removed;
     if (!removed)
       throw new SandboxError("unsupported", `The local backend has no resources of kind "${resource.kind}"`);

@@ -12,8 +12,8 @@ export interface LocalParts extends DriverIdentity {
   cgroups: readonly string[];
   /** What can be done with the files as a whole. */
   operations(driver: LocalDriver, signal: AbortSignal): TreeOperations;
-  /** Takes away what belongs to the sandbox, once its processes are gone. */
-  release(): Promise<void>;
+  /** Takes away what belongs to the sandbox, once its processes are gone, which `ended` says. */
+  release(ended: Promise<void>): Promise<void>;
 }
 
 /** The local driver. */
@@ -61,10 +61,14 @@ export class LocalDriver extends AgentDriver {
 
   async destroy(): Promise<void> {
     this.#ending.abort();
-    const rest = await this.#parts.agent.end();
-    await this.#settled();
-    await failpoint("teardown.stopped");
-    await this.#parts.release();
+    const end = this.#parts.agent.end();
+    const ended = end.then(async () => {
+      await this.#settled();
+      await failpoint("teardown.stopped");
+    });
+    ended.catch(() => undefined);
+    await this.#parts.release(ended);
+    const rest = await end;
     await rest();
   }
 }

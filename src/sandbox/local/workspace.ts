@@ -7,10 +7,12 @@ import { baseDirOf, openBase } from "../git/base-cache.js";
 import { beginCheckOut } from "../git/checkout.js";
 import type { TreeBase } from "../git/live-tree.js";
 import {
+  type GitSource,
   givePrivateIndex,
   INSIDE_GIT,
   privateGitBinds,
   privateGitDir,
+  readGitSource,
   writeBranch,
   writePrivateGit,
 } from "../git/private-git.js";
@@ -174,11 +176,17 @@ async function makeEmpty(workDir: string): Promise<MadeWorkspace> {
 async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
   const { id, repository, newAt, resetTo, forkAt, workDir } = plan;
   const start = { branch: plan.branch, newAt, resetTo, forkAt };
-  const { worktree, filled } = await beginWorktree({ repository, ...start, path: workDir, record: id, signal });
+  let source: Promise<GitSource> | undefined;
+  const onFilling = (): void => {
+    source = readGitSource(repository);
+    source.catch(() => undefined);
+  };
+  const place = { repository, path: workDir, record: id, onFilling, signal };
+  const { worktree, filled } = await beginWorktree({ ...start, ...place });
   const { baseSha: sha, branch, gitDir } = worktree;
   const index = join(gitDir, "index");
   const base = { repository, sha, branch, index, worktree: gitDir };
-  return await besides(filled, { ...plan, branch }, { kind: "worktree", base });
+  return await besides(filled, { ...plan, branch, source }, { kind: "worktree", base });
 }
 
 /** The files in a directory of their own, which the repository does not know about. */
@@ -193,12 +201,12 @@ async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<M
 /** Makes the rest of a workspace whose files are being written. */
 async function besides(
   filled: Promise<void>,
-  plan: Plan,
+  plan: Plan & { source?: Promise<GitSource> | undefined },
   what: { kind: "worktree" | "copy"; base: TreeBase & { index: string } },
 ): Promise<MadeWorkspace> {
   const { id, workDir } = plan;
   try {
-    const trees = await privateGit(plan, what.base.sha);
+    const trees = await privateGit(plan, what.base.sha, plan.source);
     const indexed = filled.then(() => givePrivateIndex(insideGitDir(id), what.base.index));
     indexed.catch(() => undefined);
     return { workspace: { ...what, workDir, root: directory(workDir), trees }, filled: indexed };
@@ -212,10 +220,10 @@ function insideGitDir(id: string): string {
   return join(runtimeDir(id), "git");
 }
 
-async function privateGit(plan: Plan, baseSha: string): Promise<JailBind[]> {
+async function privateGit(plan: Plan, baseSha: string, source?: Promise<GitSource>): Promise<JailBind[]> {
   const { id, repository, branch, workDir } = plan;
   const dir = insideGitDir(id);
-  await writePrivateGit({ repository, branch, baseSha, dir });
+  await writePrivateGit({ repository, branch, baseSha, dir, source });
   await failpoint("create.private-git");
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
   return [git, ...(await privateGitBinds(repository, dir, workDir))];
