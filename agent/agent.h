@@ -67,9 +67,11 @@ bool spare_keep(const struct supervisor *supervisor);
 bool spare_ended(pid_t pid);
 bool is_spare(pid_t pid);
 
-/* layer.c: gives the exit code. */
+/* layer.c, compare.c, replicate.c, head.c: each gives the exit code. */
 int list_layer(int argc, char **argv);
 int compare_tree(int argc, char **argv);
+int replicate(int argc, char **argv);
+int tell_head(int argc, char **argv);
 
 /* supervisor-state.c: what a command can change about its supervisor without its consent. */
 void remember_supervisor_state(void);
@@ -149,6 +151,10 @@ struct call *call_new(uint32_t id);
 int call_start(struct call *call, struct command *command, bool with_stdin, uint16_t cols, uint16_t rows, uint32_t deadline);
 /* Long file work in a process of its own; what `work` returns is its exit code. */
 int call_start_work(struct call *call, int (*work)(int directory), int directory);
+/* Of its outputs only so many bytes will be kept, head and tail; more than MAX_KEPT is asked for as all. */
+#define MAX_KEPT (4u << 20)
+#define KEEP_ALL UINT32_MAX
+void call_keep(struct call *call, uint32_t out, uint32_t err);
 void call_read_file(struct call *call, int fd);
 void call_write_file(struct call *call, const struct pending_file *file);
 void call_drop(struct call *call);

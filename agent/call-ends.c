@@ -18,27 +18,6 @@ struct watch {
 
 static struct watch watches[MAX_CALLS * POLLS_PER_CALL];
 
-enum flow { FLOW_MORE, FLOW_EMPTY, FLOW_ENDED };
-
-/* Moves what one stream has to the channel, as far as credit goes. */
-static enum flow pump(struct call *call, int fd, int stream) {
-  static uint8_t bytes[DATA_BYTES];
-  for (int rounds = 0; rounds < 8 && call->credit[stream] > 0 && !channel_is_full(); rounds++) {
-    size_t room = call->credit[stream] < sizeof bytes ? call->credit[stream] : sizeof bytes;
-    ssize_t got = read(fd, bytes, room);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return FLOW_EMPTY;
-    if (got < 0) call->read_error = errno;
-    if (got <= 0) return FLOW_ENDED;
-    call->credit[stream] -= (uint32_t)got;
-    call->quiet_since = now_ms();
-    answer(stream == 1 ? ANS_STDOUT : ANS_STDERR, call->id, bytes, (size_t)got);
-    /* Most likely that was all, and the poll that follows knows; after the end of the tree it has to be known here. */
-    if ((size_t)got < room && !call->reading && call->supervisor.pid != 0) break;
-  }
-  return FLOW_MORE;
-}
-
 static void pump_out(struct call *call) {
   if (call->out < 0 || pump(call, call->out, 1) != FLOW_ENDED) return;
   close_fd(&call->out);
@@ -118,12 +97,16 @@ static void finish_reading(struct call *call) {
   call_drop(call);
 }
 
-/* Whatever the tree wrote is in the pipes by now; who else may hold them open is not waited for. */
+/* Whatever the tree wrote is in the pipe by now; who else may hold it open is not waited for. */
+static void settle_output(struct call *call, int *fd, int stream) {
+  enum flow flow = *fd < 0 ? FLOW_MORE : pump(call, *fd, stream);
+  if (flow == FLOW_ENDED || (flow == FLOW_EMPTY && !end_output(&call->outputs[stream]))) close_fd(fd);
+}
+
 static int settle_gone(struct call *call) {
-  if (call->out >= 0 && pump(call, call->out, 1) != FLOW_MORE) close_fd(&call->out);
-  if (call->err >= 0 && pump(call, call->err, 2) != FLOW_MORE) close_fd(&call->err);
-  bool more = (call->out >= 0 && call->credit[1] > 0) || (call->err >= 0 && call->credit[2] > 0);
-  if (more && !channel_is_full()) return 0;
+  settle_output(call, &call->out, 1);
+  settle_output(call, &call->err, 2);
+  if ((call->out >= 0 && takes_output(call, 1)) || (call->err >= 0 && takes_output(call, 2))) return 0;
   if (call->out < 0 && call->err < 0 && !(call->orphaned && sweeps > 0)) finish(call);
   return -1;
 }
@@ -183,7 +166,6 @@ void calls_child_ended(pid_t pid, int status) {
 size_t calls_poll(struct pollfd *fds, size_t room, int *timeout) {
   size_t count = 0;
   int64_t now = now_ms();
-  bool full = channel_is_full();
   struct call *next;
   if (sweeps > 0) sweep();
   if (sweeps > 0) *timeout = sweep_pause;
@@ -201,8 +183,8 @@ size_t calls_poll(struct pollfd *fds, size_t room, int *timeout) {
       short events;
       enum role role;
     } polls[POLLS_PER_CALL] = {
-        {call->out, !call->reading && call->credit[1] > 0 && !full, POLLIN, ROLE_OUT},
-        {call->err, call->credit[2] > 0 && !full, POLLIN, ROLE_ERR},
+        {call->out, !call->reading && takes_output(call, 1), POLLIN, ROLE_OUT},
+        {call->err, takes_output(call, 2), POLLIN, ROLE_ERR},
         {call->in, queue_length(&call->input) > 0, POLLOUT, ROLE_IN},
         {call->supervisor.status, true, POLLIN, ROLE_STATUS},
     };

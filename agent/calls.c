@@ -34,6 +34,7 @@ struct call *call_new(uint32_t id) {
   call->id = id;
   call->in = call->out = call->err = call->supervisor.control = call->supervisor.status = call->supervisor.orders = -1;
   call->credit[1] = call->credit[2] = WINDOW;
+  call->outputs[1].pass = call->outputs[2].pass = KEEP_ALL;
   call->deadline = call->oom_kills = -1;
   call->next = calls;
   calls = call;
@@ -56,11 +57,23 @@ void call_drop(struct call *call) {
   close_fd(&call->supervisor.status);
   if (call->file) files_abandon(call->file);
   free(call->file);
+  free(call->outputs[1].ring);
+  free(call->outputs[2].ring);
   free(call->input.data);
   free(call);
 }
 
+static void tell_left_out(const struct call *call) {
+  uint64_t out = left_out(&call->outputs[1]), err = left_out(&call->outputs[2]);
+  if (out == 0 && err == 0) return;
+  uint8_t body[16];
+  write_u64(body, out);
+  write_u64(body + 8, err);
+  answer(ANS_LEFT_OUT, call->id, body, sizeof body);
+}
+
 void finish(struct call *call) {
+  tell_left_out(call);
   uint8_t body[6] = {(uint8_t)(call->ending.signaled != 0)};
   write_u32(body + 1, (uint32_t)call->ending.code);
   body[5] = call->timed_out ? EXIT_TIMED_OUT : 0;
@@ -122,6 +135,14 @@ int call_start_work(struct call *call, int (*work)(int directory), int directory
   call->builtin = true;
   call->supervisor.pid = pid;
   return 0;
+}
+
+void call_keep(struct call *call, uint32_t out, uint32_t err) {
+  const uint32_t kept[] = {0, out, err};
+  for (int stream = 1; stream <= 2; stream++) {
+    call->outputs[stream].pass = kept[stream];
+    call->outputs[stream].tail = kept[stream] / 2;
+  }
 }
 
 void call_read_file(struct call *call, int fd) {

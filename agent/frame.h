@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROTOCOL_VERSION 1u
+#define PROTOCOL_VERSION 2u
 #define HEADER_BYTES 13u /* u32 body length, u32 sequence number, u8 type, u32 call */
 #define MAX_BODY (4u << 20)
 #define DATA_BYTES (64u << 10)
@@ -43,6 +43,7 @@ enum answer {
   ANS_STDIN_CREDIT = 0x87,
   ANS_ACCEPTED = 0x88,
   ANS_ENDED = 0x89,
+  ANS_LEFT_OUT = 0x8a,
 };
 
 /* Bits of the last byte of ANS_EXIT. */

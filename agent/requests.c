@@ -9,7 +9,7 @@
 #include "agent.h"
 
 #define SMALL_FILE (256u << 10) /* read within one answer */
-enum { WITH_STDIN = 1, WITH_TERMINAL = 2, WITH_USER = 4, WITH_CAPABILITIES = 8 };
+enum { WITH_STDIN = 1, WITH_TERMINAL = 2, WITH_USER = 4, WITH_CAPABILITIES = 8, WITH_KEPT = 16 };
 
 /* The long file work in progress, for the process that is forked for it. */
 static char work_name[256];
@@ -23,6 +23,8 @@ static void fail(struct call *call, uint32_t id, int error, const char *what) {
   if (call) call_drop(call);
 }
 
+static bool is_keepable(uint32_t kept) { return kept == KEEP_ALL || kept <= MAX_KEPT; }
+
 static bool start(uint32_t id, struct reader *r) {
   uint8_t flags = read_u8(r);
   uint16_t cols = read_u16(r), rows = read_u16(r);
@@ -32,7 +34,8 @@ static bool start(uint32_t id, struct reader *r) {
   command.argv = read_strings(r);
   command.env = read_strings(r);
   const char *user = flags & WITH_USER ? read_string(r) : NULL;
-  bool good = !r->bad && r->at == r->end && command.argv && command.argv[0] && command.env && add_inherited(&command.env);
+  uint32_t out = flags & WITH_KEPT ? read_u32(r) : KEEP_ALL, err = flags & WITH_KEPT ? read_u32(r) : KEEP_ALL;
+  bool good = !r->bad && r->at == r->end && is_keepable(out) && is_keepable(err) && command.argv && command.argv[0] && command.env && add_inherited(&command.env);
   if (good) {
     struct call *call = call_new(id);
     int error = call ? 0 : -EAGAIN;
@@ -41,6 +44,7 @@ static bool start(uint32_t id, struct reader *r) {
     if (!error) {
       if (contained) command.as = &identity;
       if (contained && flags & WITH_CAPABILITIES) command.jailed = false;
+      call_keep(call, out, err);
       command.cwd = files_open_directory(cwd);
       error = command.cwd < 0 ? command.cwd : call_start(call, &command, flags & WITH_STDIN, flags & WITH_TERMINAL ? cols : 0, rows, deadline);
       if (command.cwd >= 0) close(command.cwd);

@@ -36,17 +36,16 @@ const flags = [
  */
 export async function buildAgent() {
   if (process.platform !== "linux") return "not built: it runs on Linux only";
-  const notes = [await buildFor(process.arch, findCompiler())];
-  for (const [arch, compiler] of Object.entries(crossCompilers)) {
-    if (arch === process.arch) continue;
-    const place = join(sources, "bin", `linux-${arch}`);
-    // An agent of older sources must not be shipped beside a new one.
-    if (!hasCommand(compiler)) rmSync(place, { recursive: true, force: true });
-    notes.push(
-      hasCommand(compiler) ? await buildFor(arch, compiler) : `linux-${arch} not built: there is no ${compiler}`,
-    );
-  }
-  return notes.join("; ");
+  const own = buildFor(process.arch, findCompiler());
+  const others = Object.entries(crossCompilers).filter(([arch]) => arch !== process.arch);
+  return (await Promise.all([own, ...others.map(([arch, compiler]) => buildOther(arch, compiler))])).join("; ");
+}
+
+async function buildOther(arch, compiler) {
+  if (hasCommand(compiler)) return await buildFor(arch, compiler);
+  // An agent of older sources must not be shipped beside a new one.
+  rmSync(join(sources, "bin", `linux-${arch}`), { recursive: true, force: true });
+  return `linux-${arch} not built: there is no ${compiler}`;
 }
 
 async function buildFor(arch, compiler) {

@@ -18,8 +18,10 @@ export async function buildLibrary() {
 
 /** Builds all there is to build. */
 export async function build() {
-  await step("agent", buildAgent);
-  await step("library", buildLibrary);
+  const isBeside = true;
+  const parts = [step("agent", buildAgent, { isBeside }), step("library", buildLibrary, { isBeside })];
+  const failed = (await Promise.allSettled(parts)).find(({ status }) => status === "rejected");
+  if (failed !== undefined) throw failed.reason;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await build().catch(() => process.exit(1));

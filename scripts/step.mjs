@@ -1,10 +1,13 @@
 /** A step that did not work; its output is on the screen already. */
 export class StepFailed extends Error {}
 
-/** Shows one line for a piece of work: its name, then what came of it and how long it took. */
-export async function step(title, work) {
+/**
+ * Shows one line for a piece of work: its name, then what came of it and how long it took. Work that goes on beside other
+ * work is shown only once it is done.
+ */
+export async function step(title, work, { isBeside = false } = {}) {
   const began = performance.now();
-  if (process.stdout.isTTY) process.stdout.write(`  ${title} ...`);
+  if (process.stdout.isTTY && !isBeside) process.stdout.write(`  ${title} ...`);
   try {
     const note = await work();
     line("ok", title, began, typeof note === "string" ? note : "");

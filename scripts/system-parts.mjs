@@ -29,6 +29,12 @@ const containers = [
 /** What the test of the report needs: a browser to look at it with. */
 const browsers = [{ commands: ["chromium", "chromium-browser"], packages: ["chromium"] }];
 
+/** What the tests of completions need: the shells that are completed in. */
+const shells = [
+  { commands: ["zsh"], packages: ["zsh"] },
+  { commands: ["fish"], packages: ["fish"] },
+];
+
 /** Whether a program of this name, or at this path, can be started. */
 export function hasCommand(name) {
   if (!name) return false;
@@ -55,6 +61,7 @@ export function missingExtras(exists = hasCommand, platform = process.platform, 
     ...(arch === "x64" ? lacking(extras, exists) : []),
     ...lacking(containers, exists),
     ...lacking(browsers, exists),
+    ...lacking(shells, exists),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { AgentFiles } from "../src/sandbox/agent/agent-files.js";
 import { AgentCall } from "../src/sandbox/agent/agent-process.js";
-import { ANSWER, BodyWriter, DATA_BYTES, encodeFrame, REQUEST } from "../src/sandbox/agent/frames.js";
+import { ANSWER, BodyWriter, DATA_BYTES, encodeFrame, PROTOCOL_VERSION, REQUEST } from "../src/sandbox/agent/frames.js";
 import { type EvilAgent, greeting, startEvilAgent } from "./support/evil-agent.js";
 
 const WINDOW = 256 << 10;
@@ -13,6 +13,13 @@ afterEach(() => agent.close());
 async function twoCalls(type: number = REQUEST.start): Promise<[AgentCall, AgentCall]> {
   agent = await startEvilAgent();
   return [new AgentCall(agent.channel, type, []), new AgentCall(agent.channel, REQUEST.start, [])];
+}
+
+function leftOut(stdout: bigint, stderr: bigint): Uint8Array {
+  const body = Buffer.alloc(16);
+  body.writeBigUInt64LE(stdout, 0);
+  body.writeBigUInt64LE(stderr, 8);
+  return body;
 }
 
 /** The channel has ended with `tampered`, and so has everything that waited for it. */
@@ -29,7 +36,7 @@ async function expectTampered(...calls: AgentCall[]): Promise<void> {
 }
 
 describe("an agent that was taken over", () => {
-  test.each([0, 2, 0xffffffff])("greets with version %i", async (version) => {
+  test.each([0, PROTOCOL_VERSION + 1, 0xffffffff])("greets with version %i", async (version) => {
     agent = await startEvilAgent({ greets: false });
     agent.say(ANSWER.hello, 0, greeting(version));
     await expect(agent.channel.hello).rejects.toMatchObject({ code: "tampered" });
@@ -74,6 +81,7 @@ describe("an agent that was taken over", () => {
     ["an exit code of 256", (far) => far.say(ANSWER.exit, 1, Buffer.from([0, 0, 1, 0, 0, 0]))],
     ["an end by signal 0", (far) => far.say(ANSWER.exit, 1, Buffer.from([1, 0, 0, 0, 0, 0]))],
     ["a negative exit code", (far) => far.say(ANSWER.exit, 1, Buffer.from([0, 255, 255, 255, 255, 0]))],
+    ["less output than was asked for", (far) => far.say(ANSWER.leftOut, 1, Buffer.alloc(16, 1))],
     ["room that nobody used", (far) => far.say(ANSWER.stdinCredit, 1, Buffer.from([1, 0, 0, 0]))],
     ["all the room there is", (far) => far.say(ANSWER.stdinCredit, 1, Buffer.alloc(4, 0xff))],
   ];
@@ -140,11 +148,29 @@ describe("an agent that was taken over", () => {
     await call.started();
     // All of the window is honest: it can be read, and gives new credit.
     const iterator = call.stdout[Symbol.asyncIterator]();
-    for (let i = 0; i < WINDOW / DATA_BYTES; i++) expect((await iterator.next()).value).toHaveLength(DATA_BYTES);
+    let read = 0;
+    while (read < WINDOW) read += (await iterator.next()).value?.length ?? Number.NaN;
+    expect(read).toBe(WINDOW);
     for (let sent = 0; sent < WINDOW; sent += DATA_BYTES) agent.say(ANSWER.stdout, 1, Buffer.alloc(DATA_BYTES, 2));
     agent.say(ANSWER.stdout, 1, Buffer.of(3));
     expect(await agent.ended).toMatchObject({ code: "tampered" });
     await expect(call.wait()).rejects.toMatchObject({ code: "tampered" });
+  });
+
+  test.each<[string, number, Uint8Array[]]>([
+    ["of the one output that is followed", 1, [leftOut(0n, 1n)]],
+    ["more than can be counted", 1, [leftOut(2n ** 53n, 0n)]],
+    ["twice", 1, [leftOut(1n, 0n), leftOut(1n, 0n)]],
+    ["of a file that is read", 2, [leftOut(1n, 0n)]],
+  ])("says that it has left something out: %s", async (_name, about, lies) => {
+    agent = await startEvilAgent();
+    const call = new AgentCall(agent.channel, REQUEST.start, []);
+    call.kept = { stdout: 10 };
+    const other = new AgentCall(agent.channel, REQUEST.read, []);
+    agent.say(ANSWER.started, 1);
+    agent.say(ANSWER.started, 2);
+    for (const lie of lies) agent.say(ANSWER.leftOut, about, lie);
+    await expectTampered(call, other);
   });
 
   test("gives stdin room once it has been used, and not more than that", async () => {

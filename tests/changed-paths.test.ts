@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listIndexPaths, listLayerPaths } from "../src/sandbox/git/changed-paths.js";
@@ -61,6 +61,29 @@ test.each(["sha1", "sha256"])("what differs from an index is named, and nothing 
   mkdirSync(at("d-e/.git"));
   const expected = ["a", "a-", "d", "e/f", "new", "plain", "same"].map((path) => `files/${path}`);
   expect(await list(opened)).toEqual([...expected, ...ALWAYS]);
+});
+
+test("a change in the second of the index that keeps size and times, to the nanosecond, is seen by the time of the change", async () => {
+  const opened = await open("second");
+  const path = join(opened.path, "files", "same");
+  // Whether it is in that second is for the clock to say: a few attempts.
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const content = readFileSync(path);
+    // Not now: what is as young as the index git marks, to look at it again.
+    const time = 1_000_000_000 + attempt;
+    utimesSync(path, time, time);
+    git(opened.path, "update-index", "--refresh");
+    expect(await list(opened)).toEqual(ALWAYS);
+    const before = statSync(path);
+    writeFileSync(path, "x".repeat(content.length));
+    utimesSync(path, time, time);
+    expect(await list(opened)).toEqual(["files/same", ...ALWAYS]);
+    const after = statSync(path);
+    expect([after.size, after.mtimeMs]).toEqual([before.size, before.mtimeMs]);
+    if (Math.floor(after.ctimeMs / 1000) === Math.floor(before.ctimeMs / 1000)) return;
+    writeFileSync(path, content);
+  }
+  throw new Error("no attempt fell into one second");
 });
 
 test("an index of another commit, or that git shall pass over files by, says nothing; nor do too many paths", async () => {

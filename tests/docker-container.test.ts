@@ -1,10 +1,11 @@
 import { createServer } from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { engineOf } from "../src/sandbox/docker/engines.js";
 import { probeDocker } from "../src/sandbox/docker/probe.js";
 import { createDockerSandbox } from "../src/sandbox/docker.js";
 import type { SandboxOptions } from "../src/sandbox/types.js";
 import { packDirectory } from "../src/util/tar-pack.js";
+import { describeUnless } from "./support/describe-unless.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
 import { dockerCensus } from "./support/docker-harness.js";
 import { createScratch } from "./support/scratch.js";
@@ -36,7 +37,7 @@ async function imageWith(name: string, changes: readonly string[]): Promise<stri
 const inspect = (id: string): Promise<Inspected> =>
   engineOf().call<Inspected>("GET", `/containers/glovebox-${id}/json`);
 
-describe.skipIf(reason !== undefined)("a container", { concurrent: true }, () => {
+describeUnless(reason, "a container", { concurrent: true }, () => {
   beforeAll(() => useEngine(BUSYBOX));
 
   test("has few rights by default, and what it runs has none", async () => {
@@ -257,7 +258,7 @@ describe.skipIf(reason !== undefined)("a container", { concurrent: true }, () =>
   });
 });
 
-describe.skipIf(reason !== undefined)("bad input, before anything is made", () => {
+describeUnless(reason, "bad input, before anything is made", {}, () => {
   beforeAll(() => useEngine(BUSYBOX));
 
   const image = BUSYBOX;
@@ -293,5 +294,3 @@ describe.skipIf(reason !== undefined)("bad input, before anything is made", () =
     await expect(call).rejects.toMatchObject({ hint: expect.stringContaining("sudo systemctl start docker") });
   });
 });
-
-if (reason !== undefined) test("containers", ({ skip }) => skip(reason));

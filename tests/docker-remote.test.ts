@@ -2,12 +2,13 @@ import { copyFileSync, mkdirSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createServer as createSecureServer } from "node:tls";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { findEndpoint } from "../src/sandbox/docker/endpoint.js";
 import { Engine } from "../src/sandbox/docker/engine.js";
 import { createDockerSandbox } from "../src/sandbox/docker.js";
 import type { DockerOptions } from "../src/sandbox/types.js";
 import { createCertificate } from "./support/certificate.js";
+import { describeUnless } from "./support/describe-unless.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
 import { createScratch } from "./support/scratch.js";
 
@@ -33,7 +34,7 @@ async function doorTo(host: string, make: (onConnection: (socket: Socket) => voi
   return (server.address() as AddressInfo).port;
 }
 
-describe.skipIf(reason !== undefined)("an engine elsewhere", () => {
+describeUnless(reason, "an engine elsewhere", {}, () => {
   let host: string;
   beforeAll(async () => {
     host = await useEngine(BUSYBOX);
@@ -84,5 +85,3 @@ describe.skipIf(reason !== undefined)("an engine elsewhere", () => {
     });
   });
 });
-
-if (reason !== undefined) test("an engine elsewhere", ({ skip }) => skip(reason));

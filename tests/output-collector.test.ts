@@ -34,6 +34,34 @@ test("every byte is counted and the kept ones are the head and the tail of what 
   );
 });
 
+test("whoever leaves out what would not be kept anyway, and says how much, changes nothing", () => {
+  const written = fc.uint8Array({ minLength: 1, maxLength: 900 });
+  fc.assert(
+    fc.property(written, cap, fc.integer({ min: 1, max: 70 }), fc.nat(40), (bytes, limit, size, more) => {
+      const first = limit + more;
+      const last = Math.floor(limit / 2);
+      const left = Math.max(0, bytes.length - first - last);
+      const given = left === 0 ? [bytes] : [bytes.subarray(0, first), bytes.subarray(bytes.length - last)];
+      const result = collect(
+        given.flatMap((piece) => pieces(piece, size)),
+        limit,
+      ).result(true, left);
+      expect(result).toEqual(collect([bytes], limit).result(true));
+    }),
+  );
+});
+
+test("what was left out of too little is told, and nothing is made up for it", () => {
+  const kept = (given: readonly Uint8Array[]): unknown => {
+    const { raw, bytes, truncated, text } = collect(given, 100).result(true, 7);
+    return [Buffer.from(raw).toString(), bytes, truncated, text];
+  };
+  expect(kept([])).toEqual(["", 7, true, truncationMarker(7)]);
+  const short = Buffer.from("abc");
+  expect(kept([short])).toEqual(["abc", 10, true, `abc${truncationMarker(7)}`]);
+  expect(kept(pieces(short, 1))).toEqual(["abc", 10, true, `abc${truncationMarker(7)}`]);
+});
+
 test("the text of valid UTF-8 has no broken character, is within the cap and tells what is missing", () => {
   const text = fc.string({ unit: "binary", maxLength: 200 });
   fc.assert(

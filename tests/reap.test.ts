@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
 import { claimRecord, dismantle } from "../src/sandbox/dismantle.js";
-import { gitError, hostGit } from "../src/sandbox/git/host-git.js";
+import { hostGit } from "../src/sandbox/git/host-git.js";
 import { inRepository } from "../src/sandbox/git/repository.js";
 import { withRepositoryLock } from "../src/sandbox/git/repository-lock.js";
 import { runtimeDir } from "../src/sandbox/home.js";
@@ -178,15 +178,35 @@ describe("a process is killed while it makes a worktree", () => {
     await holder.ended;
     expect(existsSync(packed)).toBe(true);
     await withRepositoryLock(join(repo, ".git"), async () => expect(existsSync(packed)).toBe(false));
-    // The git alone was killed: told, and mended at once.
-    const killed = withRepositoryLock(join(repo, ".git"), async () => {
-      writeFileSync(packed, "");
-      throw gitError(["update-ref"], { exitCode: 128, stdout: "", stderr: "\nended by SIGKILL" });
-    });
-    await expect(killed).rejects.toMatchObject({ message: "git update-ref failed: ended by SIGKILL" });
+    // The git alone was killed, whatever it had said before: told, and mended at once.
+    const script = `!echo 'error: something else' >&2; touch ${packed}; kill -9 $PPID`;
+    const killed = withRepositoryLock(join(repo, ".git"), () =>
+      hostGit(["-c", `alias.die=${script}`, "die"], inRepository(join(repo, ".git"))),
+    );
+    await expect(killed).rejects.toMatchObject({ message: expect.stringContaining("something else") });
     expect(existsSync(packed)).toBe(false);
+    // One that failed by itself has taken its locks away; this one is somebody else's.
+    const failed = withRepositoryLock(join(repo, ".git"), () =>
+      hostGit(["-c", `alias.fail=!touch ${packed}; exit 1`, "fail"], inRepository(join(repo, ".git"))),
+    );
+    await expect(failed).rejects.toMatchObject({ code: "internal" });
+    expect(existsSync(packed)).toBe(true);
+    rmSync(packed);
     await remove();
     expect(git(repo, "for-each-ref", ref)).toBe("");
+  });
+
+  test("reap mends a repository that nobody works on any more, as that of a kept sandbox", async () => {
+    const packed = join(repo, ".git", "packed-refs.lock");
+    const holder = startChild(compiled.directory, "hold-lock.mjs", ["hold", `repo:${join(repo, ".git")}`]);
+    expect(await holder.line()).toBe("held");
+    writeFileSync(packed, "");
+    expect(await reap()).toMatchObject({ failed: [] });
+    expect(existsSync(packed)).toBe(true);
+    holder.kill();
+    await holder.ended;
+    expect(await reap()).toMatchObject({ failed: [] });
+    expect([existsSync(packed), readdirSync(join(scratch.home, "locks"))]).toEqual([false, []]);
   });
 
   test("killed at some moment", async () => {

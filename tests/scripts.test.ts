@@ -43,7 +43,7 @@ describe("system parts", () => {
     expect(await evaluate("system-parts.mjs", "missingExtras", `[${calls.join(",")}]`)).toEqual([
       [
         ...["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
-        ...["iproute2", "docker-registry", "busybox-static", "debootstrap", "chromium"],
+        ...["iproute2", "docker-registry", "busybox-static", "debootstrap", "chromium", "zsh", "fish"],
       ],
       ["docker.io"],
       [],

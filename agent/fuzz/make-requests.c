@@ -49,7 +49,7 @@ static void append_command(struct queue *to) {
       {"true"}, {"false"}, {"cat"}, {"missing-program"}, {"sleep", "5"}, {"sh", "-c", "echo out; echo err >&2; exit 3"},
       {"sh", "-c", "setsid sleep 5 & (sleep 5 &) ; exit 0"}, {"head", "-c", "400000", "/dev/zero"}, {"sh", "-c", "kill -9 $$"},
       {"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/40000; echo hi >&3; cat <&3"}, {"./file"}, {""}};
-  const uint8_t flags = (uint8_t)random_below(one_in(20) ? 256 : 4);
+  const uint8_t flags = (uint8_t)(random_below(one_in(20) ? 256 : 4) | (one_in(3) ? 16 : 0));
   queue_append(to, &flags, 1);
   const uint16_t size[2] = {(uint16_t)random_below(200), (uint16_t)random_below(100)};
   queue_append(to, size, sizeof size);
@@ -63,6 +63,8 @@ static void append_command(struct queue *to) {
   for (uint32_t i = 0; i < count; i++) append_text(to, command[i]);
   append_u32(to, lies(40) ? interesting_number() : 1);
   append_text(to, "PATH=/usr/bin:/bin");
+  if (!(flags & 16)) return;
+  for (int stream = 0; stream < 2; stream++) append_u32(to, one_in(20) ? interesting_number() : random_below(one_in(2) ? 3 : 200000));
 }
 
 static void append_bytes(struct queue *to, uint32_t most) {

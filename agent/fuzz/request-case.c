@@ -22,6 +22,7 @@ static void check_answer(bool signals_known, uint8_t type, const uint8_t *body, 
   bool good = type == ANS_STARTED || type == ANS_ACCEPTED || type == ANS_ENDED ? length == 0
               : type == ANS_STDOUT || type == ANS_STDERR ? length > 0 && length <= DATA_BYTES
               : type == ANS_EXIT                         ? length == 6 && body[0] <= 1
+              : type == ANS_LEFT_OUT                     ? length == 16
               : type == ANS_FAIL                         ? length >= 4 && length <= 260
               : type == ANS_RESULT                       ? length <= MAX_BODY
               : type == ANS_STDIN_CREDIT                 ? length == 4 && load_u32(body) <= 256u << 10

@@ -1,14 +1,22 @@
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { createLocalSandbox } from "../../dist/src/index.js";
 import { goal, interleave, ratioGoal, row } from "../parts/measure.mjs";
 import { descendants, peakMemory, proportionalMemory } from "../parts/processes.mjs";
 
+const FILE = 2 ** 26;
+
 /** A command that writes 2 GB, of which 64 KiB are kept. */
-export async function measure({ isQuick }) {
+export async function measure({ isQuick, scratch }) {
   const sandbox = await createLocalSandbox();
   const size = isQuick ? 2 ** 29 : 2 ** 31;
-  const argv = ["/usr/bin/head", "-c", String(size), "/dev/zero"];
+  // The same file again and again: it stays in memory, so that nobody waits for a disk.
+  const bytes = Buffer.alloc(FILE, "glovebox\n");
+  const file = join(scratch, "flood.bytes");
+  writeFileSync(file, bytes);
+  await sandbox.writeFile("flood", bytes);
+  const catOf = (path) => ["/bin/cat", ...Array(size / FILE).fill(path)];
   const extra = [];
   try {
     const variants = {
@@ -17,15 +25,25 @@ export async function measure({ isQuick }) {
         const before = peakMemory();
         const outside = proportionalMemory(descendants());
         const began = performance.now();
-        const result = await sandbox.exec({ argv, maxOutput: 65_536 });
+        const result = await sandbox.exec({ argv: catOf("flood"), maxOutput: 65_536 });
         const seconds = (performance.now() - began) / 1000;
         if (result.bytes.stdout !== size || !result.truncated.stdout) throw new Error("not all of it arrived");
         extra.push(peakMemory() - before + Math.max(0, proportionalMemory(descendants()) - outside));
         return size / 2 ** 20 / seconds;
       },
-      "head into a Node pipe": async () => {
+      "glovebox, followed": async () => {
+        let arrived = 0;
         const began = performance.now();
-        await drain(argv);
+        const onStdout = (chunk) => {
+          arrived += chunk.length;
+        };
+        await sandbox.exec({ argv: catOf("flood"), maxOutput: 65_536, onStdout });
+        if (arrived !== size) throw new Error("not all of it was given");
+        return size / 2 ** 20 / ((performance.now() - began) / 1000);
+      },
+      "cat into a Node pipe": async () => {
+        const began = performance.now();
+        await drain(catOf(file));
         return size / 2 ** 20 / ((performance.now() - began) / 1000);
       },
     };
@@ -34,7 +52,7 @@ export async function measure({ isQuick }) {
     const memory = row("memory beyond what was there", extra.slice(1), "MB");
     const goals = [
       goal("memory for 2 GB of output", { value: memory.p95, unit: "MB", atMost: 100, ours: memory }),
-      ratioGoal("throughput of 2 GB of output", { ours: rows[0], other: rows[1], atLeast: 0.5, floor: rows[1] }),
+      ratioGoal("throughput of 2 GB of output", { ours: rows[0], other: rows[2], atLeast: 0.5, floor: rows[2] }),
     ];
     return { rows: [...rows, memory], goals, notes: isQuick ? ["a quick run writes 512 MB"] : [] };
   } finally {

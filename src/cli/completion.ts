@@ -12,13 +12,14 @@ const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion
 /** `glovebox completion bash|zsh|fish`. */
 export async function run({ operands: [name = ""], flags, screen }: Invocation): Promise<number> {
   const shell = parseWord("completion", name, ["bash", "zsh", "fish"]);
-  const script = SCRIPTS[shell](COMMANDS.map(withBackends));
+  const script = SCRIPTS[shell](COMMANDS.map(withNames));
   await (flags.has("json") ? screen.printJson({ shell, script }) : screen.print(script));
   return 0;
 }
 
-/** The backends are not known before the registry is loaded. */
-function withBackends(command: Command): Command {
+/** The backends are not known before the registry is loaded, nor the verbs before all of them are. */
+function withNames(command: Command): Command {
   const flags = command.flags.map((flag) => (flag.offers === "backends" ? { ...flag, offers: backendNames() } : flag));
-  return { ...command, flags };
+  if (command.name !== "help") return { ...command, flags };
+  return { ...command, flags, offers: [COMMANDS.map(({ name }) => name)] };
 }

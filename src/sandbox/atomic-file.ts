@@ -13,10 +13,10 @@ export async function writeFileAtomic(path: string, content: string, mode = 0o60
     await unlink(temporary).catch(() => undefined);
     throw error;
   }
-  await syncDirectory(dirname(path));
+  await syncPath(dirname(path));
 }
 
-/** Writes a new file, and returns once its content would survive a power loss; its name may need `syncDirectory`. */
+/** Writes a new file, and returns once its content would survive a power loss; its name may need `syncPath`. */
 export async function writeFileDurable(path: string, content: string, mode = 0o600): Promise<void> {
   const handle = await open(path, "wx", mode);
   try {
@@ -28,8 +28,8 @@ export async function writeFileDurable(path: string, content: string, mode = 0o6
   await failpoint("file.written");
 }
 
-/** Makes the names in a directory survive a power loss, where the system can do that. */
-export async function syncDirectory(path: string): Promise<void> {
+/** Makes the names in a directory, or the content of a file, survive a power loss, where the system can do that. */
+export async function syncPath(path: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(path, "r");
   try {

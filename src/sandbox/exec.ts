@@ -13,15 +13,21 @@ import { type DriverExit, MAX_DRAIN } from "./types.js";
 export async function runToEnd(state: SandboxState, opts: ExecOptions, operation: string): Promise<ExecResult> {
   const timeout = opts.timeout ?? state.operationTimeout;
   const stdin = opts.stdin === "" ? undefined : opts.stdin;
-  const spec = toStartSpec(state, opts, stdin === undefined ? "none" : "pipe", timeout);
+  const cap = opts.maxOutput ?? state.maxOutput;
+  const spec = {
+    ...toStartSpec(state, opts, stdin === undefined ? "none" : "pipe", timeout),
+    kept: {
+      ...(opts.onStdout === undefined && { stdout: cap }),
+      ...(opts.onStderr === undefined && { stderr: cap }),
+    },
+  };
   const began = performance.now();
   const watch = new ProcessWatch(state, { timeout, killGrace: opts.killGrace ?? 0, signal: opts.signal, operation });
-  const cap = opts.maxOutput ?? state.maxOutput;
   const stdout = new OutputCollector(cap);
   const stderr = new OutputCollector(cap);
   const result = (exit: DriverExit): ExecResult => {
-    const out = stdout.result(opts.raw === true);
-    const err = stderr.result(opts.raw === true);
+    const out = stdout.result(opts.raw === true, exit.leftOut?.stdout);
+    const err = stderr.result(opts.raw === true, exit.leftOut?.stderr);
     return {
       exitCode: watch.exitCode(exit),
       ...(exit.signal === undefined ? undefined : { signal: exit.signal }),

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rmdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { syncDirectory, writeFileAtomic, writeFileDurable } from "./atomic-file.js";
+import { syncPath, writeFileAtomic, writeFileDurable } from "./atomic-file.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import { runtimeDir, sandboxesDir } from "./home.js";
@@ -56,7 +56,7 @@ export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
     await writeFileDurable(join(draft, RECORD), serialize(record));
     await rename(draft, target);
     // Both at once: where a file system writes its journal for one, the other is in it.
-    await Promise.all([syncDirectory(target), syncDirectory(sandboxesDir())]);
+    await Promise.all([syncPath(target), syncPath(sandboxesDir())]);
     return record;
   } catch (error) {
     await removeTree(draft).catch(() => undefined);

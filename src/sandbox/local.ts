@@ -5,7 +5,7 @@ import { openEgress } from "./egress/open-egress.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
-import { fillFork, nameForkedBranch, withForkSource } from "./git/fork-files.js";
+import { fillForks, nameForkedBranch } from "./git/fork-files.js";
 import { type LiveTree, sweepScratch } from "./git/live-tree.js";
 import { createOperations } from "./git/operations.js";
 import { shownUrl } from "./git/push-url.js";
@@ -123,6 +123,14 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   return createSandbox(await makeDriver(id, planned, rules, mounts, opts), opts);
 }
 
+/** A sandbox that runs, and that the ledger does not call ready yet. */
+interface Begun {
+  driver: LocalDriver;
+  plan: Reopen;
+  /** As what looks at its files while it is being made sees it. */
+  tree: LiveTree;
+}
+
 /** Makes a workspace and starts a sandbox on it; all of it or nothing. */
 async function makeDriver(
   id: string,
@@ -130,27 +138,48 @@ async function makeDriver(
   rules: Omit<Reopen, "workspace">,
   mounts: ReturnType<typeof checkMounts>,
   opts: SandboxOptions,
-  fill?: (tree: LiveTree) => Promise<void>,
 ): Promise<LocalDriver> {
+  const begun = await begin(id, planned, rules, mounts, opts);
+  try {
+    await finish(begun, opts);
+    return begun.driver;
+  } catch (error) {
+    await undo(begun);
+    throw error;
+  }
+}
+
+async function begin(
+  id: string,
+  planned: PlannedWorkspace,
+  rules: Omit<Reopen, "workspace">,
+  mounts: ReturnType<typeof checkMounts>,
+  opts: SandboxOptions,
+): Promise<Begun> {
   const { workDir, resources } = planned;
   await createRecord({ id, backend: "local", workDir, resources });
-  let driver: LocalDriver | undefined;
   try {
     await failpoint("create.recorded");
     const workspace = await planned.make(id, opts.signal);
     const plan: Reopen = { workspace, ...rules };
-    driver = await startDriver(id, plan, mounts, opts);
-    await fill?.(liveTree(id, plan, driver, opts.signal ?? new AbortController().signal));
-    if (opts.keep === true) await updateRecord(id, { state: "kept", reopen: plan });
-    else markReady(id);
-    await failpoint("create.ready");
-    return driver;
+    const driver = await startDriver(id, plan, mounts, opts);
+    return { driver, plan, tree: liveTree(id, plan, driver, opts.signal ?? new AbortController().signal) };
   } catch (error) {
-    await driver?.stop();
     // What cannot be taken away now stays in the ledger for `reap`.
     await remove(id).catch(() => undefined);
     throw error;
   }
+}
+
+async function finish({ driver: { id }, plan }: Begun, opts: SandboxOptions): Promise<void> {
+  if (opts.keep === true) await updateRecord(id, { state: "kept", reopen: plan });
+  else markReady(id);
+  await failpoint("create.ready");
+}
+
+async function undo({ driver }: Begun): Promise<void> {
+  await driver.stop();
+  await remove(driver.id).catch(() => undefined);
 }
 
 /** Makes copies of a sandbox as it is now; all of them or none. */
@@ -163,26 +192,28 @@ async function forkDrivers(
   { signal: _, ...opts }: SandboxOptions,
 ): Promise<LocalDriver[]> {
   const { workspace, ...rules } = plan;
-  const made: LocalDriver[] = [];
-  const makeAll = async (fill: (fork: LiveTree) => Promise<void>): Promise<LocalDriver[]> => {
+  const made: Begun[] = [];
+  const makeAll = async (): Promise<LiveTree[]> => {
     while (made.length < count) {
       tree.signal.throwIfAborted();
       const id = newSandboxId();
       const planned = await planFork(id, made.length + 1, workspace, rules.isolation === "required");
-      made.push(await makeDriver(id, planned, rules, mounts, opts, fill));
+      made.push(await begin(id, planned, rules, mounts, opts));
       await failpoint("fork.made");
     }
-    return made;
+    return made.map((fork) => fork.tree);
   };
   try {
-    // A layer is copied as it is; everything else is taken out once and put into each.
-    if (workspace.kind === "overlay") return await driver.frozen(() => makeAll(nameForkedBranch));
-    return await withForkSource(tree, (source) => makeAll((fork) => fillFork(fork, source)));
-  } catch (error) {
-    for (const driver of made) {
-      await driver.stop();
-      await remove(driver.id).catch(() => undefined);
+    // A layer is copied as it is, when its fork is made.
+    if (workspace.kind === "overlay") await driver.frozen(makeAll);
+    else await fillForks(tree, await makeAll(), { areForeign: workspace.kind === "base-dir" });
+    for (const fork of made) {
+      if (workspace.kind === "overlay") await nameForkedBranch(fork.tree);
+      await finish(fork, opts);
     }
+    return made.map((fork) => fork.driver);
+  } catch (error) {
+    for (const fork of made) await undo(fork);
     throw error;
   }
 }

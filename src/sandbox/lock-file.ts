@@ -8,6 +8,8 @@ import { currentOwner, isOwnerAlive, isTagDead, type Owner, ownerTag } from "./o
 /** Who holds a lock file. The token is never used twice. */
 export interface LockHolder {
   readonly token: string;
+  /** What is locked, where its holder wrote that down. */
+  readonly name?: string;
   /** Absent when the file cannot be read; such a file was left by a power loss. */
   readonly owner?: Owner;
 }
@@ -18,11 +20,13 @@ export interface Contender {
   tryOnce(): Promise<LockHolder | undefined>;
   /** When a dead process that never gave the lock back had got it, in milliseconds since 1970; absent when it was free. */
   heldBefore(): number | undefined;
-  /** Gives the lock back, or the attempt up. */
+  /** Gives the lock back, or the attempt up. Never fails. */
   leave(): Promise<void>;
 }
 
 const ABANDONED_AFTER = 3_600_000;
+/** Tokens of locks that this process holds no longer, but could not take away. */
+const givenBack = new Set<string>();
 
 /**
  * Contends for the lock file `<base>.lock`.
@@ -32,12 +36,12 @@ const ABANDONED_AFTER = 3_600_000;
  * process died too, the right passes to whoever creates the break file for *its* token, and so on. So two processes that
  * both saw the dead holder can never both remove: the slower one would otherwise take away the new holder's lock.
  */
-export async function createContender(base: string): Promise<Contender> {
+export async function createContender(base: string, name?: string): Promise<Contender> {
   const token = randomBytes(12).toString("hex");
   const draft = `${base}.${ownerTag()}.${token}.tmp`;
   const lock = `${base}.lock`;
   try {
-    await writeFile(draft, JSON.stringify({ token, owner: currentOwner() }), { mode: 0o600, flag: "wx" });
+    await writeFile(draft, JSON.stringify({ token, name, owner: currentOwner() }), { mode: 0o600, flag: "wx" });
   } catch (error) {
     await remove(draft);
     throw error;
@@ -53,7 +57,7 @@ export async function createContender(base: string): Promise<Contender> {
       if (holder === undefined && round < 64) continue;
       if (holder === undefined) return { token: "" };
       if (round >= 8 || !isDead(holder)) return holder;
-      if (holder.owner !== undefined) await awaitOrphans(holder.owner);
+      if (holder.owner !== undefined && !givenBack.has(holder.token)) await awaitOrphans(holder.owner);
       const since = (await stat(lock).catch(() => undefined))?.mtimeMs;
       const rival = await removeStale(base, draft, holder);
       if (rival !== undefined) return rival;
@@ -61,10 +65,24 @@ export async function createContender(base: string): Promise<Contender> {
     }
   };
   const leave = async (): Promise<void> => {
-    await remove(draft);
-    if ((await readHolder(lock))?.token === token) await remove(lock);
+    // A disk that fails now does not undo what was done under the lock; the next contender tries to take it away again.
+    await remove(draft).catch(() => undefined);
+    try {
+      if ((await readHolder(lock))?.token === token) await remove(lock);
+    } catch {
+      givenBack.add(token);
+    }
   };
   return { tryOnce, heldBefore: () => heldBefore, leave };
+}
+
+/** The names of what dead processes hold locked in a directory. */
+export async function namesLeftLocked(directory: string): Promise<string[]> {
+  const paths = (await readdir(directory))
+    .filter((each) => each.endsWith(".lock"))
+    .map((each) => join(directory, each));
+  const holders = await Promise.all(paths.map(readHolder));
+  return holders.flatMap((holder) => (holder?.name !== undefined && isDead(holder) ? [holder.name] : []));
 }
 
 /** Removes the lock files, drafts and break files that dead processes left in a directory. */
@@ -112,7 +130,7 @@ async function removeStale(base: string, draft: string, stale: LockHolder): Prom
 }
 
 function isDead(holder: LockHolder): boolean {
-  return holder.owner === undefined || isOwnerAlive(holder.owner) === "dead";
+  return givenBack.has(holder.token) || holder.owner === undefined || isOwnerAlive(holder.owner) === "dead";
 }
 
 async function isAbandoned(path: string): Promise<boolean> {
@@ -135,9 +153,9 @@ async function readHolder(path: string): Promise<LockHolder | undefined> {
 
 function parseHolder(text: string): LockHolder | undefined {
   try {
-    const { token, owner } = JSON.parse(text) as { token?: unknown; owner?: Owner };
+    const { token, name, owner } = JSON.parse(text) as { token?: unknown; name?: unknown; owner?: Owner };
     if (typeof token === "string" && /^[0-9a-f]{24}$/.test(token) && typeof owner?.pid === "number") {
-      return { token, owner };
+      return { token, owner, ...(typeof name === "string" && { name }) };
     }
   } catch {
     // Not written by us to its end: a holder that cannot be read is none.

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import { privateSubdirectory } from "./home.js";
-import { type Contender, createContender, type LockHolder, sweepLocks } from "./lock-file.js";
+import { type Contender, createContender, type LockHolder, namesLeftLocked, sweepLocks } from "./lock-file.js";
 
 /** How long `withLock` waits. */
 export interface LockOptions {
@@ -33,7 +33,7 @@ export async function withLock<T>(
   const { ahead, step } = joinLine(base);
   try {
     await wait.until(ahead);
-    const lock = await acquire(base, wait);
+    const lock = await acquire(base, name, wait);
     try {
       await failpoint("lock.held");
       return await work(lock.heldBefore());
@@ -45,6 +45,11 @@ export async function withLock<T>(
   }
 }
 
+/** The names of the locks that dead processes hold. */
+export async function abandonedLocks(): Promise<string[]> {
+  return await namesLeftLocked(locksDir());
+}
+
 /** Removes what dead processes left of their locks. */
 export async function sweepStaleLocks(): Promise<void> {
   await sweepLocks(locksDir());
@@ -54,9 +59,9 @@ function locksDir(): string {
   return privateSubdirectory("locks");
 }
 
-async function acquire(base: string, wait: Wait): Promise<Contender> {
+async function acquire(base: string, name: string, wait: Wait): Promise<Contender> {
   try {
-    const contender = await createContender(base);
+    const contender = await createContender(base, name);
     try {
       for (let pause = 2; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
         const holder = await contender.tryOnce();

@@ -2,6 +2,7 @@ import type { SandboxEvent } from "../../contracts/types.js";
 import { dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError, withTypedErrors } from "./errors.js";
 import { failpoint } from "./failpoint.js";
+import { mendRepositories } from "./git/repository-lock.js";
 import { listRecords, sweepLedger } from "./ledger.js";
 import { sweepStaleLocks } from "./lock.js";
 import { isOwnerAlive } from "./owner.js";
@@ -79,6 +80,7 @@ export async function reapRecords(removerOf: RemoverOf, opts: ReapOptions = {}):
   await failpoint("reap.removed");
   if (opts.dryRun !== true) {
     await sweepLedger();
+    await mendRepositories();
     await sweepStaleLocks();
   }
   return report;

@@ -258,6 +258,11 @@ export interface StartSpec {
    * earlier; this is the second line. Absent: never.
    */
   readonly timeout?: number;
+  /**
+   * Of an output that nobody follows only so many bytes are kept, half of them its first, half its last. A driver may leave out what lies
+   * between, once it has given that many bytes, and then says in `DriverExit` how much that was. Absent: all is wanted.
+   */
+  readonly kept?: { readonly stdout?: number; readonly stderr?: number };
   /** As in `SpawnOptions`; given only to a driver with `startsServices`. */
   readonly service?: NonNullable<SpawnOptions["service"]>;
 }
@@ -269,6 +274,8 @@ export interface DriverExit {
   oomKilled?: boolean;
   /** True when the driver itself has ended it, at the timeout that it was started with. */
   timedOut?: boolean;
+  /** How many bytes of each output the driver has left out, where `kept` let it. */
+  leftOut?: { stdout: number; stderr: number };
 }
 
 /** A running process of a driver. */

@@ -80,18 +80,26 @@ export class OutputCollector {
     return larger;
   }
 
-  /** What there is now. More may still be pushed. */
-  result(withRaw: boolean): CollectedOutput {
-    const bytes = this.#bytes;
-    if (bytes <= this.#cap) {
-      const kept = this.#single ?? this.#store?.subarray(0, bytes) ?? new Uint8Array(0);
-      const view = Buffer.from(kept.buffer, kept.byteOffset, kept.byteLength);
-      return { text: view.toString("utf8"), raw: withRaw ? copyOf(view) : kept, bytes, truncated: false };
+  /** What is kept, as it lies in memory. */
+  #kept(): Buffer {
+    const kept = this.#single ?? this.#store?.subarray(0, Math.min(this.#bytes, this.#cap)) ?? new Uint8Array(0);
+    return Buffer.from(kept.buffer, kept.byteOffset, kept.byteLength);
+  }
+
+  /**
+   * What there is now. More may still be pushed. `leftOut` is how much was written that nobody pushed, between what became
+   * the head and what became the tail.
+   */
+  result(withRaw: boolean, leftOut = 0): CollectedOutput {
+    const bytes = this.#bytes + leftOut;
+    const kept = this.#kept();
+    if (leftOut === 0 && bytes <= this.#cap) {
+      return { text: kept.toString("utf8"), raw: withRaw ? copyOf(kept) : kept, bytes, truncated: false };
     }
-    const store = this.#room(this.#cap);
-    const head = store.subarray(0, this.#headCap);
-    const ring = store.subarray(this.#headCap, this.#cap);
-    const oldest = ring.length === 0 ? 0 : (bytes - this.#headCap) % ring.length;
+    const head = kept.subarray(0, this.#headCap);
+    const ring = kept.subarray(this.#headCap);
+    const isFull = this.#bytes > this.#cap && ring.length > 0;
+    const oldest = isFull ? (this.#bytes - this.#headCap) % ring.length : 0;
     const tail = Buffer.concat([ring.subarray(oldest), ring.subarray(0, oldest)]);
     const headText = head.subarray(0, endOfWholeCharacters(head));
     const tailText = tail.subarray(startOfWholeCharacters(tail));

@@ -35,6 +35,17 @@ export const outputMutants: readonly Mutant[] = [
     driver: processes(({ stdout }) => ({ stdout: firstOf(stdout) })),
   },
   {
+    name: "does not tell how much it has left out",
+    caught: "exec.output.cap",
+    because: /^bytes: expected/,
+    driver: processes((process) => ({
+      async wait() {
+        const { leftOut: _, ...exit } = await process.wait();
+        return exit;
+      },
+    })),
+  },
+  {
     name: "loses partial output",
     caught: "deadline.partial-output",
     because: /^stdout is not whole$/,

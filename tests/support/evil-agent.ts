@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AgentChannel } from "../../src/sandbox/agent/channel.js";
-import { ANSWER, BodyWriter, encodeFrame } from "../../src/sandbox/agent/frames.js";
+import { ANSWER, BodyWriter, encodeFrame, PROTOCOL_VERSION } from "../../src/sandbox/agent/frames.js";
 
 /** The far end of a channel, which says whatever a test wants it to. */
 export interface EvilAgent {
@@ -21,7 +21,7 @@ export interface EvilAgent {
 }
 
 /** The body of an honest greeting. */
-export function greeting(version = 1): Uint8Array {
+export function greeting(version: number = PROTOCOL_VERSION): Uint8Array {
   return Buffer.concat(new BodyWriter().u32(version).u8(2).u8(1).pieces);
 }
 

@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Changes, SandboxEvent } from "../../contracts/types.js";
 import { createLocalSandbox } from "../../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { listSnapshots } from "../../src/sandbox.js";
 import { type GitServer, serveEvil, serveGit } from "./git-server.js";
 import { createRepository, createScratch, git, type Scratch } from "./scratch.js";
+import { lookForToken, readQuietly as read } from "./token-watch.js";
 
 /** What somebody inside may try, and what they may aim at. */
 export interface Stage {
@@ -20,6 +22,8 @@ export interface Stage {
   /** A directory of the host's with one file, and a repository with a secret. */
   readonly victim: string;
   readonly token: string;
+  /** Where the token was seen while it was used. */
+  readonly shown: ReadonlySet<string>;
   close(): Promise<void>;
 }
 
@@ -47,7 +51,12 @@ export async function setStage(): Promise<Stage> {
   git(remote, "init", "--quiet", "--bare", "--initial-branch=main");
   git(remote, "config", "http.receivepack", "true");
   git(repo, "push", "--quiet", remote, "main");
-  const server = await serveGit(join(scratch.path, "remotes"), TOKEN);
+  const shown = new Set<string>();
+  // While git talks to the remote, which is when it has the token.
+  const server = await serveGit(join(scratch.path, "remotes"), TOKEN, () => {
+    for (const place of lookForToken(TOKEN, [scratch.home])) shown.add(place);
+    return false;
+  });
   const evil = await serveEvil();
   git(repo, "remote", "add", "origin", `${server.origin}/project.git`);
   const victim = createRepository(join(scratch.path, "victim"));
@@ -62,6 +71,7 @@ export async function setStage(): Promise<Stage> {
     payload: `touch ${join(scratch.path, "canary")}; cat`,
     victim,
     token: TOKEN,
+    shown,
     async close() {
       await server.close();
       await evil.close();
@@ -72,16 +82,14 @@ export async function setStage(): Promise<Stage> {
 
 /** How a sandbox lives. */
 export interface LifeOptions {
+  /** Without restore and fork, for a backend that has none. Default false. */
   brief?: boolean;
   workspace?: "worktree" | "overlay" | "copy";
   /** Default: the local backend. */
   open?(opts: SandboxOptions): Promise<Sandbox>;
 }
 
-/**
- * Takes one sandbox from its opening to its end, with something planted at the beginning. A brief life has no restore and no
- * fork: what never gets into a snapshot cannot come out of one.
- */
+/** Takes one sandbox from its opening to its end, with something planted at the beginning. */
 export async function liveThrough(stage: Stage, plant: string, opts: LifeOptions = {}): Promise<Life> {
   const { repo, token } = stage;
   const before = look(stage);
@@ -113,7 +121,11 @@ export async function liveThrough(stage: Stage, plant: string, opts: LifeOptions
     await sandbox.teardown();
   }
   life.warnings = events.filter(({ type }) => type === "warning").map(({ message }) => message);
-  life.harm = [...differences(before, look(stage)), ...traces(stage), ...secrets(stage), ...leftOver()];
+  const shown = [...stage.shown, ...lookForToken(token, [stage.scratch.path])];
+  life.harm.push(...shown.map((place) => `the token is in ${place}`));
+  if (JSON.stringify([life, events]).includes(token)) life.harm.push("the token is told");
+  life.harm.push(...differences(before, look(stage)), ...traces(stage), ...secrets(stage));
+  life.harm.push(...(await leftOver(stage)));
   return life;
 }
 
@@ -152,9 +164,11 @@ function look({ repo, remote, victim }: Stage): Look {
     "config of the repository": read(join(repo, ".git", "config")),
     "hooks of the repository": tree(join(repo, ".git", "hooks")),
     "info of the repository": tree(join(repo, ".git", "info")),
+    "HEAD of the repository": read(join(repo, ".git", "HEAD")),
     "refs of the repository": refs(repo),
     "files of the repository": git(repo, "status", "--porcelain", "--ignored"),
     "refs of the remote": refs(remote),
+    "config and hooks of the remote": `${read(join(remote, "config"))}${tree(join(remote, "hooks"))}`,
     "the victim": `${tree(victim)}${git(victim, "status", "--porcelain")}`,
   };
 }
@@ -181,14 +195,24 @@ function secrets({ repo, remote, victim }: Stage): string[] {
   );
 }
 
-/** A git of ours that outlived the sandbox. */
-function leftOver(): string[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map((pid) => ({ command: read(`/proc/${pid}/cmdline`), status: read(`/proc/${pid}/status`) }))
-    .filter(({ status }) => new RegExp(`^PPid:\\t${process.pid}$`, "m").test(status))
-    .filter(({ command }) => /git\0|bwrap\0/.test(command))
-    .map(({ command }) => `still running: ${command}`);
+/** What works for the sandbox, or on anything of the stage's, after its end; the server may still be at its last words. */
+async function leftOver({ scratch }: Stage): Promise<string[]> {
+  const look = (): string[] =>
+    readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+      .map((pid) => ({ command: read(`/proc/${pid}/cmdline`), cwd: linkOf(`/proc/${pid}/cwd`) }))
+      .filter(({ command, cwd }) => command !== "" && `${command}${cwd}`.includes(scratch.path))
+      .map(({ command }) => `still running: ${command}`);
+  for (let attempt = 0; attempt < 50 && look().length > 0; attempt++) await delay(100);
+  return look();
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
 }
 
 function tree(root: string): string {
@@ -203,12 +227,4 @@ function tree(root: string): string {
   };
   walk(root);
   return hash.digest("hex");
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return "";
-  }
 }

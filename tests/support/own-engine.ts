@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, test } from "vitest";
+import { afterAll, beforeAll } from "vitest";
 import { startEngine, stopEngine, type TestEngine, waitForEngine } from "../../scripts/docker-engine.mjs";
 import { ensureImage } from "../../scripts/docker-images.mjs";
+import { describeUnless } from "./describe-unless.js";
 import { BUSYBOX, whyNoDocker } from "./docker-engine.js";
 import { createScratch, type Scratch } from "./scratch.js";
 
@@ -20,12 +21,7 @@ export interface OwnEngine {
 
 /** Runs tests with such an engine as `DOCKER_HOST`, or says why they are not run. */
 export function describeOwnEngine(name: string, tests: (engine: OwnEngine) => void, dataSize?: number): void {
-  const reason = whyNoDocker(BUSYBOX);
-  if (reason !== undefined) {
-    describe(name, () => test("all of it", ({ skip }) => skip(reason)));
-    return;
-  }
-  describe(name, () => {
+  describeUnless(whyNoDocker(BUSYBOX), name, {}, () => {
     const place = mkdtempSync(join(tmpdir(), "glovebox-faults-"));
     let engine: TestEngine;
     let scratch: Scratch | undefined;

@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, describe, test } from "vitest";
+import { afterAll, beforeAll } from "vitest";
 import { Engine, findEndpoint } from "../../src/sandbox/docker.js";
 import type { ContainerSetup, ContainerSpec, TaskSetup } from "../../src/tasks/types.js";
 import { createSandboxManager, type ManagerOptions, type SandboxManager, type TaskEvent } from "../../src/tasks.js";
+import { describeUnless } from "./describe-unless.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./docker-engine.js";
 import { createScratch, type Scratch } from "./scratch.js";
 
 /** Runs tests with an engine, or says why they are not run. */
 export function describeTasks(name: string, images: readonly string[], tests: (place: TaskPlace) => void): void {
-  const reason = whyNoDocker(...images);
-  if (reason !== undefined) {
-    describe(name, () => test("all of it", ({ skip }) => skip(reason)));
-    return;
-  }
-  describe(name, () => {
+  describeUnless(whyNoDocker(...images), name, {}, () => {
     let scratch: Scratch | undefined;
     const place: TaskPlace = {
       get path() {

@@ -22,6 +22,13 @@ ${verbs.join("\n")}
     _describe verb verbs
     return
   fi
+  local -i border=$words[(i)--]
+  if ((border < CURRENT)); then
+    words=("\${(@)words[border + 1, -1]}")
+    ((CURRENT -= border))
+    _normal
+    return
+  fi
   shift words
   ((CURRENT--))
   case $words[1] in
@@ -45,8 +52,7 @@ function flagSpecs({ name, short, value, isOptional, repeat, help, offers }: Fla
   return names.map((each) => quote(`${others}${each}${text}${argument}`));
 }
 
-function operandSpecs({ argv, offers = [], operandCount }: Command): string[] {
-  if (argv !== "none") return [quote("*::command:_normal")];
+function operandSpecs({ offers = [], operandCount }: Command): string[] {
   const isEndless = operandCount[1] === Number.POSITIVE_INFINITY;
   return offers
     .slice(0, operandCount[1])

@@ -205,6 +205,9 @@ function absent<T>(error: unknown, path: string, answer: T): T {
   throw about(error, path);
 }
 
-async function complaintOf({ stderr }: AgentCall): Promise<string> {
-  return (await readUpTo(stderr, MAX_COMPLAINT)).bytes.toString("utf8");
+function complaintOf({ stderr }: AgentCall): Promise<string> {
+  const complaint = readUpTo(stderr, MAX_COMPLAINT).then(({ bytes }) => bytes.toString("utf8"));
+  // Nobody asks for it when the archive itself failed, and the sandbox may end before it does.
+  complaint.catch(() => undefined);
+  return complaint;
 }

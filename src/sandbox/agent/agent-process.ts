@@ -49,6 +49,9 @@ export class AgentCall implements CallHandler {
   #stdinWaiting: { promise: Promise<void>; resolve(): void } | undefined;
   /** Body of an ANS_RESULT, for calls that end with one. */
   result: Buffer | undefined;
+  /** Which outputs the agent may leave something out of. */
+  kept: StartSpec["kept"];
+  #leftOut: DriverExit["leftOut"];
 
   /** Opens a call by its first request, or takes on one that the agent opened. */
   constructor(channel: AgentChannel, type: number | "accepted", body: readonly Uint8Array[] | number) {
@@ -165,7 +168,11 @@ export class AgentCall implements CallHandler {
         return;
       case ANSWER.exit:
         if (!this.#running || this.#ends === "result") throw tampered("an end that this call cannot have");
-        this.#finish(exitOf(body));
+        this.#finish(this.#leftOut === undefined ? exitOf(body) : { ...exitOf(body), leftOut: this.#leftOut });
+        return;
+      case ANSWER.leftOut:
+        if (!this.#running || this.#leftOut !== undefined) throw tampered("less output than was asked for");
+        this.#leftOut = leftOutOf(body, this.kept);
         return;
       case ANSWER.result:
         if (this.#ends === "exit") throw tampered("a result that this call cannot have");
@@ -248,6 +255,16 @@ function exitOf(body: Buffer): DriverExit {
   return { exitCode: 128 + code, signal: name ?? `SIG${code}`, ...why };
 }
 
+function leftOutOf(body: Buffer, kept: StartSpec["kept"]): NonNullable<DriverExit["leftOut"]> {
+  const stdout = Number(body.readBigUInt64LE(0));
+  const stderr = Number(body.readBigUInt64LE(8));
+  const isAsked = (bytes: number, most: number | undefined): boolean =>
+    bytes === 0 || (most !== undefined && Number.isSafeInteger(bytes));
+  if (!isAsked(stdout, kept?.stdout) || !isAsked(stderr, kept?.stderr))
+    throw tampered("less output than was asked for");
+  return { stdout, stderr };
+}
+
 const EXIT_TIMED_OUT = 1;
 const EXIT_OOM_KNOWN = 2;
 const EXIT_OOM = 4;
@@ -255,6 +272,10 @@ const WITH_STDIN = 1;
 const WITH_TERMINAL = 2;
 const WITH_USER = 4;
 const WITH_CAPABILITIES = 8;
+const WITH_KEPT = 16;
+/** Who keeps more of an output than this gets all of it: the agent has no memory for so long an end. */
+const MAX_KEPT = 4 << 20;
+const ALL = 0xffff_ffff;
 /** The kernel's bound on one argument or variable, its closing zero included. */
 const MAX_STRING = 128 << 10;
 
@@ -279,7 +300,8 @@ export async function startCommand(channel: AgentChannel, spec: AgentCommand, cw
     (spec.stdin === "pipe" ? WITH_STDIN : 0) |
     (spec.pty ? WITH_TERMINAL : 0) |
     (spec.user === undefined ? 0 : WITH_USER) |
-    (spec.keepCapabilities === true ? WITH_CAPABILITIES : 0);
+    (spec.keepCapabilities === true ? WITH_CAPABILITIES : 0) |
+    (spec.kept === undefined ? 0 : WITH_KEPT);
   const body = new BodyWriter()
     .u8(flags)
     .u16(spec.pty?.cols ?? 0)
@@ -289,7 +311,13 @@ export async function startCommand(channel: AgentChannel, spec: AgentCommand, cw
     .strings(spec.argv)
     .strings(env);
   if (spec.user !== undefined) body.string(spec.user);
+  if (spec.kept !== undefined) body.u32(bounded(spec.kept.stdout)).u32(bounded(spec.kept.stderr));
   const call = new AgentCall(channel, REQUEST.start, body.pieces);
+  call.kept = spec.kept;
   await call.started();
   return call;
+}
+
+function bounded(kept: number | undefined): number {
+  return kept === undefined || kept > MAX_KEPT ? ALL : kept;
 }

@@ -1,8 +1,9 @@
 import { SandboxError } from "../errors.js";
 
 /** The agent's byte protocol, as `agent/frame.h` describes it. What comes from inside is hostile: every frame is checked. */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 const HEADER_BYTES = 13;
+const EMPTY = Buffer.alloc(0);
 /** Largest body of a frame. */
 export const MAX_BODY: number = 4 << 20;
 /** Largest piece of a stream in one frame. */
@@ -41,6 +42,7 @@ export const ANSWER = {
   stdinCredit: 0x87,
   accepted: 0x88,
   ended: 0x89,
+  leftOut: 0x8a,
 } as const;
 
 export interface Frame {
@@ -61,6 +63,7 @@ const LENGTHS: Readonly<Record<number, readonly [number, number]>> = {
   [ANSWER.stdinCredit]: [4, 4],
   [ANSWER.accepted]: [0, 0],
   [ANSWER.ended]: [0, 0],
+  [ANSWER.leftOut]: [16, 16],
 };
 
 /** The error for an agent that breaks the protocol. */
@@ -91,31 +94,58 @@ export class FrameParser {
   #length = 0;
   #wanted = HEADER_BYTES;
   #sequence = 0;
+  /** A frame of a stream whose last bytes are still to come. */
+  #flowing: { type: number; call: number; left: number } | undefined;
 
-  /** Takes what arrived and gives the frames that are whole now. Bodies are views into what arrived where possible. */
+  /**
+   * Takes what arrived and gives the frames that are whole now. Bodies are views into what arrived where possible. Output is given on as
+   * it arrives, a frame in as many parts as it came in: what is only on its way through is not copied.
+   */
   push(chunk: Buffer): Frame[] {
-    this.#pieces.push(chunk);
-    this.#length += chunk.length;
     const frames: Frame[] = [];
+    this.#add(this.#flow(chunk, frames));
     // Pieces are joined only when a header or a whole frame is there, so a large frame is copied once.
     while (this.#length >= this.#wanted) {
       const bytes = this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces, this.#length);
       const end = HEADER_BYTES + this.#check(bytes);
-      const whole = bytes.length >= end;
-      if (whole) {
-        frames.push({
-          type: bytes[8] as number,
-          call: bytes.readUInt32LE(9),
-          body: bytes.subarray(HEADER_BYTES, end),
-        });
+      const type = bytes[8] as number;
+      const call = bytes.readUInt32LE(9);
+      this.#pieces = [];
+      this.#length = 0;
+      this.#wanted = HEADER_BYTES;
+      if (type === ANSWER.stdout || type === ANSWER.stderr) {
+        this.#flowing = { type, call, left: end - HEADER_BYTES };
+        this.#add(this.#flow(bytes.subarray(HEADER_BYTES), frames));
+      } else if (bytes.length >= end) {
+        frames.push({ type, call, body: bytes.subarray(HEADER_BYTES, end) });
         this.#sequence = (this.#sequence + 1) >>> 0;
+        this.#add(bytes.subarray(end));
+      } else {
+        this.#wanted = end;
+        this.#add(bytes);
       }
-      const rest = whole ? bytes.subarray(end) : bytes;
-      this.#pieces = rest.length > 0 ? [rest] : [];
-      this.#length = rest.length;
-      this.#wanted = whole ? HEADER_BYTES : end;
     }
     return frames;
+  }
+
+  #add(bytes: Buffer): void {
+    if (bytes.length === 0) return;
+    this.#pieces.push(bytes);
+    this.#length += bytes.length;
+  }
+
+  /** Gives on what belongs to the frame that has begun, and returns the rest. */
+  #flow(bytes: Buffer, frames: Frame[]): Buffer {
+    const flowing = this.#flowing;
+    if (flowing === undefined || bytes.length === 0) return bytes;
+    const { type, call, left } = flowing;
+    const body = bytes.length > left ? bytes.subarray(0, left) : bytes;
+    frames.push({ type, call, body });
+    flowing.left -= body.length;
+    if (flowing.left > 0) return EMPTY;
+    this.#flowing = undefined;
+    this.#sequence = (this.#sequence + 1) >>> 0;
+    return bytes.subarray(body.length);
   }
 
   /** The length of the body, if the header is one that may come now. */

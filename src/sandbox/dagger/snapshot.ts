@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { syncDirectory } from "../atomic-file.js";
+import { syncPath } from "../atomic-file.js";
 import { SandboxError } from "../errors.js";
 import { writeArchive } from "../git/archive.js";
 import { removeSnapshot as removeGitSnapshot } from "../git/remove-snapshot.js";
@@ -53,7 +53,7 @@ async function replaced(path: string, write: (draft: string) => Promise<void>): 
     await rm(draft, { force: true });
     await write(draft);
     await rename(draft, path);
-    await syncDirectory(dirname(path));
+    await syncPath(dirname(path));
   } catch (error) {
     await rm(draft, { force: true });
     throw error;

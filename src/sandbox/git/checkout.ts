@@ -6,15 +6,15 @@ import type { Repository } from "./repository.js";
 
 /**
  * Writes the files of a commit into a new directory, without a worktree of the repository being registered, and the index
- * that belongs to them; with `filesLater` the index only.
+ * that belongs to them.
  */
 export async function checkOut(
   repository: Repository,
   sha: string,
-  places: { tree: string; index: string; filesLater?: boolean },
+  places: { tree: string; index: string },
   signal?: AbortSignal,
 ): Promise<void> {
-  const { tree, index, filesLater } = places;
+  const { tree, index } = places;
   await mkdir(tree, { recursive: true, mode: 0o700 });
   await mkdir(index, { recursive: true, mode: 0o700 });
   const opts = {
@@ -32,7 +32,7 @@ export async function checkOut(
     interruptible: true,
   };
   await hostGit(["read-tree", sha], opts);
-  if (filesLater !== true) await hostGit(["checkout-index", "--all", "--force", "--quiet", "--index"], opts);
+  await hostGit(["checkout-index", "--all", "--force", "--quiet", "--index"], opts);
   // What the inside finds here; a read-only file is bound over it.
   await writeFile(join(tree, ".git"), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
 }

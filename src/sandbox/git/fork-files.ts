@@ -1,60 +1,66 @@
-import { createReadStream } from "node:fs";
-import { rm } from "node:fs/promises";
 import { failpoint } from "../failpoint.js";
-import { writeArchive } from "./archive.js";
 import { setInsideBranch, setInsideHead } from "./inside-git.js";
-import type { InsideHead } from "./jailed-commit.js";
-import { jailedPackOf, type LiveTree, scratchPath } from "./live-tree.js";
+import { jailedPackOf, type LiveTree, type TreeLook } from "./live-tree.js";
 import { deleteRef } from "./remove-snapshot.js";
+import { replicateTree } from "./replicate.js";
 import { holdCommit } from "./restore-snapshot.js";
 import { answerForSnapshots } from "./save-snapshot.js";
 import { createSnapshot } from "./snapshot.js";
 
-/** A sandbox's files at one moment, to be copied from. */
-export interface ForkSource {
-  /** Archive of all files, ignored ones too. */
-  archive: string;
-  /** The last commit made inside and the repository that it can be read from. */
-  commits?: { gitDir: string; head: InsideHead };
-}
-
-/** Takes a sandbox's files out, and the commits made inside, for as long as something copies from them. */
-export async function withForkSource<T>(tree: LiveTree, use: (source: ForkSource) => Promise<T>): Promise<T> {
-  const archive = scratchPath(tree.id, "fork");
+/**
+ * Gives new sandboxes the files of another, all of them as they are at one moment, and the commits made inside.
+ *
+ * They were made as any other: a fork of a repository has the files of the base already, so that little is to be copied, and its index
+ * belongs to what was not. Nothing was ever run in them.
+ */
+export async function fillForks(
+  tree: LiveTree,
+  forks: readonly LiveTree[],
+  opts: { areForeign: boolean },
+): Promise<void> {
   const look = tree.look();
-  const takeFiles = async (): Promise<void> => {
-    await rm(archive, { force: true });
-    const isFile = (name: string): boolean => tree.base === undefined || !/^\.git(\/|$)/.test(name);
-    await writeArchive(look.tar(), archive, isFile);
+  const fill = async (): Promise<void> => {
+    for (const fork of forks) {
+      tree.signal.throwIfAborted();
+      await (opts.areForeign ? carryFiles : copyFiles)(tree, look, fork);
+    }
     await failpoint("fork.taken");
   };
+  const isFilled = await look.frozen(async () => {
+    if (await mayHaveCommits(tree)) return false;
+    await fill();
+    return true;
+  });
+  if (isFilled) return;
+  await answerForSnapshots(tree);
+  const pack = await jailedPackOf(tree, { withCommits: true, look });
+  const { gitDir, ref, commit, head, warnings } = await createSnapshot({ ...pack, beside: fill });
   try {
-    if (tree.inside === undefined) {
-      await look.frozen(takeFiles);
-      return await use({ archive });
-    }
-    await answerForSnapshots(tree);
-    const pack = await jailedPackOf(tree, { withCommits: true, look });
-    const { gitDir, ref, commit, head, warnings } = await createSnapshot({ ...pack, beside: takeFiles });
-    try {
-      // Files need no warning: all of them are copied, wherever they would be in a snapshot.
-      if (head === undefined && warnings[0] !== undefined) tree.warn(warnings[0]);
-      return await use({ archive, ...(head && { commits: { gitDir, head } }) });
-    } finally {
-      await deleteRef(gitDir, ref, commit);
+    // Files need no warning: all of them are copied, wherever they would be in a snapshot.
+    if (head === undefined && warnings[0] !== undefined) tree.warn(warnings[0]);
+    for (const fork of forks) {
+      if (head === undefined || fork.base === undefined) continue;
+      await holdCommit(fork, gitDir, head.sha);
+      await setInsideHead(fork, { sha: head.sha, branch: fork.base.branch });
     }
   } finally {
-    await rm(archive, { force: true });
+    await deleteRef(gitDir, ref, commit);
   }
 }
 
-/** Gives a new sandbox, which has no files yet, those that were taken out of another. */
-export async function fillFork(fork: LiveTree, { archive, commits }: ForkSource): Promise<void> {
-  const { base, driver } = fork;
-  await driver.importTree(createReadStream(archive), driver.workDir);
-  if (base === undefined) return;
-  if (commits !== undefined) await holdCommit(fork, commits.gitDir, commits.head.sha);
-  await setInsideHead(fork, commits && { sha: commits.head.sha, branch: base.branch });
+/** An inside that lies about it loses its commits in the forks, and nothing else. */
+async function mayHaveCommits({ inside, base }: LiveTree): Promise<boolean> {
+  return inside !== undefined && (await inside.plainHead?.()) !== base?.sha;
+}
+
+async function copyFiles({ base, signal }: LiveTree, look: TreeLook, fork: LiveTree): Promise<void> {
+  const spared = base === undefined ? undefined : ".git";
+  await replicateTree(look.root.source, fork.look().root.source, { spared, signal });
+}
+
+/** For files that are not the sandbox's own: the inside may not read all of them, and of a copy it could. */
+async function carryFiles(_: LiveTree, look: TreeLook, { driver }: LiveTree): Promise<void> {
+  await driver.importTree(look.tar(), driver.workDir);
 }
 
 /** Gives a fork whose layers were copied the branch of its own. */

@@ -35,6 +35,8 @@ export interface HostGitResult {
   exitCode: number;
   stdout: string;
   stderr: string;
+  /** What ended it, when it did not end by itself. */
+  signal?: NodeJS.Signals;
 }
 
 const PASSED_ON = ["HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "TMPDIR", "SSH_AUTH_SOCK"];
@@ -43,6 +45,8 @@ const MAX_OUTPUT = 64 * 1024 * 1024;
 const ALWAYS: Readonly<Record<string, string>> = {
   "core.hooksPath": "/dev/null",
   "core.fsmonitor": "false",
+  // Else a power loss can leave a ref as an empty file, which git takes for damage.
+  "core.fsync": "reference",
   "gc.auto": "0",
   "maintenance.auto": "false",
   "submodule.recurse": "false",
@@ -84,15 +88,34 @@ export async function hostGit(args: readonly string[], opts: HostGitOptions): Pr
   throw gitError(args, result);
 }
 
+/** Whether an error comes of a git that somebody killed, so that it could not take its locks away. */
+export function wasGitKilled(error: unknown): boolean {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    if (each instanceof GitFailure && each.signal !== undefined) return true;
+  }
+  return false;
+}
+
+/** What git itself said, and how it ended. */
+class GitFailure extends Error {
+  readonly signal: NodeJS.Signals | undefined;
+
+  constructor({ stderr, signal }: Pick<HostGitResult, "stderr" | "signal">) {
+    super(stderr.slice(0, 4000));
+    this.signal = signal;
+  }
+}
+
 /** Turns git's complaint into a typed error. */
-export function gitError(args: readonly string[], { exitCode, stderr }: HostGitResult): SandboxError {
+export function gitError(args: readonly string[], result: HostGitResult): SandboxError {
+  const { exitCode, stderr } = result;
   const told = stderr.split("\n").filter((line) => /^(fatal|error):/.test(line));
   const reason = (told.at(-1) ?? stderr.trim().split("\n").at(-1) ?? "").slice(0, 1000) || `exit code ${exitCode}`;
   const dubious = /dubious ownership/.test(stderr);
   return new SandboxError(codeOf(stderr), `git ${args[0] ?? ""} failed: ${reason}`, {
     operation: "git",
     hint: dubious ? "Trust it yourself with: git config --global --add safe.directory <repository>" : undefined,
-    cause: new Error(stderr.slice(0, 4000)),
+    cause: new GitFailure(result),
   });
 }
 
@@ -150,9 +173,10 @@ async function collect(
       if (opts.signal?.aborted === true && code !== 0) {
         reject(new SandboxError("aborted", "Aborted while git ran", { cause: opts.signal.reason }));
       }
-      const stderr = Buffer.concat(kept.stderr).toString();
+      const said = Buffer.concat(kept.stderr).toString();
+      const stderr = signal === null ? said : `${said}\nended by ${signal}`;
       const stdout = Buffer.concat(kept.stdout).toString();
-      resolve({ exitCode: code ?? 128, stdout, stderr: signal === null ? stderr : `${stderr}\nended by ${signal}` });
+      resolve({ exitCode: code ?? 128, stdout, stderr, ...(signal && { signal }) });
     });
   });
   try {

@@ -31,6 +31,8 @@ export interface JailedPackOptions {
   changedPaths?: (() => Promise<CommitPlan["changedPaths"]>) | undefined;
   /** As `CommitPlan.withOthers`. */
   withOthers?: boolean | undefined;
+  /** Whether what is made of it is to outlive a power loss. Default false. */
+  isDurable?: boolean | undefined;
   /** Bytes that the pack may have. Default 4 GiB. */
   maxBytes?: number | undefined;
   /** Holds the sandbox still while its tree is read. Default: does not. */
@@ -120,12 +122,13 @@ async function copyIndex(index: string | undefined, store: string): Promise<bool
 
 /**
  * Stores the objects of a pack, each one checked. Not by `git fetch` from a bundle: before 2.46 that ignores
- * `transfer.fsckObjects`.
+ * `transfer.fsckObjects`. Durable ones outlive a power loss, which git does not care for with single objects.
  */
-export async function importPack(gitDir: string, pack: string): Promise<void> {
+export async function importPack(gitDir: string, pack: string, isDurable = false): Promise<void> {
   const isSmall = (await countObjects(pack)) < UNPACK_LIMIT;
   const args = isSmall ? ["unpack-objects", "-q", "--strict"] : ["index-pack", "--stdin", "--strict"];
-  const result = await runHostGit(args, { ...inRepository(gitDir), input: pack, interruptible: true });
+  const config = isDurable ? { config: { "core.fsync": "loose-object" } } : {};
+  const result = await runHostGit(args, { ...inRepository(gitDir), ...config, input: pack, interruptible: true });
   if (result.exitCode === 0) return;
   const error = gitError(args, result);
   throw error.code === "internal" ? new SandboxError("tampered", error.message, { cause: error }) : error;

@@ -15,6 +15,8 @@ export interface CommitStory {
 }
 
 const NO_COMMIT = /^error: '(.*?)\/?' does not have a commit checked out$/;
+/** A pipe or the like where the index has a file. */
+const NO_FILE = /^error: ([^\ufffd]*): can only add regular files, symbolic links or git-directories$/;
 /** The mode of a link to another repository. */
 export const GITLINK = "160000";
 const FROM_STDIN = ["--pathspec-from-file=-", "--pathspec-file-nul"];
@@ -108,7 +110,10 @@ export async function must(jailed: Jailed, args: string[], stdin?: string, env?:
   throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: result.stderr });
 }
 
-/** Adds every file, or those of the paths; a nested repository without a commit cannot be added and is given back. */
+/**
+ * Adds every file, or those of the paths; a nested repository without a commit cannot be added and is given back. What is no file any more is
+ * no longer in the index.
+ */
 export async function addAll(jailed: Jailed, paths: Uint8Array | undefined, env?: typeof FEW): Promise<string[]> {
   if (paths?.length === 0) return [];
   const args = [
@@ -118,12 +123,16 @@ export async function addAll(jailed: Jailed, paths: Uint8Array | undefined, env?
   const result = await jailed(args, paths && latin1(paths), env);
   if (result.exitCode === 0) return [];
   const complaints = result.stderr.split("\n").filter((line) => /^(error|fatal):/.test(line));
-  const unborn = complaints.map((line) => NO_COMMIT.exec(line)?.[1]);
+  const other = complaints.filter((line) => !NO_COMMIT.test(line) && !NO_FILE.test(line));
   // One that is named and ignored is passed over, too, without an error but not without a word.
-  const isComplete = !unborn.includes(undefined) && (unborn.length > 0 || paths !== undefined);
-  if (result.exitCode === 1 && isComplete) return unborn.filter((path) => path !== undefined);
-  const other = complaints.filter((line) => !NO_COMMIT.test(line)).join("\n");
-  throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: other || result.stderr });
+  const isKnown = other.length === 0 && (complaints.length > 0 || paths !== undefined);
+  if (result.exitCode !== 1 || !isKnown) {
+    throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: other.join("\n") || result.stderr });
+  }
+  const named = (pattern: RegExp): string[] => complaints.flatMap((line) => pattern.exec(line)?.[1] ?? []);
+  const gone = named(NO_FILE).map((path) => `${Buffer.from(path).toString("latin1")}\0`);
+  if (gone.length > 0) await must(jailed, ["update-index", "-z", "--force-remove", "--stdin"], gone.join(""), env);
+  return named(NO_COMMIT);
 }
 
 /** An object id that the jail answered with. */

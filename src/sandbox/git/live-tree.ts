@@ -66,6 +66,8 @@ export interface TreeLook {
 
 /** The git directory of the inside, as the host can reach it. */
 export interface InsideGit {
+  /** The commit that is checked out, as far as plain files say; the inside may have written them. Absent: only git can tell. */
+  plainHead?(): Promise<string | undefined>;
   /** Lets the inside read a commit of the repository's, when it has `known` already. Absent: it reads all of them. */
   lend?(sha: string, known: string): Promise<void>;
   /** Lets the branch that is checked out follow, in an inside that has no git to do it and so none to ask. */

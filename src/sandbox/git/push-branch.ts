@@ -3,7 +3,7 @@ import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import type { PushOptions } from "../types.js";
 import { withAskpass } from "./askpass.js";
-import { type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
+import { type HostGitOptions, type HostGitResult, hostGit, runHostGit } from "./host-git.js";
 import { advanceInsideHead } from "./inside-git.js";
 import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
 import { assertFree, moveBranch } from "./move-branch.js";
@@ -45,20 +45,21 @@ export async function pushBranch(
   const target = await findPushTarget(gitDir);
   await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
   await answerForSnapshots(tree);
-  const snapshot = await createSnapshot({ ...(await jailedPackOf(tree, { withCommits: true })), message });
+  const pack = await jailedPackOf(tree, { withCommits: true });
+  const snapshot = await createSnapshot({ ...pack, message, isDurable: true });
   try {
     for (const warning of snapshot.warnings) tree.warn(warning);
-    const { sha, parent } = await withoutEmptyCommit(gitDir, snapshot.commit);
+    const work = await withoutEmptyCommit(gitDir, snapshot.commit);
     await failpoint("push.committed");
     const before = pushes.get(tree)?.get(branch);
-    const result = await push(tree, target, { branch, sha, before, token });
+    const { sha = work.sha, ...result } = await push(tree, target, { branch, sha: work.sha, before, token });
     if (!result.pushed) return result;
     pushes.set(tree, new Map([...(pushes.get(tree) ?? []), [branch, sha]]));
     await failpoint("push.accepted");
     await holdCommit(tree, gitDir, sha);
     await moveBranch(tree, branch, sha, before);
     await failpoint("push.moved");
-    if (parent !== undefined) await advanceInsideHead(tree, parent, sha, "glovebox: pushed");
+    if (work.parent !== undefined) await advanceInsideHead(tree, work.parent, sha, "glovebox: pushed");
     return result;
   } finally {
     await deleteRef(gitDir, snapshot.ref, snapshot.commit);
@@ -83,11 +84,12 @@ async function withoutEmptyCommit(gitDir: string, commit: string): Promise<{ sha
   return tree === before ? { sha: parent } : { sha: commit, parent };
 }
 
+/** Pushes; gives the commit that is at the remote, too, when it is another that says the same. */
 async function push(
   tree: LiveTree,
   target: PushTarget,
   what: { branch: string; sha: string; before: string | undefined; token: string },
-): Promise<PushResult> {
+): Promise<PushResult & { sha?: string }> {
   const { branch, sha, before, token } = what;
   const { base } = tree;
   if (base === undefined) throw needsRepository("pushBranch");
@@ -101,6 +103,8 @@ async function push(
       const old = /^([0-9a-f]{40,64})\t/.exec(list.stdout)?.[1] ?? "";
       if (old === sha) return { pushed: true };
       if (old !== "" && old !== before && !(await isAncestor(store, old, sha))) {
+        // As after a push of which nobody learned any more that it had succeeded.
+        if (await isSameWork(store, old, sha)) return { pushed: true, sha: old };
         return { pushed: false, error: `${branch} at ${target.url} has commits that this sandbox does not build upon` };
       }
       const options = ["--porcelain", "--no-verify", "--no-follow-tags", `--force-with-lease=${ref}:${old}`];
@@ -112,4 +116,11 @@ async function push(
 
 async function isAncestor(store: HostGitOptions, older: string, newer: string): Promise<boolean> {
   return (await runHostGit(["merge-base", "--is-ancestor", older, newer], store)).exitCode === 0;
+}
+
+/** Whether two commits have the same files and the same history. */
+async function isSameWork(store: HostGitOptions, one: string, other: string): Promise<boolean> {
+  const look = (sha: string): Promise<HostGitResult> => runHostGit(["log", "-1", "--format=%T %P", sha, "--"], store);
+  const [a, b] = await Promise.all([look(one), look(other)]);
+  return a.exitCode === 0 && b.exitCode === 0 && a.stdout === b.stdout;
 }

@@ -25,7 +25,7 @@ export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archi
   if (!(await isGitDirectory(gitDir))) return;
   await withRepositoryLock(gitDir, async () => {
     // One that somebody else moved is not ours any more.
-    if ((await resolveCommit(gitDir, ref)) === commit) await deleteRef(gitDir, ref, commit);
+    if ((await resolveCommit(gitDir, ref)) === commit) await dropRef(gitDir, ref, commit);
   });
   if (gitDir !== ownRepository(sandboxId)) return;
   const isUsed = (await readSnapshotRecords()).some((other) => other.id !== id && other.gitDir === gitDir);
@@ -58,7 +58,7 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
       .split("\n")
       .filter(Boolean)
       .map((line) => line.split(" ") as [string, string]);
-    for (const [sha, ref] of refs) if (!isKept(ref)) await deleteRef(gitDir, ref, sha);
+    for (const [sha, ref] of refs) if (!isKept(ref)) await dropRef(gitDir, ref, sha);
     return refs.filter(([, ref]) => isKept(ref)).length;
   });
   if (repo === undefined && left === 0) await removeTree(gitDir);
@@ -66,5 +66,10 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
 
 /** Deletes a ref that still is what it was. */
 export async function deleteRef(gitDir: string, ref: string, sha: string): Promise<void> {
+  await withRepositoryLock(gitDir, () => dropRef(gitDir, ref, sha));
+}
+
+/** As `deleteRef`, for the holder of the repository's lock. */
+async function dropRef(gitDir: string, ref: string, sha: string): Promise<void> {
   await hostGit(["update-ref", "--no-deref", "-d", ref, sha], inRepository(gitDir));
 }

@@ -1,8 +1,10 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { type LockOptions, withLock } from "../lock.js";
+import { abandonedLocks, type LockOptions, withLock } from "../lock.js";
+import { wasGitKilled } from "./host-git.js";
 import { removeStaleRefLock } from "./stale-ref-lock.js";
 
+const PREFIX = "repo:";
 /** The clock that files are dated by can be as much behind. */
 const TICK = 10;
 
@@ -18,14 +20,14 @@ export async function withRepositoryLock<T>(
   opts: LockOptions = {},
 ): Promise<T> {
   return await withLock(
-    `repo:${gitDir}`,
+    `${PREFIX}${gitDir}`,
     async (heldBefore) => {
       if (heldBefore !== undefined) await mendPackedRefs(gitDir, heldBefore);
       const since = Date.now();
       try {
         return await work();
       } catch (error) {
-        if (wasKilled(error)) await mendPackedRefs(gitDir, since - TICK).catch(() => undefined);
+        if (wasGitKilled(error)) await mendPackedRefs(gitDir, since - TICK).catch(() => undefined);
         throw error;
       }
     },
@@ -33,8 +35,12 @@ export async function withRepositoryLock<T>(
   );
 }
 
-function wasKilled(error: unknown): boolean {
-  return error instanceof Error && /ended by SIG[A-Z]+$/.test(error.message);
+/** Takes the locks that dead processes hold, and so mends what their gits may have left; one that cannot be had stays. */
+export async function mendRepositories(): Promise<void> {
+  const names = (await abandonedLocks()).filter((name) => name.startsWith(PREFIX));
+  for (const name of names) {
+    await withRepositoryLock(name.slice(PREFIX.length), async () => undefined).catch(() => undefined);
+  }
 }
 
 async function mendPackedRefs(gitDir: string, since: number): Promise<void> {

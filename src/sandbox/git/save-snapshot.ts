@@ -1,6 +1,6 @@
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { syncDirectory } from "../atomic-file.js";
+import { syncPath } from "../atomic-file.js";
 import { failpoint } from "../failpoint.js";
 import { addResource } from "../ledger.js";
 import { type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../snapshot-record.js";
@@ -36,6 +36,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
     const { ref, commit, head, gitDir, warnings } = await createSnapshot({
       ...(await jailedPackOf(tree, { withCommits: true, look, isOneOfMany: true })),
       withOthers: true,
+      isDurable: true,
       async beside({ others }) {
         await rm(draft, { force: true });
         const wanted = tree.ownsGit ? [...others, ".git", ".git/"] : others;
@@ -45,7 +46,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
     const id = `${ref.slice("refs/glovebox/".length).replace("/", "-")}-${commit.slice(0, 8)}`;
     const place = join(snapshotsDir(), `${id}.tar`);
     if (kept > 0) await rename(draft, place);
-    if (kept > 0) await syncDirectory(snapshotsDir());
+    if (kept > 0) await syncPath(snapshotsDir());
     await failpoint("snapshot.archived");
     const repository = tree.base?.repository;
     const details: SnapshotDetails = { source, ...(head && { head }) };

@@ -1,4 +1,6 @@
-import { join } from "node:path";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { syncPath } from "../atomic-file.js";
 import { toSandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
@@ -63,9 +65,10 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
     await failpoint("snapshot.committed");
     return await withRepositoryLock(gitDir, async () => {
       if (source === undefined) await prepareOwnRepository(gitDir);
-      await importPack(gitDir, pack);
+      await importPack(gitDir, pack, opts.isDurable);
       await failpoint("snapshot.imported");
       const ref = await createRef(gitDir, sandboxId, commit);
+      if (opts.isDurable === true) await syncNames(gitDir, ref);
       return { ref, commit, ...(head && { head }), gitDir, warnings };
     });
   });
@@ -116,7 +119,16 @@ async function lastNumber(gitDir: string, prefix: string): Promise<number> {
   return Math.max(0, ...taken.split("\n").map((name) => Number(name.slice(prefix.length)) || 0));
 }
 
+/** Makes the name of a ref outlive a power loss, and with it, where the file system has a journal, what was named before. */
+async function syncNames(gitDir: string, ref: string): Promise<void> {
+  for (let path = dirname(join(gitDir, ref)); path !== gitDir; path = dirname(path)) {
+    // A repository with another way of storing refs has no such directory, and sees to it by itself.
+    if (existsSync(path)) await syncPath(path);
+  }
+}
+
 async function prepareOwnRepository(gitDir: string): Promise<void> {
   const config = { core: { bare: "true" }, gc: { auto: "0" } };
   await writeGitDirectory(gitDir, { head: "refs/heads/none", config });
+  for (const path of ["HEAD", "config", ".", ".."].map((name) => join(gitDir, name))) await syncPath(path);
 }

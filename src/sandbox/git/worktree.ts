@@ -1,5 +1,7 @@
+import { existsSync } from "node:fs";
 import { lstat, mkdir, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { syncPath } from "../atomic-file.js";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
@@ -32,8 +34,6 @@ export interface AddWorktree {
   resetTo?: string | undefined;
   /** Start at this commit instead, on a new branch that is called after `branch`, with `-fork-<n>`. */
   forkAt?: string | undefined;
-  /** Only the index is made: the files come from elsewhere. Default false. */
-  filesLater?: boolean | undefined;
   /** Must not exist; its parent must. */
   path: string;
   /** Id of the ledger record that answers for the worktree, and for the branch when it is created. */
@@ -81,17 +81,16 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
 }
 
 /** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
-async function populate(worktree: Worktree, { filesLater, signal }: AddWorktree): Promise<void> {
-  const { path, gitDir, baseSha } = worktree;
+async function populate(worktree: Worktree, { signal }: AddWorktree): Promise<void> {
+  const { path, gitDir } = worktree;
   const config = {
     "core.sparseCheckout": "false",
     "index.sparse": "false",
     "core.splitIndex": "false",
     "index.version": "2",
   };
-  const common = { config, signal, interruptible: true };
-  if (filesLater === true) await hostGit(["read-tree", baseSha], { ...inRepository(gitDir), ...common });
-  else await hostGit(["reset", "--hard", "--quiet"], { cwd: path, gitDir, workTree: path, ...common });
+  const place = { cwd: path, gitDir, workTree: path };
+  await hostGit(["reset", "--hard", "--quiet"], { ...place, config, signal, interruptible: true });
 }
 
 /** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */
@@ -142,7 +141,12 @@ async function createBranch(
   // Without a name git would refuse to write the reflog, in a repository whose user never configured one.
   const env = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };
   const answer = await runHostGit(create, { ...inRepository(shared), env });
-  if (answer.exitCode === 0) return sha;
+  if (answer.exitCode === 0) {
+    // By it the branch is known to be ours. Git never syncs it, and elsewhere than in a file it is as safe as the branch.
+    const log = join(shared, "logs", "refs", "heads", branch);
+    if (existsSync(log)) await syncPath(log);
+    return sha;
+  }
   const { code } = gitError(create, answer);
   if (code !== "conflict") throw gitError(create, answer);
   throw new SandboxError("conflict", `Branch "${branch}" cannot be created: ${answer.stderr.trim()}`, {

@@ -1,6 +1,8 @@
 import { join } from "node:path";
-import type { LiveTree } from "../git/live-tree.js";
+import type { InsideGit, LiveTree, TreeBase } from "../git/live-tree.js";
 import { INSIDE_GIT } from "../git/private-git.js";
+import { readPlainHead } from "../git/replicate.js";
+import type { JailBind } from "../jail/jail.js";
 import type { LocalDriver } from "./driver.js";
 import { rebuildInsideGit } from "./rebuild-git.js";
 import type { Workspace } from "./workspace.js";
@@ -22,7 +24,7 @@ export function localTree(
     base,
     source: sourceOf(workspace),
     ownsGit: ownsGit(workspace),
-    ...(git && base && { inside: { rebuild: () => rebuildInsideGit(id, base, driver) } }),
+    ...(git && base && { inside: insideGit(id, git, base, driver) }),
     driver,
     isLasting: true,
     look: () => ({
@@ -33,6 +35,13 @@ export function localTree(
     }),
     warn: (message) => driver.onWarning?.(message),
     signal,
+  };
+}
+
+function insideGit(id: string, { source, overlay }: JailBind, base: TreeBase, driver: LocalDriver): InsideGit {
+  return {
+    rebuild: () => rebuildInsideGit(id, base, driver),
+    ...(overlay === undefined && { plainHead: () => readPlainHead(source) }),
   };
 }
 

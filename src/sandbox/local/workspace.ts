@@ -107,8 +107,6 @@ interface Plan {
   resetTo?: string;
   /** Start at this commit on a new branch that is called after `branch`. */
   forkAt?: string;
-  /** The files will be those of another sandbox. */
-  filesLater?: boolean;
 }
 
 /** A workspace that does not touch the branches of its repository, and the commit that it starts from. */
@@ -125,7 +123,7 @@ export async function planFork(
   const { base, kind } = origin;
   if (base === undefined) return planEmpty(workDir);
   const { repository, branch, sha } = base;
-  const plan = { id, repository, branch: `${branch}-fork-${n}`, workDir, at: sha, filesLater: true };
+  const plan = { id, repository, branch: `${branch}-fork-${n}`, workDir, at: sha };
   if (kind === "overlay") return planOverlay(plan, origin);
   if (kind === "copy") return planCopy(plan);
   return {
@@ -166,8 +164,8 @@ async function makeEmpty(workDir: string): Promise<Workspace> {
 }
 
 async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
-  const { id, repository, newAt, resetTo, forkAt, filesLater, workDir } = plan;
-  const start = { branch: plan.branch, newAt, resetTo, forkAt, filesLater };
+  const { id, repository, newAt, resetTo, forkAt, workDir } = plan;
+  const start = { branch: plan.branch, newAt, resetTo, forkAt };
   const source = readGitSource(repository);
   const worktree = await addWorktree({ repository, ...start, path: workDir, record: id, signal });
   const { baseSha: sha, branch, gitDir } = worktree;
@@ -178,10 +176,10 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
 
 /** The files in a directory of their own, which the repository does not know about. */
 async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<Workspace> {
-  const { id, repository, branch, workDir, filesLater = false, at: sha } = plan;
+  const { id, repository, branch, workDir, at: sha } = plan;
   const indexDir = join(runtimeDir(id), "index");
   const source = readGitSource(repository);
-  await checkOut(repository, sha, { tree: workDir, index: indexDir, filesLater }, signal);
+  await checkOut(repository, sha, { tree: workDir, index: indexDir }, signal);
   const trees = await privateGit(plan, sha, indexDir, source);
   return {
     kind: "copy",

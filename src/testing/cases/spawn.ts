@@ -76,10 +76,10 @@ export const spawnCases: readonly ConformanceCase[] = [
     id: "spawn.outlives-exec",
     title: "it goes on",
     requirement: "A spawned process goes on while other calls come and go, and has no deadline of its own.",
-    options: { operationTimeout: 1_000 },
+    options: { operationTimeout: 4_000 },
     async run({ sandbox }) {
       await using child = await sandbox.spawn({ argv: scriptArgv(HEARTBEAT, "beat") });
-      await finishes(sandbox, { argv: ["sleep", "1.5"], timeout: 20_000 });
+      await finishes(sandbox, { argv: ["sleep", "4.5"], timeout: 20_000 });
       await assertBeating(sandbox, "beat", "after another call and the sandbox's operationTimeout");
       await child.kill("SIGKILL");
     },

@@ -1,0 +1,78 @@
+/* The output of a call on its way to the channel. Where nobody follows it, what lies between its beginning and its end is counted
+ * and forgotten here: the other side would only do the same with it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "call.h"
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+static bool is_held(const struct output *output) { return output->pass == 0 && !output->ended; }
+
+bool takes_output(const struct call *call, int stream) {
+  return is_held(&call->outputs[stream]) || (call->credit[stream] > 0 && !channel_is_full());
+}
+
+uint64_t left_out(const struct output *output) { return output->held > output->tail ? output->held - output->tail : 0; }
+
+bool end_output(struct output *output) {
+  if (!output->ended) output->sent = left_out(output);
+  output->ended = true;
+  return output->sent < output->held;
+}
+
+/* Where the next bytes of it are kept, and how many fit: byte n is at n in a ring. */
+static uint8_t *ring_room(struct output *output, size_t *room) {
+  if (!output->ring) {
+    output->size = output->tail > DATA_BYTES ? output->tail : DATA_BYTES;
+    output->ring = malloc(output->size);
+    if (!output->ring) _exit(70);
+  }
+  size_t at = (size_t)(output->held % output->size);
+  *room = least(output->size - at, DATA_BYTES);
+  return output->ring + at;
+}
+
+static void pass_on(struct call *call, int stream, const uint8_t *bytes, size_t length) {
+  call->credit[stream] -= (uint32_t)length;
+  answer(stream == 1 ? ANS_STDOUT : ANS_STDERR, call->id, bytes, length);
+}
+
+static void send_held(struct call *call, int stream) {
+  struct output *output = &call->outputs[stream];
+  size_t at = (size_t)(output->sent % output->size), length = least(output->size - at, DATA_BYTES);
+  length = least(least(length, call->credit[stream]), (size_t)(output->held - output->sent));
+  pass_on(call, stream, output->ring + at, length);
+  output->sent += length;
+}
+
+enum flow pump(struct call *call, int fd, int stream) {
+  static uint8_t bytes[DATA_BYTES];
+  struct output *output = &call->outputs[stream];
+  for (int rounds = 0; rounds < 8 && takes_output(call, stream); rounds++) {
+    if (output->ended) {
+      send_held(call, stream);
+      if (output->sent == output->held) return FLOW_ENDED;
+      continue;
+    }
+    bool held = is_held(output);
+    size_t room = least(least(call->credit[stream], output->pass), sizeof bytes);
+    uint8_t *to = held ? ring_room(output, &room) : bytes;
+    ssize_t got = read(fd, to, room);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return FLOW_EMPTY;
+    if (got < 0) call->read_error = errno;
+    if (got <= 0) {
+      if (!end_output(output)) return FLOW_ENDED;
+      continue;
+    }
+    call->quiet_since = now_ms();
+    if (held) output->held += (uint64_t)got;
+    else pass_on(call, stream, bytes, (size_t)got);
+    if (!held && output->pass != KEEP_ALL) output->pass -= (uint32_t)got;
+    /* Most likely that was all, and the poll that follows knows; after the end of the tree it has to be known here. */
+    if ((size_t)got < room && !call->reading && call->supervisor.pid != 0) break;
+  }
+  return FLOW_MORE;
+}
