@@ -42,6 +42,8 @@ struct ending {
 enum { ALONE_NOT, ALONE_ENDS, ALONE_AGAIN };
 
 enum { CONTROL_KILL_ALL = 0xff, CONTROL_FREEZE = 0xfe, CONTROL_THAW = 0xfd };
+/* How a supervisor ends that never came to its command, unless it knows an errno for it. */
+#define NEVER_BEGAN 125
 /* Not the end of the command: it and all it started stand still, or, with a code, could not be made to. */
 #define ENDING_FROZEN (-1)
 
@@ -67,11 +69,12 @@ bool spare_keep(const struct supervisor *supervisor);
 bool spare_ended(pid_t pid);
 bool is_spare(pid_t pid);
 
-/* layer.c, compare.c, replicate.c, head.c: each gives the exit code. */
+/* layer.c, compare.c, replicate.c, head.c, begin.c: each gives the exit code. */
 int list_layer(int argc, char **argv);
 int compare_tree(int argc, char **argv);
 int replicate(int argc, char **argv);
 int tell_head(int argc, char **argv);
+int begin(int argc, char **argv);
 
 /* supervisor-state.c: what a command can change about its supervisor without its consent. */
 void remember_supervisor_state(void);

@@ -158,8 +158,9 @@ void calls_child_ended(pid_t pid, int status) {
   struct ending killed = {.signaled = 1, .code = SIGKILL};
   struct ending own = {.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
   if (call->supervisor.status >= 0) read_status(call);
-  /* A supervisor that failed before it had a command says so by 125; otherwise its command died with it. */
-  command_ended(call, call->builtin || (WIFEXITED(status) && own.code != 0) ? own : killed);
+  /* A supervisor that came to its command ends with 0, or is killed and the command with it. */
+  if (!call->builtin && !call->ended && WIFEXITED(status)) call->never_began = own.code == NEVER_BEGAN ? EAGAIN : own.code;
+  command_ended(call, call->builtin ? own : killed);
   close_fd(&call->in);
 }
 

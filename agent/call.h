@@ -23,6 +23,7 @@ struct call {
   struct ending ending;
   int in, out, err;
   int read_error;
+  int never_began; /* why the command could not be started, an errno */
   uint32_t credit[3];
   struct output outputs[3];
   struct queue input;

@@ -73,6 +73,11 @@ static void tell_left_out(const struct call *call) {
 }
 
 void finish(struct call *call) {
+  if (call->never_began) {
+    answer_fail(call->id, call->never_began, "the command");
+    call_drop(call);
+    return;
+  }
   tell_left_out(call);
   uint8_t body[6] = {(uint8_t)(call->ending.signaled != 0)};
   write_u32(body + 1, (uint32_t)call->ending.code);

@@ -74,11 +74,17 @@ static int clone_tree(const char *source, bool owned, unsigned uid, unsigned gid
   if (!owned) return tree;
   struct stat owner;
   if (fstat(tree, &owner) != 0) die("cannot describe", source);
-  int mapping = open_mapping(&owner, uid, gid);
+  /* Mostly all have one owner, and a mapping serves any number of trees. */
+  static int mapping = -1;
+  static struct stat mapped;
+  if (mapping < 0 || mapped.st_uid != owner.st_uid || mapped.st_gid != owner.st_gid) {
+    if (mapping >= 0) close(mapping);
+    mapping = open_mapping(&owner, uid, gid);
+    mapped = owner;
+  }
   struct mount_attr attributes = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .userns_fd = (uint64_t)mapping};
   if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
     die("this file system cannot be attached for another user:", source);
-  close(mapping);
   return tree;
 }
 

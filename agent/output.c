@@ -1,10 +1,13 @@
 /* The output of a call on its way to the channel. Where nobody follows it, what lies between its beginning and its end is counted
  * and forgotten here: the other side would only do the same with it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "call.h"
+
+#define WIDE_PIPE (1 << 20)
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -23,8 +26,10 @@ bool end_output(struct output *output) {
 }
 
 /* Where the next bytes of it are kept, and how many fit: byte n is at n in a ring. */
-static uint8_t *ring_room(struct output *output, size_t *room) {
+static uint8_t *ring_room(struct output *output, int fd, size_t *room) {
   if (!output->ring) {
+    /* Who writes so much need not wait for us that often. Where there can be no larger pipe, the small one does. */
+    fcntl(fd, F_SETPIPE_SZ, WIDE_PIPE);
     output->size = output->tail > DATA_BYTES ? output->tail : DATA_BYTES;
     output->ring = malloc(output->size);
     if (!output->ring) _exit(70);
@@ -58,7 +63,7 @@ enum flow pump(struct call *call, int fd, int stream) {
     }
     bool held = is_held(output);
     size_t room = least(least(call->credit[stream], output->pass), sizeof bytes);
-    uint8_t *to = held ? ring_room(output, &room) : bytes;
+    uint8_t *to = held ? ring_room(output, fd, &room) : bytes;
     ssize_t got = read(fd, to, room);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return FLOW_EMPTY;

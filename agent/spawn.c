@@ -128,7 +128,7 @@ static bool reap(struct supervised *it) {
     if (pid == it->pid) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
   bool alone = pid < 0 && errno == ECHILD;
   if (ending.code < 0 || it->reported) return alone;
-  if (it->begun && !*it->begun) _exit(125); /* nobody waits for the end of what never began */
+  if (it->begun && !*it->begun) _exit(NEVER_BEGAN); /* nobody waits for the end of what never began */
   if (alone) ending.alone = alone_as(it);
   it->reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
   it->again = it->reported && ending.alone == ALONE_AGAIN;
@@ -207,13 +207,17 @@ static const char *prepare_supervisor(enum confinement how, bool in_jail) {
   return NULL;
 }
 
+/* The end of a supervisor that could not even begin with its command: why, as its exit code. */
+static void give_up(int error) { _exit(error > 0 && error < NEVER_BEGAN ? error : NEVER_BEGAN); }
+
 static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
   int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
-  if (!arrange_descriptors(fds, KEPT)) _exit(125);
+  if (!arrange_descriptors(fds, KEPT)) give_up(EMFILE);
   const char *failed = prepare_supervisor(how, command->jailed);
   if (failed) {
-    dprintf(ERR, "glovebox: %s: %s\n", failed, strerror(errno));
-    _exit(125);
+    int error = errno;
+    dprintf(ERR, "glovebox: %s: %s\n", failed, strerror(error));
+    give_up(error);
   }
   if (contained) leave_reach_of_commands();
   pid_t pid = fork();
@@ -221,10 +225,7 @@ static void become_supervisor(const struct command *command, enum confinement ho
     make_ready(command->jailed);
     become_command(command, CWD);
   }
-  if (pid < 0) {
-    dprintf(ERR, "glovebox: %s\n", strerror(errno));
-    _exit(125);
-  }
+  if (pid < 0) give_up(errno);
   /* What is the command's alone must not be kept open by us. */
   int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = IN; fd <= ERR; fd++)
@@ -250,9 +251,9 @@ static void wait_for_order(volatile bool *begun) {
 static void become_waiting_supervisor(enum confinement how, int control, int status, int orders) {
   int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
   int fds[] = {empty, empty, empty, control, status, orders};
-  if (empty < 0 || !arrange_descriptors(fds, ORDERS + 1) || prepare_supervisor(how, true)) _exit(125);
+  if (empty < 0 || !arrange_descriptors(fds, ORDERS + 1) || prepare_supervisor(how, true)) _exit(NEVER_BEGAN);
   volatile bool *begun = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (begun == MAP_FAILED) _exit(125);
+  if (begun == MAP_FAILED) _exit(NEVER_BEGAN);
   if (contained) {
     leave_reach_of_commands();
     keep_only_starting();
@@ -265,7 +266,7 @@ static void become_waiting_supervisor(enum confinement how, int control, int sta
       make_ready(true);
       wait_for_order(begun);
     }
-    if (pid < 0) _exit(125);
+    if (pid < 0) _exit(NEVER_BEGAN);
     supervise(&(struct supervised){.pid = pid, .how = how, .begun = begun}, signals);
   }
 }

@@ -1,8 +1,11 @@
 import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const MOST_OPEN = 3;
+/** After so many operations a lane notes what they were. */
+const MARK_EVERY = 10;
 /** How often what needs no open sandbox is chosen. */
 const WEIGHTS = ["open", "open", "open", "crash", "reap"];
 
@@ -151,10 +154,13 @@ export function createLane({ seed, name, repo, glovebox, failpoints, root }) {
     });
   }
 
+  const done = createHash("sha256");
   const lane = {
     operations: 0,
     ids,
     counts,
+    /** What was done so far, every so often, in a few letters: the same for the same seed. */
+    marks: [],
     /** Does so many operations, then closes everything. */
     async run(count, isOver) {
       for (let n = 0; n < count && !isOver(); n++) {
@@ -162,6 +168,8 @@ export function createLane({ seed, name, repo, glovebox, failpoints, root }) {
         const operation = pick(sandbox === undefined ? WEIGHTS : Object.keys(onSandbox));
         lane.operations += 1;
         counts.set(operation, (counts.get(operation) ?? 0) + 1);
+        done.update(`${operation} ${sandbox === undefined ? "" : open.indexOf(sandbox)}\n`);
+        if (lane.operations % MARK_EVERY === 0) lane.marks.push(done.copy().digest("hex").slice(0, 6));
         try {
           await (sandbox === undefined ? alone[operation]() : onSandbox[operation](sandbox));
           expect(leaks.length === 0, `teardown left something: ${leaks.join()}`);

@@ -86,6 +86,7 @@ for (const growth of growths) {
 }
 console.log(`  ${operations} operations, ${(operations / took).toFixed(1)} a second`);
 console.log(`  ${tally().join(", ")}`);
+for (const [index, { marks }] of all.entries()) console.log(`  lane ${index} did: ${marks.slice(0, 20).join(" ")}`);
 for (const problem of problems) console.log(`FAILED ${problem}`);
 if (problems.length > 0) console.log(`again: ${replay}`);
 rmSync(place, { recursive: true, force: true });

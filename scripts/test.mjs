@@ -24,30 +24,38 @@ report();
 async function main() {
   // Without them some tests are skipped, and say so. Before the build, which needs one of them.
   await step("parts that only some tests need", ensureExtras).catch(() => {});
+  // Without it one test is skipped, and says so.
+  const install = () => installDependencies(join(root, "tests", "node-24"));
+  const second = step("a second Node", install, { isBeside: true }).catch(() => {});
   try {
     await prepare();
     total.passed += 1;
   } catch {
     total.failed += 1;
     return;
+  } finally {
+    await second;
   }
-  // Without it one test is skipped, and says so.
-  await step("a second Node", () => installDependencies(join(root, "tests", "node-24"))).catch(() => {});
+  await Promise.all([runVitest(), runBeside()]);
+}
+
+/** What has nothing to do with vitest goes on beside it, one after the other: most tests wait for something now and then. */
+async function runBeside() {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   for (const command of [scripts.check, scripts["check:package"]].flatMap((text) => text.split(" && "))) {
     await check(command);
   }
-  await runVitest();
   for (const suite of suites) await runSuite(suite);
 }
 
 async function check(command) {
   const path = `${join(root, "node_modules", ".bin")}${delimiter}${process.env.PATH}`;
+  const work = async () => {
+    const options = { cwd: root, quiet: true, env: { ...env, PATH: path } };
+    expectSuccess(await run("sh", ["-c", command], options), command);
+  };
   try {
-    await step(command, async () => {
-      const options = { cwd: root, quiet: true, env: { ...env, PATH: path } };
-      expectSuccess(await run("sh", ["-c", command], options), command);
-    });
+    await step(command, work, { isBeside: true });
     total.passed += 1;
   } catch {
     total.failed += 1;

@@ -108,6 +108,16 @@ describe("exportDirectory", { timeout: 60_000 }, () => {
     expect([readFileSync(at("full/mine"), "utf8"), readlinkSync(at("link"))]).toEqual(["mine", at("empty")]);
   });
 
+  test("into its own directory, where the inside could lead it elsewhere by a link", async () => {
+    const victim = join(scratch.path, "victim");
+    mkdirSync(victim);
+    await sandbox.shell(`ln -s ${victim} way`);
+    for (const path of [join(sandbox.workDir, "way", "new"), join(sandbox.workDir, "new"), sandbox.workDir]) {
+      await expectUnchanged(() => sandbox.exportDirectory("out", path), "conflict", path, "own directory");
+    }
+    expect(readdirSync(victim)).toEqual([]);
+  });
+
   test("by way of a link that leads out, below parents that are not there: none of them is left", async () => {
     await sandbox.shell("ln -s /etc link");
     const target = join(scratch.path, "new", "deep");

@@ -119,6 +119,28 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
     await bench.run(["rm", id]);
   });
 
+  it("never lose a nested repository silently: it is named by each, or comes along", async () => {
+    const id = await keep("git init -q nested; printf in > nested/file; printf w > work");
+    const told = (fate: string): string => `glovebox: warning: "nested" is a repository of its own and is ${fate}\n`;
+    for (const flag of ["--json", "--stat", "--name-status"]) {
+      expect((await bench.run(["diff", id, flag])).stderr).toBe(told("not in the changes; a snapshot saves it"));
+    }
+    expect((await bench.run(["diff", id, "--stat"])).stdout).toMatch(/^1 file changed, 1 line added, 0 removed$/m);
+    const { stdout, stderr } = await bench.run(["snapshot", id]);
+    expect(stderr).toBe(told("saved beside the commit, with the ignored files"));
+    await inside(id, "rm -rf nested");
+    await bench.run(["restore", id, stdout.trim()]);
+    expect(await inside(id, "cat nested/file; git -C nested status -s")).toBe("in?? file\n");
+    const fork = (await bench.run(["fork", id])).stdout.trim();
+    expect(await inside(fork, "cat nested/file; git -C nested status -s")).toBe("in?? file\n");
+    await bench.run(["export", id, ".", "whole"]);
+    expect(readFileSync(join(bench.path, "whole", "nested", "file"), "utf8")).toBe("in");
+    // Where git is inside means nothing here.
+    expect(readdirSync(join(bench.path, "whole")).sort()).toEqual([".gitignore", "a.txt", "nested", "sub", "work"]);
+    await bench.run(["snapshots", "--delete", stdout.trim()]);
+    await bench.run(["rm", id, fork]);
+  });
+
   it("copy out and in", async () => {
     const id = await keep("mkdir -p out/deep; printf x > out/deep/x; ln -s /etc/passwd out/bad");
     const host = join(bench.path, "taken");
@@ -161,7 +183,10 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
     expect(await bench.run(["export", id, "tool", "no/tool"])).toMatchObject({ code: 1 });
     expect(await json("import", id, "tool", "deep/er/tool")).toEqual({ sandbox: id, path: "deep/er/tool" });
     expect(await inside(id, "cat deep/er/tool; stat -c %a deep/er/tool")).toBe("mine755\n");
-    expect((await bench.run(["import", id, "tool", "d"])).code).toBe(1);
+    expect(await bench.run(["import", id, "tool", "d"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/\/d is not a regular file\nhint: name a regular file, or a new name\n$/) as string,
+    });
     await bench.run(["rm", id]);
   });
 

@@ -166,3 +166,11 @@ describe("colours", () => {
 function plainOf(output: { isTTY?: boolean }): string {
   return createStyle(output, {}).bad("x");
 }
+
+describe("the verbs", () => {
+  it("all have --json but the one that is a terminal, and all have examples", () => {
+    const without = COMMANDS.filter(({ flags }) => !flags.some(({ name }) => name === "json"));
+    expect(without.map(({ name }) => name)).toEqual(["shell"]);
+    expect(COMMANDS.filter(({ examples }) => examples.length === 0)).toEqual([]);
+  });
+});

@@ -19,7 +19,19 @@ beforeAll(async () => {
   git(remote, "config", "http.receivepack", "true");
   server = await serveGit(join(bench.path, "remotes"), TOKEN);
   git(repo, "remote", "add", "origin", `${server.origin}/project.git`);
-  const line = ["exec", "--json", "--keep", "--repo", repo, "--branch", "work", "--", "sh", "-c", "echo new > new"];
+  const line = [
+    "exec",
+    "--json",
+    "--keep",
+    "--repo",
+    repo,
+    "--branch",
+    "work",
+    "--",
+    "sh",
+    "-c",
+    "echo new > new; git init -q nested; echo in > nested/file",
+  ];
   id = (JSON.parse((await bench.run(line)).stdout) as { sandbox: { id: string } }).sandbox.id;
 }, 120_000);
 afterAll(async () => {
@@ -59,14 +71,18 @@ describe("glovebox push", { timeout: 120_000 }, () => {
     const { code, stdout, stderr } = await bench.run(["push", id, "--branch", "work", "--json"], { env });
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ pushed: false, error: expect.any(String) as string });
-    expect(stderr).toMatch(/^glovebox: work was not pushed: /);
+    expect(stderr).toMatch(/^glovebox: work was not pushed: /m);
     expect(stdout + stderr).not.toContain("wrong-token");
     expect(branches()).toBe("");
   });
 
   it("pushes the files as they are", async () => {
     const env = { GH_TOKEN: "not-this-one", GLOVEBOX_TOKEN: TOKEN };
-    expect(await bench.run(["push", id, "--branch", "work"], { env })).toMatchObject({ code: 0, stdout: "work\n" });
+    expect(await bench.run(["push", id, "--branch", "work"], { env })).toMatchObject({
+      code: 0,
+      stdout: "work\n",
+      stderr: expect.stringContaining('"nested" is a repository of its own and is not pushed\n') as string,
+    });
     expect(git(remote, "show", "work:new")).toBe("new");
   });
 

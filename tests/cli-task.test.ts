@@ -89,6 +89,9 @@ describe("glovebox task run", () => {
     expect(output).toMatch(/on-screen\s+\S*done\S*\s+exit code 0 after/);
     expect(output).toContain("1 task: 1 succeeded");
     expect(output).not.toContain('{"taskId"');
+    const asked = [process.execPath, program, "task", "run", path, "--again", "--json", "--", "true"];
+    const again = await (await terminals.run(asked, { ...bench.env, ...env, TERM: "xterm" })).ended;
+    expect(again.output).toContain('{"taskId":"on-screen"');
   });
 
   test("a task that cannot be set up does not keep the others from running", async ({ skip }) => {

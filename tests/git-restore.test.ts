@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
@@ -316,13 +316,26 @@ describe("ids", () => {
     expect(await sandbox.readFile("x")).toBe("x");
   });
 
-  test("a damaged record is told, and keeps its snapshot", async () => {
+  test("a record cut at any byte is told, hides no other, and keeps its snapshot", async () => {
     const sandbox = await open();
-    const id = await sandbox.snapshot();
-    writeFileSync(join(scratch.home, "snapshots", `${id}.json`), "{");
-    await expect(sandbox.restore(id)).rejects.toMatchObject({ code: "tampered" });
+    await run(sandbox, "mkdir ignored; printf y > ignored/y");
+    const [id, other] = [await sandbox.snapshot(), await sandbox.snapshot()];
+    const path = join(scratch.home, "snapshots", `${id}.json`);
+    const whole = readFileSync(path);
+    // Without its last line end it is still whole.
+    for (let length = 0; length < whole.length - 1; length++) {
+      writeFileSync(path, whole.subarray(0, length));
+      expect((await listSnapshots()).map((each) => each.id)).toEqual([other]);
+      await expect(sandbox.restore(id)).rejects.toMatchObject({ code: "tampered" });
+    }
     await sandbox.teardown();
-    expect(git(repo, "for-each-ref", "refs/glovebox")).not.toBe("");
+    await reap();
+    expect(git(repo, "for-each-ref", "refs/glovebox", "--format=%(refname)").split("\n")).toHaveLength(2);
+    expect(existsSync(join(scratch.home, "snapshots", `${id}.tar`))).toBe(true);
+    writeFileSync(path, whole);
+    const second = await open();
+    await second.restore(id);
+    expect(await second.readFile("ignored/y")).toBe("y");
   });
 
   test("what never got an id is taken away with the sandbox, and nothing else", async () => {

@@ -241,6 +241,10 @@ describe.concurrent("glovebox run", () => {
       0,
       expect.stringMatching(/shown · run shown · success[\s\S]*✔ edit[\s\S]*SUCCESS/),
     ]);
+    const told = (await bench.run(["logs", "shown", "edit", "--json"])).stdout.trim().split("\n");
+    expect(new Set(told.map((line) => (JSON.parse(line) as { nodeId: string }).nodeId))).toEqual(new Set(["edit"]));
+    const all = (await bench.run(["logs", "shown", "--json"])).stdout.trim().split("\n");
+    expect(all.map((line) => (JSON.parse(line) as { type: string }).type)).toContain("run.started");
     expect((await bench.run(["diff", "shown"])).stdout).toContain("+shown");
     expect((await bench.run(["diff", "shown", "--name-status"])).stdout).toBe("A\tshown.txt\n");
     expect((await bench.run(["runs", "-q"])).stdout.split("\n")).toContain("shown");

@@ -85,12 +85,14 @@ describe("owner", () => {
 
   test("a zombie is dead", async () => {
     const { spawn } = await import("node:child_process");
-    // The shell becomes a program that never waits for its child, which stays a zombie once it ends.
-    const parent = spawn("/bin/sh", ["-c", "(exit 0) & echo $!; exec sleep 60"], {
-      stdio: ["ignore", "pipe", "inherit"],
+    // The shell becomes a program that never waits for its child, which stays a zombie once it ends. Not before: a shell would.
+    const parent = spawn("/bin/sh", ["-c", "cat <&3 & echo $!; exec sleep 60 3<&-"], {
+      stdio: ["ignore", "pipe", "inherit", "pipe"],
     });
     try {
-      const pid = Number(await new Promise((resolve) => parent.stdout.once("data", resolve)));
+      const pid = Number(await new Promise((resolve) => parent.stdout?.once("data", resolve)));
+      await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, "utf8")).toBe("sleep\n");
+      parent.stdio[3]?.destroy();
       const stat = (): string => readFileSync(`/proc/${pid}/stat`, "utf8");
       await expect.poll(stat).toContain(") Z ");
       const startTime = stat().split(" ")[21] ?? "";

@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -148,6 +149,24 @@ test("a contender that saw the dead lock does not break the one that came after 
   const contender = await createContender(base);
   expect(await contender.tryOnce()).toMatchObject({ token: rival });
   expect(lockFiles()).toContain("x.lock");
+});
+
+test("one that was slow to break a dead lock leaves alone what somebody quicker has put in its place", async () => {
+  const base = join(scratch.home, "locks", "x");
+  leaveChain(base, 0);
+  // What the dead process started is waited for: that is when the other one is quicker.
+  const orphan = spawn("sleep", ["60"], { env: { GLOVEBOX_OWNER: ownerTag(dead) } });
+  const ended = new Promise((resolve) => orphan.once("close", resolve));
+  const contender = await createContender(base);
+  const attempt = contender.tryOnce();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const quicker = "f".repeat(24);
+  writeFileSync(`${base}.lock`, JSON.stringify({ token: quicker, owner: currentOwner() }));
+  orphan.kill("SIGKILL");
+  await ended;
+  expect(await attempt).toMatchObject({ token: quicker });
+  await contender.leave();
+  expect(lockFiles()).toEqual(["x.lock"]);
 });
 
 test("an unreadable lock, as a power loss leaves it, does not stay for ever", async () => {

@@ -66,9 +66,15 @@ function mountDisk(): { path: string; lose(): void; remove(): void } {
   };
 }
 
-async function play(place: CrashPlace, scenario: string, fault: string, options: object): Promise<Acknowledged[]> {
+async function play(
+  place: CrashPlace,
+  scenario: string,
+  fault: string,
+  options: object,
+  env: Record<string, string> = {},
+): Promise<Acknowledged[]> {
   const args = [JSON.stringify({ scenario, options, marker: place.marker })];
-  const { signal, output } = await place.start("scenario.mjs", args, { GLOVEBOX_FAILPOINTS: fault }).ended;
+  const { signal, output } = await place.start("scenario.mjs", args, { GLOVEBOX_FAILPOINTS: fault, ...env }).ended;
   if (signal !== "SIGKILL") throw new Error(`nothing was killed: ${output}`);
   const said = output
     .split("\n")
@@ -123,6 +129,25 @@ describe.concurrent("the power is lost", { timeout: 120_000 }, () => {
       const own = join(place.path, "home", "snapshots", `${sandbox}.git`);
       expect(git(own, "cat-file", "blob", `refs/glovebox/${sandbox}/${number}:state.txt`)).toBe("one");
       expect(git(own, "fsck", "--full", "--strict", "--no-dangling", "--no-progress")).toBe("");
+    } finally {
+      disk.remove();
+    }
+  });
+
+  test("of the disk that the repository is on alone: the snapshot is there, too", async ({ expect, skip }) => {
+    if (missing !== undefined) skip(missing);
+    const disk = mountDisk();
+    const home = mkdtempSync(join(root, "home-"));
+    try {
+      const place = createCrashPlace(join(disk.path, `apart-${process.pid}`), compiled.directory);
+      execFileSync("sync", ["-f", disk.path]);
+      const options = { repo: place.repo, workspace: "copy" };
+      const [saved] = await play(place, "snapshot", "snapshot.recorded=kill@2", options, { GLOVEBOX_HOME: home });
+      disk.lose();
+      const ref = `refs/glovebox/${saved?.acknowledged.replace(/-(\d+)-[0-9a-f]+$/, "/$1")}`;
+      expect(git(place.repo, "cat-file", "blob", `${ref}:state.txt`)).toBe("one");
+      expect(git(place.repo, "cat-file", "blob", `${ref.replace(/1$/, "2")}:state.txt`)).toBe("two");
+      expect(git(place.repo, "fsck", "--full", "--strict", "--no-dangling", "--no-progress")).toBe("");
     } finally {
       disk.remove();
     }

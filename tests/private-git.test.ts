@@ -1,7 +1,13 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { INSIDE_GIT, privateGitBinds, privateGitDir, writePrivateGit } from "../src/sandbox/git/private-git.js";
+import {
+  givePrivateIndex,
+  INSIDE_GIT,
+  privateGitBinds,
+  privateGitDir,
+  writePrivateGit,
+} from "../src/sandbox/git/private-git.js";
 import { findRepository } from "../src/sandbox/git/repository.js";
 import { addWorktree, type Worktree } from "../src/sandbox/git/worktree.js";
 import type { JailBind } from "../src/sandbox/jail/jail.js";
@@ -27,7 +33,8 @@ async function open(repo: string, name = "harness-one"): Promise<Inside> {
   const repository = await findRepository(repo);
   const worktree = await addWorktree({ repository, branch: "work/one", path, record: "one" });
   const dir = join(scratch.path, "private");
-  await writePrivateGit({ repository, branch: "work/one", baseSha: worktree.baseSha, indexDir: worktree.gitDir, dir });
+  await writePrivateGit({ repository, branch: "work/one", baseSha: worktree.baseSha, dir });
+  await givePrivateIndex(dir, join(worktree.gitDir, "index"));
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
   const binds = [git, ...(await privateGitBinds(repository, dir, path))];
   const tree = { source: path, target: path, writable: true };

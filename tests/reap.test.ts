@@ -75,8 +75,8 @@ describe("a process is killed while it makes a worktree", () => {
     ["rev-parse", "before"],
     ["update-ref", "before"],
     ["update-ref", "after"],
-    ["reset", "before"],
-    ["reset", "after"],
+    ["read-tree", "before"],
+    ["read-tree", "after"],
   ] as const)("%s, %s", async (subcommand, when) => {
     const before = census();
     const args = ["end", repo, scratch.path, "one", "two"];
@@ -170,9 +170,20 @@ describe("a process is killed while it makes a worktree", () => {
     await expect(remove()).rejects.toMatchObject({ code: "conflict" });
     expect(existsSync(packed)).toBe(true);
     rmSync(packed);
+    // Nor when somebody held our lock later, and died.
+    const hold = async (): Promise<ReturnType<typeof startChild>> => {
+      const child = startChild(compiled.directory, "hold-lock.mjs", ["hold", `repo:${join(repo, ".git")}`]);
+      expect(await child.line()).toBe("held");
+      return child;
+    };
+    writeFileSync(packed, "");
+    const later = await hold();
+    later.kill();
+    await later.ended;
+    await withRepositoryLock(join(repo, ".git"), async () => expect(existsSync(packed)).toBe(true));
+    rmSync(packed);
     // The holder of our lock died with its git.
-    const holder = startChild(compiled.directory, "hold-lock.mjs", ["hold", `repo:${join(repo, ".git")}`]);
-    expect(await holder.line()).toBe("held");
+    const holder = await hold();
     writeFileSync(packed, "");
     holder.kill();
     await holder.ended;

@@ -2,7 +2,9 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { hostGit } from "../src/sandbox/git/host-git.js";
 import type { RunJailedGit } from "../src/sandbox/git/jailed-commit.js";
+import { withPrivateStore } from "../src/sandbox/git/private-store.js";
 import { findRepository, type Repository } from "../src/sandbox/git/repository.js";
 import { createSnapshot, type Snapshot } from "../src/sandbox/git/snapshot.js";
 import { addWorktree, type Worktree } from "../src/sandbox/git/worktree.js";
@@ -256,6 +258,16 @@ describe("hostile trees", () => {
     expect(changed(commit).split("\n")).toHaveLength(150);
     write(".gitmodules", '[submodule "x"]\n\tpath = x\n\turl = -u./evil\n');
     await expect(snapshot()).rejects.toMatchObject({ code: "tampered" });
+  });
+
+  test("what git may hold of one object is bounded where it reads what comes from inside, and beyond it is limit_exceeded", async () => {
+    const limit = await withPrivateStore(join(scratch.path, "private"), repository, (own) =>
+      hostGit(["-c", "alias.limit=!echo $GIT_ALLOC_LIMIT", "limit"], own),
+    );
+    expect(limit).toBe("1g\n");
+    await expect(
+      hostGit(["diff", "--no-index", "/dev/null", join(repo, "a.txt")], { cwd: repo, env: { GIT_ALLOC_LIMIT: "1" } }),
+    ).rejects.toMatchObject({ code: "limit_exceeded" });
   });
 
   test("over the limit is refused", async () => {

@@ -49,6 +49,7 @@ export const COMMANDS: readonly Command[] = [
       "Starts bash when it is there, else sh; or the command after --. Needs a terminal.",
       "A terminal is raw by nature: what runs inside can write escape sequences to yours. When the shell",
       "ends, the modes that it may have left behind are reset. Use exec for what you do not trust to look at.",
+      "It is the one verb without --json: a terminal is no place for a document. exec --json has one.",
     ],
     examples: [
       ["glovebox shell", "look around in an empty sandbox"],

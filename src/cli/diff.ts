@@ -54,8 +54,9 @@ function statOf(files: readonly Counted[]): string {
     ` ${shown(file.path)}`,
     file.isBinary === true ? "binary" : `+${file.added} -${file.removed}`,
   ]);
-  const total = `${files.length} files changed, ${sum("added")} lines added, ${sum("removed")} removed\n`;
-  return formatTable(rows) + total;
+  const count = (number: number, thing: string): string => `${number} ${thing}${number === 1 ? "" : "s"}`;
+  const [changed, added] = [count(files.length, "file"), count(sum("added"), "line")];
+  return `${formatTable(rows)}${changed} changed, ${added} added, ${sum("removed")} removed\n`;
 }
 
 function namesOf({ files }: Changes): string {

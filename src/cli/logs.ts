@@ -7,14 +7,16 @@ import { createSink } from "./sink.js";
 const PAUSE = 200;
 const CHUNK = 64 * 1024;
 
-/** `glovebox logs <run> [node] [-f]`. */
+/** `glovebox logs <run> [node] [-f] [--json]`. */
 export async function run({ operands, flags, screen, interruption }: Invocation): Promise<number> {
   const [runId = "", nodeId] = operands;
   const directory = await findRunDirectory(runId);
   const sink = createSink(screen, screen.stdout, false);
-  const show = async (event: RunEvent): Promise<void> => {
-    const text = textOf(event, nodeId);
-    if (text !== "") await sink.write(Buffer.from(text));
+  const show = async (line: string): Promise<void> => {
+    const event = JSON.parse(line) as RunEvent;
+    const isWanted = nodeId === undefined || isAbout(event, nodeId);
+    const text = flags.has("json") ? `${JSON.stringify(event)}\n` : textOf(event, nodeId);
+    if (isWanted && text !== "") await sink.write(Buffer.from(text));
   };
   const file = openSync(directory.at("events.jsonl"), "r");
   try {
@@ -22,7 +24,7 @@ export async function run({ operands, flags, screen, interruption }: Invocation)
     for (;;) {
       // Asked before reading: what is written until the end is then surely read.
       const goesOn = flags.has("follow") && (await isRunning(directory)) && interruption.ending === undefined;
-      for (const line of reader.lines()) await show(JSON.parse(line) as RunEvent);
+      for (const line of reader.lines()) await show(line);
       if (!goesOn) break;
       await delay(PAUSE);
     }
@@ -33,11 +35,13 @@ export async function run({ operands, flags, screen, interruption }: Invocation)
   return 0;
 }
 
+function isAbout(event: RunEvent, node: string): boolean {
+  return ("nodeId" in event && event.nodeId === node) || ("parentId" in event && event.parentId === node);
+}
+
 function textOf(event: RunEvent, wanted: string | undefined): string {
   if (!("nodeId" in event)) return "";
   const { nodeId } = event;
-  const parent = "parentId" in event ? event.parentId : undefined;
-  if (wanted !== undefined && wanted !== nodeId && wanted !== parent) return "";
   if (event.type === "node.started" && wanted === undefined) return `── ${nodeId}\n`;
   if (event.type === "agent.message") return `${event.text}\n`;
   return event.type === "node.output" && event.stream !== "transcript" ? event.text : "";

@@ -6,7 +6,12 @@ const USAGE = 2;
 const FAILURE = 1;
 
 /** What mends a failure of this kind when the failure itself does not say. */
-const HINTS: Partial<Record<SandboxErrorCode, string>> = {
+const HINTS: Readonly<Record<Exclude<SandboxErrorCode, "internal">, string>> = {
+  path_confinement: "name a path in the work directory of the sandbox",
+  not_regular_file: "name a regular file, or a new name",
+  command_not_allowed: "it is the option allow that names the commands",
+  closed: "glovebox ls lists what is kept",
+  tampered: "it is not as Glovebox left it: what comes from inside was not taken over",
   invalid_argument: "glovebox help <verb> shows what each flag takes",
   invalid_path: "glovebox help <verb> shows what each flag takes",
   not_found: "check the path or the id; glovebox ls lists the sandboxes",
@@ -39,7 +44,7 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof SandboxError) {
     const { code, message } = error;
     const exitCode = code === "invalid_argument" || code === "invalid_path" ? USAGE : FAILURE;
-    return { code, message, hint: error.hint ?? HINTS[code] ?? INTERNAL_HINT, exitCode };
+    return { code, message, hint: error.hint ?? (code === "internal" ? INTERNAL_HINT : HINTS[code]), exitCode };
   }
   const message = error instanceof Error ? error.message : String(error);
   return { code: "internal", message, hint: INTERNAL_HINT, exitCode: FAILURE };

@@ -129,7 +129,11 @@ export const RUN_COMMANDS: readonly Command[] = [
     argv: "none",
     operandCount: [1, 2],
     offers: ["runs", undefined],
-    flags: [{ name: "follow", short: "f", help: "go on until the run is over" }, HELP_FLAG],
+    flags: [
+      { name: "follow", short: "f", help: "go on until the run is over" },
+      { name: "json", help: "print the events themselves, each a line of JSON" },
+      HELP_FLAG,
+    ],
     notes: ["On a terminal, what could drive it is shown as text. The full logs are files in the run's directory."],
     examples: [
       ["glovebox logs 4f2a91c0 -f", "watch a run of another process"],

@@ -19,6 +19,7 @@ export const TASK_COMMAND: Command = {
       help: "where results are written and looked for (default: beside the file, .results.jsonl)",
     },
     { name: "again", help: "run also the tasks that are done" },
+    { name: "json", help: "print each result as a line of JSON, also on a terminal" },
     HELP_FLAG,
   ],
   notes: [

@@ -70,7 +70,7 @@ export async function run(invocation: Invocation): Promise<number> {
 }
 
 async function runAll(
-  { screen, interruption }: Invocation,
+  { flags, screen, interruption }: Invocation,
   manager: SandboxManager,
   batch: Batch,
   open: readonly Planned[],
@@ -92,7 +92,7 @@ async function runAll(
         async onResult(result) {
           const line = { ...result, digest: digests.get(result.taskId) ?? "", endedAt: new Date().toISOString() };
           await results.add(line);
-          if (screen.stdout.isTTY !== true) await screen.print(`${JSON.stringify(line)}\n`);
+          if (flags.has("json") || screen.stdout.isTTY !== true) await screen.print(`${JSON.stringify(line)}\n`);
           tally.add(result);
           table.set(result.taskId, result.error === undefined ? "done" : "failed", noteOf(result));
           if (screen.stderr.isTTY !== true) await screen.remark(`${result.taskId}: ${noteOf(result)}`);

@@ -1,6 +1,6 @@
 import { SandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
-import { readRecord, removeRecord, updateRecord } from "./ledger.js";
+import { clearRuntime, readRecord, removeRecord, updateRecord } from "./ledger.js";
 import { withLock } from "./lock.js";
 import { awaitOrphans } from "./orphans.js";
 import { currentOwner, isOwnerAlive } from "./owner.js";
@@ -45,6 +45,7 @@ export async function dismantle(
     const vanishing: Promise<void>[] = [];
     try {
       await failpoint("removal.marked");
+      vanishing.push(clearRuntime(id));
       const removeResource = await removerOf(record.backend);
       for (const resource of left.toReversed()) {
         const rest = await removeResource(resource);

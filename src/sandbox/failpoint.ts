@@ -11,14 +11,14 @@ export const FAILPOINTS = [
   "create.drafted",
   /** Git knows its worktree, which has no files yet. */
   "create.registered",
-  /** Its files were written. */
-  "create.populated",
   /** The git directory of its inside was written. */
   "create.private-git",
   /** Its control groups were made. */
   "create.grouped",
-  /** Its agent runs. */
+  /** Its agent runs; its files may still be on their way. */
   "create.started",
+  /** Its files were written. */
+  "create.populated",
   /** Its record says that it is ready. */
   "create.ready",
   /** A shared checkout was written under a temporary name. */

@@ -8,7 +8,7 @@ import { failpoint } from "./failpoint.js";
 import { runtimeDir, sandboxesDir } from "./home.js";
 import { currentOwner, isTagDead, type Owner, ownerTag } from "./owner.js";
 import { parseRecord, type RecordState, type Resource, type SandboxRecord } from "./record.js";
-import { removeTree } from "./remove-tree.js";
+import { removeTree, removeTrees } from "./remove-tree.js";
 import { assertSandboxId, isSandboxId } from "./sandbox-id.js";
 
 /** What a new record says. */
@@ -115,9 +115,24 @@ export async function removeRecord(id: string): Promise<void> {
     throw toSandboxError(error, { operation: "ledger" });
   }
   await failpoint("removal.discarded");
-  // Mostly there is nothing else in it; then no program has to be started for it.
-  for (const name of [RECORD, READY]) await unlink(join(discarded, name)).catch(() => undefined);
+  // Mostly there is nothing but files in it; then no program has to be started for it.
+  const entries = await readdir(discarded, { withFileTypes: true });
+  for (const entry of entries) if (entry.isFile()) await unlink(join(discarded, entry.name)).catch(() => undefined);
   await rmdir(discarded).catch(() => removeTree(discarded));
+}
+
+/**
+ * Takes away the directories beside the record of a sandbox that is being removed, so that they go while its resources do. Never fails:
+ * `removeRecord` finds what is left.
+ */
+export async function clearRuntime(id: string): Promise<void> {
+  try {
+    const entries = await readdir(runtimeDir(id), { withFileTypes: true });
+    const directories = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(runtimeDir(id), name));
+    await removeTrees(directories);
+  } catch {
+    // Told by `removeRecord`.
+  }
 }
 
 /** Removes what a crash left of a record that was being made or struck out. */

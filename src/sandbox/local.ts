@@ -19,7 +19,7 @@ import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { trimCache } from "./local/cache.js";
 import { beginRemoval, removeResource } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
-import { controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
+import { checkLimits, controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { noteEtc, sweepEtc } from "./local/etc-cache.js";
 import { localTree } from "./local/local-tree.js";
@@ -29,6 +29,7 @@ import { removeCgroup } from "./local/remove-cgroup.js";
 import { renamesIn } from "./local/renames.js";
 import { buildWalls } from "./local/walls.js";
 import {
+  type MadeWorkspace,
   newSandboxId,
   type PlannedWorkspace,
   planFork,
@@ -158,13 +159,19 @@ async function begin(
 ): Promise<Begun> {
   const { workDir, resources } = planned;
   await createRecord({ id, backend: "local", workDir, resources });
+  let made: MadeWorkspace | undefined;
+  let driver: LocalDriver | undefined;
   try {
     await failpoint("create.recorded");
-    const workspace = await planned.make(id, opts.signal);
-    const plan: Reopen = { workspace, ...rules };
-    const driver = await startDriver(id, plan, mounts, opts);
+    made = await planned.make(id, opts.signal);
+    const plan: Reopen = { workspace: made.workspace, ...rules };
+    driver = await startDriver(id, plan, mounts, opts);
+    await made.filled;
+    await failpoint("create.populated");
     return { driver, plan, tree: liveTree(id, plan, driver, opts.signal ?? new AbortController().signal) };
   } catch (error) {
+    await driver?.stop();
+    await made?.filled?.catch(() => undefined);
     // What cannot be taken away now stays in the ledger for `reap`.
     await remove(id).catch(() => undefined);
     throw error;
@@ -249,6 +256,7 @@ function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): vo
   }
   if (isolation === "required") findBwrap();
   assertCapabilities(opts, localCapabilities(isolation), "local");
+  checkLimits(opts.limits ?? {});
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
   if (isolation === "none" && opts.repo !== undefined && parseSourceUrl(opts.repo) !== undefined) {
     // The inside would commit in a clone that is in the cache, where nobody keeps it.

@@ -30,6 +30,17 @@ export async function removeTree(path: string): Promise<void> {
   });
 }
 
+/** As `removeTree`, for several directories, by one program. */
+export async function removeTrees(paths: readonly string[]): Promise<void> {
+  const left: string[] = [];
+  for (const path of paths) {
+    assertRemovable(path);
+    if (!(await removeEmpty(path))) left.push(path);
+  }
+  if (left.length > 1 && process.platform !== "win32" && (await removeOnce(...left)) === undefined) return;
+  for (const path of left) await removeTree(path);
+}
+
 /** As `removeTree`, for a small directory that no sandbox can write: no program has to be started for it. */
 export async function removeOwnTree(path: string): Promise<void> {
   assertRemovable(path);
@@ -46,10 +57,10 @@ async function removeEmpty(path: string): Promise<boolean> {
   }
 }
 
-/** Tells what went wrong, or nothing when the tree is gone. */
-async function removeOnce(path: string): Promise<string | undefined> {
+/** Tells what went wrong, or nothing when the trees are gone. */
+async function removeOnce(...paths: string[]): Promise<string | undefined> {
   const remove = (flags: string[]): Promise<unknown> =>
-    run(systemProgram("rm"), [...flags, "--", path], { env, maxBuffer: 1 << 24 });
+    run(systemProgram("rm"), [...flags, "--", ...paths], { env, maxBuffer: 1 << 24 });
   try {
     if (process.platform === "linux") {
       // A small system's rm may not know the long option.
@@ -60,7 +71,7 @@ async function removeOnce(path: string): Promise<string | undefined> {
       await remove(["-rf"]);
     }
   } catch (error) {
-    if (await isThere(path)) return String((error as { stderr?: unknown }).stderr || error);
+    for (const path of paths) if (await isThere(path)) return String((error as { stderr?: unknown }).stderr || error);
   }
   return undefined;
 }

@@ -1,9 +1,10 @@
-import { lstat, readdir, stat } from "node:fs/promises";
-import { resolve } from "node:path";
+import { lstat, readdir, readFile, stat, unlink } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { packDirectory } from "../util/tar-pack.js";
 import { unpackTar } from "../util/tar-unpack.js";
 import { checkPath } from "./checks.js";
 import { SandboxError } from "./errors.js";
+import { INSIDE_GIT } from "./git/private-git.js";
 import { resolveInside } from "./sandbox-path.js";
 import type { SandboxState } from "./sandbox-state.js";
 import { MAX_IMPORT_BYTES } from "./types.js";
@@ -26,11 +27,20 @@ export async function exportDirectory(
   if (found.type === "file" || found.type === "other") {
     throw new SandboxError("invalid_path", `The path ${source} is no directory: ${found.type}`);
   }
+  assertElsewhere(state, target);
   await assertVacant(target);
   const tar = until(state.driver.exportTree(source), signal);
   const { leftOut } = await unpackTar(tar, target, { links: { origin: source } });
   if (leftOut.length > 0) state.emit?.("warning", tellLinks(source, leftOut));
+  await dropPointer(join(target, ".git"));
   return target;
+}
+
+/** Takes away the file that says where git is inside: outside, git would fail because of it, also in a repository above. */
+async function dropPointer(path: string): Promise<void> {
+  const found = await lstat(path).catch(absent);
+  if (found?.isFile() !== true || found.size > 100) return;
+  if ((await readFile(path, "utf8")) === `gitdir: ${INSIDE_GIT}\n`) await unlink(path);
 }
 
 /** Copies a host directory in, over what is there. What is too large is refused before anything is changed. */
@@ -54,6 +64,15 @@ function tellLinks(source: string, names: readonly string[]): string {
   const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name));
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
   return `Links that lead out of ${source} were left out: ${shown.join(", ")}${more}`;
+}
+
+/** Where the inside can write, it would say by a link above the host path where the files go. */
+function assertElsewhere({ driver }: SandboxState, path: string): void {
+  if (driver.backend !== "local" || !`${path}/`.startsWith(`${driver.workDir}/`)) return;
+  throw new SandboxError("conflict", `The host path ${path} lies in the sandbox's own directory`, {
+    retryable: false,
+    hint: "choose a directory elsewhere",
+  });
 }
 
 /** A link is refused: whoever can write to the place that it names would say where the files go. */

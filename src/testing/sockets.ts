@@ -22,7 +22,17 @@ interface Language {
   readonly bind: string;
 }
 
+/** Perl first: it starts in a tenth of the time that a Python takes which a version manager puts in front. */
 const LANGUAGES: readonly Language[] = [
+  {
+    run: ["perl", "-MIO::Socket", "-e"],
+    probe: "1",
+    serve:
+      "$|=1;$s=IO::Socket::INET->new(Listen=>9,LocalAddr=>'127.0.0.1');print $s->sockport,\"\\n\";" +
+      "while($c=$s->accept){print $c $ARGV[0];close $c}",
+    connect: "$c=IO::Socket::INET->new(PeerAddr=>$ARGV[0],PeerPort=>$ARGV[1],Timeout=>3) or exit 9;print <$c>",
+    bind: "use IO::Socket::UNIX;IO::Socket::UNIX->new(Listen=>1,Local=>$ARGV[0]) or exit 9",
+  },
   {
     run: ["python3", "-c"],
     probe: "import socket",
@@ -44,15 +54,6 @@ const LANGUAGES: readonly Language[] = [
       "const c=require('net').connect(+process.argv[2],process.argv[1]);c.setTimeout(3000,()=>process.exit(9));" +
       "c.on('error',()=>process.exit(9));c.pipe(process.stdout)",
     bind: "require('net').createServer().listen(process.argv[1],()=>process.kill(process.pid,'SIGKILL'))",
-  },
-  {
-    run: ["perl", "-MIO::Socket", "-e"],
-    probe: "1",
-    serve:
-      "$|=1;$s=IO::Socket::INET->new(Listen=>9,LocalAddr=>'127.0.0.1');print $s->sockport,\"\\n\";" +
-      "while($c=$s->accept){print $c $ARGV[0];close $c}",
-    connect: "$c=IO::Socket::INET->new(PeerAddr=>$ARGV[0],PeerPort=>$ARGV[1],Timeout=>3) or exit 9;print <$c>",
-    bind: "use IO::Socket::UNIX;IO::Socket::UNIX->new(Listen=>1,Local=>$ARGV[0]) or exit 9",
   },
 ];
 

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 
 const [, , directory, job] = process.argv;
-const { options, programs = {}, scripts } = JSON.parse(job);
+const { options, programs = {}, scripts = [] } = JSON.parse(job);
 const { createLocalSandbox } = await import(`${directory}/src/sandbox/local.js`);
 
 const sandbox = await createLocalSandbox(options ?? {}).catch((error) => {

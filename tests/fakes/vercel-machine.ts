@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -53,7 +53,7 @@ export class FakeMachine {
     for (const path of ["vercel", "vercel/sandbox", "tmp", "etc"])
       mkdirSync(join(files, path), { recursive: true, mode: 0o755 });
     if (isRoot) for (const path of ["vercel", "vercel/sandbox", "tmp"]) chownSync(join(files, path), USER, USER);
-    execFileSync("chmod", ["1777", join(files, "tmp")]);
+    chmodSync(join(files, "tmp"), 0o1777);
     writeFileSync(join(files, "etc", "passwd"), PASSWD);
     writeFileSync(join(files, "etc", "group"), GROUP);
     return files;
@@ -175,7 +175,7 @@ export class FakeMachine {
 
 /** Throws files away, whatever their bits. */
 export function removeFiles(files: string): void {
-  execFileSync("chmod", ["-R", "u+rwX", files]);
+  if (!isRoot) execFileSync("chmod", ["-R", "u+rwX", files]);
   rmSync(files, { recursive: true, force: true });
 }
 

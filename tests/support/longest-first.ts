@@ -1,33 +1,34 @@
 import { basename } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that take half a minute and more: begun last, one of them would be waited for alone. */
+/** Files that take long, the longest first: begun last, one of them would be waited for alone. */
 const LONG = [
+  ...["git-vectors", "conformance-vercel", "failpoints", "examples", "conformance-local", "conformance-docker"],
+  ...["conformance-daytona", "conformance-local-unconfined", "conformance-docker-busybox", "conformance-dagger"],
   ...[
-    "failpoints",
-    "conformance-docker",
-    "git-vectors",
-    "examples",
-    "conformance-docker-busybox",
-    "conformance-vercel",
-  ],
-  ...[
+    "harness-run",
     "task-services",
-    "conformance-local",
-    "conformance-local-unconfined",
-    "conformance-daytona",
-    "conformance-dagger",
+    "kit",
+    "package",
+    "task-faults",
+    "git-push",
+    "reap",
+    "repo-url",
+    "sandbox-vercel",
   ],
-  ...["kit", "task-clone", "vercel-faults", "reap", "harness-push", "task-faults", "git-push", "sandbox-vercel"],
+  ...["snapshot", "mirror", "cli-kept", "vercel-faults", "cli-doctor", "dagger-backend", "mutants", "cli-completion"],
+  ...["harness-daytona", "cli-signals", "docker-faults", "worktree", "confinement-crash", "faults", "harness-local"],
+  ...["harness-cli", "git-restore", "task-clone", "cli-terminal", "confinement-mounts", "vercel-example"],
+  ...["confinement-files", "harness-docker", "confinement-process", "cli-blueprint", "engine-agents", "daytona-reap"],
 ];
 
-/** Begins with the files that take longest, and goes on as vitest does. */
+/** Begins with the files that take longest, goes on as vitest does, and ends with those that share processes. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const names = new Map(files.map((file) => [file, basename(file.moduleId, ".test.ts")]));
-    const isLong = (file: TestSpecification): boolean => LONG.includes(names.get(file) ?? "");
-    const rest = await super.sort(files.filter((file) => !isLong(file)));
     const long = LONG.flatMap((name) => files.filter((file) => names.get(file) === name));
-    return [...long, ...rest];
+    const rest = await super.sort(files.filter((file) => !long.includes(file)));
+    const isShared = (file: TestSpecification): boolean => file.project.config.isolate === false;
+    return [...long, ...rest.filter((file) => !isShared(file)), ...rest.filter(isShared)];
   }
 }

@@ -14,7 +14,9 @@ export interface Job {
   options?: Omit<SandboxOptions, "signal" | "onEvent">;
   /** Programs of the host that are copied into the work directory, by name. */
   programs?: Record<string, string>;
-  scripts: readonly string[];
+  scripts?: readonly string[];
+  /** Program of `tests/children` that does it. Default one that does what is said above. */
+  child?: string;
   /** Variables of the manager. */
   env?: Record<string, string>;
   /** Directory that the manager runs in. Default its home. */
@@ -84,10 +86,10 @@ function createManager(name: string, homes: string, directory: string, program: 
     own(path);
   }
   const run = async (job: Job): Promise<Answer> => {
-    const { env, cwd = home, descriptors = {}, through = [], ...rest } = job;
+    const { env, cwd = home, descriptors = {}, through = [], child: name = "manage.mjs", ...rest } = job;
     const highest = Math.max(2, ...Object.keys(descriptors).map(Number));
     const inherited = Array.from({ length: highest - 2 }, (_, index) => descriptors[index + 3] ?? "ignore");
-    const command = [...through, program, join(directory, "children", "manage.mjs"), directory, JSON.stringify(rest)];
+    const command = [...through, program, join(directory, "children", name), directory, JSON.stringify(rest)];
     const child = spawn(command[0] as string, command.slice(1), {
       cwd,
       env: {

@@ -11,7 +11,7 @@ import { withLock } from "../lock.js";
 import { removeTree } from "../remove-tree.js";
 import { checkOut } from "./checkout.js";
 import { hostGit } from "./host-git.js";
-import { writePrivateGit } from "./private-git.js";
+import { givePrivateIndex, writePrivateGit } from "./private-git.js";
 import { inRepository, type Repository } from "./repository.js";
 import { withRepositoryLock } from "./repository-lock.js";
 import { removeStaleRefLock } from "./stale-ref-lock.js";
@@ -71,12 +71,8 @@ async function makeBase(repository: Repository, sha: string, dir: string, record
       // As long as the base is there its objects are too, whatever becomes of the branches.
       await hostGit(["update-ref", holdingRef(sha), sha], inRepository(repository.gitDir));
       await failpoint("base.held");
-      await writePrivateGit({
-        repository,
-        baseSha: sha,
-        indexDir: join(draft, "index"),
-        dir: join(draft, "git"),
-      });
+      await writePrivateGit({ repository, baseSha: sha, dir: join(draft, "git") });
+      await givePrivateIndex(join(draft, "git"), join(draft, "index", "index"));
       await writeFile(join(draft, SOURCE), repository.gitDir, { mode: 0o600 });
       await trimEntries(await listBases(), MAX_BYTES);
       await rename(draft, dir);

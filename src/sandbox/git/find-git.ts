@@ -1,6 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { accessSync, constants, realpathSync } from "node:fs";
+import { accessSync, constants as modes, realpathSync } from "node:fs";
+import { constants } from "node:os";
 import { delimiter, isAbsolute, join, sep } from "node:path";
+import { agentBinary } from "../agent/binary.js";
 import { SandboxError } from "../errors.js";
 
 const SYSTEM_DIRECTORIES = ["/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin"];
@@ -59,12 +61,26 @@ export function assertOutside(program: string, repository: string): void {
  */
 function findLauncher(): Launcher {
   if (process.platform === "win32") return { finishing: [], ending: [] };
+  const agent = findAgent();
+  if (agent !== undefined) {
+    const begin = (signal: number): string[] => [agent, "begin", String(process.pid), String(signal)];
+    return { finishing: begin(0), ending: begin(constants.signals.SIGTERM) };
+  }
   const begin = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"';
   const finishing = ["/bin/sh", "-c", begin, "git", String(process.pid)];
   const ending = ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--", ...finishing];
   if (process.platform !== "linux" || !isProgram("/usr/bin/setpriv")) return { finishing, ending: finishing };
   const trial = spawnSync("/usr/bin/setpriv", [...ending.slice(1), "/bin/true"], { stdio: "ignore", env: {} });
   return { finishing, ending: trial.status === 0 ? ending : finishing };
+}
+
+/** Not on every system, and not in every checkout. */
+function findAgent(): string | undefined {
+  try {
+    return process.platform === "linux" ? agentBinary() : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function isTrusted(directory: string): boolean {
@@ -79,7 +95,7 @@ function isBelow(path: string, directory: string): boolean {
 
 function isProgram(path: string): boolean {
   try {
-    accessSync(path, constants.X_OK);
+    accessSync(path, modes.X_OK);
     return true;
   } catch {
     return false;

@@ -121,6 +121,7 @@ export function gitError(args: readonly string[], result: HostGitResult): Sandbo
 
 function codeOf(stderr: string): SandboxErrorCode {
   if (/No space left on device|Disk quota exceeded/.test(stderr) || couldNotWrite(stderr)) return "no_space";
+  if (/attempting to allocate \d+ over limit/.test(stderr)) return "limit_exceeded";
   if (/dubious ownership|Permission denied|Read-only file system/.test(stderr)) return "permission_denied";
   if (/not a git repository/.test(stderr)) return "invalid_argument";
   if (/already (checked out|used by worktree)|cannot lock ref|File exists/.test(stderr)) return "conflict";
@@ -167,6 +168,10 @@ async function collect(
     }
     child.on("error", (error) => {
       if (child.pid === undefined) reject(toSandboxError(error, { operation: "git" }));
+    });
+    child.on("exit", () => {
+      // A program that git had started may hold these for as long as it likes.
+      if (opts.signal?.aborted === true) for (const stream of [child.stdout, child.stderr]) stream?.destroy();
     });
     child.on("close", (code, signal) => {
       if (size > limit) reject(new SandboxError("limit_exceeded", `git wrote more than ${limit} bytes`));

@@ -31,6 +31,8 @@ export interface JailedPackOptions {
   changedPaths?: (() => Promise<CommitPlan["changedPaths"]>) | undefined;
   /** As `CommitPlan.withOthers`. */
   withOthers?: boolean | undefined;
+  /** What a warning says of the repositories in the tree, after "it is". Default "not in the commit". */
+  fate?: string | undefined;
   /** Whether what is made of it is to outlive a power loss. Default false. */
   isDurable?: boolean | undefined;
   /** Bytes that the pack may have. Default 4 GiB. */

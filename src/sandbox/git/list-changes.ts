@@ -18,7 +18,7 @@ export async function listChanges(tree: LiveTree): Promise<Changes> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("changes");
   return await withJailedPack(await jailedPackOf(tree, { withCommits: false }), async (made, pack) => {
-    for (const warning of told(made)) tree.warn(warning);
+    for (const warning of told(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
     return await withPrivateStore(scratchPath(tree.id, "changes"), base.repository, async (store) => {
       await importPack(store.gitDir, pack);
       return await compare({ ...store, maxOutput: MAX_OUTPUT, signal: tree.signal }, base.sha, made.commit);

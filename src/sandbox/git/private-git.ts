@@ -1,5 +1,6 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { chmod, mkdir, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { JailBind } from "../jail/jail.js";
 import { findAlternates } from "./alternates.js";
 import {
@@ -15,6 +16,9 @@ import { inRepository, type Repository } from "./repository.js";
 /** Where the inside finds its git directory. */
 export const INSIDE_GIT = "/glovebox/git";
 
+/** More than a tick of any clock; where files are dated by whole seconds, those of the last one are looked into anyway. */
+const MOST_TICKS = 30;
+
 /** What `writePrivateGit` needs. */
 export interface PrivateGit {
   repository: Repository;
@@ -22,28 +26,8 @@ export interface PrivateGit {
   branch?: string;
   /** The commit that the files are of. */
   baseSha: string;
-  /** A directory with the `index` that belongs to the files. */
-  indexDir: string;
   /** An absent or empty directory that is not visible inside. */
   dir: string;
-  /** What was read of the repository already. */
-  source?: Promise<GitSource> | undefined;
-}
-
-/** What a private git directory takes over from the user's repository. */
-export interface GitSource {
-  readonly config: GitConfig;
-  /** In the form of a `packed-refs` file. */
-  readonly refs: string;
-}
-
-/** Reads what a private git directory takes over, which may be done before its files are there. */
-export function readGitSource(repository: Repository): Promise<GitSource> {
-  const both = Promise.all([insideConfig(repository), listRefs(repository)]);
-  const source = both.then(([config, refs]) => ({ config, refs }));
-  // Whoever fails before it is asked for tells of the first failure only.
-  source.catch(() => undefined);
-  return source;
 }
 
 /**
@@ -53,16 +37,29 @@ export function readGitSource(repository: Repository): Promise<GitSource> {
  * Once a sandbox has run, the directory is hostile: no git of the host's may ever look at it.
  */
 export async function writePrivateGit(opts: PrivateGit): Promise<void> {
-  const { repository, branch, baseSha, indexDir, dir } = opts;
+  const { repository, branch, baseSha, dir } = opts;
   const git = privateGitDir(dir);
-  const { config, refs } = await (opts.source ?? readGitSource(repository));
+  const [config, refs] = await Promise.all([insideConfig(repository), listRefs(repository)]);
   await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
   await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
   await writeFile(join(git, "packed-refs"), refs);
   if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
   else await writeBranch(git, branch, baseSha);
-  await copyIfThere(join(indexDir, "index"), join(git, "index"));
   await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
+}
+
+/**
+ * Gives a private git directory the index that belongs to the files, and returns once whatever is changed from now on has another time than what
+ * the index knows: where it is the time alone that tells, a change within the same tick of the clock would be none.
+ */
+export async function givePrivateIndex(dir: string, index: string): Promise<void> {
+  const copy = join(privateGitDir(dir), "index");
+  await copyIfThere(index, copy);
+  const { mtimeNs: written } = await stat(index, { bigint: true });
+  for (let tick = 0; tick < MOST_TICKS && (await stat(copy, { bigint: true })).ctimeNs <= written; tick++) {
+    await delay(1);
+    await chmod(copy, 0o600);
+  }
 }
 
 /** The settings of a git directory for the inside. */

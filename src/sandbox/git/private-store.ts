@@ -6,6 +6,9 @@ import { makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
 import type { HostGitOptions } from "./host-git.js";
 import { inRepository, type Repository } from "./repository.js";
 
+/** What git may hold of one object in memory. Its content comes from inside: a few bytes there can be a file of many gigabytes. */
+const ALLOC_LIMIT = "1g";
+
 /** Nobody's configuration counts: not the user's, not the system's, not the one of the environment. */
 export const NO_CONFIG: Readonly<Record<string, string>> = {
   HOME: "/nonexistent",
@@ -35,7 +38,8 @@ export async function withPrivateStore<T>(
     await makeScratchDirectory(path);
     await writeGitDirectory(path, { head: "refs/heads/none", config: { core: { bare: "true" } }, repository });
     if (objects !== "") await writeFile(join(path, "objects", "info", "alternates"), `${objects}\n`);
-    return await use({ ...inRepository(path), gitDir: path, env: NO_CONFIG });
+    const env = { ...NO_CONFIG, GIT_ALLOC_LIMIT: ALLOC_LIMIT };
+    return await use({ ...inRepository(path), gitDir: path, env });
   } finally {
     await removeOwnTree(path);
   }

@@ -46,7 +46,7 @@ export async function pushBranch(
   await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
   await answerForSnapshots(tree);
   const pack = await jailedPackOf(tree, { withCommits: true });
-  const snapshot = await createSnapshot({ ...pack, message, isDurable: true });
+  const snapshot = await createSnapshot({ ...pack, message, isDurable: true, fate: "not pushed" });
   try {
     for (const warning of snapshot.warnings) tree.warn(warning);
     const work = await withoutEmptyCommit(gitDir, snapshot.commit);

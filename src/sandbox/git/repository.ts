@@ -2,6 +2,8 @@ import { realpath, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { SandboxError } from "../errors.js";
 import { gitError, type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
+import { readPlainRef } from "./plain-ref.js";
+import { repositoryState } from "./repository-state.js";
 
 /** A repository of the user's. Every path is absolute and real. */
 export interface Repository {
@@ -15,9 +17,15 @@ export interface Repository {
   readonly url?: string;
 }
 
+/** What git said of plain repositories, and by what: asked again it would say the same. */
+const known = new Map<string, { state: string; repository: Repository }>();
+
 /** Looks at a directory that is to be a repository: its top level, or the directory of a bare one. */
 export async function findRepository(path: string): Promise<Repository> {
   const cwd = await realDirectory(path);
+  const state = repositoryState(cwd);
+  const before = known.get(cwd);
+  if (before !== undefined && before.state === state) return before.repository;
   // A bare one has no top level: then git fails, but only after it has told the rest.
   const query = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--show-object-format", "--show-toplevel"];
   // Without this git would also take a repository further up, which the caller did not name.
@@ -34,7 +42,10 @@ export async function findRepository(path: string): Promise<Repository> {
     throw new SandboxError("unsupported", `Repository "${path}" has the unknown object format ${objectFormat ?? ""}`);
   }
   const gitDir = await realpath(shared);
-  return { gitDir, objects: await realpath(join(gitDir, "objects")), ...(topLevel && { topLevel }), objectFormat };
+  const objects = await realpath(join(gitDir, "objects"));
+  const repository: Repository = { gitDir, objects, ...(topLevel && { topLevel }), objectFormat };
+  if (state !== undefined && topLevel === cwd && gitDir === join(cwd, ".git")) known.set(cwd, { state, repository });
+  return repository;
 }
 
 /** How to run git on a repository without any search for it. */
@@ -44,6 +55,8 @@ export function inRepository(gitDir: string): HostGitOptions {
 
 /** The commit that a name stands for; undefined when there is none. */
 export async function resolveCommit(gitDir: string, name: string): Promise<string | undefined> {
+  const plain = await readPlainRef(gitDir, name);
+  if (plain !== undefined) return plain;
   const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
   const answer = await runHostGit(query, inRepository(gitDir));
   return answer.exitCode === 0 ? answer.stdout.trim() : undefined;

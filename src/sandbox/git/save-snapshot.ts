@@ -37,6 +37,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
       ...(await jailedPackOf(tree, { withCommits: true, look, isOneOfMany: true })),
       withOthers: true,
       isDurable: true,
+      fate: "saved beside the commit, with the ignored files",
       async beside({ others }) {
         await rm(draft, { force: true });
         const wanted = tree.ownsGit ? [...others, ".git", ".git/"] : others;

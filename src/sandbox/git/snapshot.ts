@@ -57,7 +57,7 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
         head && source && head.sha !== source.baseSha ? checkHistory(gitDir, head.sha, source.baseSha) : undefined,
         checkSnapshot(gitDir, commit, { parent, base: source?.baseSha }),
       ]);
-      return [...told(made), ...warnings];
+      return [...told(made, opts.fate ?? "not in the commit"), ...warnings];
     };
     const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
     // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
@@ -79,9 +79,9 @@ export function ownRepository(sandboxId: string): string {
   return join(privateSubdirectory("snapshots"), `${sandboxId}.git`);
 }
 
-/** What a user should know about a commit of a jail. */
-export function told({ nested, complaint }: JailedCommit): string[] {
-  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is not in the commit`);
+/** What a user should know about a commit of a jail; `fate` says what becomes of repositories in it. */
+export function told({ nested, complaint }: JailedCommit, fate: string): string[] {
+  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is ${fate}`);
   return complaint === undefined ? apart : [withoutCommits(complaint), ...apart];
 }
 
@@ -109,6 +109,14 @@ async function createRef(gitDir: string, sandboxId: string, commit: string): Pro
   return ref;
 }
 
+/** Makes the name of a ref outlive a power loss, and with it, where the file system has a journal, what was named before. */
+async function syncNames(gitDir: string, ref: string): Promise<void> {
+  for (let path = dirname(join(gitDir, ref)); path !== gitDir; path = dirname(path)) {
+    // A repository with another way of storing refs has no such directory, and sees to it by itself.
+    if (existsSync(path)) await syncPath(path);
+  }
+}
+
 /** Makes a ref that is not there yet. */
 async function writeRef(gitDir: string, ref: string, commit: string): Promise<HostGitResult> {
   return await runHostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir));
@@ -117,14 +125,6 @@ async function writeRef(gitDir: string, ref: string, commit: string): Promise<Ho
 async function lastNumber(gitDir: string, prefix: string): Promise<number> {
   const taken = await hostGit(["for-each-ref", "--format=%(refname)", prefix], inRepository(gitDir));
   return Math.max(0, ...taken.split("\n").map((name) => Number(name.slice(prefix.length)) || 0));
-}
-
-/** Makes the name of a ref outlive a power loss, and with it, where the file system has a journal, what was named before. */
-async function syncNames(gitDir: string, ref: string): Promise<void> {
-  for (let path = dirname(join(gitDir, ref)); path !== gitDir; path = dirname(path)) {
-    // A repository with another way of storing refs has no such directory, and sees to it by itself.
-    if (existsSync(path)) await syncPath(path);
-  }
 }
 
 async function prepareOwnRepository(gitDir: string): Promise<void> {

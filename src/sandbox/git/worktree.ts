@@ -7,6 +7,7 @@ import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { addResource } from "../ledger.js";
 import type { Resource } from "../record.js";
+import { writeFiles } from "./checkout.js";
 import { gitError, hostGit, runHostGit } from "./host-git.js";
 import { registerWorktree } from "./register-worktree.js";
 import { inRepository, type Repository, resolveCommit } from "./repository.js";
@@ -46,13 +47,20 @@ export function branchMark(record: string): string {
   return `glovebox: created for ${record}`;
 }
 
-/**
- * Makes a registered worktree with its files.
- *
- * Registering is done by one process at a time, so that a name and a branch that were found free still are. The files,
- * which take most of the time, are written outside of the lock.
- */
+/** Makes a registered worktree with its files. */
 export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
+  const { worktree, filled } = await beginWorktree(opts);
+  await filled;
+  return worktree;
+}
+
+/**
+ * Makes a registered worktree, and begins to write its files, which takes most of the time: whoever goes on meanwhile must wait for them also
+ * when that fails.
+ *
+ * Registering is done by one process at a time, so that a name and a branch that were found free still are.
+ */
+export async function beginWorktree(opts: AddWorktree): Promise<{ worktree: Worktree; filled: Promise<void> }> {
   const { repository, path, record, signal } = opts;
   assertBranchName(opts.branch);
   const target = await freePath(path);
@@ -75,22 +83,10 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
   };
   const worktree = await withRepositoryLock(shared, register, { signal });
   await failpoint("create.registered");
-  await populate(worktree, opts);
-  await failpoint("create.populated");
-  return worktree;
-}
-
-/** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
-async function populate(worktree: Worktree, { signal }: AddWorktree): Promise<void> {
-  const { path, gitDir } = worktree;
-  const config = {
-    "core.sparseCheckout": "false",
-    "index.sparse": "false",
-    "core.splitIndex": "false",
-    "index.version": "2",
-  };
-  const place = { cwd: path, gitDir, workTree: path };
-  await hostGit(["reset", "--hard", "--quiet"], { ...place, config, signal, interruptible: true });
+  const { gitDir, baseSha } = worktree;
+  const filled = writeFiles(baseSha, { gitDir, tree: target }, signal);
+  filled.catch(() => undefined);
+  return { worktree, filled };
 }
 
 /** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */

@@ -1,11 +1,23 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Limits } from "../../../contracts/types.js";
+import { invalidArgument } from "../checks.js";
 import { toSandboxError } from "../errors.js";
 
 const ROOT = "/sys/fs/cgroup";
 const PARENT = "glovebox";
 const PERIOD_US = 100_000;
+/** The agent and what it starts a command with are held to the limits, too. */
+const LEAST = { memory: 4 << 20, pids: 8 };
+
+/** Refuses limits that leave no room for a single command. */
+export function checkLimits(limits: Limits): void {
+  for (const [name, least] of Object.entries(LEAST) as [keyof typeof LEAST, number][]) {
+    const asked = limits[name];
+    if (asked === undefined || asked >= least) continue;
+    throw invalidArgument(`limits.${name}`, `at least ${least}: some of it is for the sandbox itself`, asked);
+  }
+}
 
 /** Which limits this machine lets us keep. `disk` is never among them: a plain directory has no quota. */
 export function enforceableLimits(): ("memory" | "cpus" | "pids")[] {

@@ -29,7 +29,7 @@ export async function rebuildInsideGit(
   try {
     const { repository, branch, sha } = base;
     // Without an index: whoever replaced the files makes one that belongs to them.
-    await writePrivateGit({ repository, branch, baseSha: sha, indexDir: dir, dir });
+    await writePrivateGit({ repository, branch, baseSha: sha, dir });
     await driver.importTree(packDirectory(privateGitDir(dir)), join(workDir, name));
     return await runInside(driver, ["/bin/sh", "-c", REPLACE, "git", name, INSIDE_GIT]);
   } finally {

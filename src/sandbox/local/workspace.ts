@@ -4,20 +4,19 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { failpoint } from "../failpoint.js";
 import { baseDirOf, openBase } from "../git/base-cache.js";
-import { checkOut } from "../git/checkout.js";
+import { beginCheckOut } from "../git/checkout.js";
 import type { TreeBase } from "../git/live-tree.js";
 import {
-  type GitSource,
+  givePrivateIndex,
   INSIDE_GIT,
   privateGitBinds,
   privateGitDir,
-  readGitSource,
   writeBranch,
   writePrivateGit,
 } from "../git/private-git.js";
 import { type Repository, resolveCommit } from "../git/repository.js";
 import { findSource, findStart, resourcesOfSource } from "../git/source.js";
-import { addWorktree, branchMark } from "../git/worktree.js";
+import { beginWorktree, branchMark } from "../git/worktree.js";
 import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
 import type { Resource } from "../record.js";
@@ -42,7 +41,14 @@ export interface PlannedWorkspace {
   workDir: string;
   /** What of it the ledger has to know before anything is made. */
   resources: readonly Resource[];
-  make(id: string, signal?: AbortSignal): Promise<Workspace>;
+  make(id: string, signal?: AbortSignal): Promise<MadeWorkspace>;
+}
+
+/** A workspace that a sandbox can be started on. */
+export interface MadeWorkspace {
+  workspace: Workspace;
+  /** Pending while its files are still being written. To be waited for before anything of the inside runs, and before they are taken away. */
+  filled?: Promise<void>;
 }
 
 /** A name that no other sandbox has; also the end of its directory's. */
@@ -57,7 +63,9 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
     return {
       workDir,
       resources: [],
-      make: async () => ({ kind: "base-dir", workDir, root: directory(workDir), trees: protectGit(workDir) }),
+      make: async () => ({
+        workspace: { kind: "base-dir", workDir, root: directory(workDir), trees: protectGit(workDir) },
+      }),
     };
   }
   const workDir = await newWorkDir(id);
@@ -132,8 +140,8 @@ export async function planFork(
     async make(_, signal) {
       // Without isolation, what was committed inside is on the branch itself.
       const tip = isConfined ? undefined : await resolveCommit(repository.gitDir, `refs/heads/${branch}`);
-      const made = await makeWorktree({ ...plan, branch, forkAt: tip ?? sha }, signal);
-      return made.base === undefined ? made : { ...made, base: { ...made.base, sha } };
+      const { workspace, ...made } = await makeWorktree({ ...plan, branch, forkAt: tip ?? sha }, signal);
+      return { ...made, workspace: { ...workspace, ...(workspace.base && { base: { ...workspace.base, sha } }) } };
     },
   };
 }
@@ -158,47 +166,56 @@ function directory(workDir: string): JailBind {
   return { source: workDir, target: workDir, writable: true, owned: true };
 }
 
-async function makeEmpty(workDir: string): Promise<Workspace> {
+async function makeEmpty(workDir: string): Promise<MadeWorkspace> {
   await mkdir(workDir, { mode: 0o700 });
-  return { kind: "empty", workDir, root: directory(workDir), trees: [] };
+  return { workspace: { kind: "empty", workDir, root: directory(workDir), trees: [] } };
 }
 
-async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<Workspace> {
+async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
   const { id, repository, newAt, resetTo, forkAt, workDir } = plan;
   const start = { branch: plan.branch, newAt, resetTo, forkAt };
-  const source = readGitSource(repository);
-  const worktree = await addWorktree({ repository, ...start, path: workDir, record: id, signal });
+  const { worktree, filled } = await beginWorktree({ repository, ...start, path: workDir, record: id, signal });
   const { baseSha: sha, branch, gitDir } = worktree;
-  const trees = await privateGit({ ...plan, branch }, sha, gitDir, source);
-  const base = { repository, sha, branch, index: join(gitDir, "index"), worktree: gitDir };
-  return { kind: "worktree", workDir, root: directory(workDir), trees, base };
+  const index = join(gitDir, "index");
+  const base = { repository, sha, branch, index, worktree: gitDir };
+  return await besides(filled, { ...plan, branch }, { kind: "worktree", base });
 }
 
 /** The files in a directory of their own, which the repository does not know about. */
-async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<Workspace> {
+async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
   const { id, repository, branch, workDir, at: sha } = plan;
   const indexDir = join(runtimeDir(id), "index");
-  const source = readGitSource(repository);
-  await checkOut(repository, sha, { tree: workDir, index: indexDir }, signal);
-  const trees = await privateGit(plan, sha, indexDir, source);
-  return {
-    kind: "copy",
-    workDir,
-    root: directory(workDir),
-    trees,
-    base: { repository, sha, branch, index: join(indexDir, "index") },
-  };
+  const { filled } = await beginCheckOut(repository, sha, { tree: workDir, index: indexDir }, signal);
+  const base = { repository, sha, branch, index: join(indexDir, "index") };
+  return await besides(filled, plan, { kind: "copy", base });
 }
 
-async function privateGit(
+/** Makes the rest of a workspace whose files are being written. */
+async function besides(
+  filled: Promise<void>,
   plan: Plan,
-  baseSha: string,
-  indexDir: string,
-  source: Promise<GitSource>,
-): Promise<JailBind[]> {
+  what: { kind: "worktree" | "copy"; base: TreeBase & { index: string } },
+): Promise<MadeWorkspace> {
+  const { id, workDir } = plan;
+  try {
+    const trees = await privateGit(plan, what.base.sha);
+    const indexed = filled.then(() => givePrivateIndex(insideGitDir(id), what.base.index));
+    indexed.catch(() => undefined);
+    return { workspace: { ...what, workDir, root: directory(workDir), trees }, filled: indexed };
+  } catch (error) {
+    await filled.catch(() => undefined);
+    throw error;
+  }
+}
+
+function insideGitDir(id: string): string {
+  return join(runtimeDir(id), "git");
+}
+
+async function privateGit(plan: Plan, baseSha: string): Promise<JailBind[]> {
   const { id, repository, branch, workDir } = plan;
-  const dir = join(runtimeDir(id), "git");
-  await writePrivateGit({ repository, branch, baseSha, indexDir, dir, source });
+  const dir = insideGitDir(id);
+  await writePrivateGit({ repository, branch, baseSha, dir });
   await failpoint("create.private-git");
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
   return [git, ...(await privateGitBinds(repository, dir, workDir))];
@@ -208,20 +225,22 @@ async function privateGit(
  * A layer of its own over files that all sandboxes on the commit share; nothing is copied, nothing grows with them. A
  * fork starts with a copy of the layers of its origin, which must stand still meanwhile.
  */
-async function makeOverlay(plan: Start, origin?: Workspace): Promise<Workspace> {
+async function makeOverlay(plan: Start, origin?: Workspace): Promise<MadeWorkspace> {
   const { id, repository, branch, workDir, at: sha } = plan;
   const base = await openBase(repository, sha, id);
   const files = await makeLayer(join(runtimeDir(id), "files"), origin?.root.overlay);
   const git = await makeLayer(join(runtimeDir(id), "git"), origin?.trees[0]?.overlay);
   if (origin === undefined) await writeBranch(join(git, "upper"), branch, sha);
   return {
-    kind: "overlay",
-    workDir,
-    root: { source: base.tree, overlay: files, target: workDir, writable: true },
-    trees: [
-      { source: privateGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
-      ...(await privateGitBinds(repository, base.git, workDir)),
-    ],
-    base: { repository, sha, branch, index: base.index },
+    workspace: {
+      kind: "overlay",
+      workDir,
+      root: { source: base.tree, overlay: files, target: workDir, writable: true },
+      trees: [
+        { source: privateGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
+        ...(await privateGitBinds(repository, base.git, workDir)),
+      ],
+      base: { repository, sha, branch, index: base.index },
+    },
   };
 }

@@ -5,6 +5,10 @@ import { makeOutside } from "../outside.js";
 import { finishes, script, scriptArgv } from "../script.js";
 import type { ConformanceCase } from "../types.js";
 
+/** How often a race is tried at least, and over how many swaps; more tries over as many swaps find nothing more. */
+const MIN_TRIES = 100;
+const MIN_ROUNDS = 50;
+
 /** Swaps a file and a link until `stop` exists, and counts the rounds. `$1` is the directory outside. */
 const SWAP_FILE =
   'printf good > good; n=0; until [ -e stop ]; do ln -s "$1/canary" l && mv -f l x; cp good g && mv -f g x; n=$((n+1)); echo $n > n.t && mv n.t rounds; done';
@@ -124,7 +128,7 @@ export const linkCases: readonly ConformanceCase[] = [
       const swapper = finishes(sandbox, { argv: scriptArgv(SWAP_FILE, outside.path) });
       const seen = new Set<string | null>();
       try {
-        for (let i = 0; i < 4_000 && (i < 300 || Number(await sandbox.readFile("rounds")) < 50); i++) {
+        for (let i = 0; i < 4_000 && (i < MIN_TRIES || Number(await sandbox.readFile("rounds")) < MIN_ROUNDS); i++) {
           seen.add(await sandbox.readFile("x").catch(codeOf));
           if (i % 4 === 0) seen.add(await sandbox.writeFile("x", "good").then(() => "good", codeOf));
         }
@@ -149,7 +153,7 @@ export const linkCases: readonly ConformanceCase[] = [
       const swapper = finishes(sandbox, { argv: scriptArgv(SWAP_DIRECTORY, outside.path) });
       const seen = new Set<string | null>();
       try {
-        for (let i = 0; i < 4_000 && (i < 300 || Number(await sandbox.readFile("rounds")) < 50); i++) {
+        for (let i = 0; i < 4_000 && (i < MIN_TRIES || Number(await sandbox.readFile("rounds")) < MIN_ROUNDS); i++) {
           seen.add(await sandbox.readFile("d/canary").catch(codeOf));
           if (i % 4 === 0) await sandbox.exec({ argv: ["true"], cwd: "d" }).catch(codeOf);
           if (i % 4 === 1) await sandbox.writeFile("d/new", "bad").catch(codeOf);

@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { enforceableLimits } from "../src/sandbox/local/control-group.js";
+import { createLocalSandbox } from "../src/sandbox/local.js";
+import { describeUnless } from "./support/describe-unless.js";
+
+const reason = enforceableLimits().includes("pids") ? undefined : "not run: no limits can be kept here";
+
+describeUnless(reason, "limits of a local sandbox", {}, () => {
+  test.each([
+    [{ memory: (4 << 20) - 1 }, /limits\.memory: expected at least 4194304.*4194303/],
+    [{ pids: 7 }, /limits\.pids: expected at least 8.*got 7/],
+  ])("that leave no room for a command are refused: %j", async (limits, message) => {
+    const call = createLocalSandbox({ limits });
+    await expect(call).rejects.toMatchObject({ code: "invalid_argument" });
+    await expect(call).rejects.toThrow(message);
+  });
+
+  test("that just do are enough for one", async () => {
+    await using sandbox = await createLocalSandbox({ limits: { memory: 4 << 20, pids: 8 } });
+    for (let n = 0; n < 20; n++) expect((await sandbox.exec({ argv: ["/bin/echo", "hi"] })).stdout).toBe("hi\n");
+  });
+
+  test("are never an exit code: a command that could not be started is unavailable, and the next one runs", async () => {
+    await using sandbox = await createLocalSandbox({ limits: { pids: 12 } });
+    const calls = Array.from({ length: 12 }, () => sandbox.exec({ argv: ["/bin/sleep", "0.3"] }));
+    const outcomes = (await Promise.allSettled(calls)).map((each) =>
+      each.status === "fulfilled" ? each.value.exitCode : (each.reason as { code: string }).code,
+    );
+    expect(new Set(outcomes)).toEqual(new Set([0, "unavailable"]));
+    expect((await sandbox.exec({ argv: ["/bin/true"] })).exitCode).toBe(0);
+  });
+});
