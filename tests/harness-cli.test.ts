@@ -102,6 +102,10 @@ describe.concurrent("glovebox run", () => {
     ["--json of something", ["run", "hello", "-m", "x", "--json=all"], /=stream/],
     ["a repository that is none", ["run", "hello", "-m", "x", "--repo", "./nowhere"], /no such directory/],
     ["a backend that there is not", ["run", "hello", "-m", "x", "--sandbox", "dokcer"], /dokcer/],
+    ["an agent that there is not", ["run", "hello", "-m", "x", "--agent", "claude"], /no agent "claude"/],
+    ["no image where one is needed", ["run", "hello", "-m", "x", "--sandbox", "docker"], /needs the option image/],
+    ["a path that the service cannot see", ["run", "hello", "-m", "x", "--sandbox", "daytona"], /not a local path/],
+    ["a spec that is not there", ["run", "hello", "-m", "x", "--spec", "nowhere.md"], /Invalid spec "nowhere.md"/],
     [
       "an agent without a price",
       ["run", "bug-fix", "-m", "x", "--agent", "codex", "--max-cost", "5"],
@@ -155,6 +159,7 @@ describe.concurrent("glovebox run", () => {
     const missing = await bench.run(run(path, "--push"), { env: elsewhere });
     expect(missing.code).toBe(4);
     expect(missing.stderr).toContain("GITHUB_TOKEN required for push");
+    expect(missing.stderr).toMatch(/! GITHUB_TOKEN is not set: nothing will be pushed[\s\S]*▸ edit/);
     const optional = await bench.run(run(path, "--push", "--push-optional"), { env: elsewhere });
     expect(optional.code).toBe(0);
     const done = await bench.run(run(path, "--push", "--run-id", "pushed"), { env: github.env });

@@ -99,6 +99,40 @@ describe("what a run leaves behind", () => {
     expect(bench.file("again-2", "changes.patch")).toBe(bench.file("again-1", "changes.patch"));
   });
 
+  test("all that a node printed, beyond what events hold, exact and without its secrets, wherever these were cut", async () => {
+    const secret = "sé-cret-value-0123456789";
+    const [told, bytes]: [string[], Buffer[]] = [[], []];
+    const report = await bench.run({
+      blueprint: {
+        name: "much",
+        nodes: [
+          {
+            ...{ id: "talk", name: "Much Talk", kind: "command", secrets: ["MUCH"] },
+            // The end of each piece is at another place in the secret, and within a character.
+            shell: `i=0; while [ $i -lt 40 ]; do head -c $((65530 - i)) /dev/zero | tr '\\0' x; printf '%s' "$MUCH"; i=$((i + 1)); done; printf '\\377é'`,
+          },
+        ],
+      },
+      secretSource: { MUCH: secret },
+      reporter: {
+        nodeOutput: (name, chunk) => void told.push(`${name}:${chunk}`),
+        nodeBytes: (output) => void bytes.push(Buffer.from(output.bytes)),
+      },
+    });
+    expect(report.status).toBe("success");
+    const pieces = Array.from({ length: 40 }, (_, n) => `${"x".repeat(65_530 - n)}[REDACTED]`);
+    const whole = Buffer.concat([Buffer.from(pieces.join("")), Buffer.from([0xff]), Buffer.from("é")]);
+    const log = readFileSync(join(bench.directoryOf(report.runId), "nodes", "1-talk", "stdout.log"));
+    expect(log.equals(whole)).toBe(true);
+    expect(Buffer.concat(bytes).equals(whole)).toBe(true);
+    expect(told.every((each) => each.startsWith("Much Talk:"))).toBe(true);
+    expect(told.map((each) => each.slice("Much Talk:".length)).join("")).toBe(whole.toString());
+    const events = bench.events(report.runId).flatMap((event) => (event.type === "node.output" ? [event.text] : []));
+    expect(events.join("")).toBe(
+      `${whole.toString("utf8", 0, 256 * 1024)}\n[... the rest is in nodes/1-talk/stdout.log ...]\n`,
+    );
+  });
+
   test("a report, also when a reporter throws at every call", async () => {
     const fail = (): never => {
       throw new Error("no ink");

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { gitHubHost, repositoryAt } from "../src/harness/github-host.js";
 import { codeBlock, inlineCode } from "../src/harness/markdown.js";
+import { commitMessageOf } from "../src/harness/pull-request-text.js";
 import { assertRunId, branchOfRun, newRunId, toSlug } from "../src/harness/run-id.js";
 import { formatDuration, pullRequestBody, pullRequestTitle, type RunReport, reportMarkdown } from "../src/harness.js";
 
@@ -80,6 +81,21 @@ describe("the body of a pull request", () => {
       changes: { files, insertions: 1, deletions: 1 },
     });
     expect(body.length).toBeLessThan(65_536);
+  });
+});
+
+describe("the message of a commit", () => {
+  test("says what was asked for and by which run; what does not fit on its first line stands below", () => {
+    const names = { runId: "4f2a91c0", blueprint: "bug-fix" };
+    expect(commitMessageOf({ ...names, intent: "mend it" })).toBe(
+      "[harness] mend it\n\nBlueprint: bug-fix\nRun: 4f2a91c0\n",
+    );
+    const [subject = "", ...rest] = commitMessageOf({ ...names, intent: `${"wörd ".repeat(40)}\nand more` }).split(
+      "\n",
+    );
+    expect([...subject]).toHaveLength(100);
+    expect(subject).toMatch(/^\[harness\] wörd .*…$/);
+    expect(rest.join("\n")).toContain("and more\n\nBlueprint: bug-fix");
   });
 });
 

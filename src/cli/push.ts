@@ -48,7 +48,11 @@ async function pushRun({ flags, screen }: Invocation, id: string): Promise<numbe
   else if (result.prUrl !== undefined) await screen.print(`${result.prUrl}\n`);
   else if (result.state === "no_changes") await screen.remark(`run ${id} changed nothing, so there is nothing to push`);
   if (result.error === undefined) return 0;
-  await screen.complain(result.error, "what the remote says is after the colon; glovebox push tries again");
+  const hint =
+    result.state === "no_token"
+      ? `GITHUB_TOKEN=… glovebox push ${id}; a token is never an argument`
+      : "what the remote says is after the colon; glovebox push tries again";
+  await screen.complain(result.error, hint);
   return EXIT_CODES.push;
 }
 

@@ -51,7 +51,7 @@ export const RUN_COMMANDS: readonly Command[] = [
       { name: "input", value: "k=v", repeat: true, help: "an input of the blueprint; repeatable" },
       { name: "max-time", value: "time", help: "limit of the whole run, for example 45m (default: 60m)" },
       { name: "max-cost", value: "usd", help: "limit of what agents may cost, for example 5" },
-      { name: "idle-timeout", value: "time", help: "how long an agent may be silent (default: 5m)" },
+      { name: "idle-timeout", value: "time", help: "how long an agent may be silent (default: 10m)" },
       { name: "from", value: "node", help: "begin with this node" },
       { name: "until", value: "node", help: "stop after this node" },
       {

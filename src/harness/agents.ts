@@ -35,6 +35,15 @@ export function driverOf(task: AgentTask, { agents = {}, agent }: AgentChoice = 
       hint: "give the node agent: command and command: [program, argument]",
     });
   }
+  return findDriver(wanted, agents);
+}
+
+/** Refuses the name of an agent that there is not. */
+export function assertAgent(name: string, agents: AgentChoice["agents"] = {}): void {
+  if (name !== "command") findDriver(name, agents);
+}
+
+function findDriver(wanted: string, agents: NonNullable<AgentChoice["agents"]>): AgentDriver {
   const driver = agents[wanted] ?? (Object.hasOwn(BUILT_IN, wanted) ? BUILT_IN[wanted] : undefined);
   if (driver !== undefined) return driver;
   const known = [...agentNames(), ...Object.keys(agents)];

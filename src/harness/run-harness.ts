@@ -4,13 +4,14 @@ import { SandboxError } from "../sandbox/errors.js";
 import { assertBackend, chooseBackend, type OpenOptions } from "../sandbox.js";
 import { ownVersion } from "../util/own-version.js";
 import type { RedactOptions } from "../util/redact.js";
+import { assertAgent } from "./agents.js";
 import { nodeThatNeedsSpec } from "./blueprint.js";
 import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
 import { assertGh } from "./gh-client.js";
 import { gitHubHost } from "./github-host.js";
 import { resolveInputs } from "./inputs.js";
-import { needsOf, resolveSecrets, sandboxOptionsOf } from "./needs.js";
+import { type BlueprintNeeds, needsOf, resolveSecrets, sandboxOptionsOf } from "./needs.js";
 import { createRunDirectory } from "./run-directory.js";
 import { branchOfRun, newRunId } from "./run-id.js";
 import { keptBlueprint, plainSandboxOptions, type RunPlan, writeRunPlan } from "./run-plan.js";
@@ -26,6 +27,8 @@ export interface PreparedRun {
   readonly plan: RunPlan;
   readonly source: SourceRepository;
   readonly secrets: Readonly<Record<string, string>>;
+  /** What the file of the spec says. */
+  readonly spec?: string;
   /** What the user should know before it starts. */
   readonly warnings: readonly string[];
 }
@@ -35,8 +38,7 @@ export interface PreparedRun {
  * everything that happens later is in the report.
  */
 export async function runHarness(options: HarnessOptions): Promise<RunReport> {
-  const { plan, blueprint, source, secrets, warnings } = await prepareRun(options);
-  const spec = await readSpec(options.specPath);
+  const { plan, blueprint, source, secrets, spec, warnings } = await prepareRun(options);
   const directory = await createRunDirectory(plan.runId, options.out ?? runsFolder(source));
   const hidden = hiddenValues(secrets, options.githubToken);
   await writeRunPlan(directory, plan, hidden);
@@ -64,11 +66,14 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
   for (const name of ["from", "until"] as const) checkNode(blueprint, name, options[name]);
   checkOrder(blueprint, options);
   checkSpec(blueprint, options);
+  if (options.agent !== undefined) assertAgent(options.agent, options.agents);
   const inputs = resolveInputs(blueprint, options.inputs);
   const needs = needsOf(blueprint, options);
   const secrets = resolveSecrets(needs, options.secretSource ?? process.env);
   const backend = options.sandboxType ?? chooseBackend(process.env);
-  await assertBackend(backend);
+  const sandbox = { ...sandboxOptionsOf(blueprint, needs), ...options.sandbox };
+  await assertBackend(backend, { ...sandbox, repo: options.repo });
+  const spec = await readSpec(options.specPath);
   const source = await openSource({
     repo: options.repo,
     ref: options.ref,
@@ -80,7 +85,6 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
   });
   if (options.push === true && options.prWith === "gh") await assertGh();
   const runId = options.runId ?? newRunId();
-  const sandbox = plainSandboxOptions({ ...sandboxOptionsOf(blueprint, needs), ...options.sandbox });
   const { baseCommit, gitDir, remoteUrl } = source;
   const plan: RunPlan = {
     version: 1,
@@ -100,12 +104,27 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
     pushOn: options.pushOn ?? "success",
     draft: options.draft ?? false,
     keep: options.keep ?? "failed",
-    sandbox,
+    sandbox: plainSandboxOptions(sandbox),
     blueprint: keptBlueprint(blueprint),
     inputs,
     ...optional(options),
   };
-  return { blueprint, plan, source, secrets, warnings: source.warnings };
+  const warnings = [...source.warnings, ...warningsOf(options, needs, remoteUrl)];
+  return { blueprint, plan, source, secrets, ...(spec !== undefined && { spec }), warnings };
+}
+
+/** What will come to nothing, told before it costs anything. */
+function warningsOf(
+  { push, githubToken, agent, model }: HarnessOptions,
+  { agents }: BlueprintNeeds,
+  remoteUrl: string | undefined,
+): string[] {
+  const idle = agents.length > 0 ? [] : Object.entries({ agent, model }).filter(([, value]) => value !== undefined);
+  return [
+    ...(push === true && !githubToken ? ["GITHUB_TOKEN is not set: nothing will be pushed"] : []),
+    ...(push === true && remoteUrl === undefined ? ['there is no remote "origin": nothing will be pushed'] : []),
+    ...idle.map(([name, value]) => `the blueprint has no agent: ${name} "${value}" changes nothing`),
+  ];
 }
 
 function optional(options: HarnessOptions): Partial<RunPlan> {
@@ -159,7 +178,9 @@ function checkSpec(blueprint: Blueprint, { specPath }: HarnessOptions): void {
 export async function readSpec(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined;
   const found = await stat(path).catch(() => undefined);
-  if (found?.isFile() !== true) throw new SandboxError("not_found", `Invalid spec "${path}" — no such file`);
+  if (found?.isFile() !== true) {
+    throw new SandboxError("not_found", `Invalid spec "${path}" — no such file`, { hint: "name a file of text" });
+  }
   if (found.size > MAX_SPEC_BYTES) {
     throw new SandboxError("limit_exceeded", `Invalid spec "${path}" — more than ${MAX_SPEC_BYTES} bytes`);
   }

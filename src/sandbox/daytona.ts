@@ -49,7 +49,7 @@ export async function createDaytonaSandbox(opts: SandboxOptions = {}): Promise<S
   }
 }
 
-export { createDaytonaSandbox as open };
+export { checkPossible as check, createDaytonaSandbox as open };
 
 function create(account: ReturnType<typeof readAccount>, opts: SandboxOptions): ReturnType<typeof Life.create> {
   const source = opts.repo === undefined ? undefined : readSource(opts.repo);

@@ -56,6 +56,11 @@ const WORK_DIR = "/workspace";
 /** What the conformance kit is to know about the backend. */
 export const conformance: NonNullable<BackendModule["conformance"]> = { sharesNetwork: false };
 
+/** Refuses what a container can never keep. */
+export function check(opts: SandboxOptions): void {
+  checkPossible(opts, checkDockerOptions(opts));
+}
+
 /** Opens a sandbox in a container of its own. */
 export async function createDockerSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
   validateSandboxOptions(opts);

@@ -27,6 +27,8 @@ export interface RemoteSandboxInfo {
 export interface BackendModule {
   /** Checks the options, creates what is needed and returns a sandbox that is ready. */
   open(opts: SandboxOptions): Promise<Sandbox>;
+  /** Refuses options that it can never keep, as `open` would; asks nobody and makes nothing. */
+  check?(opts: SandboxOptions): void;
   /** Takes away one resource that a record of the ledger names, idempotently; throws when it is still there. */
   removeResource?(resource: Resource): Promise<void>;
   /** Our sandboxes at the service, also those that no ledger here knows. Needs credentials in the environment. */
@@ -104,9 +106,9 @@ export async function loadBackend(name: string): Promise<BackendModule> {
   return module as BackendModule;
 }
 
-/** Refuses a backend that there is not, as `openSandbox` would. */
-export async function assertBackend(name: string): Promise<void> {
-  await loadBackend(name);
+/** Refuses a backend that there is not, or options that it can never keep, as `openSandbox` would. */
+export async function assertBackend(name: string, opts: SandboxOptions): Promise<void> {
+  (await loadBackend(name)).check?.(opts);
 }
 
 async function importBackend(name: string): Promise<Partial<BackendModule>> {
