@@ -24,6 +24,8 @@ export interface RunningAgent {
 const START_TIMEOUT = 20_000;
 const STOP_TIMEOUT = 5_000;
 const MAX_COMPLAINT = 4096;
+/** As the system says it, and as Node does. */
+const SCARCE = /\b(EAGAIN|ENOMEM)\b|Resource temporarily unavailable|Cannot allocate memory/;
 /** How long an end that takes nothing but time is waited for. */
 const SHORTLY = 50;
 
@@ -145,6 +147,13 @@ function collect(child: ChildProcess): () => string {
 /** An agent that never said hello: what bubblewrap or the launcher complained about is the reason. */
 function explain(error: unknown, complaint: string): unknown {
   if (!(error instanceof SandboxError) || error.code !== "backend_lost") return error;
+  if (SCARCE.test(complaint)) {
+    const message = `the sandbox could not be started: ${complaint}`;
+    return new SandboxError("unavailable", message, {
+      cause: error,
+      hint: "this user has too many processes, or the machine too little memory",
+    });
+  }
   const restricted = /uid map|RTM_NEWADDR|namespace|Operation not permitted/i.test(complaint);
   return new SandboxError("no_isolation", `the sandbox could not be confined: ${complaint || "it ended at once"}`, {
     cause: error,
