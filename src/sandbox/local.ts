@@ -168,7 +168,7 @@ async function begin(
     driver = await startDriver(id, plan, mounts, opts);
     await made.filled;
     await failpoint("create.populated");
-    return { driver, plan, tree: liveTree(id, plan, driver, opts.signal ?? new AbortController().signal) };
+    return { driver, plan, tree: liveTree(id, plan, driver, opts.signal ?? new AbortController().signal, opts) };
   } catch (error) {
     await driver?.stop();
     await made?.filled?.catch(() => undefined);
@@ -225,8 +225,15 @@ async function forkDrivers(
   }
 }
 
-function liveTree(id: string, plan: Reopen, driver: LocalDriver, signal: AbortSignal): LiveTree {
-  return localTree(id, plan.workspace, plan.isolation === "required", driver, signal);
+function liveTree(
+  id: string,
+  plan: Reopen,
+  driver: LocalDriver,
+  signal: AbortSignal,
+  { operationTimeout }: SandboxOptions,
+): LiveTree {
+  const tree = localTree(id, plan.workspace, plan.isolation === "required", driver, signal);
+  return { ...tree, patience: operationTimeout };
 }
 
 async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
@@ -302,7 +309,7 @@ async function startDriver(
     agent,
     cgroups,
     operations: (driver, signal) =>
-      createOperations(liveTree(id, plan, driver, signal), {
+      createOperations(liveTree(id, plan, driver, signal, opts), {
         fork: (tree, count) => forkDrivers(tree, driver, count, plan, mounts, opts),
         token: opts.githubToken,
       }),

@@ -1,6 +1,7 @@
 import { toSandboxError } from "../errors.js";
 import type { InsideHead } from "./jailed-commit.js";
 import type { LiveTree } from "./live-tree.js";
+import { INSIDE_GIT } from "./private-git.js";
 import { runInside } from "./run-inside.js";
 
 /** Hooks and the like that were planted inside must not stand in the way; they could harm nothing but the inside. */
@@ -14,9 +15,15 @@ const ENV: Readonly<Record<string, string>> = {
   GIT_CONFIG_VALUE_2: "0",
 };
 
+/** Milliseconds for what looks at no file; what the inside has put in the place of a ref may make git wait for ever. */
+const SHORT = 10_000;
+
 /** An image need not have git; then nobody inside misses what these scripts do. */
 const NO_GIT = "there is no git inside";
-const NEEDS_GIT = `command -v git >/dev/null || { printf '${NO_GIT}' >&2; exit 1; }`;
+const NEEDS_GIT = `command -v git >/dev/null || { printf '${NO_GIT}' >&2; exit 1; }
+for head in .git/HEAD ${INSIDE_GIT}/HEAD; do
+  if [ -p "$head" ]; then printf 'HEAD is a pipe' >&2; exit 1; fi
+done`;
 
 /** `$1` is the commit, or nothing for the one that is checked out; `$2` the branch, or nothing. */
 const SET_HEAD = `
@@ -37,7 +44,8 @@ export async function setInsideHead(tree: LiveTree, head: InsideHead | undefined
   if (tree.inside === undefined) return;
   const argv = ["/bin/sh", "-c", SET_HEAD, "git", head?.sha ?? "", head?.branch ?? ""];
   const set = async (): Promise<string | undefined> =>
-    (await lend(tree, head?.sha, tree.base?.sha)) ?? (await runInside(tree.driver, argv, ENV));
+    (await lend(tree, head?.sha, tree.base?.sha)) ??
+    (await runInside(tree.driver, argv, { env: ENV, signal: tree.signal }));
   const failure = await set();
   if (failure === undefined) return;
   const again = (await tree.inside.rebuild(head)) ?? (failure === NO_GIT ? undefined : await set());
@@ -58,9 +66,13 @@ git symbolic-ref HEAD "refs/heads/$1"
 `;
 
 /** Puts what is checked out inside on a new branch, with index and files as they are. */
-export async function setInsideBranch(tree: Pick<LiveTree, "driver" | "warn">, branch: string): Promise<void> {
-  const failure = await runInside(tree.driver, ["/bin/sh", "-c", SET_BRANCH, "git", branch], ENV);
-  if (failure !== undefined && failure !== NO_GIT) tree.warn(`The fork stays on the branch of its origin: ${failure}`);
+export async function setInsideBranch(
+  { driver, warn, signal }: Pick<LiveTree, "driver" | "warn"> & Partial<Pick<LiveTree, "signal">>,
+  branch: string,
+): Promise<void> {
+  const argv = ["/bin/sh", "-c", SET_BRANCH, "git", branch];
+  const failure = await runInside(driver, argv, { env: ENV, timeout: SHORT, signal });
+  if (failure !== undefined && failure !== NO_GIT) warn(`The fork stays on the branch of its origin: ${failure}`);
 }
 
 /** `$1` is what HEAD must still be, `$2` what it shall be, with the same files. */
@@ -76,7 +88,7 @@ export async function advanceInsideHead(tree: LiveTree, from: string, to: string
   if (tree.inside === undefined) return;
   const lent = await lend(tree, to, from);
   const argv = ["/bin/sh", "-c", ADVANCE, "git", from, to, reason];
-  const failure = lent ?? (await runInside(tree.driver, argv, ENV));
+  const failure = lent ?? (await runInside(tree.driver, argv, { env: ENV, signal: tree.signal }));
   if (failure === NO_GIT) await tree.inside.advance?.(from, to);
   else if (failure !== undefined) tree.warn(`The git directory inside does not know of the commit ${to}: ${failure}`);
 }

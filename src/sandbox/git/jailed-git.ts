@@ -8,6 +8,7 @@ import { type RunningAgent, startJailedAgent } from "../jail/start-agent.js";
 import { systemBinds } from "../jail/system.js";
 import type { DriverProcess } from "../types.js";
 import type { JailedGitResult, RunJailedGit } from "./jailed-commit.js";
+import { INSIDE_GIT } from "./private-git.js";
 
 /** What a jailed git works on. */
 export interface JailedGitPlaces {
@@ -21,11 +22,30 @@ export interface JailedGitPlaces {
   objects: readonly JailBind[];
   /** Ends a git that is running. */
   signal?: AbortSignal;
+  /** Milliseconds that one git may take. Default and most: ten minutes. */
+  timeout?: number | undefined;
 }
 
 const MAX_OUTPUT = 64 << 20;
-/** A program that the tree names can make git wait for ever. */
+/** What the tree holds can make git wait for ever. */
 const TIMEOUT = 600_000;
+/** A git that takes longer may be waiting at a pipe. */
+const SLOW = 2_000;
+/** Every pipe at which git could wait when it reads what belongs to it: of the tree, or of the git directory of the inside. */
+const FIND_PIPE = [
+  "find",
+  "/wt",
+  INSIDE_GIT,
+  "-type",
+  "p",
+  "(",
+  "-path",
+  "*/.git*",
+  "-o",
+  "-path",
+  `${INSIDE_GIT}/*`,
+  ")",
+];
 const ENV: Readonly<Record<string, string>> = {
   PATH: "/usr/bin:/bin",
   HOME: "/nonexistent",
@@ -57,7 +77,8 @@ const CONFIG = [
  *
  * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`, after which another begins.
  */
-export function createJailedGit({ store, tree, writable = false, objects, signal }: JailedGitPlaces): RunJailedGit {
+export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
+  const { store, tree, writable = false, objects, signal, timeout = TIMEOUT } = places;
   const system = systemBinds();
   const binds: JailBind[] = [
     ...system.binds,
@@ -91,8 +112,15 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
     const { channel } = await begin();
     const argv = ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args];
     const stdin = opts.stdin === undefined ? "none" : "pipe";
-    const spec = { argv, cwd: "/wt", env: { ...ENV, ...opts.env }, stdin, timeout: TIMEOUT } as const;
-    return await finish(await startCommand(channel, spec, ""), opts.stdin, signal);
+    const bound = Math.min(timeout, TIMEOUT);
+    const spec = { argv, cwd: "/wt", env: { ...ENV, ...opts.env }, stdin, timeout: bound } as const;
+    const git = await startCommand(channel, spec, "");
+    const awaitPipe = watchForPipe(channel, git);
+    try {
+      return await finish(git, opts.stdin, signal);
+    } finally {
+      await awaitPipe();
+    }
   };
   const end = async (): Promise<void> => {
     const ending = jail;
@@ -102,6 +130,37 @@ export function createJailedGit({ store, tree, writable = false, objects, signal
     await opened?.stop();
   };
   return Object.assign(run, { begin: () => void begin(), end });
+}
+
+/** Ends a git that waits at a pipe of the inside's. The function that it gives is to be called when git has ended, and throws when it was so. */
+function watchForPipe(channel: RunningAgent["channel"], git: DriverProcess): () => Promise<void> {
+  let looking: Promise<string> | undefined;
+  const look = async (): Promise<string> => {
+    const argv = [...FIND_PIPE, "-print", "-quit"];
+    const find = await startCommand(channel, { argv, cwd: "/wt", env: ENV, stdin: "none", timeout: TIMEOUT }, "");
+    const pipe = Buffer.from((await finish(find)).stdout)
+      .toString("utf8")
+      .trimEnd();
+    if (pipe !== "") await git.kill("SIGKILL");
+    return pipe;
+  };
+  const timer = setTimeout(() => {
+    looking = look().catch(() => "");
+  }, SLOW);
+  return async () => {
+    clearTimeout(timer);
+    const pipe = (await looking) ?? "";
+    if (pipe === "") return;
+    const isOfTree = pipe.startsWith("/wt/");
+    const name = JSON.stringify(isOfTree ? pipe.slice("/wt/".length) : pipe);
+    throw new SandboxError(
+      isOfTree ? "not_regular_file" : "tampered",
+      `${name} is a pipe, at which git would wait for ever`,
+      {
+        hint: "remove it inside, and call again",
+      },
+    );
+  };
 }
 
 /** For other backends than the local one a jail is not what their sandboxes are made of, so it is said what it is needed for. */
@@ -127,6 +186,7 @@ async function finish(git: DriverProcess, stdin?: Uint8Array, signal?: AbortSign
       stdin === undefined ? undefined : git.writeStdin(stdin).then(() => git.closeStdin()),
     ]);
     if (signal?.aborted === true) throw new SandboxError("aborted", "Aborted while git ran");
+    if (exit.timedOut === true) throw new SandboxError("unavailable", "git was not done in time with what is inside");
     if (!stdout.isWhole || !stderr.isWhole) {
       throw new SandboxError("limit_exceeded", `git said more than ${MAX_OUTPUT} bytes`);
     }

@@ -50,6 +50,8 @@ export interface LiveTree {
   warn(message: string): void;
   /** Says that the sandbox is being taken down. */
   readonly signal: AbortSignal;
+  /** Milliseconds after which nobody waits for a call any more: a jailed git that goes on then would only hold the sandbox still. */
+  readonly patience?: number | undefined;
 }
 
 /** The files of a sandbox at one moment. What it names is there while `frozen` runs, and not before or after unless the tree `isLasting`. */
@@ -109,7 +111,7 @@ export async function jailedPackOf(
   const parent = isShared ? await resolveCommit(base.repository.gitDir, `refs/heads/${base.branch}`) : undefined;
   const { repository, sha: baseSha, index } = base ?? {};
   const { source, overlay } = look.root;
-  const places = { tree: look.root, objects, signal };
+  const places = { tree: look.root, objects, signal, timeout: tree.patience };
   return {
     sandboxId: id,
     ...(await takeJail(tree, store, places)),

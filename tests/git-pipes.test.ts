@@ -1,0 +1,60 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createLocalSandbox } from "../src/sandbox/local.js";
+import { createRepository, createScratch, type Scratch } from "./support/scratch.js";
+
+let scratch: Scratch;
+let repo: string;
+beforeAll(() => {
+  scratch = createScratch();
+  repo = createRepository(join(scratch.path, "repo"));
+});
+afterAll(() => scratch.remove());
+
+describe.concurrent("pipes in the places that git reads", () => {
+  test.each(["worktree", "overlay", "copy"] as const)(
+    "of the files, in the workspace %s: refused by name, and the sandbox goes on",
+    async (workspace) => {
+      await using sandbox = await createLocalSandbox({ repo, workspace });
+      await sandbox.shell("mkdir -p deep && mkfifo deep/.gitignore && echo new > deep/file");
+      const refusal = { code: "not_regular_file", message: expect.stringContaining('"deep/.gitignore" is a pipe') };
+      await expect(sandbox.changes()).rejects.toMatchObject(refusal);
+      await expect(sandbox.snapshot()).rejects.toMatchObject(refusal);
+      await sandbox.shell("rm deep/.gitignore");
+      expect((await sandbox.changes()).files.map(({ path }) => path)).toEqual(["deep/file"]);
+    },
+  );
+
+  test.each(["worktree", "overlay", "copy"] as const)(
+    "of the git inside, in the workspace %s: its commits are left out, told, and a restore mends it",
+    async (workspace) => {
+      const told: string[] = [];
+      await using sandbox = await createLocalSandbox({
+        repo,
+        workspace,
+        onEvent: ({ message }) => void told.push(message),
+      });
+      await sandbox.writeFile("kept", "kept");
+      const first = await sandbox.snapshot();
+      await sandbox.shell("rm /glovebox/git/HEAD && mkfifo /glovebox/git/HEAD");
+      await sandbox.writeFile("later", "later");
+      const second = await sandbox.snapshot();
+      expect(told).toContainEqual(expect.stringMatching(/commits made inside are left out: .*HEAD" is a pipe/));
+      await using fork = await sandbox.fork();
+      expect(await fork.readFile("later")).toBe("later");
+      await sandbox.restore(first);
+      expect([await sandbox.readFile("kept"), await sandbox.readFile("later")]).toEqual(["kept", null]);
+      expect((await sandbox.exec({ argv: ["git", "status", "--short"] })).stdout).toBe("?? kept\n");
+      await sandbox.restore(second);
+      expect(await sandbox.readFile("later")).toBe("later");
+    },
+  );
+
+  test("behind a link, where nobody looks: the call ends at its time, and holds the sandbox no longer than that", async () => {
+    await using sandbox = await createLocalSandbox({ repo, operationTimeout: 5_000 });
+    await sandbox.shell("git init -q nested && mkfifo pipe && ln -s ../../pipe nested/.git/packed-refs");
+    await expect(sandbox.changes()).rejects.toMatchObject({ code: "unavailable" });
+    await sandbox.shell("rm -rf nested");
+    expect((await sandbox.changes()).files).toEqual([]);
+  });
+});
