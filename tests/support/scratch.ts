@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { madeOnce } from "./made-once.js";
 
 /** A directory for one test, with an own Glovebox home; both are gone after `remove`. */
 export interface Scratch {
@@ -38,6 +39,10 @@ export function git(cwd: string, ...args: string[]): string {
 
 /** A repository with two commits on `main`, a branch and a tag. */
 export function createRepository(path: string, ...initOptions: string[]): string {
+  return madeOnce(`repository ${initOptions.join(" ")}`, path, () => makeRepository(path, initOptions));
+}
+
+function makeRepository(path: string, initOptions: readonly string[]): void {
   mkdirSync(path, { recursive: true });
   git(path, "init", "--quiet", "--initial-branch=main", ...initOptions);
   writeFileSync(join(path, "a.txt"), "one\n");
@@ -50,5 +55,4 @@ export function createRepository(path: string, ...initOptions: string[]): string
   git(path, "tag", "-a", "v1", "-m", "version 1");
   writeFileSync(join(path, "a.txt"), "one more\n");
   git(path, "commit", "--quiet", "-am", "second");
-  return path;
 }
