@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { appendFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Changes, SandboxEvent } from "../../contracts/types.js";
@@ -8,7 +8,7 @@ import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { listSnapshots } from "../../src/sandbox.js";
 import { type GitServer, serveEvil, serveGit } from "./git-server.js";
 import { madeOnce } from "./made-once.js";
-import { createRepository, createScratch, git, type Scratch } from "./scratch.js";
+import { addOrigin, createRemote, createRepository, createScratch, git, type Scratch } from "./scratch.js";
 import { filesBelow, lookForToken, readQuietly as read } from "./token-watch.js";
 
 /** What somebody inside may try, and what they may aim at. */
@@ -47,12 +47,7 @@ const TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 export async function setStage(): Promise<Stage> {
   const scratch = createScratch();
   const repo = createRepository(join(scratch.path, "repo"));
-  const remote = madeOnce("remote of a stage", join(scratch.path, "remotes", "project.git"), (path) => {
-    mkdirSync(path, { recursive: true });
-    git(path, "init", "--quiet", "--bare", "--initial-branch=main");
-    git(path, "config", "http.receivepack", "true");
-    git(repo, "push", "--quiet", path, "main");
-  });
+  const remote = createRemote(join(scratch.path, "remotes", "project.git"), repo, "main");
   const shown = new Set<string>();
   // While git talks to the remote, which is when it has the token.
   const server = await serveGit(join(scratch.path, "remotes"), TOKEN, () => {
@@ -60,7 +55,7 @@ export async function setStage(): Promise<Stage> {
     return false;
   });
   const evil = await serveEvil();
-  appendFileSync(join(repo, ".git", "config"), `[remote "origin"]\n\turl = ${server.origin}/project.git\n`);
+  addOrigin(repo, `${server.origin}/project.git`);
   const victim = madeOnce("victim of a stage", join(scratch.path, "victim"), (path) => {
     createRepository(path);
     writeFileSync(join(path, "a.txt"), "the secret of the victim\n");

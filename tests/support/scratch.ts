@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { madeOnce } from "./made-once.js";
@@ -55,4 +55,20 @@ function makeRepository(path: string, initOptions: readonly string[]): void {
   git(path, "tag", "-a", "v1", "-m", "version 1");
   writeFileSync(join(path, "a.txt"), "one more\n");
   git(path, "commit", "--quiet", "-am", "second");
+}
+
+/** A bare repository that takes pushes over HTTP and has the refs of one that is as it was created. */
+export function createRemote(path: string, repo: string, ...refs: string[]): string {
+  return madeOnce(`remote ${refs.join(" ")}`, path, () => {
+    mkdirSync(path, { recursive: true });
+    git(path, "init", "--quiet", "--bare", "--initial-branch=main");
+    git(path, "config", "http.receivepack", "true");
+    git(repo, "push", "--quiet", path, ...refs);
+  });
+}
+
+/** Tells a repository of its remote, as `git remote add` does. */
+export function addOrigin(repo: string, url: string): void {
+  const lines = ['[remote "origin"]', `\turl = ${url}`, "\tfetch = +refs/heads/*:refs/remotes/origin/*"];
+  appendFileSync(join(repo, ".git", "config"), `${lines.join("\n")}\n`);
 }
