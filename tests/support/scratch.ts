@@ -39,7 +39,10 @@ export function git(cwd: string, ...args: string[]): string {
 
 /** A repository with two commits on `main`, a branch and a tag. */
 export function createRepository(path: string, ...initOptions: string[]): string {
-  return madeOnce(`repository ${initOptions.join(" ")}`, path, () => makeRepository(path, initOptions));
+  madeOnce(`repository ${initOptions.join(" ")}`, path, () => makeRepository(path, initOptions));
+  // The index knows files by their inodes; some commands take none for unchanged that it does not know.
+  git(path, "update-index", "-q", "--refresh");
+  return path;
 }
 
 function makeRepository(path: string, initOptions: readonly string[]): void {
