@@ -8,7 +8,7 @@ import { parsePushUrl } from "../src/sandbox/git/push-url.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
 import { type GitServer, serveEvil, serveGit, type Trick } from "./support/git-server.js";
-import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
+import { addOrigin, createRemote, createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 import { filesBelow, readQuietly, watchForToken } from "./support/token-watch.js";
 
 const TOKEN = "ghp_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA+/=x";
@@ -24,15 +24,11 @@ let trick: Trick;
 beforeEach(async () => {
   scratch = createScratch();
   repo = createRepository(join(scratch.path, "repo"));
-  remote = join(scratch.path, "remotes", "project.git");
-  mkdirSync(remote, { recursive: true });
-  git(remote, "init", "--quiet", "--bare", "--initial-branch=main");
-  git(remote, "config", "http.receivepack", "true");
-  git(repo, "push", "--quiet", remote, "main");
+  remote = createRemote(join(scratch.path, "remotes", "project.git"), repo, "main");
   trick = () => false;
   server = await serveGit(join(scratch.path, "remotes"), TOKEN, (request, response) => trick(request, response));
   evil = await serveEvil();
-  git(repo, "remote", "add", "origin", `${server.origin}/project.git`);
+  addOrigin(repo, `${server.origin}/project.git`);
   opened = [];
   events = [];
 });

@@ -7,7 +7,7 @@ import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, reap, removeSandbox } from "../src/sandbox.js";
 import { type GitServer, serveEvil, serveGit, type Trick } from "./support/git-server.js";
 import { openMirrored } from "./support/mirrored.js";
-import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
+import { createRemote, createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 const TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -22,11 +22,7 @@ let opened: Sandbox[];
 beforeEach(async () => {
   scratch = createScratch();
   origin = createRepository(join(scratch.path, "origin"));
-  remote = join(scratch.path, "remotes", "project.git");
-  mkdirSync(remote, { recursive: true });
-  git(remote, "init", "--quiet", "--bare", "--initial-branch=main");
-  git(remote, "config", "http.receivepack", "true");
-  git(origin, "push", "--quiet", "--tags", remote, "main", "other");
+  remote = createRemote(join(scratch.path, "remotes", "project.git"), origin, "--tags", "main", "other");
   trick = () => false;
   server = await serveGit(join(scratch.path, "remotes"), TOKEN, (request, response) => trick(request, response));
   evil = await serveEvil();

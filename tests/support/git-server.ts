@@ -15,6 +15,8 @@ export interface GitServer {
 /** What a server does instead of serving; true when it has answered. */
 export type Trick = (request: IncomingMessage, response: ServerResponse) => boolean;
 
+let backend: string | undefined;
+
 /** Serves the repositories below a directory to whoever has the token; public ones can be read by everybody. */
 export async function serveGit(
   root: string,
@@ -22,7 +24,8 @@ export async function serveGit(
   trick: Trick = () => false,
   isPublic = false,
 ): Promise<GitServer> {
-  const backend = `${execFileSync("git", ["--exec-path"]).toString().trim()}/git-http-backend`;
+  backend ??= `${execFileSync("git", ["--exec-path"]).toString().trim()}/git-http-backend`;
+  const program = backend;
   return await listen((request, response) => {
     if (trick(request, response)) return;
     // GitHub looks at the token; these two are the names that are used with it.
@@ -51,7 +54,7 @@ export async function serveGit(
     if (encoding !== undefined) env["HTTP_CONTENT_ENCODING"] = encoding;
     const version = request.headers["git-protocol"];
     if (typeof version === "string") env["GIT_PROTOCOL"] = version;
-    const child = spawn(backend, [], { env, stdio: ["pipe", "pipe", "ignore"] });
+    const child = spawn(program, [], { env, stdio: ["pipe", "pipe", "ignore"] });
     request.pipe(child.stdin);
     const said: Buffer[] = [];
     child.stdout.on("data", (chunk: Buffer) => said.push(chunk));

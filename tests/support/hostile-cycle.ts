@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Changes, SandboxEvent } from "../../contracts/types.js";
@@ -7,8 +7,9 @@ import { createLocalSandbox } from "../../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { listSnapshots } from "../../src/sandbox.js";
 import { type GitServer, serveEvil, serveGit } from "./git-server.js";
-import { createRepository, createScratch, git, type Scratch } from "./scratch.js";
-import { lookForToken, readQuietly as read } from "./token-watch.js";
+import { madeOnce } from "./made-once.js";
+import { addOrigin, createRemote, createRepository, createScratch, git, type Scratch } from "./scratch.js";
+import { filesBelow, lookForToken, readQuietly as read } from "./token-watch.js";
 
 /** What somebody inside may try, and what they may aim at. */
 export interface Stage {
@@ -46,11 +47,7 @@ const TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 export async function setStage(): Promise<Stage> {
   const scratch = createScratch();
   const repo = createRepository(join(scratch.path, "repo"));
-  const remote = join(scratch.path, "remotes", "project.git");
-  mkdirSync(remote, { recursive: true });
-  git(remote, "init", "--quiet", "--bare", "--initial-branch=main");
-  git(remote, "config", "http.receivepack", "true");
-  git(repo, "push", "--quiet", remote, "main");
+  const remote = createRemote(join(scratch.path, "remotes", "project.git"), repo, "main");
   const shown = new Set<string>();
   // While git talks to the remote, which is when it has the token.
   const server = await serveGit(join(scratch.path, "remotes"), TOKEN, () => {
@@ -58,10 +55,12 @@ export async function setStage(): Promise<Stage> {
     return false;
   });
   const evil = await serveEvil();
-  git(repo, "remote", "add", "origin", `${server.origin}/project.git`);
-  const victim = createRepository(join(scratch.path, "victim"));
-  writeFileSync(join(victim, "a.txt"), "the secret of the victim\n");
-  git(victim, "commit", "--quiet", "-am", "secret");
+  addOrigin(repo, `${server.origin}/project.git`);
+  const victim = madeOnce("victim of a stage", join(scratch.path, "victim"), (path) => {
+    createRepository(path);
+    writeFileSync(join(path, "a.txt"), "the secret of the victim\n");
+    git(path, "commit", "--quiet", "-am", "secret");
+  });
   return {
     scratch,
     repo,
@@ -156,20 +155,20 @@ type Look = Readonly<Record<string, string>>;
 /** All that nobody but the user may change. */
 function look({ repo, remote, victim }: Stage): Look {
   const refs = (path: string): string =>
-    git(path, "for-each-ref", "--format=%(objectname) %(refname)")
-      .split("\n")
-      .filter((line) => !/ refs\/(heads\/work$|glovebox\/)/.test(line))
+    [join(path, "packed-refs"), ...filesBelow(join(path, "refs")).sort()]
+      .filter((file) => !/\/refs\/(heads\/work$|glovebox\/)/.test(file))
+      .map((file) => `${read(file)} ${file}`)
       .join("\n");
   return {
     "config of the repository": read(join(repo, ".git", "config")),
     "hooks of the repository": tree(join(repo, ".git", "hooks")),
     "info of the repository": tree(join(repo, ".git", "info")),
     "HEAD of the repository": read(join(repo, ".git", "HEAD")),
-    "refs of the repository": refs(repo),
+    "refs of the repository": refs(join(repo, ".git")),
     "files of the repository": git(repo, "status", "--porcelain", "--ignored"),
     "refs of the remote": refs(remote),
     "config and hooks of the remote": `${read(join(remote, "config"))}${tree(join(remote, "hooks"))}`,
-    "the victim": `${tree(victim)}${git(victim, "status", "--porcelain")}`,
+    "the victim": tree(victim),
   };
 }
 
@@ -187,12 +186,14 @@ function traces({ scratch, evil, repo, remote }: Stage): string[] {
   return found;
 }
 
+let secret: string | undefined;
+
 /** Nothing of the victim may have got into the repository, or out to the remote. */
 function secrets({ repo, remote, victim }: Stage): string[] {
-  const secret = git(victim, "rev-parse", "HEAD:a.txt");
-  return [repo, remote].filter((path) =>
-    git(path, "cat-file", "--batch-all-objects", "--batch-check").includes(secret),
-  );
+  // Of every stage the same: they are made once.
+  secret ??= git(victim, "rev-parse", "HEAD:a.txt");
+  const id = secret;
+  return [repo, remote].filter((path) => git(path, "cat-file", "--batch-all-objects", "--batch-check").includes(id));
 }
 
 /** What works for the sandbox, or on anything of the stage's, after its end; the server may still be at its last words. */
@@ -203,8 +204,12 @@ async function leftOver({ scratch }: Stage): Promise<string[]> {
       .map((pid) => ({ command: read(`/proc/${pid}/cmdline`), cwd: linkOf(`/proc/${pid}/cwd`) }))
       .filter(({ command, cwd }) => command !== "" && `${command}${cwd}`.includes(scratch.path))
       .map(({ command }) => `still running: ${command}`);
-  for (let attempt = 0; attempt < 50 && look().length > 0; attempt++) await delay(100);
-  return look();
+  let found = look();
+  for (let attempt = 0; attempt < 50 && found.length > 0; attempt++) {
+    await delay(100);
+    found = look();
+  }
+  return found;
 }
 
 function linkOf(path: string): string {
@@ -221,7 +226,7 @@ function tree(root: string): string {
     if (!existsSync(path)) return;
     for (const entry of readdirSync(path, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const inner = join(path, entry.name);
-      hash.update(`${entry.name}\0${entry.isFile() ? read(inner) : ""}\0`);
+      hash.update(`${entry.name}\0${lstatSync(inner).mode}\0${entry.isFile() ? read(inner) : ""}\0`);
       if (entry.isDirectory() && entry.name !== "objects") walk(inner);
     }
   };

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { madeOnce } from "./made-once.js";
 
 /** A directory for one test, with an own Glovebox home; both are gone after `remove`. */
 export interface Scratch {
@@ -38,6 +39,13 @@ export function git(cwd: string, ...args: string[]): string {
 
 /** A repository with two commits on `main`, a branch and a tag. */
 export function createRepository(path: string, ...initOptions: string[]): string {
+  madeOnce(`repository ${initOptions.join(" ")}`, path, () => makeRepository(path, initOptions));
+  // The index knows files by their inodes; some commands take none for unchanged that it does not know.
+  git(path, "update-index", "-q", "--refresh");
+  return path;
+}
+
+function makeRepository(path: string, initOptions: readonly string[]): void {
   mkdirSync(path, { recursive: true });
   git(path, "init", "--quiet", "--initial-branch=main", ...initOptions);
   writeFileSync(join(path, "a.txt"), "one\n");
@@ -50,5 +58,20 @@ export function createRepository(path: string, ...initOptions: string[]): string
   git(path, "tag", "-a", "v1", "-m", "version 1");
   writeFileSync(join(path, "a.txt"), "one more\n");
   git(path, "commit", "--quiet", "-am", "second");
-  return path;
+}
+
+/** A bare repository that takes pushes over HTTP and has the refs of one that is as it was created. */
+export function createRemote(path: string, repo: string, ...refs: string[]): string {
+  return madeOnce(`remote ${refs.join(" ")}`, path, () => {
+    mkdirSync(path, { recursive: true });
+    git(path, "init", "--quiet", "--bare", "--initial-branch=main");
+    git(path, "config", "http.receivepack", "true");
+    git(repo, "push", "--quiet", path, ...refs);
+  });
+}
+
+/** Tells a repository of its remote, as `git remote add` does. */
+export function addOrigin(repo: string, url: string): void {
+  const lines = ['[remote "origin"]', `\turl = ${url}`, "\tfetch = +refs/heads/*:refs/remotes/origin/*"];
+  appendFileSync(join(repo, ".git", "config"), `${lines.join("\n")}\n`);
 }
