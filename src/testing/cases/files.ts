@@ -159,7 +159,7 @@ export const fileCases: readonly ConformanceCase[] = [
       try {
         for (let i = 0; i < 400; i++) {
           await sandbox.writeFile("file", contents[i % 2] ?? "");
-          if (i >= 40 && Number(await sandbox.readFile("rounds")) >= 20) break;
+          if (i >= 20 && Number(await sandbox.readFile("rounds")) >= 20) break;
         }
       } finally {
         await sandbox.writeFile("stop", "");
