@@ -116,7 +116,8 @@ static void speak(int *tap) {
 static void carry(int agent, int listening, const char *directory) {
   int notices = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), tap = -1;
   int64_t ended = 0;
-  if (notices >= 0) inotify_add_watch(notices, directory, IN_CLOSE_WRITE | IN_MOVED_TO);
+  /* A service may write a letter first and give it to its reader only then. */
+  if (notices >= 0) inotify_add_watch(notices, directory, IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB);
   for (;;) {
     while (queue_length(&to_agent) < MAX_LETTER && take_letter(directory)) continue;
     while (!ended && queue_length(&to_agent) > 0) {

@@ -60,11 +60,11 @@ describe("no case passes by accident", () => {
   });
 
   const manners: readonly StubManner[] = ["nothing", "numb", ...ERROR_CODES];
-  test.each(manners)("on a sandbox that always answers: %s", async (manner) => {
+  test.concurrent.each(manners)("on a sandbox that always answers: %s", async (manner) => {
     expect(await notFailed(stubHarness(() => stubSandbox(manner, false)))).toEqual([]);
   });
 
-  test.each(manners)("on a sandbox that can echo and else always answers: %s", async (manner) => {
+  test.concurrent.each(manners)("on a sandbox that can echo and else always answers: %s", async (manner) => {
     const passed = await notFailed(stubHarness(() => stubSandbox(manner, true)));
     expect(passed.filter((id) => !ECHO_IS_ENOUGH.includes(id))).toEqual([]);
     expect(passed).toContain("lifecycle.dispose");

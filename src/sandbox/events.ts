@@ -1,5 +1,6 @@
 import type { SandboxEvent } from "../../contracts/types.js";
-import { redact, truncate } from "../util/sanitize.js";
+import type { Redactor } from "../util/redact.js";
+import { createRedactor, redact, truncate } from "../util/sanitize.js";
 import type { SandboxError } from "./errors.js";
 import type { Driver } from "./types.js";
 
@@ -36,19 +37,20 @@ export function createEmit(driver: Driver, hidden: Secrets, listener: (event: Sa
 
 /** Takes secrets out of what an error shows, and out of what caused it. */
 export function redactError(error: SandboxError, hidden: Secrets): SandboxError {
+  const redactor = createRedactor(hidden);
   let at: unknown = error;
   for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth++) {
-    redactField(at, "message", hidden);
+    redactField(at, "message", redactor);
     // It has its own copy of the message.
-    redactField(at, "stack", hidden);
+    redactField(at, "stack", redactor);
     at = at.cause;
   }
   return error;
 }
 
 /** Defined anew rather than assigned: some errors of the platform have only getters. */
-function redactField(error: Error, field: "message" | "stack", hidden: Secrets): void {
+function redactField(error: Error, field: "message" | "stack", redactor: Redactor): void {
   const shown = error[field];
-  const safe = shown === undefined ? undefined : redact(shown, hidden);
+  const safe = shown === undefined ? undefined : redactor.write(shown) + redactor.end();
   if (safe !== shown) Object.defineProperty(error, field, { value: safe, configurable: true, writable: true });
 }

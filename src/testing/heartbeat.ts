@@ -41,12 +41,10 @@ export async function assertBeating(sandbox: Sandbox, file: string, what: string
 export async function withDeadline(
   run: (timeout: number) => Promise<ExecResult>,
   isUnderWay: (result: ExecResult) => boolean,
+  first = 800,
 ): Promise<ExecResult> {
-  let result = await run(800);
-  for (const timeout of [3_000, 12_000]) {
-    if (isUnderWay(result)) return result;
-    result = await run(timeout);
-  }
+  let result = await run(first);
+  for (let timeout = 4 * first; timeout < 20_000 && !isUnderWay(result); timeout *= 4) result = await run(timeout);
   return result;
 }
 

@@ -3,8 +3,9 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take long, the longest first: begun last, one of them would be waited for alone. */
 const LONG = [
-  ...["git-vectors", "conformance-vercel", "failpoints", "examples", "conformance-local", "conformance-docker"],
-  ...["conformance-daytona", "conformance-local-unconfined", "conformance-docker-busybox", "conformance-dagger"],
+  ...["git-vectors", "failpoints", "examples", "conformance-local", "conformance-docker"],
+  ...["conformance-daytona", "conformance-docker-busybox", "conformance-vercel", "conformance-local-unconfined"],
+  ...["conformance-dagger"],
   ...["faulty-disk", "harness-run", "task-services", "power-loss", "kit", "package", "task-faults", "git-push"],
   ...["reap", "repo-url", "sandbox-vercel"],
   ...["snapshot", "mirror", "cli-kept", "vercel-faults", "cli-doctor", "dagger-backend", "mutants", "cli-completion"],

@@ -163,7 +163,7 @@ export const deadlineCases: readonly ConformanceCase[] = [
     async run({ sandbox }) {
       const run = (timeout: number) =>
         within(timeout + 30_000, "the call", sandbox.exec({ argv: ["yes"], timeout, maxOutput: 1_000 }));
-      const result = await withDeadline(run, ({ bytes }) => bytes.stdout > 1_000);
+      const result = await withDeadline(run, ({ bytes }) => bytes.stdout > 1_000, 300);
       equal(
         [result.timedOut, result.exitCode, result.truncated.stdout],
         [true, 137, true],
