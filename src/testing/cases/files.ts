@@ -1,6 +1,6 @@
 import { check, equal, equalBytes, refuses } from "../assert.js";
 import { noise } from "../bytes.js";
-import { aside, finishes, script, scriptArgv } from "../script.js";
+import { finishes, script, scriptArgv } from "../script.js";
 import type { ConformanceCase } from "../types.js";
 
 /** Names that trip up whatever puts them on a command line or in a list. */
@@ -157,11 +157,10 @@ export const fileCases: readonly ConformanceCase[] = [
         '[ "$c" = "$a" ] || [ "$c" = "$b" ] || exit 4; n=$((n+1)); echo $n > rounds; done; echo $n';
       const reader = finishes(sandbox, { argv: scriptArgv(text) });
       let isOver = false;
-      aside(
-        reader.finally(() => {
-          isOver = true;
-        }),
-      );
+      const end = (): void => {
+        isOver = true;
+      };
+      reader.then(end, end);
       try {
         for (let i = 0; i < 400 && !isOver; i++) {
           await sandbox.writeFile("file", contents[i % 2] ?? "");
