@@ -12,6 +12,7 @@
 #include "call.h"
 
 #define PATIENCE 5000 /* ms until everything must stand still; a process that waits for a disk cannot be stopped at once */
+#define STUCK 30 /* ms after which they are let go for a moment: who waits for a child of vfork() that was stopped before its exec would wait for ever */
 
 static bool freezing;
 static uint32_t freeze_request;
@@ -43,11 +44,17 @@ static bool all_stand_still(void) {
 }
 
 bool freeze_namespace(void) {
-  for (int64_t end = now_ms() + PATIENCE; now_ms() < end;) {
+  const struct timespec pause = {.tv_nsec = 1000000};
+  int64_t began = now_ms(), tried = began;
+  while (now_ms() - began < PATIENCE) {
+    if (now_ms() - tried > STUCK) {
+      kill(-1, SIGCONT);
+      nanosleep(&pause, NULL);
+      tried = now_ms();
+    }
     /* As PID 1 of the namespace this reaches everything in it but ourselves. */
     kill(-1, SIGSTOP);
     if (all_stand_still()) return true;
-    struct timespec pause = {.tv_nsec = 1000000};
     nanosleep(&pause, NULL);
   }
   return false;

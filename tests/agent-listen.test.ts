@@ -90,6 +90,22 @@ test("frozen, nothing runs; thawed, everything goes on", async () => {
   expect(await process.wait()).toMatchObject({ exitCode: 137, signal: "SIGKILL" });
 });
 
+test("a process that waits for a stopped child of vfork is no reason to fail", async () => {
+  // Each shell is in vfork() for a good part of its time.
+  const script = "for i in 1 2 3 4; do (while :; do /bin/true; done) & done; wait";
+  const process = await startCommand(
+    agent.channel,
+    { argv: ["sh", "-c", script], cwd: scratch.path, env, stdin: "none" },
+    "",
+  );
+  for (let i = 0; i < 100; i++) {
+    await freeze(agent.channel);
+    await thaw(agent.channel);
+  }
+  await process.kill("SIGKILL");
+  expect(await process.wait()).toMatchObject({ exitCode: 137 });
+});
+
 test("without namespaces nothing is frozen, as that would be the user's own processes", async () => {
   const plain = await startPlainAgent(scratch.path, []);
   try {

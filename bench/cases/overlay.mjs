@@ -43,7 +43,7 @@ export async function measure({ isQuick, scratch }) {
         return took;
       },
     },
-    { rounds: isQuick ? 2 : 6, warmup: 0 },
+    { rounds: isQuick ? 2 : 6 },
   );
   const rows = [
     row("glovebox, overlay, 1,000 files", [...samples.small, ...samples.small2]),
