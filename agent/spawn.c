@@ -112,12 +112,13 @@ struct supervised {
   pid_t pid;
   enum confinement how;
   const volatile bool *begun; /* that the order came, where there is more than one; null elsewhere */
+  bool signalled; /* somebody has sent it a signal, and waits for its end also when it never began */
   bool reported;
   bool again; /* the supervisor goes on to the next command */
 };
 
 static int32_t alone_as(const struct supervised *it) {
-  return it->begun && is_supervisor_unchanged() ? ALONE_AGAIN : ALONE_ENDS;
+  return it->begun && *it->begun && is_supervisor_unchanged() ? ALONE_AGAIN : ALONE_ENDS;
 }
 
 /* Reaps what has ended, and reports the end of the command itself; true when nothing is left. */
@@ -128,7 +129,7 @@ static bool reap(struct supervised *it) {
     if (pid == it->pid) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
   bool alone = pid < 0 && errno == ECHILD;
   if (ending.code < 0 || it->reported) return alone;
-  if (it->begun && !*it->begun) _exit(NEVER_BEGAN); /* nobody waits for the end of what never began */
+  if (it->begun && !*it->begun && !it->signalled) _exit(NEVER_BEGAN); /* nobody waits for the end of what never began */
   if (alone) ending.alone = alone_as(it);
   it->reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
   it->again = it->reported && ending.alone == ALONE_AGAIN;
@@ -153,6 +154,7 @@ static void supervise(struct supervised *it, int signals) {
       continue;
     }
     if (got == 1 && number < CONTROL_THAW) {
+      it->signalled = true;
       /* Once it is reaped its number may be another's. */
       if (kill(-it->pid, number) != 0 && !it->reported) kill(it->pid, number);
       continue;
