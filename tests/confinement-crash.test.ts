@@ -1,6 +1,5 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import { listSandboxes } from "../src/sandbox/reap.js";
@@ -15,9 +14,7 @@ let compiled: { directory: string; remove(): void };
 let scratch: Scratch;
 let repo: string;
 beforeAll(() => {
-  compiled = compileSources();
-  const agents = fileURLToPath(new URL("../agent/bin", import.meta.url));
-  cpSync(agents, join(compiled.directory, "agent", "bin"), { recursive: true });
+  compiled = compileSources({ withAgents: true });
 });
 afterAll(() => compiled.remove());
 beforeEach(() => {

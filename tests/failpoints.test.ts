@@ -1,7 +1,6 @@
-import { cpSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FAILPOINTS, type Failpoint, failpoint, parsePlans } from "../src/sandbox/failpoint.js";
 import { compileSources } from "./support/compiled.js";
@@ -64,9 +63,7 @@ let server: GitServer;
 let reapers: Reapers;
 beforeAll(async () => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-failpoints-")));
-  compiled = compileSources();
-  const agents = fileURLToPath(new URL("../agent/bin", import.meta.url));
-  cpSync(agents, join(compiled.directory, "agent", "bin"), { recursive: true });
+  compiled = compileSources({ withAgents: true });
   server = await serveGit(root, TOKEN);
   reapers = createReapers(compiled.directory);
   createCrashPlace(join(root, "first"), compiled.directory);

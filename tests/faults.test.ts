@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -18,9 +18,7 @@ let compiled: ReturnType<typeof compileSources>;
 let count = 0;
 beforeAll(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-faults-")));
-  compiled = compileSources();
-  const agents = fileURLToPath(new URL("../agent/bin", import.meta.url));
-  cpSync(agents, join(compiled.directory, "agent", "bin"), { recursive: true });
+  compiled = compileSources({ withAgents: true });
 });
 afterAll(() => {
   compiled.remove();

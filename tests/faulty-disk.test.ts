@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,9 +15,7 @@ beforeAll(() => {
   library = join(root, "faulty-io.so");
   const source = fileURLToPath(new URL("support/probes/faulty-io.c", import.meta.url));
   execFileSync("cc", ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, source]);
-  compiled = compileSources();
-  const agents = fileURLToPath(new URL("../agent/bin", import.meta.url));
-  cpSync(agents, join(compiled.directory, "agent", "bin"), { recursive: true });
+  compiled = compileSources({ withAgents: true });
   createCrashPlace(join(root, "first"), compiled.directory);
 });
 afterAll(() => {

@@ -1,17 +1,7 @@
 import { execFileSync } from "node:child_process";
-import {
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  realpathSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { compileSources } from "./support/compiled.js";
 import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "./support/crash-place.js";
@@ -23,9 +13,7 @@ let compiled: ReturnType<typeof compileSources>;
 let count = 0;
 beforeAll(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-power-")));
-  compiled = compileSources();
-  const agents = fileURLToPath(new URL("../agent/bin", import.meta.url));
-  cpSync(agents, join(compiled.directory, "agent", "bin"), { recursive: true });
+  compiled = compileSources({ withAgents: true });
 });
 afterAll(() => {
   compiled.remove();

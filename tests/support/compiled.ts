@@ -6,10 +6,15 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The sources as plain JavaScript, for programs that run in processes of their own: a copy that is nobody else's. */
-export function compileSources(): { directory: string; remove(): void } {
+/** The sources as plain JavaScript, for programs that run in processes of their own: a copy that is nobody else's, with the agents if wanted. */
+export function compileSources({ withAgents = false }: { withAgents?: boolean } = {}): {
+  directory: string;
+  remove(): void;
+} {
   const directory = mkdtempSync(join(tmpdir(), "glovebox-compiled-"));
   cpSync(compiledOnce(), directory, { recursive: true });
+  const agents = join("agent", "bin");
+  if (withAgents) cpSync(join(root, agents), join(directory, agents), { recursive: true });
   return { directory, remove: () => rmSync(directory, { recursive: true }) };
 }
 
