@@ -91,7 +91,7 @@ export async function sweepScratch(id: string): Promise<void> {
 
 /** What a jail needs to read the objects of a repository. */
 export async function objectBinds(objects: string): Promise<JailBind[]> {
-  const others = await findAlternates(objects);
+  const others = findAlternates(objects);
   return [{ source: objects, target: INSIDE_OBJECTS }, ...others.map((path) => ({ source: path, target: path }))];
 }
 
