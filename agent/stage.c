@@ -55,7 +55,6 @@ static int open_mapping(const struct stat *owner) {
   if (fd < 0) die("cannot open", path);
   close(lives[0]);
   close(lives[1]);
-  waitpid(child, NULL, 0);
   return fd;
 }
 
@@ -261,4 +260,6 @@ void stage_root(struct step *steps, int count, const char *stage, unsigned uid, 
   act_as(0, 0);
   umask(mask);
   close(root);
+  /* Those that held the mappings have had time to end by now; bubblewrap must find no child that is not its own. */
+  while (waitpid(-1, NULL, 0) > 0) continue;
 }

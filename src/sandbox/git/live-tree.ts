@@ -114,6 +114,7 @@ export async function jailedPackOf(
   const places = { tree: look.root, objects, signal, timeout: tree.patience };
   return {
     sandboxId: id,
+    sandbox: tree,
     ...(await takeJail(tree, store, places)),
     ...(opts.isOneOfMany === true &&
       tree.isLasting === true && { done: () => beginSpareJail(tree, scratchPath(id, "store"), places) }),
