@@ -59,15 +59,13 @@ static int open_mapping(const struct stat *owner) {
 }
 
 /* Mostly all have one owner, and a mapping serves any number of trees. */
-static int mapping_for(int tree, const char *source) {
+static int mapping_for(const struct stat *owner) {
   static int mapping = -1;
   static struct stat mapped;
-  struct stat owner;
-  if (fstat(tree, &owner) != 0) die("cannot describe", source);
-  if (mapping < 0 || mapped.st_uid != owner.st_uid || mapped.st_gid != owner.st_gid) {
+  if (mapping < 0 || mapped.st_uid != owner->st_uid || mapped.st_gid != owner->st_gid) {
     if (mapping >= 0) close(mapping);
-    mapping = open_mapping(&owner);
-    mapped = owner;
+    mapping = open_mapping(owner);
+    mapped = *owner;
   }
   return mapping;
 }
@@ -78,13 +76,19 @@ static void set_attributes(int tree, unsigned flags, uint64_t attributes, int ma
     die(mapping < 0 ? "cannot protect" : "this file system cannot be attached for another user:", source);
 }
 
-/* Of a tree that is lent to the sandbox's user, only what is on its own file system can be; and nobody may have put a link in its place. */
+/* Only what is on a tree's own file system can be lent to another user. What is the sandbox's own may lie where others write, too: nobody may have
+ * put a link in its place. */
 static int clone_tree(const char *source, bool owned, uint64_t attributes) {
   bool lent = owned && user != 0;
-  unsigned flags = lent ? AT_SYMLINK_NOFOLLOW : AT_RECURSIVE;
-  int tree = (int)syscall(SYS_open_tree, AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | flags);
-  if (tree < 0) die("cannot attach", source);
-  set_attributes(tree, flags & AT_RECURSIVE, attributes, lent ? mapping_for(tree, source) : -1, source);
+  unsigned depth = lent ? 0 : AT_RECURSIVE;
+  int tree = (int)syscall(SYS_open_tree, AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | depth | (owned ? AT_SYMLINK_NOFOLLOW : 0));
+  struct stat found;
+  if (tree < 0 || fstat(tree, &found) != 0) die("cannot attach", source);
+  if (S_ISLNK(found.st_mode)) {
+    errno = ELOOP;
+    die("cannot attach", source);
+  }
+  set_attributes(tree, depth, attributes, lent ? mapping_for(&found) : -1, source);
   return tree;
 }
 

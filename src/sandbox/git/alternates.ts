@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { SandboxError } from "../errors.js";
+import type { JailBind } from "../jail/jail.js";
 
 const DEEPEST = 5;
 
@@ -25,6 +26,11 @@ export function findAlternates(objects: string): string[] {
     level = next;
   }
   return [...found];
+}
+
+/** What shows them to a jail at these paths. Where one of them is a link, what it leads to is shown. */
+export function alternateBinds(objects: string): JailBind[] {
+  return findAlternates(objects).map((path) => ({ source: realpathSync(path), target: path }));
 }
 
 function listAlternates(objects: string): string[] {

@@ -3,7 +3,7 @@ import { chmod, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JailBind } from "../jail/jail.js";
-import { findAlternates } from "./alternates.js";
+import { alternateBinds } from "./alternates.js";
 import {
   copyIfThere,
   type GitConfig,
@@ -112,14 +112,13 @@ function gitFile(dir: string): string {
 }
 
 /** What has to be bound where for the inside to find a private git directory, except for that directory itself. */
-export async function privateGitBinds(repository: Repository, dir: string, workDir: string): Promise<JailBind[]> {
-  const alternates = findAlternates(repository.objects);
-  const shown = (source: string, target: string): JailBind => ({ source, target, owned: true });
-  return [
-    shown(repository.objects, INSIDE_OBJECTS),
-    ...alternates.map((path) => shown(path, path)),
-    shown(gitFile(dir), join(workDir, ".git")),
+export function privateGitBinds(repository: Repository, dir: string, workDir: string): JailBind[] {
+  const binds: JailBind[] = [
+    { source: repository.objects, target: INSIDE_OBJECTS },
+    ...alternateBinds(repository.objects),
+    { source: gitFile(dir), target: join(workDir, ".git") },
   ];
+  return binds.map((bind) => ({ ...bind, owned: true }));
 }
 
 /** The branches and tags of the source, in the form of a `packed-refs` file. */

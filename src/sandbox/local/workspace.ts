@@ -226,7 +226,7 @@ async function privateGit(plan: Plan, baseSha: string, source?: Promise<GitSourc
   await writePrivateGit({ repository, branch, baseSha, dir, source });
   await failpoint("create.private-git");
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
-  return [git, ...(await privateGitBinds(repository, dir, workDir))];
+  return [git, ...privateGitBinds(repository, dir, workDir)];
 }
 
 /**
@@ -246,7 +246,7 @@ async function makeOverlay(plan: Start, origin?: Workspace): Promise<MadeWorkspa
       root: { source: base.tree, overlay: files, target: workDir, writable: true },
       trees: [
         { source: privateGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
-        ...(await privateGitBinds(repository, base.git, workDir)),
+        ...privateGitBinds(repository, base.git, workDir),
       ],
       base: { repository, sha, branch, index: base.index },
     },
