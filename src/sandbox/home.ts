@@ -43,8 +43,11 @@ function homePath(): string {
 
 function ensurePrivateDirectory(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    const found = statSync(path);
+    let found = statSync(path, { throwIfNoEntry: false });
+    if (found?.isDirectory() !== true) {
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+      found = statSync(path);
+    }
     const self = process.geteuid?.();
     if (self === undefined) return;
     if (found.uid !== self) {

@@ -67,7 +67,7 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
       if (source === undefined) await prepareOwnRepository(gitDir);
       await importPack(gitDir, pack, opts.isDurable);
       await failpoint("snapshot.imported");
-      const ref = await createRef(gitDir, sandboxId, commit);
+      const ref = await createRef(gitDir, opts, commit);
       if (opts.isDurable === true) await syncNames(gitDir, ref);
       return { ref, commit, ...(head && { head }), gitDir, warnings };
     });
@@ -89,14 +89,14 @@ function withoutCommits(why: string): string {
   return `The commits made inside are left out: ${why}`;
 }
 
-/** The number that the last snapshot of each sandbox got in this process, by where its refs are. */
-const numbered = new Map<string, number>();
+/** The number that the last snapshot of each running sandbox got. */
+const numbered = new WeakMap<object, number>();
 
 /** A free number gets the commit. */
-async function createRef(gitDir: string, sandboxId: string, commit: string): Promise<string> {
+async function createRef(gitDir: string, opts: JailedPackOptions, commit: string): Promise<string> {
+  const { sandboxId, sandbox = opts } = opts;
   const prefix = `refs/glovebox/${sandboxId}/`;
-  const place = join(gitDir, prefix);
-  const last = numbered.get(place);
+  const last = numbered.get(sandbox);
   const next = last === undefined ? undefined : `${prefix}${last + 1}`;
   const isFree = next !== undefined && (await writeRef(gitDir, next, commit)).exitCode === 0;
   const ref = isFree ? next : `${prefix}${(await lastNumber(gitDir, prefix)) + 1}`;
@@ -104,7 +104,7 @@ async function createRef(gitDir: string, sandboxId: string, commit: string): Pro
     const result = await writeRef(gitDir, ref, commit);
     if (result.exitCode !== 0) throw gitError(["update-ref"], result);
   }
-  numbered.set(place, Number(ref.slice(prefix.length)));
+  numbered.set(sandbox, Number(ref.slice(prefix.length)));
   await failpoint("snapshot.referenced");
   return ref;
 }
