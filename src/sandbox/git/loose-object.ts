@@ -1,13 +1,19 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, open, rename, unlink, utimes } from "node:fs/promises";
+import { closeSync, fsync, mkdirSync, openSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { deflate } from "node:zlib";
+import { deflate, deflateSync } from "node:zlib";
 import type { GitObject } from "./git-object.js";
 
 const compress = promisify(deflate);
+const sync = promisify(fsync);
+/** Bytes that are compressed sooner than they are handed to another thread. */
+const SMALL = 1 << 15;
 
-/** Stores objects in a repository, each in a file of its own, as git does; durable ones would survive a power loss from then on. */
+/**
+ * Stores objects in a repository, each in a file of its own, as git does; durable ones would survive a power loss from then on. Only what can
+ * take long is waited for aside: there are a few of them after each step of a run.
+ */
 export async function writeLooseObjects(
   objects: string,
   wanted: readonly GitObject[],
@@ -19,34 +25,33 @@ export async function writeLooseObjects(
 async function writeLooseObject(objects: string, { id, bytes }: GitObject, isDurable: boolean): Promise<void> {
   const directory = join(objects, id.slice(0, 2));
   const path = join(directory, id.slice(2));
-  if (await freshen(path)) return;
-  const content = await compress(bytes);
+  if (freshen(path)) return;
+  const content = bytes.length <= SMALL ? deflateSync(bytes) : await compress(bytes);
   // Git knows such names, and cleans them up when whoever wrote them was killed.
   const draft = join(directory, `tmp_obj_${randomBytes(6).toString("hex")}`);
+  mkdirSync(directory, { recursive: true });
+  const file = openSync(draft, "wx", 0o444);
   try {
-    const file = await open(draft, "wx", 0o444).catch(async (error: NodeJS.ErrnoException) => {
-      if (error.code !== "ENOENT") throw error;
-      await mkdir(directory, { recursive: true });
-      return await open(draft, "wx", 0o444);
-    });
     try {
-      await file.writeFile(content);
-      if (isDurable) await file.sync();
+      writeFileSync(file, content);
+      if (isDurable) await sync(file);
     } finally {
-      await file.close();
+      closeSync(file);
     }
-    await rename(draft, path);
+    renameSync(draft, path);
   } catch (error) {
-    await unlink(draft).catch(() => undefined);
+    rmSync(draft, { force: true });
     throw error;
   }
 }
 
 /** Whether an object is there already; it is as new then, so that no cleaning takes it for a leftover. */
-async function freshen(path: string): Promise<boolean> {
+function freshen(path: string): boolean {
   const now = new Date();
-  return await utimes(path, now, now).then(
-    () => true,
-    () => false,
-  );
+  try {
+    utimesSync(path, now, now);
+    return true;
+  } catch {
+    return false;
+  }
 }
