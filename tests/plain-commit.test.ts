@@ -241,6 +241,40 @@ test("attributes are left to git where they have a say, and only there", async (
   expect(await plainly(place)).toBeDefined();
 });
 
+test("an answer from inside that is none is not believed", async () => {
+  const place = await open(FILES);
+  const text = (value: string): Buffer => {
+    const bytes = Buffer.from(value, "latin1");
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(bytes.length);
+    return Buffer.concat([length, bytes]);
+  };
+  const part = (letter: string, path: string, mode: number, content = ""): Buffer => {
+    const number = Buffer.alloc(4);
+    number.writeUInt32LE(mode);
+    return Buffer.concat([Buffer.from(letter), text(path), number, text(content)]);
+  };
+  const believed = async (...parts: Buffer[]): Promise<boolean> => {
+    const { path, base, tree } = place;
+    const runInside = async (): Promise<{ exitCode: number; stdout: Buffer }> => ({
+      exitCode: 0,
+      stdout: Buffer.concat(parts),
+    });
+    const root = { source: path };
+    return (await makePlainCommit({ base, tree, root, runInside, message: "x" })) !== undefined;
+  };
+  const named = part("p", "n", 0);
+  expect(await believed(named, part("f", "n", 0o100644, "x"))).toBe(true);
+  for (const path of ["", "/n", "n/", "../n", "n/../../x", "./n", "n\0", ".git/hooks/x", "n/.GIT/x"]) {
+    expect([path, await believed(named, part("f", path, 0o100644, "x"))]).toEqual([path, false]);
+  }
+  for (const mode of [0, 0o160000, 0o40000, 0o100777]) expect(await believed(named, part("f", "n", mode))).toBe(false);
+  expect(await believed(part("p", "../up", 0))).toBe(false);
+  expect(await believed(part("p", "no/such/directory", 0))).toBe(false);
+  expect(await believed(named, part("f", "n", 0o100644, "x").subarray(0, -1))).toBe(false);
+  expect(await believed(Buffer.from("rubbish that is long enough"))).toBe(false);
+});
+
 test("a link to another repository in the commit is left to git", async () => {
   const place = await open(FILES);
   const { gitDir } = place.base.repository;

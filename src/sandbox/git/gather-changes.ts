@@ -107,6 +107,7 @@ function parseGathered(answer: Uint8Array): Gathered | undefined {
       const path = part().toString("latin1");
       const mode = number().toString(8);
       const content = part();
+      if (letter !== "h" && !isPath(path)) return undefined;
       if (letter === "h") head = { line: path, commit: content.toString("latin1") };
       else if (letter === "p") paths.push(path);
       else if (isMode(mode)) files.push({ path, mode, content });
@@ -116,6 +117,10 @@ function parseGathered(answer: Uint8Array): Gathered | undefined {
     return undefined;
   }
   return { ...(head && { head }), paths, files };
+}
+
+function isPath(path: string): boolean {
+  return path.split("/").every((name) => ![".", "..", ""].includes(name) && !name.includes("\0"));
 }
 
 function isMode(mode: string): mode is GatheredFile["mode"] {

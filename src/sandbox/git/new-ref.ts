@@ -1,12 +1,16 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { lstat, mkdir, open, readdir, readFile, rename, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { hostGit, runHostGit } from "./host-git.js";
 import { inRepository } from "./repository.js";
 
+/** Bytes of packed refs beyond which git finds one sooner than we read all. */
+const MANY = 4 << 20;
+
 /** Whether refs are files, which can be written without git. */
 function hasFiles(gitDir: string): boolean {
-  return !existsSync(join(gitDir, "reftable"));
+  const packed = statSync(join(gitDir, "packed-refs"), { throwIfNoEntry: false });
+  return (packed?.size ?? 0) <= MANY && !existsSync(join(gitDir, "reftable"));
 }
 
 /** Makes a ref that is not there yet, by the rules of git's own files; false when it is there, or when somebody is about to make it. */
