@@ -1,4 +1,5 @@
-/* compare INDEX TREE-ID TREE MOST: which paths of a tree may differ from a git index, each ended by a zero byte. A directory that the
+/* compare INDEX TREE-ID TREE MOST: which paths of a tree may differ from a git index, each ended by a zero byte. Of the form "-SECONDS" the index
+ * comes by stdin, and was written then. A directory that the
  * index does not know, or that is not there any more, stands for all in it. The index is the host's; it must be exactly one of the tree
  * object that is named. The tree is hostile: every name is looked up in its directory, no link is followed, no file is opened.
  *
@@ -75,15 +76,34 @@ static bool is_of_tree(const unsigned char *data, const unsigned char *end, size
   return false;
 }
 
-static size_t read_index(const char *file, const char *id) {
+static const unsigned char *map_file(const char *file, size_t *size) {
   struct stat found;
   int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  size_t id_length = strlen(id) / 2;
-  if (fd < 0 || fstat(fd, &found) < 0 || found.st_size < 12 + (off_t)id_length) give_up();
+  if (fd < 0 || fstat(fd, &found) < 0) give_up();
   written = found.st_mtime;
-  size_t size = (size_t)found.st_size;
-  const unsigned char *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0), *end = data + size - id_length;
-  if (data == MAP_FAILED || memcmp(data, "DIRC", 4) != 0 || number(data + 4) != 2) give_up();
+  *size = (size_t)found.st_size;
+  return mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+}
+
+static const unsigned char *read_stdin(size_t *size) {
+  size_t room = 1 << 16;
+  unsigned char *data = malloc(room);
+  *size = 0;
+  for (ssize_t got; data && (got = read(0, data + *size, room - *size)) != 0;) {
+    if (got < 0) give_up();
+    *size += (size_t)got;
+    if (*size == room) data = realloc(data, room *= 2);
+  }
+  return data ? data : MAP_FAILED;
+}
+
+static size_t read_index(const char *file, const char *id) {
+  size_t id_length = strlen(id) / 2, size;
+  if (file[0] == '-') written = atoll(file + 1);
+  const unsigned char *data = file[0] == '-' ? read_stdin(&size) : map_file(file, &size);
+  if (data == MAP_FAILED || size < 12 + id_length) give_up();
+  const unsigned char *end = data + size - id_length;
+  if (memcmp(data, "DIRC", 4) != 0 || number(data + 4) != 2) give_up();
   size_t count = number(data + 8), head = 40 + id_length + 2;
   entries = calloc(count + 1, sizeof *entries);
   if (!entries) give_up();

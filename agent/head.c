@@ -1,12 +1,9 @@
 /* head GIT-DIRECTORY: which commit is checked out, as far as two plain files say so. The directory is hostile: no link is followed, no name
  * leads out of it, and what is said is to be believed by nobody who could be harmed by it. */
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -14,12 +11,27 @@
 
 #define REF "ref: "
 
+/* Name by name: inside there is no openat2. */
+static int open_beneath(int directory, const char *name) {
+  int parent = fcntl(directory, F_DUPFD_CLOEXEC, 3);
+  for (const char *slash; parent >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
+    char part[256];
+    size_t length = (size_t)(slash - name);
+    bool is_plain = length > 0 && length < sizeof part && name[0] != '.';
+    memcpy(part, name, is_plain ? length : 0);
+    part[is_plain ? length : 0] = 0;
+    int next = is_plain ? openat(parent, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    close(parent);
+    parent = next;
+  }
+  bool is_plain = parent >= 0 && name[0] != '.' && name[0] != 0;
+  int fd = is_plain ? openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+  if (parent >= 0) close(parent);
+  return fd;
+}
+
 static bool read_line(int directory, const char *name, char line[1024]) {
-  struct open_how how = {
-    .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-    .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
-  };
-  int fd = (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
+  int fd = open_beneath(directory, name);
   struct stat stat;
   ssize_t length = fd >= 0 && fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) ? read(fd, line, 1023) : -1;
   if (fd >= 0) close(fd);

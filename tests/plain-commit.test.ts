@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync, watch, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -241,6 +241,40 @@ test("attributes are left to git where they have a say, and only there", async (
   expect(await plainly(place)).toBeDefined();
 });
 
+test("an answer from inside that is none is not believed", async () => {
+  const place = await open(FILES);
+  const text = (value: string): Buffer => {
+    const bytes = Buffer.from(value, "latin1");
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(bytes.length);
+    return Buffer.concat([length, bytes]);
+  };
+  const part = (letter: string, path: string, mode: number, content = ""): Buffer => {
+    const number = Buffer.alloc(4);
+    number.writeUInt32LE(mode);
+    return Buffer.concat([Buffer.from(letter), text(path), number, text(content)]);
+  };
+  const believed = async (...parts: Buffer[]): Promise<boolean> => {
+    const { path, base, tree } = place;
+    const runInside = async (): Promise<{ exitCode: number; stdout: Buffer }> => ({
+      exitCode: 0,
+      stdout: Buffer.concat(parts),
+    });
+    const root = { source: path };
+    return (await makePlainCommit({ base, tree, root, runInside, message: "x" })) !== undefined;
+  };
+  const named = part("p", "n", 0);
+  expect(await believed(named, part("f", "n", 0o100644, "x"))).toBe(true);
+  for (const path of ["", "/n", "n/", "../n", "n/../../x", "./n", "n\0", ".git/hooks/x", "n/.GIT/x"]) {
+    expect([path, await believed(named, part("f", path, 0o100644, "x"))]).toEqual([path, false]);
+  }
+  for (const mode of [0, 0o160000, 0o40000, 0o100777]) expect(await believed(named, part("f", "n", mode))).toBe(false);
+  expect(await believed(part("p", "../up", 0))).toBe(false);
+  expect(await believed(part("p", "no/such/directory", 0))).toBe(false);
+  expect(await believed(named, part("f", "n", 0o100644, "x").subarray(0, -1))).toBe(false);
+  expect(await believed(Buffer.from("rubbish that is long enough"))).toBe(false);
+});
+
 test("a link to another repository in the commit is left to git", async () => {
   const place = await open(FILES);
   const { gitDir } = place.base.repository;
@@ -332,37 +366,53 @@ test("whatever is changed: it is left to git, or the same tree", { timeout: 120_
   expect([same > 5, left > 5]).toEqual([true, true]);
 });
 
-test.concurrent.each(["worktree", "overlay", "copy"] as const)(
+/** What is done inside, one after the other, and whether git has to look at it. */
+const DONE: readonly (readonly [script: string, isLeftToGit: boolean])[] = [
+  ["echo more >> a.txt; chmod +x dir/x; rm run.sh; mkdir -p new/er; echo 1 > new/er/1; ln -s a.txt link", false],
+  ["rm -r dir; mkdir dir; echo anew > dir/deep; rm link; echo x > a.txt", false],
+  ["git checkout -q -b mine; git add -A; git -c user.name=x -c user.email=x@x commit -qm inside", true],
+  ["echo after > after; rm -r new", false],
+  ["git checkout -q HEAD~1; git checkout -q .; rm dir/y.log", false],
+  ["echo y > x.log", true],
+];
+/** An index of so many is too large to be sent inside. */
+const MANY = Object.fromEntries(
+  Array.from({ length: 2500 }, (_, n) => [`many/${n % 20}/${"long".repeat(10)}${n}`, `${n}\n`]),
+);
+
+test.concurrent.for([
+  ["worktree", {}],
+  ["overlay", {}],
+  ["copy", {}],
+  ["worktree", MANY],
+  ["overlay", MANY],
+] as const)(
   "in a sandbox, snapshots have the tree that git makes inside, on the commit that is checked out there: %s",
-  async (workspace) => {
-    const { base } = await open(FILES);
+  async ([workspace, more], { expect, onTestFinished }) => {
+    const { base } = await open({ ...FILES, ...more });
     const repo = dirname(base.repository.gitDir);
     await using sandbox = await createLocalSandbox({ repo, workspace });
-    const scripts = [
-      "echo more >> a.txt; chmod +x dir/x; rm run.sh; mkdir -p new/er; echo 1 > new/er/1; ln -s a.txt link",
-      "rm -r dir; mkdir dir; echo anew > dir/deep; rm link; mv new moved; echo x > a.txt",
-      "git checkout -q -b mine; git add -A; git -c user.name=x -c user.email=x@x commit -qm inside",
-      "echo after > after",
-      "mv other dir/inner; echo y > x.log",
-      "rm x.log; git checkout -q HEAD~1; git checkout -q .",
-    ];
-    for (const script of scripts) {
+    const runtime = join(scratch.home, "sandboxes", sandbox.id);
+    const made: string[] = [];
+    const watcher = watch(runtime, { persistent: false }, (_, name) => void made.push(name ?? ""));
+    onTestFinished(() => watcher.close());
+    for (const [n, [script, isLeftToGit]] of DONE.entries()) {
       const run = await sandbox.shell(
-        `set -e; ${script}; rm -f /tmp/i; export GIT_INDEX_FILE=/tmp/i; git read-tree HEAD >&2; git add -A >&2; git write-tree; git rev-parse HEAD; git symbolic-ref -q HEAD || :`,
+        `set -e; ${script}; rm -f /tmp/i; export GIT_INDEX_FILE=/tmp/i; git read-tree HEAD >&2; git add -A >&2
+        git write-tree; git rev-parse HEAD`,
       );
       expect(run).toMatchObject({ exitCode: 0 });
-      const [tree, head, branch] = run.stdout.trim().split("\n");
+      const [tree = "", head] = run.stdout.trim().split("\n");
+      made.length = 0;
       const id = await sandbox.snapshot();
+      writeFileSync(join(runtime, `mark-${n}`), "");
+      await expect.poll(() => made).toContain(`mark-${n}`);
+      expect([script, made.some((name) => name.startsWith("store-"))]).toEqual([script, isLeftToGit]);
       const ref = `refs/glovebox/${id.replace(/-(\d+)-[0-9a-f]+$/, "/$1")}`;
-      expect([script, git(repo, "rev-parse", `${ref}^{tree}`), git(repo, "rev-parse", `${ref}^`)]).toEqual([
-        script,
-        tree,
-        head,
-      ]);
+      expect([git(repo, "rev-parse", `${ref}^{tree}`), git(repo, "rev-parse", `${ref}^`)]).toEqual([tree, head]);
       const { files } = await sandbox.changes();
-      const expected = git(repo, "diff", "--name-only", "-M", base.sha, tree ?? "");
+      const expected = git(repo, "diff", "--name-only", "-M", base.sha, tree);
       expect(files.map(({ path }) => path).sort()).toEqual(expected.split("\n").filter(Boolean).sort());
-      expect(branch === undefined || branch.startsWith("refs/heads/")).toBe(true);
     }
   },
 );

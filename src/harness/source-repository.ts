@@ -34,7 +34,7 @@ export interface SourceOptions {
 }
 
 /** The backends that work on a repository of this machine. */
-const ON_THIS_MACHINE: ReadonlySet<string> = new Set(["local", "docker"]);
+export const ON_THIS_MACHINE: ReadonlySet<string> = new Set(["local", "docker"]);
 
 /** Finds out what a run works on, before anything is made. */
 export async function openSource(opts: SourceOptions): Promise<SourceRepository> {

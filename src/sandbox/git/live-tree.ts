@@ -8,6 +8,7 @@ import { removeTree } from "../remove-tree.js";
 import type { Driver } from "../types.js";
 import { alternateBinds } from "./alternates.js";
 import { listIndexPaths, listLayerPaths } from "./changed-paths.js";
+import type { RunAgent } from "./gather-changes.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
 import type { InsideHead } from "./jailed-commit.js";
 import type { JailedPackOptions } from "./jailed-pack.js";
@@ -51,6 +52,8 @@ export interface TreeLook {
   readonly inside?: JailBind | undefined;
   /** All files; hostile. */
   tar(): AsyncIterable<Uint8Array>;
+  /** Runs the agent's program on the files, while they are held still. Absent: that cannot be done. */
+  readonly runAgent?: RunAgent | undefined;
   /** Holds the files still while something runs, as well as the backend can. */
   frozen<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -116,6 +119,7 @@ export async function jailedPackOf(
             base,
             root: look.root,
             inside: own,
+            runInside: look.runAgent,
             tree: await treeOf(base),
             parent,
             message,

@@ -1,13 +1,17 @@
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { link, mkdir, readdir, readFile, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { hostGit, runHostGit } from "./host-git.js";
 import { inRepository } from "./repository.js";
 
+/** Bytes of packed refs beyond which git finds one sooner than we read all. */
+const MANY = 4 << 20;
+
 /** Whether refs are files, which can be written without git. */
 function hasFiles(gitDir: string): boolean {
-  return !existsSync(join(gitDir, "reftable"));
+  const packed = statSync(join(gitDir, "packed-refs"), { throwIfNoEntry: false });
+  return (packed?.size ?? 0) <= MANY && !existsSync(join(gitDir, "reftable"));
 }
 
 /** Makes a ref that is not there yet; false when it is. Not by a lock as git has it, which would stay when we are killed. */

@@ -23,7 +23,7 @@ export interface PlainCommit {
 }
 
 /** What a plain commit is made of. */
-export interface PlainCommitOptions extends Pick<GatherOptions, "root" | "inside"> {
+export interface PlainCommitOptions extends Pick<GatherOptions, "root" | "inside" | "runInside"> {
   base: TreeBase;
   /** The tree object of the base. */
   tree: string;
@@ -40,11 +40,11 @@ const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
  * that comes from inside is given to one. Undefined where anything has a meaning to git: ignored files, other repositories, line ends, names.
  */
 export async function makePlainCommit(opts: PlainCommitOptions): Promise<PlainCommit | undefined> {
-  const { base, root, tree, inside, message } = opts;
+  const { base, root, tree, inside, runInside, message } = opts;
   const { repository, index } = base;
   if (index === undefined) return undefined;
   const [gathered, settings, exclude, attributes] = await Promise.all([
-    gatherChanges({ root, index, tree, inside }),
+    gatherChanges({ root, index, tree, inside, runInside }),
     readPlainSettings(repository),
     readText(join(repository.gitDir, "info", "exclude")),
     readText(join(repository.gitDir, "info", "attributes")),

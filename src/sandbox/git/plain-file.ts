@@ -6,7 +6,7 @@ const SPECIAL_NAME = /^\.git([^a-z]|$)|^\.git(modules|attributes)|^\.mailmap|[~\
 
 /** Whether nothing in a path from inside, one character a byte, has a meaning to git. Else git itself has to check it. */
 export function isPlainPath(path: string): boolean {
-  return path.split("/").every((name) => name !== "" && name !== "." && name !== ".." && !SPECIAL_NAME.test(name));
+  return path.split("/").every((name) => !SPECIAL_NAME.test(name));
 }
 
 /** Whether git stores a file or link as it is, given the attributes that may be about it. */

@@ -32,6 +32,7 @@ export function localTree(
       root,
       inside: git,
       tar: () => driver.exportTree(driver.workDir),
+      ...(isConfined && { runAgent: (args, stdin, most) => driver.runAgent(args, stdin, most) }),
       frozen: (work) => driver.frozen(work),
     }),
     warn: (message) => driver.onWarning?.(message),
