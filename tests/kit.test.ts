@@ -1,14 +1,17 @@
 import { existsSync } from "node:fs";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
+import { openSandbox } from "../src/index.js";
 import { ERROR_CODES } from "../src/sandbox/errors.js";
 import {
   type ConformanceCase,
   type ConformanceHarness,
   conformanceCases,
+  createSandboxPool,
   formatReport,
   runConformance,
   runConformanceCase,
 } from "../src/testing.js";
+import { createScratch } from "./support/scratch.js";
 import { type StubManner, stubHarness, stubSandbox } from "./support/stub-sandbox.js";
 
 const quick = { concurrency: 60, caseTimeout: 2_000 };
@@ -184,6 +187,70 @@ describe("running one case", () => {
     };
     expect(await runConformanceCase(messy, harness)).toMatchObject({ status: "failed", reason: "on purpose" });
     expect(order).toEqual(["second", "first"]);
+  });
+});
+
+describe("a sandbox that cases use one after the other", () => {
+  const scratch = createScratch();
+  afterAll(() => scratch.remove());
+  const harness = stubHarness(() => openSandbox({ backend: "local", isolation: "none" }));
+  const sharing = (run: ConformanceCase["run"]): ConformanceCase => ({
+    id: "made.up",
+    title: "made up",
+    requirement: "It is true.",
+    shares: true,
+    run,
+  });
+
+  /** Runs one case after which the next one looks where it is, and at what is there. */
+  async function runTwo(first: ConformanceCase["run"]): Promise<{ isSame: boolean; left: string; status: string }> {
+    const pool = createSandboxPool(harness);
+    const ids: string[] = [];
+    let left = "";
+    const { status } = await runConformanceCase(
+      sharing(async (context) => {
+        ids.push(context.sandbox.id);
+        await first(context);
+      }),
+      harness,
+      { pool },
+    );
+    const second = sharing(async ({ sandbox }) => {
+      ids.push(sandbox.id);
+      left = (await sandbox.shell("ls -A")).stdout;
+    });
+    expect(await runConformanceCase(second, harness, { pool })).toMatchObject({ status: "passed" });
+    await pool.close();
+    return { isSame: ids[0] === ids[1], left, status };
+  }
+
+  test("is empty again for the next one", async () => {
+    const litter: ConformanceCase["run"] = async ({ sandbox }) => {
+      await sandbox.shell("touch a .b ..c -d '*' && mkdir -p locked/deep && touch locked/deep/e && chmod 0 locked");
+    };
+    expect(await runTwo(litter)).toEqual({ isSame: true, left: "", status: "passed" });
+  });
+
+  test("is not given on when a case failed in it", async () => {
+    const fails = () => Promise.reject(new Error("it is not"));
+    expect(await runTwo(fails)).toEqual({ isSame: false, left: "", status: "failed" });
+  });
+
+  test("is not given on when it cannot be emptied, or has no voice any more", async () => {
+    const clings: ConformanceCase["run"] = async ({ sandbox }) => {
+      await sandbox.spawn({ argv: ["sh", "-c", "while :; do echo x > still-there; done"] });
+    };
+    expect(await runTwo(clings)).toEqual({ isSame: false, left: "", status: "passed" });
+    const leaves: ConformanceCase["run"] = async ({ sandbox, defer }) => defer(() => sandbox.teardown());
+    expect(await runTwo(leaves)).toEqual({ isSame: false, left: "", status: "passed" });
+  });
+
+  test("is gone with the pool", async () => {
+    const pool = createSandboxPool(harness);
+    const sandbox = await pool.take();
+    await pool.give(sandbox);
+    await pool.close();
+    await expect(sandbox.exec({ argv: ["true"] })).rejects.toMatchObject({ code: "closed" });
   });
 });
 

@@ -24,26 +24,31 @@ import type { ConformanceCase } from "./types.js";
 
 /** Every promise of the contract that the kit can show, in the order in which they are run. */
 export const conformanceCases: readonly ConformanceCase[] = [
-  ...execArgvCases,
-  ...execEnvCases,
-  ...execCwdCases,
-  ...execStdinCases,
-  ...execExitCases,
-  ...execOutputCases,
+  ...sharing(execArgvCases),
+  ...sharing(execEnvCases),
+  ...sharing(execCwdCases),
+  ...sharing(execStdinCases),
+  ...sharing(execExitCases),
+  ...sharing(execOutputCases),
   ...deadlineCases,
   ...backgroundAndAbortCases,
   ...spawnCases,
-  ...ptyCases,
-  ...fileCases,
-  ...fileKindCases,
-  ...pathCases,
-  ...linkCases,
-  ...directoryCases,
+  ...sharing(ptyCases),
+  ...sharing(fileCases),
+  ...sharing(fileKindCases),
+  ...sharing(pathCases),
+  ...sharing(linkCases),
+  ...sharing(directoryCases),
   ...lifecycleCases,
   ...keepCases,
-  ...errorCases,
+  ...sharing(errorCases),
   ...limitCases,
   ...networkCases,
   ...restrictionCases,
   ...snapshotCases,
 ];
+
+/** Marks those that neither ask for a sandbox of a certain kind nor end it. */
+function sharing(cases: readonly ConformanceCase[]): ConformanceCase[] {
+  return cases.map((one) => ({ ...one, shares: !one.options && one.closes !== true && one.exclusive !== true }));
+}

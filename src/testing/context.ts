@@ -4,19 +4,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Sandbox, SandboxOptions } from "../sandbox/types.js";
 import { ConformanceSkip, check, equal, within } from "./assert.js";
-import type { ConformanceContext, ConformanceHarness } from "./types.js";
+import type { ConformanceContext, ConformanceHarness, SandboxPool } from "./types.js";
 
 const TEARDOWN_BOUND = 60_000;
 
 /** A context together with its end: `close` gives everything back and rejects with the first failure. */
 export interface OwnedContext extends ConformanceContext {
-  close(): Promise<void>;
+  /** A sandbox in which the case failed is not given to another one. */
+  close(hasFailed?: boolean): Promise<void>;
 }
 
-/** Opens the sandbox of a case and keeps track of all that the case makes. */
-export async function openContext(harness: ConformanceHarness, opts?: SandboxOptions): Promise<OwnedContext> {
+/** Opens the sandbox of a case, or takes it from the pool, and keeps track of all that the case makes. */
+export async function openContext(
+  harness: ConformanceHarness,
+  opts?: SandboxOptions,
+  pool?: SandboxPool,
+): Promise<OwnedContext> {
   const cleanUps: (() => Promise<unknown>)[] = [];
   let isClosed = false;
+  let isSpoilt = false;
 
   // A case that ran out of time may go on for a while: what it still makes is given back at once.
   function own(cleanUp: () => Promise<unknown>): void {
@@ -31,8 +37,15 @@ export async function openContext(harness: ConformanceHarness, opts?: SandboxOpt
     return sandbox;
   }
 
-  async function close(): Promise<void> {
+  async function take(from: SandboxPool): Promise<Sandbox> {
+    const sandbox = await from.take();
+    own(() => (isSpoilt ? within(TEARDOWN_BOUND, "teardown", sandbox.teardown()) : from.give(sandbox)));
+    return sandbox;
+  }
+
+  async function close(hasFailed = false): Promise<void> {
     isClosed = true;
+    isSpoilt = hasFailed;
     const failures: unknown[] = [];
     for (const cleanUp of cleanUps.splice(0).reverse()) {
       try {
@@ -46,7 +59,7 @@ export async function openContext(harness: ConformanceHarness, opts?: SandboxOpt
 
   return {
     harness,
-    sandbox: await open(opts),
+    sandbox: pool === undefined ? await open(opts) : await take(pool),
     open,
     close,
     async hostDirectory() {

@@ -2,12 +2,14 @@ import type { Capabilities } from "../../contracts/types.js";
 import { ConformanceSkip, check, refuses, within } from "./assert.js";
 import { conformanceCases } from "./cases.js";
 import { answers, openContext } from "./context.js";
+import { createSandboxPool } from "./pool.js";
 import type {
   ConformanceCase,
   ConformanceHarness,
   ConformanceOptions,
   ConformanceReport,
   ConformanceResult,
+  SandboxPool,
 } from "./types.js";
 
 const CASE_TIMEOUT = 120_000;
@@ -26,22 +28,25 @@ export async function runConformance(
   };
   for (const wrong of wrongNames(harness, opts)) note(wrong);
 
+  const pool = createSandboxPool(harness);
+  const run = (one: ConformanceCase) => runConformanceCase(one, harness, { ...opts, pool });
   const waiting = selected.filter(({ exclusive }) => exclusive !== true);
   const worker = async (): Promise<void> => {
-    for (let next = waiting.shift(); next; next = waiting.shift()) note(await runConformanceCase(next, harness, opts));
+    for (let next = waiting.shift(); next; next = waiting.shift()) note(await run(next));
   };
   await Promise.all(Array.from({ length: Math.max(1, opts.concurrency ?? 1) }, worker));
+  await pool.close();
   for (const alone of selected.filter(({ exclusive }) => exclusive === true)) {
-    note(await runConformanceCase(alone, harness, opts));
+    note(await run(alone));
   }
   return toReport(harness.backend, [...results.values()]);
 }
 
-/** Runs one case: what a loop of tests in any framework calls. */
+/** Runs one case: what a loop of tests in any framework calls. Without a pool it gets a sandbox of its own. */
 export async function runConformanceCase(
   conformanceCase: ConformanceCase,
   harness: ConformanceHarness,
-  opts: Pick<ConformanceOptions, "caseTimeout"> = {},
+  opts: { caseTimeout?: number; pool?: SandboxPool } = {},
 ): Promise<ConformanceResult> {
   const { id } = conformanceCase;
   const start = performance.now();
@@ -56,7 +61,7 @@ export async function runConformanceCase(
   let unmet: string | undefined;
   try {
     unmet = conformanceCase.needs?.(await probe(harness), harness);
-    await steps(conformanceCase, harness, unmet !== undefined, limit);
+    await steps(conformanceCase, harness, unmet !== undefined, limit, opts.pool);
   } catch (error) {
     if (error instanceof ConformanceSkip) return result("skipped", error.message);
     if (skip !== undefined && unmet === undefined) return result("skipped", skip);
@@ -77,20 +82,21 @@ export function toReport(backend: string, results: readonly ConformanceResult[])
 }
 
 async function steps(
-  { options, closes, run, refused }: ConformanceCase,
+  { options, closes, shares, run, refused }: ConformanceCase,
   harness: ConformanceHarness,
   isUnmet: boolean,
   limit: number,
+  pool?: SandboxPool,
 ): Promise<void> {
   if (isUnmet && refused === undefined) return;
-  const context = await openContext(harness, isUnmet ? undefined : options);
+  const context = await openContext(harness, isUnmet ? undefined : options, shares === true ? pool : undefined);
   try {
     await within(limit, "the case", isUnmet && refused ? refused(context) : run(context));
     if (isUnmet || closes !== true) await answers(context.sandbox);
     else
       await refuses("closed", "exec after the case closed its sandbox", () => context.sandbox.exec({ argv: ["true"] }));
   } catch (error) {
-    await context.close().catch(() => undefined);
+    await context.close(true).catch(() => undefined);
     throw error;
   }
   await context.close();

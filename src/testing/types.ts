@@ -26,6 +26,16 @@ export interface ConformanceHarness {
   readonly host?: ConformanceHost;
 }
 
+/** Default sandboxes of one harness that cases may use one after the other. */
+export interface SandboxPool {
+  /** One that no other case has now: a used one with an empty work directory, or a new one. */
+  take(): Promise<Sandbox>;
+  /** Takes it back; one that does not answer or cannot be emptied is torn down. */
+  give(sandbox: Sandbox): Promise<void>;
+  /** Tears down those that nobody has. */
+  close(): Promise<void>;
+}
+
 /** What a case works with. Whatever it opened is given back after it. */
 export interface ConformanceContext {
   readonly harness: ConformanceHarness;
@@ -52,6 +62,8 @@ export interface ConformanceCase {
   readonly options?: SandboxOptions;
   /** Whether the case tears its sandbox down; if not, it must still answer afterwards. */
   readonly closes?: boolean;
+  /** Whether it leaves nothing but files in the work directory, so that the next such case may have its sandbox. */
+  readonly shares?: boolean;
   /** Whether other cases must not run beside it. */
   readonly exclusive?: boolean;
   /** Why the case cannot apply; undefined when it can. */

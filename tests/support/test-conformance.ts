@@ -3,6 +3,7 @@ import {
   type ConformanceHarness,
   type ConformanceResult,
   conformanceCases,
+  createSandboxPool,
   runConformance,
   runConformanceCase,
 } from "../../src/testing.js";
@@ -16,8 +17,10 @@ export function testConformance(
   const cases = conformanceCases.filter(({ id }) => groups?.includes(id.split(".")[0] ?? "") ?? true);
   describe(`conformance of ${harness.backend}`, () => {
     const skipped: string[] = [];
-    afterAll(() => {
+    const pool = createSandboxPool(harness);
+    afterAll(async () => {
       for (const line of skipped) console.log(`skipped ${harness.backend} ${line}`);
+      await pool.close();
     });
 
     test("every skip names a case", () => {
@@ -30,7 +33,7 @@ export function testConformance(
     )) {
       const run = opts.concurrent === true && conformanceCase.exclusive !== true ? test.concurrent : test;
       run(`${conformanceCase.id}: ${conformanceCase.title}`, { timeout: 180_000 }, async ({ skip, expect }) => {
-        const { id, status, reason = "" } = await runConformanceCase(conformanceCase, harness);
+        const { id, status, reason = "" } = await runConformanceCase(conformanceCase, harness, { pool });
         if (status === "skipped") {
           skipped.push(`${id}: ${reason}`);
           skip(reason);
