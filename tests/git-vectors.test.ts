@@ -41,7 +41,7 @@ describe("planted inside, run through the whole life of a sandbox: nothing of it
     const background = `git config gc.auto 1; git config gc.autoDetach true; git config maintenance.auto true; git config fetch.writeCommitGraph true
       for i in 1 2 3 4 5; do printf $i > f$i; git add f$i; git -c gc.auto=0 commit -qm $i; done`;
     const embedded = `mkdir -p docs/objects docs/refs; printf 'ref: refs/heads/x\\n' > docs/HEAD
-      printf '[core]\\n\\tbare = true\\n\\tfsmonitor = "${payloadOf("N-GIT-20")}"\\n\\tworktree = ..\\n' > docs/config; printf x > docs/objects/x; printf x > docs/refs/x
+      printf '[core]\\n\\trepositoryFormatVersion = 0\\n\\tbare = false\\n\\tfsmonitor = "${payloadOf("N-GIT-20")}"\\n\\tworktree = ..\\n' > docs/config; printf x > docs/objects/x; printf x > docs/refs/x
       ( cd docs && git status >/dev/null 2>&1 )`;
     // Every hook, in the git directory and by core.hooksPath.
     const hooks = `mkdir -p ${GIT}/hooks hooks; for h in ${HOOKS.join(" ")}; do for d in ${GIT}/hooks hooks; do
