@@ -32,8 +32,8 @@ export interface Stage {
   close(): Promise<void>;
 }
 
-/** How each step of a sandbox's life went: its answer or the code of its error. */
-export interface Life {
+/** How each step went after something was planted: its answer or the code of its error. */
+export interface Round {
   planted: string;
   changes: Changes | string;
   snapshot: string;
@@ -41,14 +41,15 @@ export interface Life {
   fork: string;
   push: { pushed: boolean; error?: string } | string;
   warnings: string[];
-  /** How those went that were planted before, by their names. */
+}
+
+/** How a sandbox's life went. */
+export interface Life extends Round {
+  /** How it went with what was planted before, by name. */
   each: Readonly<Record<string, Round>>;
   /** Everything that must not have happened and did. */
   harm: string[];
 }
-
-/** How something went that was planted, saved and pushed. */
-export type Round = Pick<Life, "planted" | "snapshot" | "push" | "warnings">;
 
 const TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -96,7 +97,7 @@ export interface LifeOptions {
   /** Without restore and fork, for a backend that has none. Default false. */
   brief?: boolean;
   workspace?: "worktree" | "overlay" | "copy";
-  /** Planted one after the other, by their names, each saved and pushed before the next: what one life would hide of another. */
+  /** Planted one after the other, by their names, each with all steps before the next: those that would hide one another. */
   each?: Readonly<Record<string, string>>;
   /** Default: the local backend. */
   open?(opts: SandboxOptions): Promise<Sandbox>;
@@ -109,46 +110,26 @@ export async function liveThrough(stage: Stage, plant: string, opts: LifeOptions
   const events: SandboxEvent[] = [];
   const { workspace = "worktree", open = createLocalSandbox } = opts;
   const sandbox = await open({ repo, branch: "work", workspace, onEvent: (event) => events.push(event) });
-  const life: Life = {
-    planted: "",
-    changes: "",
-    snapshot: "",
-    restore: "",
-    fork: "",
-    push: "",
-    warnings: [],
-    each: {},
-    harm: [],
-  };
-  const warningsFrom = (first: number): string[] =>
-    events.slice(first).flatMap(({ type, message }) => (type === "warning" ? [message] : []));
-  const push = (): Promise<Life["push"]> =>
-    codeOf(async () => (await sandbox.pushBranch?.("work", token)) ?? "no pushBranch");
-  const plantInside = async (script: string): Promise<string> => {
+  const liveWith = async (script: string): Promise<Round> => {
+    const first = events.length;
     const { exitCode, stderr } = await sandbox.shell(`printf 'work\\n' > work.txt\n${script}`);
-    return exitCode === 0 ? "" : stderr;
+    const changes = await codeOf(() => sandbox.changes());
+    const snapshot = await codeOf(() => sandbox.snapshot());
+    const [saved] = opts.brief === true ? [] : await listSnapshots();
+    const restore = saved === undefined ? "no snapshot" : await codeOf(() => again(sandbox, saved.id));
+    const fork = opts.brief === true ? "" : await codeOf(() => forkAndBack(sandbox));
+    const push = await codeOf(async () => (await sandbox.pushBranch?.("work", token)) ?? "no pushBranch");
+    const warnings = events.slice(first).flatMap(({ type, message }) => (type === "warning" ? [message] : []));
+    return { planted: exitCode === 0 ? "" : stderr, changes, snapshot, restore, fork, push, warnings };
   };
+  let life: Life;
   try {
-    for (const [name, script] of Object.entries(opts.each ?? {})) {
-      const first = events.length;
-      const planted = await plantInside(script);
-      const snapshot = await codeOf(() => sandbox.snapshot());
-      const pushed = await push();
-      life.each = { ...life.each, [name]: { planted, snapshot, push: pushed, warnings: warningsFrom(first) } };
-    }
-    life.planted = await plantInside(plant);
-    life.changes = await codeOf(() => sandbox.changes());
-    life.snapshot = await codeOf(() => sandbox.snapshot());
-    if (opts.brief !== true) {
-      const [snapshot] = await listSnapshots();
-      life.restore = snapshot === undefined ? "no snapshot" : await codeOf(() => again(sandbox, snapshot.id));
-      life.fork = await codeOf(() => forkAndBack(sandbox));
-    }
-    life.push = await push();
+    const each: [string, Round][] = [];
+    for (const [name, script] of Object.entries(opts.each ?? {})) each.push([name, await liveWith(script)]);
+    life = { ...(await liveWith(plant)), each: Object.fromEntries(each), harm: [] };
   } finally {
     await sandbox.teardown();
   }
-  life.warnings = warningsFrom(0);
   const shown = [...stage.shown, ...lookForToken(token, [stage.scratch.path], stage.innocent)];
   life.harm.push(...shown.map((place) => `the token is in ${place}`));
   if (JSON.stringify([life, events]).includes(token)) life.harm.push("the token is told");
