@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "told.h"
 
-#define UNKNOWN 3 /* exit code: whoever asked asks git instead */
 #define REF "ref: "
 
 static bool read_line(int directory, const char *name, char line[1024]) {
@@ -28,12 +28,19 @@ static bool read_line(int directory, const char *name, char line[1024]) {
   return !strchr(line, '\n');
 }
 
+bool read_head(const char *git, char head[1024], char commit[1024]) {
+  int directory = open(git, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  bool is_read = directory >= 0 && read_line(directory, "HEAD", head);
+  bool is_ref = is_read && strncmp(head, REF, strlen(REF)) == 0;
+  if (is_ref) is_read = read_line(directory, head + strlen(REF), commit);
+  else if (is_read) memcpy(commit, head, 1024);
+  if (directory >= 0) close(directory);
+  return is_read;
+}
+
 int tell_head(int argc, char **argv) {
   char head[1024], commit[1024];
-  int directory = argc == 1 ? open(argv[0], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-  if (directory < 0) return 125;
-  if (!read_line(directory, "HEAD", head)) return UNKNOWN;
-  bool is_ref = strncmp(head, REF, strlen(REF)) == 0;
-  if (is_ref && !read_line(directory, head + strlen(REF), commit)) return UNKNOWN;
-  return puts(is_ref ? commit : head) >= 0 && fflush(stdout) == 0 ? 0 : 125;
+  if (argc != 1) return 125;
+  if (!read_head(argv[0], head, commit)) return UNKNOWN;
+  return puts(commit) >= 0 && fflush(stdout) == 0 ? 0 : 125;
 }

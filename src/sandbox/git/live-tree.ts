@@ -9,26 +9,15 @@ import type { Driver } from "../types.js";
 import { alternateBinds } from "./alternates.js";
 import { listIndexPaths, listLayerPaths } from "./changed-paths.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
-import { hostGit } from "./host-git.js";
 import type { InsideHead } from "./jailed-commit.js";
 import type { JailedPackOptions } from "./jailed-pack.js";
+import { makePlainCommit } from "./plain-commit.js";
 import { INSIDE_GIT } from "./private-git.js";
-import { inRepository, type Repository, resolveCommit } from "./repository.js";
+import { resolveCommit } from "./repository.js";
 import { beginSpareJail, takeJail } from "./spare-jail.js";
+import { type TreeBase, treeOf } from "./tree-base.js";
 
 const SCRATCH = /^[a-z]+-[0-9a-f]{12}(\.[a-z]+)?$/;
-
-/** The commit that the files of a sandbox started from, in the user's repository. Nothing but data: it can be written down. */
-export interface TreeBase {
-  repository: Repository;
-  sha: string;
-  /** The sandbox's own; in the repository it may exist or not. */
-  branch: string;
-  /** An index that belongs to the files of the commit, which only the host writes. Absent: every file is read. */
-  index?: string;
-  /** The own git directory of a worktree that the repository knows; its files are then at the driver's `workDir`. */
-  worktree?: string;
-}
 
 /** A running sandbox, as far as saving, restoring and comparing its files needs it. */
 export interface LiveTree {
@@ -120,23 +109,24 @@ export async function jailedPackOf(
     ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
     ...(own && { inside: INSIDE_GIT }),
     parent,
+    ...(base?.index !== undefined &&
+      tree.isLasting === true && {
+        plainly: async (message) =>
+          await makePlainCommit({
+            base,
+            root: look.root,
+            inside: own,
+            tree: await treeOf(base),
+            parent,
+            message,
+          }),
+      }),
     changedPaths: async () => {
       if (overlay !== undefined) return await listLayerPaths(source, overlay);
       return base?.index === undefined ? undefined : await listIndexPaths(base.index, await treeOf(base), source);
     },
     frozen: (work) => look.frozen(work),
   };
-}
-
-const trees = new WeakMap<TreeBase, Promise<string>>();
-
-/** The tree object of the commit, which never changes. */
-async function treeOf(base: TreeBase): Promise<string> {
-  const query = ["rev-parse", "--verify", `${base.sha}^{tree}`];
-  const asked = trees.get(base) ?? hostGit(query, inRepository(base.repository.gitDir)).then((id) => id.trim());
-  trees.set(base, asked);
-  asked.catch(() => trees.delete(base));
-  return await asked;
 }
 
 /** The error for a call that needs a repository. */

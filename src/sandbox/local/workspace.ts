@@ -5,7 +5,6 @@ import { basename, join } from "node:path";
 import { failpoint } from "../failpoint.js";
 import { baseDirOf, openBase } from "../git/base-cache.js";
 import { beginCheckOut } from "../git/checkout.js";
-import type { TreeBase } from "../git/live-tree.js";
 import {
   type GitSource,
   givePrivateIndex,
@@ -18,6 +17,7 @@ import {
 } from "../git/private-git.js";
 import { type Repository, resolveCommit } from "../git/repository.js";
 import { findSource, findStart, resourcesOfSource } from "../git/source.js";
+import type { TreeBase } from "../git/tree-base.js";
 import { beginWorktree, branchMark } from "../git/worktree.js";
 import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
