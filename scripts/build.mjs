@@ -40,10 +40,14 @@ function entryPoints() {
   return targets.flatMap((target) => /^\.\/dist\/src\/(.+)\.js$/.exec(target)?.[1] ?? []);
 }
 
-/** Builds all there is to build. */
-export async function build() {
+/** Builds all there is to build: the agent at once, and the library when the `dependencies` are there. */
+export async function build(dependencies) {
   const isBeside = true;
-  const parts = [step("agent", buildAgent, { isBeside }), step("library", buildLibrary, { isBeside })];
+  const library = async () => {
+    await dependencies;
+    await step("library", buildLibrary, { isBeside });
+  };
+  const parts = [step("agent", buildAgent, { isBeside }), library()];
   const failed = (await Promise.allSettled(parts)).find(({ status }) => status === "rejected");
   if (failed !== undefined) throw failed.reason;
 }

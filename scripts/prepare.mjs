@@ -11,9 +11,8 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** Brings a fresh clone, or an old one, to where everything is installed and built. */
 export async function prepare() {
-  await step("dependencies", () => installDependencies(root));
   await step("system parts", ensureSystemParts);
-  await build();
+  await build(step("dependencies", () => installDependencies(root)));
 }
 
 /** Installs what the lock file of `folder` names, unless that was done since the file last changed. `options` are more of npm's. */
@@ -22,10 +21,9 @@ export async function installDependencies(folder, ...options) {
   const installed = join(folder, "node_modules", ".package-lock.json");
   if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return "all there";
   // `npm ci` refuses a lock file without the binaries of every other system, and not every package host has those.
-  expectSuccess(
-    await npm(["install", "--no-save", "--loglevel=error", ...options], { cwd: folder, quiet: true }),
-    "npm install",
-  );
+  const quick = ["--prefer-offline", "--no-audit", "--no-fund"];
+  const args = ["install", "--no-save", "--loglevel=error", ...quick, ...options];
+  expectSuccess(await npm(args, { cwd: folder, quiet: true }), "npm install");
   const strays = findStrays(readPackages(lock), readPackages(installed));
   if (strays.length > 0) throw new StepFailed(`installed, but not what package-lock.json names: ${strays.join(", ")}`);
   return "installed";
