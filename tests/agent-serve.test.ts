@@ -161,13 +161,23 @@ describe("the end of a tree", () => {
     expect(processesWith(seconds)).toEqual([]);
   });
 
-  test.each(workloads)("the end of the channel takes %s", async (_name, script) => {
+  test.each(workloads)("the end of the channel takes %s", async (name, script) => {
     const seconds = uniqueSeconds();
     const process = await plain.start(["sh", "-c", script(seconds)]);
-    const ended = expect(process.wait()).rejects.toMatchObject({ code: "closed" });
-    await until(() => processesWith(seconds).length > 0);
+    let end: unknown;
+    // On a busy machine the one that kills its supervisor is over before the channel is.
+    const ended = process.wait().then(
+      ({ exitCode }) => {
+        end = exitCode;
+      },
+      ({ code }: { code: string }) => {
+        end = code;
+      },
+    );
+    await until(() => processesWith(seconds).length > 0 || end !== undefined);
     await plain.agent.stop();
     await ended;
+    expect(name === "a killed supervisor" ? ["closed", 137] : ["closed"]).toContain(end);
     expect(processesWith(seconds)).toEqual([]);
   });
 

@@ -55,7 +55,7 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     const show = "ulimit -Hn; nice; taskset -p $$ | sed 's/.*: //'; ionice -p $$; chrt -p $$ | sed 's/.*: //'";
     const spoil = [
       "prlimit --pid 1 --nofile=64:64",
-      "renice -n 7 -p 1",
+      "renice -n 19 -p 1",
       "ionice -c 3 -p 1",
       "chrt --batch -p 0 1",
       "taskset -p 1 1",
