@@ -90,14 +90,18 @@ test("many that meet a dead holder's lock still enter one at a time", async () =
 });
 
 test("waiting in line and waiting for the file both end with the signal and with the timeout", async () => {
+  let begin = (): void => undefined;
   let free = (): void => undefined;
-  const holding = withLock(
-    "name",
-    () =>
-      new Promise<void>((resolve) => {
-        free = resolve;
-      }),
-  );
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const holding = withLock("name", () => {
+    begin();
+    return new Promise<void>((resolve) => {
+      free = resolve;
+    });
+  });
+  await begun;
   const entered = withLock("name", async () => "entered", { timeout: 50 });
   await expect(entered).rejects.toMatchObject({
     code: "unavailable",

@@ -89,7 +89,7 @@ async function byJail({ path, base }: Place): Promise<{ tree: string; warnings: 
     sandboxId: "plain",
     store,
     source: { repository, baseSha, ...(index && { index }) },
-    runJailedGit: createJailedGit({ store, tree: { source: path }, objects: await objectBinds(repository.objects) }),
+    runJailedGit: createJailedGit({ store, tree: { source: path }, objects: objectBinds(repository.objects) }),
     withOthers: true,
     beside: async (made) => void others.push(...made.others),
   });

@@ -9,7 +9,7 @@ import { listSnapshots } from "../../src/sandbox.js";
 import { type GitServer, serveEvil, serveGit } from "./git-server.js";
 import { madeOnce } from "./made-once.js";
 import { addOrigin, createRemote, createRepository, createScratch, git, type Scratch } from "./scratch.js";
-import { filesBelow, lookForToken, readQuietly as read } from "./token-watch.js";
+import { filesBelow, lookForToken, processesNow, readQuietly as read } from "./token-watch.js";
 
 /** What somebody inside may try, and what they may aim at. */
 export interface Stage {
@@ -20,11 +20,15 @@ export interface Stage {
   readonly evil: GitServer;
   /** A program for a shell that leaves a trace when it runs on the host, and passes its input on. */
   readonly payload: string;
+  /** The same, with a trace that says whose it is. */
+  payloadOf(vector: string): string;
   /** A directory of the host's with one file, and a repository with a secret. */
   readonly victim: string;
   readonly token: string;
   /** Where the token was seen while it was used. */
   readonly shown: ReadonlySet<string>;
+  /** Processes that were there before it. */
+  readonly innocent: ReadonlySet<string>;
   close(): Promise<void>;
 }
 
@@ -37,9 +41,14 @@ export interface Life {
   fork: string;
   push: { pushed: boolean; error?: string } | string;
   warnings: string[];
+  /** How those went that were planted before, by their names. */
+  each: Readonly<Record<string, Round>>;
   /** Everything that must not have happened and did. */
   harm: string[];
 }
+
+/** How something went that was planted, saved and pushed. */
+export type Round = Pick<Life, "planted" | "snapshot" | "push" | "warnings">;
 
 const TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -49,9 +58,10 @@ export async function setStage(): Promise<Stage> {
   const repo = createRepository(join(scratch.path, "repo"));
   const remote = createRemote(join(scratch.path, "remotes", "project.git"), repo, "main");
   const shown = new Set<string>();
+  const innocent = processesNow();
   // While git talks to the remote, which is when it has the token.
   const server = await serveGit(join(scratch.path, "remotes"), TOKEN, () => {
-    for (const place of lookForToken(TOKEN, [scratch.home])) shown.add(place);
+    for (const place of lookForToken(TOKEN, [scratch.home], innocent)) shown.add(place);
     return false;
   });
   const evil = await serveEvil();
@@ -68,9 +78,11 @@ export async function setStage(): Promise<Stage> {
     server,
     evil,
     payload: `touch ${join(scratch.path, "canary")}; cat`,
+    payloadOf: (vector) => `touch ${join(scratch.path, `canary-${vector}`)}; cat`,
     victim,
     token: TOKEN,
     shown,
+    innocent,
     async close() {
       await server.close();
       await evil.close();
@@ -84,6 +96,8 @@ export interface LifeOptions {
   /** Without restore and fork, for a backend that has none. Default false. */
   brief?: boolean;
   workspace?: "worktree" | "overlay" | "copy";
+  /** Planted one after the other, by their names, each saved and pushed before the next: what one life would hide of another. */
+  each?: Readonly<Record<string, string>>;
   /** Default: the local backend. */
   open?(opts: SandboxOptions): Promise<Sandbox>;
 }
@@ -103,11 +117,26 @@ export async function liveThrough(stage: Stage, plant: string, opts: LifeOptions
     fork: "",
     push: "",
     warnings: [],
+    each: {},
     harm: [],
   };
+  const warningsFrom = (first: number): string[] =>
+    events.slice(first).flatMap(({ type, message }) => (type === "warning" ? [message] : []));
+  const push = (): Promise<Life["push"]> =>
+    codeOf(async () => (await sandbox.pushBranch?.("work", token)) ?? "no pushBranch");
+  const plantInside = async (script: string): Promise<string> => {
+    const { exitCode, stderr } = await sandbox.shell(`printf 'work\\n' > work.txt\n${script}`);
+    return exitCode === 0 ? "" : stderr;
+  };
   try {
-    const { exitCode, stderr } = await sandbox.shell(`printf 'work\\n' > work.txt\n${plant}`);
-    life.planted = exitCode === 0 ? "" : stderr;
+    for (const [name, script] of Object.entries(opts.each ?? {})) {
+      const first = events.length;
+      const planted = await plantInside(script);
+      const snapshot = await codeOf(() => sandbox.snapshot());
+      const pushed = await push();
+      life.each = { ...life.each, [name]: { planted, snapshot, push: pushed, warnings: warningsFrom(first) } };
+    }
+    life.planted = await plantInside(plant);
     life.changes = await codeOf(() => sandbox.changes());
     life.snapshot = await codeOf(() => sandbox.snapshot());
     if (opts.brief !== true) {
@@ -115,12 +144,12 @@ export async function liveThrough(stage: Stage, plant: string, opts: LifeOptions
       life.restore = snapshot === undefined ? "no snapshot" : await codeOf(() => again(sandbox, snapshot.id));
       life.fork = await codeOf(() => forkAndBack(sandbox));
     }
-    life.push = await codeOf(async () => (await sandbox.pushBranch?.("work", token)) ?? "no pushBranch");
+    life.push = await push();
   } finally {
     await sandbox.teardown();
   }
-  life.warnings = events.filter(({ type }) => type === "warning").map(({ message }) => message);
-  const shown = [...stage.shown, ...lookForToken(token, [stage.scratch.path])];
+  life.warnings = warningsFrom(0);
+  const shown = [...stage.shown, ...lookForToken(token, [stage.scratch.path], stage.innocent)];
   life.harm.push(...shown.map((place) => `the token is in ${place}`));
   if (JSON.stringify([life, events]).includes(token)) life.harm.push("the token is told");
   life.harm.push(...differences(before, look(stage)), ...traces(stage), ...secrets(stage));
@@ -177,7 +206,8 @@ function differences(before: Look, after: Look): string[] {
 }
 
 function traces({ scratch, evil, repo, remote }: Stage): string[] {
-  const found = existsSync(join(scratch.path, "canary")) ? ["a payload ran on the host"] : [];
+  const canaries = readdirSync(scratch.path).filter((name) => name.startsWith("canary"));
+  const found = canaries.map((name) => `a payload ran on the host: ${name}`);
   if (evil.requests.length > 0) found.push(`requests at the evil server: ${JSON.stringify(evil.requests)}`);
   for (const path of [repo, remote]) {
     const check = git(path, "fsck", "--strict", "--no-progress", "--no-dangling");

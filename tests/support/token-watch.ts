@@ -22,9 +22,21 @@ export function watchForToken(
   };
 }
 
-/** Where a token is, in some form, in what any other process shows of itself and in the files below the given directories. */
-export function lookForToken(token: string, directories: readonly string[]): string[] {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+/** The processes that there are now. */
+export function processesNow(): Set<string> {
+  return new Set(readdirSync("/proc").filter((name) => /^\d+$/.test(name)));
+}
+
+/**
+ * Where a token is, in some form, in what any other process shows of itself and in the files below the given directories.
+ * `innocent` are processes that were there before anybody knew it.
+ */
+export function lookForToken(
+  token: string,
+  directories: readonly string[],
+  innocent: ReadonlySet<string> = new Set(),
+): string[] {
+  const pids = [...processesNow()].filter((pid) => Number(pid) !== process.pid && !innocent.has(pid));
   const shown = pids.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`]);
   return [...shown, ...directories.flatMap(filesBelow)].filter((path) => holdsToken(readQuietly(path), token));
 }

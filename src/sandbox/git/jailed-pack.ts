@@ -20,6 +20,8 @@ import { inRepository, type Repository } from "./repository.js";
 /** What `withJailedPack` needs. */
 export interface JailedPackOptions {
   sandboxId: string;
+  /** The running sandbox; what is remembered of it goes when it does. */
+  sandbox?: object | undefined;
   /** Path of the store, which is made for this one commit and removed after it. */
   store: string;
   runJailedGit: RunJailedGit;

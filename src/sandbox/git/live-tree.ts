@@ -6,7 +6,7 @@ import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
 import { removeTree } from "../remove-tree.js";
 import type { Driver } from "../types.js";
-import { findAlternates } from "./alternates.js";
+import { alternateBinds } from "./alternates.js";
 import { listIndexPaths, listLayerPaths } from "./changed-paths.js";
 import type { RunAgent } from "./gather-changes.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
@@ -82,9 +82,8 @@ export async function sweepScratch(id: string): Promise<void> {
 }
 
 /** What a jail needs to read the objects of a repository. */
-export async function objectBinds(objects: string): Promise<JailBind[]> {
-  const others = await findAlternates(objects);
-  return [{ source: objects, target: INSIDE_OBJECTS }, ...others.map((path) => ({ source: path, target: path }))];
+export function objectBinds(objects: string): JailBind[] {
+  return [{ source: objects, target: INSIDE_OBJECTS }, ...alternateBinds(objects)];
 }
 
 /** How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. One of many has a jail begun for the next. */
@@ -96,7 +95,7 @@ export async function jailedPackOf(
   signal.throwIfAborted();
   const look = opts.look ?? tree.look();
   const store = scratchPath(id, "store");
-  const objects = base === undefined ? [] : await objectBinds(base.repository.objects);
+  const objects = base === undefined ? [] : objectBinds(base.repository.objects);
   const own = opts.withCommits ? look.inside : undefined;
   if (own !== undefined) objects.push({ ...own, writable: false });
   const isShared = opts.withCommits && own === undefined && base !== undefined;
@@ -106,6 +105,7 @@ export async function jailedPackOf(
   const places = { tree: look.root, objects, signal, timeout: tree.patience };
   return {
     sandboxId: id,
+    sandbox: tree,
     ...(await takeJail(tree, store, places)),
     ...(opts.isOneOfMany === true &&
       tree.isLasting === true && { done: () => beginSpareJail(tree, scratchPath(id, "store"), places) }),

@@ -1,5 +1,6 @@
+import { randomBytes } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
-import { lstat, mkdir, open, readdir, readFile, rename, unlink } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { hostGit, runHostGit } from "./host-git.js";
 import { inRepository } from "./repository.js";
@@ -13,33 +14,29 @@ function hasFiles(gitDir: string): boolean {
   return (packed?.size ?? 0) <= MANY && !existsSync(join(gitDir, "reftable"));
 }
 
-/** Makes a ref that is not there yet, by the rules of git's own files; false when it is there, or when somebody is about to make it. */
+/** Makes a ref that is not there yet; false when it is. Not by a lock as git has it, which would stay when we are killed. */
 export async function createRef(gitDir: string, ref: string, commit: string): Promise<boolean> {
-  if (!hasFiles(gitDir)) {
-    return (await runHostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir))).exitCode === 0;
+  if (hasFiles(gitDir)) {
+    const isMade = await linkRef(gitDir, ref, commit).catch(() => undefined);
+    if (isMade !== undefined) return isMade;
   }
-  const path = join(gitDir, ref);
-  const lock = `${path}.lock`;
-  await mkdir(dirname(path), { recursive: true });
-  const file = await open(lock, "wx", 0o666).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
-  if (file === undefined) return false;
-  let isMade = false;
+  return (await runHostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir))).exitCode === 0;
+}
+
+async function linkRef(gitDir: string, ref: string, commit: string): Promise<boolean> {
+  // Git knows such names, and cleans them up when whoever wrote them was killed.
+  const draft = join(gitDir, "objects", `tmp_obj_${randomBytes(6).toString("hex")}`);
   try {
-    try {
-      await file.writeFile(`${commit}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    const isThere = (await lstat(path).catch(() => undefined)) ?? (await packedRefs(gitDir)).includes(` ${ref}\n`);
-    if (isThere !== false) return false;
-    await rename(lock, path);
-    isMade = true;
+    await writeFile(draft, `${commit}\n`, { flag: "wx", flush: true });
+    if ((await packedRefs(gitDir)).includes(` ${ref}\n`)) return false;
+    await mkdir(dirname(join(gitDir, ref)), { recursive: true });
+    await link(draft, join(gitDir, ref));
     return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
   } finally {
-    if (!isMade) await unlink(lock).catch(() => undefined);
+    await unlink(draft).catch(() => undefined);
   }
 }
 

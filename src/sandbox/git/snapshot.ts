@@ -52,7 +52,7 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
   const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
   const name = async (commit: string, head: InsideHead | undefined, warnings: readonly string[]): Promise<Snapshot> => {
     await failpoint("snapshot.imported");
-    const ref = await createNumberedRef(gitDir, sandboxId, commit);
+    const ref = await createNumberedRef(gitDir, opts, commit);
     if (opts.isDurable === true) await syncNames(gitDir, ref);
     return { ref, commit, ...(head && { head }), gitDir, warnings };
   };
@@ -104,22 +104,22 @@ function withoutCommits(why: string): string {
   return `The commits made inside are left out: ${why}`;
 }
 
-/** The number that the last snapshot of each sandbox got in this process, by where its refs are. */
-const numbered = new Map<string, number>();
+/** The number that the last snapshot of each running sandbox got. */
+const numbered = new WeakMap<object, number>();
 
 /** A free number gets the commit. */
-async function createNumberedRef(gitDir: string, sandboxId: string, commit: string): Promise<string> {
+async function createNumberedRef(gitDir: string, opts: JailedPackOptions, commit: string): Promise<string> {
+  const { sandboxId, sandbox = opts } = opts;
   const prefix = `refs/glovebox/${sandboxId}/`;
-  const place = join(gitDir, prefix);
-  const last = numbered.get(place) ?? (await lastNumber(gitDir, prefix));
+  const last = numbered.get(sandbox) ?? (await lastNumber(gitDir, prefix));
   for (const before of [last, undefined]) {
     const number = (before ?? (await lastNumber(gitDir, prefix))) + 1;
     if (!(await createRef(gitDir, `${prefix}${number}`, commit))) continue;
-    numbered.set(place, number);
+    numbered.set(sandbox, number);
     await failpoint("snapshot.referenced");
     return `${prefix}${number}`;
   }
-  throw new SandboxError("conflict", `${place} is being written by somebody else`);
+  throw new SandboxError("conflict", `${join(gitDir, prefix)} is being written by somebody else`);
 }
 
 /** Makes the name of a ref outlive a power loss, and with it, where the file system has a journal, what was named before. */
