@@ -12,7 +12,17 @@ import { git } from "./support/scratch.js";
 const isRoot = process.getuid?.() === 0;
 const TOKEN = "a-token-for-tests";
 
-type Scenario = "create" | "overlay" | "exec" | "snapshot" | "restore" | "fork" | "push" | "teardown" | "reap";
+type Scenario =
+  | "create"
+  | "overlay"
+  | "exec"
+  | "snapshot"
+  | "plain"
+  | "restore"
+  | "fork"
+  | "push"
+  | "teardown"
+  | "reap";
 
 /** What passes each failpoint; `at` are the passes of interest, when it is not the first. */
 const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly number[] }[]> = {
@@ -29,10 +39,22 @@ const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly numb
   "base.held": [{ scenario: "overlay" }],
   "base.renamed": [{ scenario: "overlay" }],
   "exec.started": [{ scenario: "exec" }],
-  "snapshot.frozen": [{ scenario: "snapshot", at: [2] }],
-  "snapshot.committed": [{ scenario: "snapshot", at: [2] }],
-  "snapshot.imported": [{ scenario: "snapshot", at: [2] }],
-  "snapshot.referenced": [{ scenario: "snapshot", at: [2] }],
+  "snapshot.frozen": [
+    { scenario: "snapshot", at: [2] },
+    { scenario: "plain", at: [2] },
+  ],
+  "snapshot.committed": [
+    { scenario: "snapshot", at: [2] },
+    { scenario: "plain", at: [2] },
+  ],
+  "snapshot.imported": [
+    { scenario: "snapshot", at: [2] },
+    { scenario: "plain", at: [2] },
+  ],
+  "snapshot.referenced": [
+    { scenario: "snapshot", at: [2] },
+    { scenario: "plain", at: [2] },
+  ],
   "snapshot.archived": [{ scenario: "snapshot", at: [2] }],
   "snapshot.recorded": [{ scenario: "snapshot", at: [1] }],
   "restore.staged": [{ scenario: "restore" }],

@@ -80,6 +80,8 @@ describe.concurrent("[F-30] the power is lost", { timeout: 120_000 }, () => {
     ["create", "create.ready=kill"],
     ["snapshot", "snapshot.imported=kill@2"],
     ["snapshot", "snapshot.recorded=kill@2"],
+    ["plain", "snapshot.imported=kill@2"],
+    ["plain", "snapshot.recorded=kill@2"],
     ["teardown", "removal.resource=kill"],
   ] as const)(
     "in %s, at %s: what was acknowledged is whole, the rest is taken away",
@@ -94,7 +96,7 @@ describe.concurrent("[F-30] the power is lost", { timeout: 120_000 }, () => {
         const before = takeCensus(place, [], []);
         execFileSync("sync", ["-f", disk.path]);
         const acknowledged = await play(place, scenario, fault, { repo: place.repo, branch: "work" });
-        expect(acknowledged).toHaveLength(scenario === "snapshot" ? 1 : 0);
+        expect(acknowledged).toHaveLength(scenario === "snapshot" || scenario === "plain" ? 1 : 0);
         disk.lose();
         expect(await reap(place)).toMatchObject({ kept: [], failed: [] });
         expect(takeCensus(place, [], acknowledged)).toEqual(before);

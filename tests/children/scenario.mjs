@@ -30,8 +30,8 @@ const close = (sandbox) =>
     await sandbox.teardown();
     if (leaks > 0) throw new Error("something is left");
   });
-const save = async (sandbox, content) => {
-  await sandbox.writeFiles({ "state.txt": content, "ignored/state.txt": content });
+const save = async (sandbox, content, more = { "ignored/state.txt": content }) => {
+  await sandbox.writeFiles({ "state.txt": content, ...more });
   const id = await insist("snapshot", () => sandbox.snapshot());
   say({ acknowledged: id, content });
   return id;
@@ -55,6 +55,13 @@ const scenarios = {
     const sandbox = await open();
     await save(sandbox, "one");
     await save(sandbox, "two");
+    await close(sandbox);
+  },
+  /** Changes that need no git. */
+  async plain() {
+    const sandbox = await open();
+    await save(sandbox, "plain one", {});
+    await save(sandbox, "plain two", { "new/file": "new" });
     await close(sandbox);
   },
   async restore() {
