@@ -1,21 +1,15 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
-import { LongestFirst } from "./tests/support/longest-first.js";
-import { PURE_FILES } from "./tests/support/pure-files.js";
+import { LONG, LongestFirst } from "./tests/support/longest-first.js";
 
+const long = LONG.map((name) => `tests/${name}.test.ts`);
 const config: ViteUserConfig = defineConfig({
   test: {
     projects: [
-      {
-        extends: true,
-        test: {
-          name: "real",
-          include: ["tests/**/*.test.ts"],
-          exclude: [...PURE_FILES],
-          globalSetup: ["tests/support/run-setup.ts"],
-        },
-      },
-      { extends: true, test: { name: "pure", include: [...PURE_FILES], isolate: false } },
+      // A process to start takes longer than most files do. Where much is started a small one of its own is cheaper.
+      { extends: true, test: { name: "short", include: ["tests/**/*.test.ts"], exclude: long, isolate: false } },
+      { extends: true, test: { name: "long", include: long } },
     ],
+    globalSetup: ["tests/support/run-setup.ts"],
     sequence: { sequencer: LongestFirst },
     // One more than there are cores on a small machine: tests wait for engines and deadlines, too.
     maxWorkers: 3,

@@ -69,11 +69,14 @@ bool spare_keep(const struct supervisor *supervisor);
 bool spare_ended(pid_t pid);
 bool is_spare(pid_t pid);
 
-/* layer.c, compare.c, replicate.c, head.c, begin.c: each gives the exit code. */
+/* layer.c, compare.c, gather.c, replicate.c, head.c, begin.c: each gives the exit code. */
 int list_layer(int argc, char **argv);
 int compare_tree(int argc, char **argv);
+int gather_changes(int argc, char **argv);
 int replicate(int argc, char **argv);
 int tell_head(int argc, char **argv);
+/* Which commit is checked out, and the line of HEAD, as far as plain files say so. */
+bool read_head(const char *git, char head[1024], char commit[1024]);
 int begin(int argc, char **argv);
 
 /* supervisor-state.c: what a command can change about its supervisor without its consent. */

@@ -1,4 +1,5 @@
-/* compare INDEX TREE-ID TREE MOST: which paths of a tree may differ from a git index, each ended by a zero byte. A directory that the
+/* compare INDEX TREE-ID TREE MOST: which paths of a tree may differ from a git index, each ended by a zero byte. Of the form "-SECONDS" the index
+ * comes by stdin, and was written then. A directory that the
  * index does not know, or that is not there any more, stands for all in it. The index is the host's; it must be exactly one of the tree
  * object that is named. The tree is hostile: every name is looked up in its directory, no link is followed, no file is opened.
  *
@@ -18,9 +19,9 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "told.h"
 
 #define DEEPEST 200
-#define UNKNOWN 3 /* exit code: whoever asked looks at everything instead */
 #define FLAGS_BUT_LENGTH 0xf000
 #define GITLINK 0160000
 
@@ -39,25 +40,14 @@ struct span {
 
 static struct entry *entries;
 static char path[1 << 16];
-static char told[1 << 24];
-static size_t told_length;
-static long left;
 static size_t processes = 1, own;
 static time_t written;
-
-static _Noreturn void give_up(void) { exit(UNKNOWN); }
+static bool is_wary;
 
 static uint32_t number(const unsigned char *data) {
   uint32_t value;
   memcpy(&value, data, sizeof value);
   return be32toh(value);
-}
-
-static void tell(size_t length) {
-  if (left-- <= 0 || sizeof told - told_length <= length) give_up();
-  memcpy(told + told_length, path, length);
-  told[told_length + length] = 0;
-  told_length += length + 1;
 }
 
 /* Whether the tree object that the index remembers for all of its entries is the one that is meant. */
@@ -86,15 +76,34 @@ static bool is_of_tree(const unsigned char *data, const unsigned char *end, size
   return false;
 }
 
-static size_t read_index(const char *file, const char *id) {
+static const unsigned char *map_file(const char *file, size_t *size) {
   struct stat found;
   int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  size_t id_length = strlen(id) / 2;
-  if (fd < 0 || fstat(fd, &found) < 0 || found.st_size < 12 + (off_t)id_length) give_up();
+  if (fd < 0 || fstat(fd, &found) < 0) give_up();
   written = found.st_mtime;
-  size_t size = (size_t)found.st_size;
-  const unsigned char *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0), *end = data + size - id_length;
-  if (data == MAP_FAILED || memcmp(data, "DIRC", 4) != 0 || number(data + 4) != 2) give_up();
+  *size = (size_t)found.st_size;
+  return mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+}
+
+static const unsigned char *read_stdin(size_t *size) {
+  size_t room = 1 << 16;
+  unsigned char *data = malloc(room);
+  *size = 0;
+  for (ssize_t got; data && (got = read(0, data + *size, room - *size)) != 0;) {
+    if (got < 0) give_up();
+    *size += (size_t)got;
+    if (*size == room) data = realloc(data, room *= 2);
+  }
+  return data ? data : MAP_FAILED;
+}
+
+static size_t read_index(const char *file, const char *id) {
+  size_t id_length = strlen(id) / 2, size;
+  if (file[0] == '-') written = atoll(file + 1);
+  const unsigned char *data = file[0] == '-' ? read_stdin(&size) : map_file(file, &size);
+  if (data == MAP_FAILED || size < 12 + id_length) give_up();
+  const unsigned char *end = data + size - id_length;
+  if (memcmp(data, "DIRC", 4) != 0 || number(data + 4) != 2) give_up();
   size_t count = number(data + 8), head = 40 + id_length + 2;
   entries = calloc(count + 1, sizeof *entries);
   if (!entries) give_up();
@@ -167,7 +176,7 @@ static void compare_known(int directory, size_t length, struct span in, int dept
       struct stat now;
       int answer = fstatat(directory, path + length, &now, AT_SYMLINK_NOFOLLOW);
       if (answer < 0 && errno != ENOENT && errno != ENOTDIR) give_up();
-      if (answer < 0 || !is_same(entry, &now)) tell(end);
+      if (answer < 0 || !is_same(entry, &now)) tell(path, end);
       i++;
       continue;
     }
@@ -175,7 +184,7 @@ static void compare_known(int directory, size_t length, struct span in, int dept
     while (below.to < in.to && entries[below.to].length > end && memcmp(entries[below.to].name, entry->name, end + 1) == 0) below.to++;
     int next = openat(directory, path + length, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (next < 0 && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) give_up();
-    if (next < 0 && is_own) tell(end);
+    if (next < 0 && is_own) tell(path, end);
     if (next >= 0) {
       path[end] = '/';
       walk(next, end + 1, below, depth + 1);
@@ -187,25 +196,21 @@ static void compare_known(int directory, size_t length, struct span in, int dept
 
 /* Looks for what the index does not know in a directory. */
 static void find_unknown(int directory, size_t length, struct span in) {
-  struct record {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short size;
-    unsigned char type;
-    char name[];
-  };
   _Alignas(8) char buffer[1 << 15];
   for (long size; (size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) != 0;) {
     if (size < 0) give_up();
     for (long at = 0; at < size;) {
-      const struct record *record = (const struct record *)(buffer + at);
+      const struct directory_record *record = (const struct directory_record *)(buffer + at);
       at += record->size;
       const char *name = record->name;
-      if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, ".git") == 0) continue;
+      if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+      bool is_git = strcmp(name, ".git") == 0;
+      if (is_git && is_wary && length > 0) give_up();
+      if (is_git) continue;
       size_t end = length + strlen(name);
       if (end + 1 >= sizeof path) give_up();
       memcpy(path + length, name, end - length);
-      if (!is_known(in, end)) tell(end);
+      if (!is_known(in, end)) tell(path, end);
     }
   }
 }
@@ -218,38 +223,51 @@ static void walk(int directory, size_t length, struct span in, int depth) {
   compare_known(directory, length, in, depth, is_own);
 }
 
-/* Divides the directories among some processes. */
-static void divide(size_t count) {
+/* Divides the directories among some processes; gives where each of the others will say what it has found. */
+static void divide(size_t count, int from[MOST_PROCESSES]) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   processes = 1 + count / WORTH_A_PROCESS;
   if (processes > MOST_PROCESSES) processes = MOST_PROCESSES;
   if (cores > 0 && processes > (size_t)cores) processes = (size_t)cores;
   for (size_t other = 1; other < processes; other++) {
-    pid_t pid = fork();
+    int ends[2];
+    pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (pid < 0) give_up();
+    close(ends[pid > 0]);
+    from[other] = ends[pid == 0];
     if (pid > 0) continue;
     own = other;
     return;
   }
 }
 
-static bool write_all(const char *data, size_t size) {
-  for (ssize_t done; size > 0; data += done, size -= (size_t)done)
-    if ((done = write(1, data, size)) <= 0) return false;
-  return true;
+/* Adds what another process has found. */
+static void take(int from) {
+  static char found[sizeof told];
+  size_t length = 0;
+  for (ssize_t got; (got = read(from, found + length, sizeof found - length)) != 0; length += (size_t)got)
+    if (got < 0) give_up();
+  int status;
+  if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) give_up();
+  for (char *each = found, *end; each < found + length; each = end + 1) {
+    end = memchr(each, 0, (size_t)(found + length - each));
+    if (!end) give_up();
+    tell(each, (size_t)(end - each));
+  }
 }
 
-int compare_tree(int argc, char **argv) {
-  if (argc != 4) return 125;
+int compare(int argc, char **argv, bool wary) {
+  int root = argc == 4 ? open(argv[2], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  if (root < 0) return root;
   size_t count = read_index(argv[0], argv[1]);
-  int root = open(argv[2], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (root < 0) return 125;
-  left = atol(argv[3]);
-  divide(count);
+  int from[MOST_PROCESSES];
+  is_wary = wary;
+  told_left = atol(argv[3]);
+  divide(count, from);
   walk(root, 0, (struct span){0, count}, 0);
-  for (size_t other = 1; own == 0 && other < processes; other++) {
-    int status;
-    if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) give_up();
-  }
-  return write_all(told, told_length) ? 0 : 125;
+  if (own > 0) _exit(write_all(from[own], told, told_length) ? 0 : UNKNOWN);
+  for (size_t other = 1; other < processes; other++) take(from[other]);
+  return root;
 }
+
+int compare_tree(int argc, char **argv) { return compare(argc, argv, false) >= 0 && write_all(1, told, told_length) ? 0 : 125; }

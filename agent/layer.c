@@ -12,18 +12,11 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "told.h"
 
 #define DEEPEST 200
-#define TOO_MUCH 3 /* exit code: whoever asked looks at everything instead */
 
 static char path[1 << 16];
-static long left;
-
-static void tell(size_t length) {
-  if (left-- <= 0) exit(TOO_MUCH);
-  fwrite(path, 1, length, stdout);
-  putchar(0);
-}
 
 /* Whether it hides what lies below, or shows what lies elsewhere. */
 static bool is_whole(int directory) {
@@ -42,7 +35,7 @@ static bool is_empty(int directory) {
   char buffer[1024];
   bool is = true;
   for (long size; is && (size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) != 0;) {
-    if (size < 0) exit(TOO_MUCH);
+    if (size < 0) give_up();
     for (long at = 0; at < size; at += *(unsigned short *)(buffer + at + 16)) {
       const char *name = buffer + at + 19;
       if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) is = false;
@@ -53,18 +46,18 @@ static bool is_empty(int directory) {
 
 static void walk(int lower, int upper, size_t length, int depth) {
   DIR *entries = depth < DEEPEST ? fdopendir(upper) : NULL;
-  if (!entries) exit(TOO_MUCH);
+  if (!entries) give_up();
   for (struct dirent *entry; (entry = readdir(entries));) {
     const char *name = entry->d_name;
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
     size_t end = length + strlen(name);
-    if (end + 1 >= sizeof path) exit(TOO_MUCH);
+    if (end + 1 >= sizeof path) give_up();
     memcpy(path + length, name, end - length);
     int above = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (above < 0 && errno != ENOTDIR && errno != ELOOP) exit(TOO_MUCH);
+    if (above < 0 && errno != ENOTDIR && errno != ELOOP) give_up();
     int below = above < 0 ? -1 : openat(lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (below < 0 || is_whole(above) || is_empty(below)) {
-      tell(end);
+      tell(path, end);
       if (above >= 0) close(above);
     } else {
       path[end] = '/';
@@ -75,12 +68,14 @@ static void walk(int lower, int upper, size_t length, int depth) {
   closedir(entries);
 }
 
-int list_layer(int argc, char **argv) {
-  if (argc != 3) return 125;
-  int lower = open(argv[0], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  int upper = open(argv[1], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (lower < 0 || upper < 0) return 125;
-  left = atol(argv[2]);
-  walk(lower, upper, 0, 0);
-  return fflush(stdout) == 0 ? 0 : 125;
+int layer(int argc, char **argv) {
+  int lower = argc == 3 ? open(argv[0], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  int upper = argc == 3 ? open(argv[1], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  if (lower < 0 || upper < 0) return -1;
+  told_left = atol(argv[2]);
+  /* What is walked is closed. */
+  walk(lower, fcntl(upper, F_DUPFD_CLOEXEC, 3), 0, 0);
+  return upper;
 }
+
+int list_layer(int argc, char **argv) { return layer(argc, argv) >= 0 && write_all(1, told, told_length) ? 0 : 125; }

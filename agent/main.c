@@ -55,6 +55,7 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "dial") == 0) return dial(argc - 2, argv + 2);
   if (strcmp(verb, "layer") == 0) return list_layer(argc - 2, argv + 2);
   if (strcmp(verb, "compare") == 0) return compare_tree(argc - 2, argv + 2);
+  if (strcmp(verb, "gather") == 0) return gather_changes(argc - 2, argv + 2);
   if (strcmp(verb, "replicate") == 0) return replicate(argc - 2, argv + 2);
   if (strcmp(verb, "head") == 0) return tell_head(argc - 2, argv + 2);
   if (strcmp(verb, "begin") == 0) return begin(argc - 2, argv + 2);
@@ -62,6 +63,6 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "armour") == 0 && argc == 3) return armour(argv[2]);
   for (const char **known = staged_verbs; *known; known++)
     if (strcmp(verb, *known) == 0) return staged(verb, argc - 2, argv + 2);
-  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|compare|replicate|head|begin|relay|armour ...\n");
+  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|compare|gather|replicate|head|begin|relay|armour ...\n");
   return 125;
 }

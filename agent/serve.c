@@ -68,8 +68,8 @@ static bool take_requests(int fd) {
   return state == 0;
 }
 
-/* Runs the self-test as any command is run; its complaint, or an empty text. */
-static void test_walls(char *complaint, size_t room) {
+/* Runs the self-test as any command is run; its complaint, or an empty text. Gives the process that is still to be waited for, or 0. */
+static pid_t test_walls(char *complaint, size_t room) {
   int out[2], empty = open("/dev/null", O_RDWR | O_CLOEXEC), cwd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   complaint[0] = 0;
   struct supervisor supervisor;
@@ -78,7 +78,7 @@ static void test_walls(char *complaint, size_t room) {
   if (!error) error = start_command(&test, confinement, &supervisor);
   if (error) {
     snprintf(complaint, room, "a command cannot be started in a namespace of its own: %s", strerror(-error));
-    return;
+    return 0;
   }
   close(out[1]);
   close(empty);
@@ -92,15 +92,15 @@ static void test_walls(char *complaint, size_t room) {
   if (read(supervisor.status, &ending, sizeof ending) != sizeof ending || ending.signaled || ending.code != 0)
     if (length == 0) snprintf(complaint, room, "the self-test ended with %d", ending.code);
   kill(supervisor.pid, SIGKILL);
-  waitpid(supervisor.pid, NULL, 0);
   close(out[0]);
   close(supervisor.control);
   close(supervisor.status);
+  return supervisor.pid;
 }
 
-static void hello(bool tested) {
+static void hello(int out, bool tested) {
   char complaint[512] = "";
-  if (tested) test_walls(complaint, sizeof complaint);
+  pid_t tester = tested ? test_walls(complaint, sizeof complaint) : 0;
   uint8_t body[6 + sizeof complaint];
   size_t length = strlen(complaint);
   write_u32(body, PROTOCOL_VERSION);
@@ -108,6 +108,9 @@ static void hello(bool tested) {
   body[5] = length == 0;
   memcpy(body + 6, complaint, length);
   answer(ANS_HELLO, 0, body, 6 + length);
+  flush_channel(out);
+  /* The kernel takes its time to take a namespace down, and the manager need not wait for it; the first command does, so that it finds all room. */
+  if (tester > 0) waitpid(tester, NULL, 0);
 }
 
 int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
@@ -127,7 +130,7 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
   fcntl(out, F_SETFD, FD_CLOEXEC);
   if (jailed && !contained) keep_to_own_sockets();
   self_test_expects(only_loopback);
-  hello(tested);
+  hello(out, tested);
 
   static struct pollfd fds[4 + MAX_CALLS * POLLS_PER_CALL];
   for (;;) {

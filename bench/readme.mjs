@@ -22,7 +22,7 @@ const shown = {
   changes: 2,
   docker: 4,
   tasks: 7,
-  harness: 3,
+  harness: 4,
   daytona: 2,
 };
 

@@ -1,4 +1,4 @@
-import { chmodSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { buildAgent } from "./build-agent.mjs";
@@ -7,13 +7,37 @@ import { expectSuccess, step } from "./step.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Compiles the TypeScript into `dist/`, from nothing, so that no file of an older build is shipped. */
+/** Modules that are no entry points of the package: programs of this repository load them by their names. */
+const OWN = ["sandbox", "sandbox/failpoint", "sandbox/egress/dial", "util/tar-pack"];
+
+/** Makes `dist/` of the TypeScript, from nothing, so that no file of an older build is shipped. */
 export async function buildLibrary() {
   rmSync(join(root, "dist"), { recursive: true, force: true });
+  const { bundle } = await import("./bundle.mjs");
+  const examples = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"));
+  await Promise.all([
+    declareTypes(),
+    bundle("src", join(root, "dist", "src"), [...entryPoints(), ...OWN]),
+    bundle(
+      "examples",
+      join(root, "dist", "examples"),
+      examples.map((name) => name.slice(0, -".ts".length)),
+    ),
+  ]);
+  chmodSync(join(root, "dist", "src", "cli.js"), 0o755);
+}
+
+async function declareTypes() {
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
   const result = await run(process.execPath, [tsc, "-p", "tsconfig.build.json"], { cwd: root, quiet: true });
   expectSuccess(result, "tsc");
-  chmodSync(join(root, "dist", "src", "cli.js"), 0o755);
+}
+
+/** The modules that package.json gives to others. */
+function entryPoints() {
+  const { exports, bin } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const targets = [...Object.values(exports).map((target) => target.default ?? target), ...Object.values(bin)];
+  return targets.flatMap((target) => /^\.\/dist\/src\/(.+)\.js$/.exec(target)?.[1] ?? []);
 }
 
 /** Builds all there is to build. */

@@ -1,9 +1,23 @@
 import { spawn } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { agentBinary } from "../src/sandbox/agent/binary.js";
+import { chooseStage } from "../src/sandbox/jail/identity.js";
 import { processesWith, uniqueSeconds, until } from "./support/plain-agent.js";
 
 let scratch: string;
@@ -169,6 +183,36 @@ describe("launch", () => {
     expect((await agent(["launch", "--user", "0", "0", "/tmp", "--", "/bin/true"])).code).toBe(125);
     expect(await agent(["launch", "--cgroup", join(scratch, "none"), "--", "/bin/true"])).toMatchObject({ code: 125 });
     expect((await agent(["launch", "--", "/no/such/program"])).code).toBe(125);
+  });
+
+  test("makes a root of what it is given, read-only itself, and follows no link out of it", async () => {
+    const stage = chooseStage();
+    const user = process.getuid?.() === 0 ? ["--user", "70001", "70001"] : [];
+    const tree = join(scratch, "tree");
+    mkdirSync(tree);
+    // Where everybody gets to: nothing but the launcher keeps the sandbox's user from it.
+    const outside = mkdtempSync("/var/tmp/glovebox-run-");
+    onTestFinished(() => rmSync(outside, { recursive: true, force: true }));
+    chmodSync(outside, 0o777);
+    writeFileSync(join(tree, "file"), "content\n");
+    symlinkSync(outside, join(tree, "out"));
+    const staged = (steps: readonly string[], script: string): ReturnType<typeof agent> =>
+      agent(["launch", ...user, "--stage", stage, ...steps, "--", "/bin/sh", "-c", `cd ${stage}/root; ${script}`]);
+    const steps = ["--link", "in/tree", "/linked", "--tree", "or", tree, "/in/tree", "--tmpfs", "4096", "0700", "/m"];
+    expect(await staged(steps, "ls; cat linked/file; stat -c %A m; echo > m/new; echo > linked/new")).toMatchObject({
+      stdout: "dev\nin\nlinked\nm\nproc\ncontent\ndrwx------\n",
+      stderr: expect.stringMatching(/^[^\n]*linked\/new: Read-only file system\n$/),
+    });
+    expect((await staged(steps, "mkdir new")).stderr).toMatch(/Read-only file system/);
+    const out = ["--tree", "ow", tree, "/in", "--tree", "or", tree, "/in/out/new"];
+    expect((await staged(out, ":")).code).toBe(125);
+    expect(existsSync(join(outside, "new"))).toBe(false);
+    const link = join(scratch, "link");
+    symlinkSync(tree, link);
+    expect(await staged(["--tree", "or", link, "/in"], ":")).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining(`cannot attach ${link}`),
+    });
   });
 });
 

@@ -132,7 +132,7 @@ test("of the paths that differ, git makes the commit that it makes of all files,
   rmSync(join(opened.path, "files", "d"), { recursive: true });
   const commit = async (paths: boolean): Promise<{ tree: string; warnings: readonly string[]; verbs: string[] }> => {
     const store = join(scratch.path, `store-${paths}`);
-    const objects = await objectBinds(repository.objects);
+    const objects = objectBinds(repository.objects);
     const run = createJailedGit({ store, tree: { source: opened.path }, objects });
     const verbs: string[] = [];
     const { gitDir, tree } = opened;

@@ -24,11 +24,11 @@ function loadedWith(file: string, seen = new Set<string>()): Set<string> {
   return seen;
 }
 
-/** Runs the built command line and gives what it printed and the address of every module that it loaded. */
+/** Runs the built command line and gives what it printed, the address of every file that it loaded, and the sources in them. */
 async function runAndSee(
   words: string[],
   env: NodeJS.ProcessEnv = process.env,
-): Promise<{ stdout: string; loaded: string[] }> {
+): Promise<{ stdout: string; loaded: string[]; sources: string[] }> {
   const source = `
     process.argv = [process.argv[0], ${JSON.stringify(program)}, ...${JSON.stringify(words)}];
     const { register } = await import("node:module");
@@ -50,7 +50,14 @@ async function runAndSee(
     ["--input-type=module", "-e", source],
     options,
   );
-  return { stdout, loaded: JSON.parse(stderr.trim().split("\n").at(-1) ?? "") as string[] };
+  const loaded = JSON.parse(stderr.trim().split("\n").at(-1) ?? "") as string[];
+  const ours = loaded.filter((url) => url.startsWith("file:") && url.includes("/dist/"));
+  return { stdout, loaded, sources: ours.flatMap((url) => sourcesIn(readFileSync(new URL(url), "utf8"))).sort() };
+}
+
+/** The sources that a built file was made of: a line before each names it. */
+function sourcesIn(text: string): string[] {
+  return [...text.matchAll(/^\/\/ (src\/.+\.ts)$/gm)].map(([, path = ""]) => path);
 }
 
 describe("the command line", () => {
@@ -61,26 +68,25 @@ describe("the command line", () => {
   });
 
   it.each([["--help"], ["version"], ["help exec"], ["exec --help"]])("loads no backend for %s", async (line) => {
-    const { stdout, loaded } = await runAndSee(line.split(" "));
+    const { stdout, sources } = await runAndSee(line.split(" "));
     expect(stdout).toContain("glovebox");
-    expect(loaded.some((url) => url.endsWith("/cli/main.js"))).toBe(true);
-    const ours = loaded.filter(
-      (url) => url.startsWith("file:") && /\/dist\/src\/(?:sandbox|testing|harness)/.test(url),
-    );
-    expect(ours.map((url) => url.replace(/^.*\/dist/, "dist"))).toEqual(["dist/src/sandbox/errors.js"]);
+    expect(sources).toContain("src/cli/main.ts");
+    expect(sources.filter((path) => /^src\/(?:sandbox|tasks|testing|harness)/.test(path))).toEqual([
+      "src/sandbox/errors.ts",
+    ]);
   });
 
   it("loads no package of a service for doctor where nothing could use it", async () => {
     const place = mkdtempSync(join(tmpdir(), "glovebox-lazy-"));
     try {
       const env = { PATH: "/usr/bin:/bin", HOME: place, GLOVEBOX_HOME: join(place, "home"), TMPDIR: place };
-      const { stdout, loaded } = await runAndSee(["doctor", "--json"], env);
+      const { stdout, loaded, sources } = await runAndSee(["doctor", "--json"], env);
       const { sections } = JSON.parse(stdout) as { sections: { name: string; findings: { status: string }[] }[] };
       const first = sections
         .filter(({ name }) => /daytona|vercel|dagger/.test(name))
         .map(({ findings }) => findings[0]);
       expect(first.map((finding) => finding?.status)).toEqual(["ok", "ok", "ok"]);
-      expect(loaded.some((url) => url.endsWith("/dagger/probe.js"))).toBe(true);
+      expect(sources).toContain("src/sandbox/dagger/probe.ts");
       expect(loaded.filter((url) => /node_modules\/@(?:daytona|vercel|dagger\.io)\//.test(url))).toEqual([]);
     } finally {
       rmSync(place, { recursive: true, force: true });

@@ -48,7 +48,7 @@ describe("a process of its own", () => {
 
   test("without the package is told how to install it", async () => {
     const bare = join(place.scratch.path, "bare");
-    for (const name of ["src", "contracts", "package.json"]) {
+    for (const name of ["src", "package.json"]) {
       cpSync(join(compiled.directory, name), join(bare, name), { recursive: true });
     }
     const { child } = start(bare, "exit 1");

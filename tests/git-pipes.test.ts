@@ -50,11 +50,28 @@ describe.concurrent("pipes in the places that git reads", () => {
     },
   );
 
-  test("behind a link, where nobody looks: the call ends at its time, and holds the sandbox no longer than that", async () => {
+  test.each([
+    ["to the pipe", "ln -s ../../pipe nested/.git/packed-refs", "nested/.git/packed-refs"],
+    [
+      "to a directory with it",
+      "mv nested/.git elsewhere && ln -s ../elsewhere nested/.git && mv pipe elsewhere/packed-refs",
+      "nested/.git/packed-refs",
+    ],
+  ])("behind a link %s: refused by name, and the sandbox goes on", async (_, script, name) => {
+    await using sandbox = await createLocalSandbox({ repo });
+    await sandbox.shell(`git init -q nested && mkfifo pipe && ${script}`);
+    const refusal = { code: "not_regular_file", message: expect.stringContaining(`"${name}" is a pipe`) };
+    await expect(sandbox.changes()).rejects.toMatchObject(refusal);
+    await sandbox.shell("rm -rf nested elsewhere pipe");
+    expect((await sandbox.changes()).files).toEqual([]);
+  });
+
+  test("where a file leads, and nobody looks: the call ends at its time, and holds the sandbox no longer than that", async () => {
     await using sandbox = await createLocalSandbox({ repo, operationTimeout: 5_000 });
-    await sandbox.shell("git init -q nested && mkfifo pipe && ln -s ../../pipe nested/.git/packed-refs");
+    await sandbox.shell("git init -q nested && mv nested/.git store && echo 'gitdir: ../store' > nested/.git");
+    await sandbox.shell("rm -f store/packed-refs && mkfifo store/packed-refs");
     await expect(sandbox.changes()).rejects.toMatchObject({ code: "unavailable" });
-    await sandbox.shell("rm -rf nested");
+    await sandbox.shell("rm -rf nested store");
     expect((await sandbox.changes()).files).toEqual([]);
   });
 });

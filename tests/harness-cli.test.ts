@@ -105,6 +105,11 @@ describe.concurrent("glovebox run", () => {
     ["an agent that there is not", ["run", "hello", "-m", "x", "--agent", "claude"], /no agent "claude"/],
     ["no image where one is needed", ["run", "hello", "-m", "x", "--sandbox", "docker"], /needs the option image/],
     ["a path that the service cannot see", ["run", "hello", "-m", "x", "--sandbox", "daytona"], /not a local path/],
+    [
+      "a branch that is checked out",
+      ["run", "hello", "-m", "x", "--repo", "repo", "--branch", "main"],
+      /"main" is checked out at/,
+    ],
     ["a spec that is not there", ["run", "hello", "-m", "x", "--spec", "nowhere.md"], /Invalid spec "nowhere.md"/],
     [
       "an agent without a price",

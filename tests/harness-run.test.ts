@@ -456,6 +456,7 @@ describe("bad input", () => {
     ["an empty intent", { intent: "  " }, /intent/],
     ["a run id that is a path", { runId: "../x" }, /run id/],
     ["a branch that is none", { branch: "a..b" }, /branch/],
+    ["a branch that is checked out", { branch: "main" }, /"main" is checked out at \//],
     ["a node that is not there", { from: "b" }, /no such node/],
     ["a last node before the first", { from: "b", until: "a", blueprint: two }, /it comes before "b"/],
     ["a spec that is not there but used", { blueprint: wantsSpec }, /needs a spec/],

@@ -47,6 +47,17 @@ describe("home", () => {
     expect(() => gloveboxHome()).toThrow(expect.objectContaining({ code: "permission_denied" }));
   });
 
+  test.runIf(process.getuid?.() === 0)("somebody else's in its place, later, is refused", async () => {
+    const { chownSync } = await import("node:fs");
+    expect(runtimeDir("one")).toBe(join(scratch.home, "sandboxes", "one"));
+    rmSync(scratch.home, { recursive: true });
+    expect(runtimeDir("one")).toBe(join(scratch.home, "sandboxes", "one"));
+    rmSync(scratch.home, { recursive: true });
+    mkdirSync(scratch.home);
+    chownSync(scratch.home, 12345, 12345);
+    expect(() => runtimeDir("one")).toThrow(expect.objectContaining({ code: "permission_denied" }));
+  });
+
   test("must be absolute", () => {
     process.env["GLOVEBOX_HOME"] = "here";
     expect(() => gloveboxHome()).toThrow(expect.objectContaining({ code: "invalid_argument" }));

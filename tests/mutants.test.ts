@@ -43,7 +43,8 @@ describe("the list of mutants", () => {
     expect([...mutants.map(({ caught }) => caught), ...QUICK].filter((id) => !ids.includes(id))).toEqual([]);
   });
 
-  test.skipIf(isUpdate)("is the one that is recorded", () => {
+  test("is the one that is recorded", ({ skip }) => {
+    if (isUpdate) skip("the list is being written anew");
     expect(Object.keys(recorded)).toEqual(mutants.map(({ name }) => name));
   });
 });

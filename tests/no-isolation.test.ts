@@ -72,7 +72,7 @@ describe.runIf(canTry)("without walls nothing runs", () => {
 
   test.each<[string, string, string, RegExp]>([
     ["the network", "--unshare-net", ":", /more than the loopback device/],
-    ["a writable root", "--remount-ro", 'set -- "$@" --perms 0755 --dir', /the root is writable/],
+    ["a writable system", "--chdir", 'set -- "$@" --tmpfs /usr --chdir', /the root is writable/],
     ["a socket of the host", "--chdir", `set -- "$@" --bind "${"$PLACE"}" /run --chdir`, /a host socket is visible/],
   ])("bubblewrap leaves %s", async (name, pattern, replacement, complaint) => {
     const path = program(

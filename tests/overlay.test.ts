@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../src/sandbox/local.js";
@@ -55,6 +55,15 @@ describe.each(["overlay", "copy"] as const)("workspace %s", (workspace) => {
     expect(git(repo, "status", "--porcelain")).toBe("");
     expect(git(repo, "for-each-ref", "refs/heads")).toBe(refs);
     expect(git(repo, "worktree", "list").split("\n")).toHaveLength(1);
+  });
+
+  test("works on a repository that borrows its objects by a link", async () => {
+    git(scratch.path, "clone", "--quiet", "--shared", repo, "borrower");
+    symlinkSync(join(repo, ".git", "objects"), join(scratch.path, "lent"));
+    writeFileSync(join(scratch.path, "borrower/.git/objects/info/alternates"), `${join(scratch.path, "lent")}\n`);
+    const sandbox = await create({ workspace, repo: join(scratch.path, "borrower") });
+    expect(await sh(sandbox, "git log --format=%s && echo x > x")).toBe("second\nfirst");
+    expect((await sandbox.changes()).files).toEqual([{ path: "x", status: "added" }]);
   });
 
   test("changes, snapshot and restore see the merged view", async () => {

@@ -36,7 +36,7 @@ async function open(repo: string, name = "harness-one"): Promise<Inside> {
   await writePrivateGit({ repository, branch: "work/one", baseSha: worktree.baseSha, dir });
   await givePrivateIndex(dir, join(worktree.gitDir, "index"));
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
-  const binds = [git, ...(await privateGitBinds(repository, dir, path))];
+  const binds = [git, ...privateGitBinds(repository, dir, path)];
   const tree = { source: path, target: path, writable: true };
   const sh = async (script: string): Promise<string> => {
     const { exitCode, stdout, stderr } = await runInJail(["sh", "-ec", script], { binds: [tree, ...binds], cwd: path });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { createDockerSandbox } from "../../dist/src/index.js";
-import { engineOf } from "../../dist/src/sandbox/docker/engines.js";
+import { Engine, findEndpoint } from "../../dist/src/sandbox/docker.js";
 import { packDirectory } from "../../dist/src/util/tar-pack.js";
 import { startEngine, stopEngine, whyNoEngine } from "../../scripts/docker-engine.mjs";
 import { BUSYBOX, ensureImage, whyNoImage } from "../../scripts/docker-images.mjs";
@@ -15,6 +15,7 @@ const IN_A_ROW = 5;
 const IN_FLIGHT = 16;
 const FILES = 1_000;
 const FLOOD = 113;
+let shared;
 
 /** Commands, files and output of a container through the agent, against what the engine itself offers for them. */
 export async function measure({ isQuick, withPeers }) {
@@ -71,6 +72,12 @@ async function measureIn(sandbox, folder, isQuick, client) {
     ],
     ...(!client && { notes: ["dockerode is measured with --peers"] }),
   };
+}
+
+/** One client for all calls, as any program has it. */
+function engineOf() {
+  shared ??= new Engine(findEndpoint());
+  return shared;
 }
 
 /** What every client of the engine does for one command: three calls, one of them a raw stream. */

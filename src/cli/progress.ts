@@ -1,4 +1,5 @@
 import { toInertLine } from "../util/inert-text.js";
+import { drawLiveLine } from "./live-line.js";
 import type { Output } from "./output.js";
 
 const PATIENCE = 1_000;
@@ -41,7 +42,7 @@ export class Progress {
     const elapsed = Date.now() - this.#since;
     const frame = FRAMES[Math.floor(elapsed / TICK) % FRAMES.length];
     const line = `${frame} ${toInertLine(this.#what)} (${Math.floor(elapsed / 1000)} s)`;
-    this.#output.write(`\r\x1b[2K${line.slice(0, Math.max(10, (this.#output.columns || 80) - 1))}`);
+    drawLiveLine(this.#output, line);
     this.#shown = true;
   }
 }

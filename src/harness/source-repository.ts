@@ -2,7 +2,7 @@ import { realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { SandboxError } from "../sandbox/errors.js";
-import { findSource, findStart, hostGit, runHostGit } from "../sandbox/host.js";
+import { checkedOutAt, findSource, findStart, hostGit, runHostGit } from "../sandbox/host.js";
 import { type GitHubHost, repositoryAt } from "./github-host.js";
 
 /** The repository that a run works on. */
@@ -34,7 +34,7 @@ export interface SourceOptions {
 }
 
 /** The backends that work on a repository of this machine. */
-const ON_THIS_MACHINE: ReadonlySet<string> = new Set(["local", "docker"]);
+export const ON_THIS_MACHINE: ReadonlySet<string> = new Set(["local", "docker"]);
 
 /** Finds out what a run works on, before anything is made. */
 export async function openSource(opts: SourceOptions): Promise<SourceRepository> {
@@ -48,6 +48,7 @@ export async function openSource(opts: SourceOptions): Promise<SourceRepository>
   const { token, signal } = opts;
   const clone = await findSource(url, { ...(token && { githubToken: token }), ...(signal && { signal }) });
   const { gitDir } = clone;
+  await assertNotCheckedOut(gitDir, opts.branch);
   if (opts.ref === undefined) {
     return { repo: url, gitDir, baseCommit: await findStart(clone, opts.branch), remoteUrl: url, warnings: [] };
   }
@@ -68,6 +69,7 @@ async function describeDirectory(path: string, opts: SourceOptions): Promise<Sou
   }
   // In a linked worktree this is its own HEAD, which the shared git directory does not know.
   const own = opts.branch === undefined ? undefined : await findCommit(path, `refs/heads/${opts.branch}`);
+  if (own !== undefined) await assertNotCheckedOut(gitDir, opts.branch);
   if (own !== undefined && opts.ref !== undefined) throw startsTwice(opts.branch ?? "", opts.ref);
   const baseCommit = own ?? (await resolveRef(topLevel ?? path, opts.ref ?? "HEAD", opts.repo));
   const remote = await runHostGit(["config", "--local", "--get", "remote.origin.url"], { cwd: path });
@@ -118,6 +120,19 @@ async function findCommit(cwd: string, name: string): Promise<string | undefined
   const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
   const { exitCode, stdout } = await runHostGit(query, { cwd });
   return exitCode === 0 ? stdout.trim() : undefined;
+}
+
+/** What a run does to its branch would change the files that somebody works on there, or not be seen in them. */
+async function assertNotCheckedOut(gitDir: string, branch: string | undefined): Promise<void> {
+  const place = branch === undefined ? undefined : await checkedOutAt(gitDir, branch);
+  if (place === undefined) return;
+  throw new SandboxError(
+    "invalid_argument",
+    `Branch "${branch}" is checked out at ${place}, so no run can work on it`,
+    {
+      hint: "leave branch out, or name another one. If that directory is gone: git worktree prune",
+    },
+  );
 }
 
 function startsTwice(branch: string, ref: string): SandboxError {

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { SandboxError, toSandboxError } from "./errors.js";
@@ -24,10 +24,18 @@ export function sandboxesDir(): string {
 
 /** A directory of this name below the home, made when absent. */
 export function privateSubdirectory(name: string): string {
-  const path = join(gloveboxHome(), name);
-  ensurePrivateDirectory(path);
+  const home = homePath();
+  const path = join(home, name);
+  // As long as it is there, the home is the one that was looked at, and only this user could have opened it to others since.
+  const found = seen.has(path) ? lookAt(path) : undefined;
+  if (found === undefined) ensurePrivateDirectory(home);
+  ensurePrivateDirectory(path, found);
+  seen.add(path);
   return path;
 }
+
+/** The subdirectories of a home that was looked at. */
+const seen = new Set<string>();
 
 function homePath(): string {
   const chosen = process.env["GLOVEBOX_HOME"];
@@ -41,10 +49,22 @@ function homePath(): string {
   return join(base, "glovebox");
 }
 
-function ensurePrivateDirectory(path: string): void {
+function lookAt(path: string): Stats | undefined {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
     const found = statSync(path);
+    return found.isDirectory() ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function ensurePrivateDirectory(path: string, known?: Stats): void {
+  try {
+    let found = known ?? lookAt(path);
+    if (found === undefined) {
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+      found = statSync(path);
+    }
     const self = process.geteuid?.();
     if (self === undefined) return;
     if (found.uid !== self) {

@@ -15,6 +15,7 @@ export {
 export { trustedPath } from "./git/find-git.js";
 export { hostGit, runHostGit } from "./git/host-git.js";
 export { findSource, findStart } from "./git/source.js";
+export { checkedOutAt } from "./git/worktree.js";
 export { privateSubdirectory } from "./home.js";
 export { withLock } from "./lock.js";
 export { currentOwner, isOwnerAlive, type Owner } from "./owner.js";

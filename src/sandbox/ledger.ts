@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, writeFileSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rmdir, stat, unlink } from "node:fs/promises";
+import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { readdir, readFile, rename, rmdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { syncPath, writeFileAtomic, writeFileDurable } from "./atomic-file.js";
 import { SandboxError, toSandboxError } from "./errors.js";
@@ -52,9 +52,9 @@ export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
   const record: SandboxRecord = { version: 1, ...rest, state: "creating", owner, createdAt, resources };
   const draft = join(sandboxesDir(), `${UNFINISHED}${fields.id}.${ownerTag()}.${randomBytes(6).toString("hex")}`);
   try {
-    await mkdir(draft, { mode: 0o700 });
+    mkdirSync(draft, { mode: 0o700 });
     await writeFileDurable(join(draft, RECORD), serialize(record));
-    await rename(draft, target);
+    renameSync(draft, target);
     // Both at once: where a file system writes its journal for one, the other is in it.
     await Promise.all([syncPath(target), syncPath(sandboxesDir())]);
     return record;

@@ -4,8 +4,11 @@ import { within } from "./assert.js";
 import { scriptArgv } from "./script.js";
 import type { ConformanceHarness, SandboxPool } from "./types.js";
 
-/** Empties the work directory; prints what is still there, then `$1`. */
-const TIDY = 'chmod -R u+rwx . 2>/dev/null; rm -rf ./* ./.[!.]* ./..?*; ls -A && printf %s "$1"';
+/** Empties the work directory and prints `$1` when nothing is left: then the patterns stand for themselves. */
+const TIDY = `word=$1
+rm -rf ./* ./.[!.]* ./..?* 2>/dev/null || { chmod -R u+rwx . && rm -rf ./* ./.[!.]* ./..?*; }
+set -- * .[!.]* ..?*
+[ "$*" = "* .[!.]* ..?*" ] && printf %s "$word"`;
 const BOUND = 60_000;
 
 /** Keeps default sandboxes between cases that leave nothing but files, because opening one is most of such a case's time. */

@@ -6,6 +6,13 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
+/** What programs of `tests/children` load. */
+const LOADED = [
+  ...["daytona", "docker", "dagger", "local"],
+  ...["git/remove-snapshot", "git/repository", "git/worktree"],
+  ...["ledger", "lock", "reap", "remove-tree", "snapshot-record", "snapshots"],
+].map((name) => `sandbox/${name}`);
+
 /** The sources as plain JavaScript, for programs that run in processes of their own: a copy that is nobody else's, with the agents if wanted. */
 export function compileSources({ withAgents = false }: { withAgents?: boolean } = {}): {
   directory: string;
@@ -26,10 +33,8 @@ function compiledOnce(): string {
   if (existsSync(shared)) return shared;
   const own = mkdtempSync(join(place, "sources-"));
   writeFileSync(join(own, "package.json"), '{"type":"module"}');
-  const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
-  const args = [compiler, "-p", join(root, "tsconfig.build.json"), "--outDir", own, "--noCheck"];
-  const only = ["declaration", "isolatedDeclarations", "sourceMap"].flatMap((name) => [`--${name}`, "false"]);
-  execFileSync(process.execPath, [...args, ...only], { cwd: root });
+  const program = join(root, "scripts", "bundle.mjs");
+  execFileSync(process.execPath, [program, "src", join(own, "src"), ...LOADED], { cwd: root });
   try {
     renameSync(own, shared);
   } catch (error) {

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take long, the longest first: begun last, one of them would be waited for alone. */
-const LONG = [
+export const LONG: readonly string[] = [
   ...["git-vectors", "failpoints", "examples", "conformance-local", "conformance-docker"],
   ...["conformance-daytona", "conformance-docker-busybox", "conformance-vercel", "conformance-local-unconfined"],
   ...["conformance-dagger"],
@@ -14,13 +14,12 @@ const LONG = [
   ...["confinement-files", "harness-docker", "confinement-process", "cli-blueprint", "engine-agents", "daytona-reap"],
 ];
 
-/** Begins with the files that take longest, goes on as vitest does, and ends with those that share processes. */
+/** Begins with the files that take longest, and goes on as vitest does. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const names = new Map(files.map((file) => [file, basename(file.moduleId, ".test.ts")]));
     const long = LONG.flatMap((name) => files.filter((file) => names.get(file) === name));
     const rest = await super.sort(files.filter((file) => !long.includes(file)));
-    const isShared = (file: TestSpecification): boolean => file.project.config.isolate === false;
-    return [...long, ...rest.filter((file) => !isShared(file)), ...rest.filter(isShared)];
+    return [...long, ...rest];
   }
 }

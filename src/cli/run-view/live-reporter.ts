@@ -1,5 +1,6 @@
 import { formatCost, formatDuration, type Reporter, type RunEvent } from "../../harness.js";
 import { toInertLine } from "../../util/inert-text.js";
+import { drawLiveLine } from "../live-line.js";
 import type { Output } from "../output.js";
 import type { Style } from "../style.js";
 import { nodeLine } from "./node-line.js";
@@ -31,7 +32,7 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
     const frame = FRAMES[Math.floor(elapsed / TICK) % FRAMES.length];
     const head = `${running.isChild ? "  ↻ " : " "}${frame} ${running.id} ${formatDuration(elapsed)}`;
     const line = [head, running.told, running.last].filter((part) => part !== "").join(" · ");
-    output.write(`\r\x1b[2K${[...line].slice(0, Math.max(10, (output.columns || 80) - 1)).join("")}`);
+    drawLiveLine(output, line);
     isDrawn = true;
   };
   const timer = setInterval(draw, TICK);

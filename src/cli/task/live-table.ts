@@ -1,5 +1,6 @@
 import type { TaskStage } from "../../tasks.js";
 import { toInertLine } from "../../util/inert-text.js";
+import { columnsOf } from "../live-line.js";
 import type { Output } from "../output.js";
 import { createStyle, type Style } from "../style.js";
 import { formatTable } from "../table.js";
@@ -59,7 +60,7 @@ export class LiveTable {
     const { good, bad, dim, bold } = this.#style;
     const paint = { waiting: dim, starting: bold, running: bold, stopping: dim, done: good, failed: bad }[stage];
     const isUnderWay = stage === "starting" || stage === "running" || stage === "stopping";
-    const width = Math.max(20, (this.#output.columns || 80) - 50);
+    const width = Math.max(20, columnsOf(this.#output) - 50);
     const time = isUnderWay ? `${Math.floor((Date.now() - since) / 1000)} s` : "";
     return [toInertLine(id).slice(0, 30), paint(stage), time, toInertLine(note).slice(0, width)];
   }

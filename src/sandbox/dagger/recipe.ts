@@ -1,4 +1,4 @@
-import type { TreeBase } from "../git/live-tree.js";
+import type { TreeBase } from "../git/tree-base.js";
 
 /** How the container of a sandbox is built, on any engine. Never a secret. */
 export interface Recipe {

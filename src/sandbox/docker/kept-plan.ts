@@ -1,5 +1,5 @@
 import type { NetworkPolicy } from "../../../contracts/types.js";
-import type { TreeBase } from "../git/live-tree.js";
+import type { TreeBase } from "../git/tree-base.js";
 import type { ContainerPlan } from "./container-config.js";
 import type { EndpointChoice } from "./endpoint.js";
 

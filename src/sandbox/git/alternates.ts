@@ -1,6 +1,7 @@
-import { readFile, realpath } from "node:fs/promises";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { SandboxError } from "../errors.js";
+import type { JailBind } from "../jail/jail.js";
 
 const DEEPEST = 5;
 
@@ -9,14 +10,14 @@ const DEEPEST = 5;
  *
  * They must appear inside at these very paths, because that is what the read-only files of the store say.
  */
-export async function findAlternates(objects: string): Promise<string[]> {
+export function findAlternates(objects: string): string[] {
   const found = new Set<string>();
   let level = [objects];
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > DEEPEST) throw refusal(objects, "its alternates are nested too deeply");
     const next: string[] = [];
     for (const store of level) {
-      for (const path of await listAlternates(store)) {
+      for (const path of listAlternates(store)) {
         if (found.has(path)) continue;
         found.add(path);
         next.push(path);
@@ -27,17 +28,28 @@ export async function findAlternates(objects: string): Promise<string[]> {
   return [...found];
 }
 
-async function listAlternates(objects: string): Promise<string[]> {
-  const text = await readFile(join(objects, "info", "alternates"), "utf8").catch(() => "");
+/** What shows them to a jail at these paths. Where one of them is a link, what it leads to is shown. */
+export function alternateBinds(objects: string): JailBind[] {
+  return findAlternates(objects).map((path) => ({ source: realpathSync(path), target: path }));
+}
+
+function listAlternates(objects: string): string[] {
+  const text = readIfThere(join(objects, "info", "alternates"));
   const paths = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   for (const path of paths) {
     if (!isAbsolute(path) || path.startsWith('"'))
       throw refusal(objects, `the alternate ${path} is not an absolute path`);
-    await realpath(path).catch(() => {
-      throw refusal(objects, `the alternate ${path} does not exist`);
-    });
+    if (!existsSync(path)) throw refusal(objects, `the alternate ${path} does not exist`);
   }
   return paths;
+}
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
 }
 
 function refusal(objects: string, why: string): SandboxError {

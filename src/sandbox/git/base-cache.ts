@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
+import { existsSync, utimesSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type CacheEntry, sizeOf, trimEntries } from "../cache-entries.js";
 import { SandboxError } from "../errors.js";
@@ -56,7 +56,7 @@ export async function openBase(repository: Repository, sha: string, record: stri
   making.catch(() => made.delete(dir));
   const base = await making;
   const now = new Date();
-  await utimes(dir, now, now);
+  utimesSync(dir, now, now);
   return base;
 }
 

@@ -18,6 +18,10 @@ export interface HostGitOptions {
   env?: Readonly<Record<string, string>>;
   /** A file that git reads as its input. */
   input?: string;
+  /** What git reads as its input, one character a byte. */
+  text?: string;
+  /** Whether the output is given as one character a byte. Default: it is UTF-8. */
+  isBinary?: boolean;
   /** An open file that git and what it starts find as descriptor 3. */
   extraFile?: number;
   /** Bytes of output beyond which the call is `limit_exceeded`. Default 64 MiB. */
@@ -156,7 +160,14 @@ async function collect(
   const answer = new Promise<HostGitResult>((resolve, reject) => {
     const abort = opts.signal === undefined ? {} : { signal: opts.signal };
     const extra = opts.extraFile === undefined ? [] : [opts.extraFile];
-    const child = spawn(program, args, { env, stdio: [input?.fd ?? "ignore", "pipe", "pipe", ...extra], ...abort });
+    const child = spawn(program, args, {
+      env,
+      stdio: [input?.fd ?? (opts.text === undefined ? "ignore" : "pipe"), "pipe", "pipe", ...extra],
+      ...abort,
+    });
+    // A git that ends before it has read everything says why by itself.
+    child.stdin?.on("error", () => undefined);
+    child.stdin?.end(opts.text, "latin1");
     const kept: Record<"stdout" | "stderr", Buffer[]> = { stdout: [], stderr: [] };
     let size = 0;
     for (const name of ["stdout", "stderr"] as const) {
@@ -180,7 +191,7 @@ async function collect(
       }
       const said = Buffer.concat(kept.stderr).toString();
       const stderr = signal === null ? said : `${said}\nended by ${signal}`;
-      const stdout = Buffer.concat(kept.stdout).toString();
+      const stdout = Buffer.concat(kept.stdout).toString(opts.isBinary === true ? "latin1" : "utf8");
       resolve({ exitCode: code ?? 128, stdout, stderr, ...(signal && { signal }) });
     });
   });

@@ -80,7 +80,7 @@ export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan)
   const story = async (): Promise<CommitStory> => {
     const found = await looking;
     const parent = (typeof found === "object" ? found.sha : undefined) ?? plan.parent ?? base;
-    return { parent, message: plan.message ?? `Snapshot of sandbox ${plan.sandboxId}` };
+    return { parent, message: plan.message ?? snapshotMessage(plan.sandboxId) };
   };
   const { commit, nested, others } =
     (await commitChanged(jailed, plan, story)) ?? (await commitAll(jailed, plan, story));
@@ -96,6 +96,11 @@ export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan)
     others,
     ...(typeof found === "string" && { complaint: found }),
   };
+}
+
+/** What the commit of a snapshot says. */
+export function snapshotMessage(sandboxId: string): string {
+  return `Snapshot of sandbox ${sandboxId}`;
 }
 
 type Committed = Pick<JailedCommit, "commit" | "nested" | "others">;

@@ -31,20 +31,16 @@ const MAX_OUTPUT = 64 << 20;
 const TIMEOUT = 600_000;
 /** A git that takes longer may be waiting at a pipe. */
 const SLOW = 2_000;
-/** Every pipe at which git could wait when it reads what belongs to it: of the tree, or of the git directory of the inside. */
+/**
+ * Every pipe at which git could wait when it reads what belongs to it, of the tree or of the git directory of the inside: the pipe itself, a link to
+ * one, or one in a directory that a link leads to. Only git knows what a file leads to: a call that waits for that ends at its time.
+ */
 const FIND_PIPE = [
-  "find",
-  "/wt",
-  INSIDE_GIT,
-  "-type",
-  "p",
-  "(",
-  "-path",
-  "*/.git*",
-  "-o",
-  "-path",
-  `${INSIDE_GIT}/*`,
-  ")",
+  ...["find", "/wt", INSIDE_GIT, "(", "-path", "*/.git*", "-o", "-path", `${INSIDE_GIT}/*`, ")", "("],
+  ...["-type", "p", "-print", "-quit", "-o"],
+  ...["-type", "l", "-exec", "test", "-p", "{}", ";", "-print", "-quit", "-o"],
+  ...["-type", "l", "-exec", "test", "-d", "{}", ";", "-exec"],
+  ...["find", "-L", "{}", "-maxdepth", "8", "-type", "p", "-print", ";", ")"],
 ];
 const ENV: Readonly<Record<string, string>> = {
   PATH: "/usr/bin:/bin",
@@ -136,11 +132,14 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
 function watchForPipe(channel: RunningAgent["channel"], git: DriverProcess): () => Promise<void> {
   let looking: Promise<string> | undefined;
   const look = async (): Promise<string> => {
-    const argv = [...FIND_PIPE, "-print", "-quit"];
-    const find = await startCommand(channel, { argv, cwd: "/wt", env: ENV, stdin: "none", timeout: TIMEOUT }, "");
-    const pipe = Buffer.from((await finish(find)).stdout)
+    const find = await startCommand(
+      channel,
+      { argv: FIND_PIPE, cwd: "/wt", env: ENV, stdin: "none", timeout: TIMEOUT },
+      "",
+    );
+    const [pipe = ""] = Buffer.from((await finish(find)).stdout)
       .toString("utf8")
-      .trimEnd();
+      .split("\n");
     if (pipe !== "") await git.kill("SIGKILL");
     return pipe;
   };

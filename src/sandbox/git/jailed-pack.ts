@@ -6,12 +6,22 @@ import { SandboxError } from "../errors.js";
 import { removeTree } from "../remove-tree.js";
 import { copyIfThere, makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
 import { gitError, runHostGit } from "./host-git.js";
-import { type CommitPlan, commitInJail, INDEX_OF_BASE, type JailedCommit, type RunJailedGit } from "./jailed-commit.js";
+import {
+  type CommitPlan,
+  commitInJail,
+  INDEX_OF_BASE,
+  type JailedCommit,
+  type RunJailedGit,
+  snapshotMessage,
+} from "./jailed-commit.js";
+import type { PlainCommit } from "./plain-commit.js";
 import { inRepository, type Repository } from "./repository.js";
 
 /** What `withJailedPack` needs. */
 export interface JailedPackOptions {
   sandboxId: string;
+  /** The running sandbox; what is remembered of it goes when it does. */
+  sandbox?: object | undefined;
   /** Path of the store, which is made for this one commit and removed after it. */
   store: string;
   runJailedGit: RunJailedGit;
@@ -37,10 +47,12 @@ export interface JailedPackOptions {
   isDurable?: boolean | undefined;
   /** Bytes that the pack may have. Default 4 GiB. */
   maxBytes?: number | undefined;
+  /** Makes the commit without a jail, where that can be done. Asked for when the sandbox holds still. */
+  plainly?: ((message: string) => Promise<PlainCommit | undefined>) | undefined;
   /** Holds the sandbox still while its tree is read. Default: does not. */
   frozen?: (<T>(work: () => Promise<T>) => Promise<T>) | undefined;
   /** What else is to be read while the sandbox holds still. */
-  beside?: ((made: JailedCommit) => Promise<void>) | undefined;
+  beside?: ((made: Pick<JailedCommit, "others">) => Promise<void>) | undefined;
 }
 
 const MAX_BYTES = 4 * 1024 ** 3;
@@ -57,10 +69,13 @@ const UNPACK_LIMIT = 100;
 export async function withJailedPack<T>(
   opts: JailedPackOptions,
   use: (made: JailedCommit, pack: string) => Promise<T>,
+  usePlain?: (made: PlainCommit) => Promise<T>,
 ): Promise<T> {
   const { store, source, frozen = (work) => work() } = opts;
   const pack = `${store}.pack`;
+  let isNeeded = opts.isBegun === true;
   const clear = async (): Promise<void> => {
+    if (!isNeeded) return;
     await opts.runJailedGit.end?.();
     await removeTree(store);
   };
@@ -68,6 +83,10 @@ export async function withJailedPack<T>(
   try {
     const { sandboxId, inside, parent, withOthers, message } = opts;
     const made = await frozen(async () => {
+      const plain = usePlain && (await opts.plainly?.(message ?? snapshotMessage(sandboxId)));
+      if (plain !== undefined) await opts.beside?.({ others: [] });
+      if (plain !== undefined) return plain;
+      isNeeded = true;
       const listing = opts.changedPaths?.();
       // Nobody waits for it when the store cannot be made.
       listing?.catch(() => undefined);
@@ -81,6 +100,11 @@ export async function withJailedPack<T>(
       await opts.beside?.(commit);
       return commit;
     });
+    if ("objects" in made) {
+      cleared = clear();
+      cleared.catch(() => undefined);
+      return await (usePlain as NonNullable<typeof usePlain>)(made);
+    }
     // What it may still do to its store concerns nobody: the copy is what is checked.
     await takeOut(join(store, made.pack), pack, opts.maxBytes ?? MAX_BYTES);
     cleared = clear();
@@ -89,7 +113,7 @@ export async function withJailedPack<T>(
     return await use(made, pack);
   } finally {
     await (cleared ?? clear());
-    await rm(pack, { force: true });
+    if (isNeeded) await rm(pack, { force: true });
   }
 }
 

@@ -1,8 +1,10 @@
+import { join } from "node:path";
 import type { Changes } from "../../../contracts/types.js";
 import { parseRawDiff } from "../raw-diff.js";
 import { type HostGitOptions, hostGit } from "./host-git.js";
 import { importPack, withJailedPack } from "./jailed-pack.js";
 import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
+import { writeLooseObjects } from "./loose-object.js";
 import { withPrivateStore } from "./private-store.js";
 import { told } from "./snapshot.js";
 
@@ -11,19 +13,25 @@ const MAX_OUTPUT = 256 * 1024 * 1024;
 /**
  * What differs from the commit that the sandbox started from, ignored files left out.
  *
- * A jail makes a commit of the files; the comparison is made of its checked objects in a store that nobody else writes,
+ * A commit is made of the files, in a jail unless they are plain; the comparison is made of its checked objects in a store that nobody else writes,
  * so that no attribute or setting from inside has a say in it. Nothing of it gets into the user's repository.
  */
 export async function listChanges(tree: LiveTree): Promise<Changes> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("changes");
-  return await withJailedPack(await jailedPackOf(tree, { withCommits: false }), async (made, pack) => {
-    for (const warning of told(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
-    return await withPrivateStore(scratchPath(tree.id, "changes"), base.repository, async (store) => {
-      await importPack(store.gitDir, pack);
-      return await compare({ ...store, maxOutput: MAX_OUTPUT, signal: tree.signal }, base.sha, made.commit);
+  const compared = async (commit: string, fill: (gitDir: string) => Promise<void>): Promise<Changes> =>
+    await withPrivateStore(scratchPath(tree.id, "changes"), base.repository, async (store) => {
+      await fill(store.gitDir);
+      return await compare({ ...store, maxOutput: MAX_OUTPUT, signal: tree.signal }, base.sha, commit);
     });
-  });
+  return await withJailedPack(
+    await jailedPackOf(tree, { withCommits: false }),
+    async (made, pack) => {
+      for (const warning of told(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
+      return await compared(made.commit, (gitDir) => importPack(gitDir, pack));
+    },
+    ({ commit, objects }) => compared(commit, (gitDir) => writeLooseObjects(join(gitDir, "objects"), objects)),
+  );
 }
 
 async function compare(store: HostGitOptions, from: string, to: string): Promise<Changes> {

@@ -6,29 +6,19 @@ import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
 import { removeTree } from "../remove-tree.js";
 import type { Driver } from "../types.js";
-import { findAlternates } from "./alternates.js";
+import { alternateBinds } from "./alternates.js";
 import { listIndexPaths, listLayerPaths } from "./changed-paths.js";
+import type { RunAgent } from "./gather-changes.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
-import { hostGit } from "./host-git.js";
 import type { InsideHead } from "./jailed-commit.js";
 import type { JailedPackOptions } from "./jailed-pack.js";
+import { makePlainCommit } from "./plain-commit.js";
 import { INSIDE_GIT } from "./private-git.js";
-import { inRepository, type Repository, resolveCommit } from "./repository.js";
+import { resolveCommit } from "./repository.js";
 import { beginSpareJail, takeJail } from "./spare-jail.js";
+import { type TreeBase, treeOf } from "./tree-base.js";
 
 const SCRATCH = /^[a-z]+-[0-9a-f]{12}(\.[a-z]+)?$/;
-
-/** The commit that the files of a sandbox started from, in the user's repository. Nothing but data: it can be written down. */
-export interface TreeBase {
-  repository: Repository;
-  sha: string;
-  /** The sandbox's own; in the repository it may exist or not. */
-  branch: string;
-  /** An index that belongs to the files of the commit, which only the host writes. Absent: every file is read. */
-  index?: string;
-  /** The own git directory of a worktree that the repository knows; its files are then at the driver's `workDir`. */
-  worktree?: string;
-}
 
 /** A running sandbox, as far as saving, restoring and comparing its files needs it. */
 export interface LiveTree {
@@ -62,6 +52,8 @@ export interface TreeLook {
   readonly inside?: JailBind | undefined;
   /** All files; hostile. */
   tar(): AsyncIterable<Uint8Array>;
+  /** Runs the agent's program on the files, while they are held still. Absent: that cannot be done. */
+  readonly runAgent?: RunAgent | undefined;
   /** Holds the files still while something runs, as well as the backend can. */
   frozen<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -90,9 +82,8 @@ export async function sweepScratch(id: string): Promise<void> {
 }
 
 /** What a jail needs to read the objects of a repository. */
-export async function objectBinds(objects: string): Promise<JailBind[]> {
-  const others = await findAlternates(objects);
-  return [{ source: objects, target: INSIDE_OBJECTS }, ...others.map((path) => ({ source: path, target: path }))];
+export function objectBinds(objects: string): JailBind[] {
+  return [{ source: objects, target: INSIDE_OBJECTS }, ...alternateBinds(objects)];
 }
 
 /** How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. One of many has a jail begun for the next. */
@@ -104,7 +95,7 @@ export async function jailedPackOf(
   signal.throwIfAborted();
   const look = opts.look ?? tree.look();
   const store = scratchPath(id, "store");
-  const objects = base === undefined ? [] : await objectBinds(base.repository.objects);
+  const objects = base === undefined ? [] : objectBinds(base.repository.objects);
   const own = opts.withCommits ? look.inside : undefined;
   if (own !== undefined) objects.push({ ...own, writable: false });
   const isShared = opts.withCommits && own === undefined && base !== undefined;
@@ -114,29 +105,32 @@ export async function jailedPackOf(
   const places = { tree: look.root, objects, signal, timeout: tree.patience };
   return {
     sandboxId: id,
+    sandbox: tree,
     ...(await takeJail(tree, store, places)),
     ...(opts.isOneOfMany === true &&
       tree.isLasting === true && { done: () => beginSpareJail(tree, scratchPath(id, "store"), places) }),
     ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
     ...(own && { inside: INSIDE_GIT }),
     parent,
+    ...(base?.index !== undefined &&
+      tree.isLasting === true && {
+        plainly: async (message) =>
+          await makePlainCommit({
+            base,
+            root: look.root,
+            inside: own,
+            runInside: look.runAgent,
+            tree: await treeOf(base),
+            parent,
+            message,
+          }),
+      }),
     changedPaths: async () => {
       if (overlay !== undefined) return await listLayerPaths(source, overlay);
       return base?.index === undefined ? undefined : await listIndexPaths(base.index, await treeOf(base), source);
     },
     frozen: (work) => look.frozen(work),
   };
-}
-
-const trees = new WeakMap<TreeBase, Promise<string>>();
-
-/** The tree object of the commit, which never changes. */
-async function treeOf(base: TreeBase): Promise<string> {
-  const query = ["rev-parse", "--verify", `${base.sha}^{tree}`];
-  const asked = trees.get(base) ?? hostGit(query, inRepository(base.repository.gitDir)).then((id) => id.trim());
-  trees.set(base, asked);
-  asked.catch(() => trees.delete(base));
-  return await asked;
 }
 
 /** The error for a call that needs a repository. */

@@ -7,11 +7,12 @@ import type { Resource } from "../record.js";
 import { removeTree } from "../remove-tree.js";
 import { MAX_IMPORT_BYTES, type SandboxOptions } from "../types.js";
 import { baseDirOf, openBase } from "./base-cache.js";
-import { type LiveTree, scratchPath, type TreeBase, type TreeLook } from "./live-tree.js";
+import { type LiveTree, scratchPath, type TreeLook } from "./live-tree.js";
 import { type MirroredDriver, mirroredGit } from "./mirrored-git.js";
 import { INSIDE_GIT } from "./private-git.js";
 import { writeSealedGit } from "./sealed-git.js";
 import { findSource, findStart, resourcesOfSource } from "./source.js";
+import type { TreeBase } from "./tree-base.js";
 
 /**
  * A repository whose files are to go into a sandbox that the host cannot look into: everything that can be refused has been.

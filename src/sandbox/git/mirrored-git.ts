@@ -4,8 +4,9 @@ import { packDirectory } from "../../util/tar-pack.js";
 import { toSandboxError } from "../errors.js";
 import { removeTree } from "../remove-tree.js";
 import type { Driver } from "../types.js";
-import { type InsideGit, type LiveTree, scratchPath, type TreeBase } from "./live-tree.js";
+import { type InsideGit, type LiveTree, scratchPath } from "./live-tree.js";
 import { writePack, writeSealedGit } from "./sealed-git.js";
+import type { TreeBase } from "./tree-base.js";
 
 /** What a mirror needs of a driver. */
 export interface MirroredDriver

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isBranchName } from "../branch-name.js";
@@ -10,7 +11,7 @@ const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/;
  */
 export async function readPlainRef(gitDir: string, name: string): Promise<string | undefined> {
   if (name !== "HEAD") return await readRef(gitDir, name);
-  const head = await readText(join(gitDir, "HEAD"));
+  const head = readSmall(join(gitDir, "HEAD"));
   const [, ref] = /^ref: (refs\/heads\/[^\n]+)\n$/.exec(head) ?? [];
   return ref === undefined ? SHA.exec(head)?.[1] : await readRef(gitDir, ref);
 }
@@ -18,13 +19,17 @@ export async function readPlainRef(gitDir: string, name: string): Promise<string
 async function readRef(gitDir: string, ref: string): Promise<string | undefined> {
   const [, rest] = /^refs\/[a-z]+\/(.+)$/.exec(ref) ?? [];
   if (!isBranchName(rest)) return undefined;
-  const own = await readText(join(gitDir, ref));
+  const own = readSmall(join(gitDir, ref));
   if (own !== "") return SHA.exec(own)?.[1];
-  const shared = await readText(join(gitDir, "packed-refs"));
+  const shared = await readFile(join(gitDir, "packed-refs"), "utf8").catch(() => "");
   const end = shared.indexOf(` ${ref}\n`);
   return end === -1 ? undefined : SHA.exec(`${shared.slice(shared.lastIndexOf("\n", end) + 1, end)}\n`)?.[1];
 }
 
-async function readText(path: string): Promise<string> {
-  return await readFile(path, "utf8").catch(() => "");
+function readSmall(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
 }

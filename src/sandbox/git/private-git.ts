@@ -1,8 +1,9 @@
-import { chmod, mkdir, stat, writeFile } from "node:fs/promises";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { chmod, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JailBind } from "../jail/jail.js";
-import { findAlternates } from "./alternates.js";
+import { alternateBinds } from "./alternates.js";
 import {
   copyIfThere,
   type GitConfig,
@@ -59,7 +60,7 @@ export async function writePrivateGit(opts: PrivateGit): Promise<void> {
   await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
   await writeFile(join(git, "packed-refs"), refs);
   if (branch === undefined) await writeFile(join(git, "HEAD"), `${baseSha}\n`, { mode: 0o600 });
-  else await writeBranch(git, branch, baseSha);
+  else writeBranch(git, branch, baseSha);
   await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
 }
 
@@ -94,11 +95,11 @@ export async function insideConfig(repository: Repository): Promise<GitConfig> {
 }
 
 /** Makes a branch the current one of a git directory, at a commit. */
-export async function writeBranch(git: string, branch: string, sha: string): Promise<void> {
+export function writeBranch(git: string, branch: string, sha: string): void {
   const ref = join(git, "refs", "heads", branch);
-  await mkdir(dirname(ref), { recursive: true, mode: 0o700 });
-  await writeFile(ref, `${sha}\n`, { mode: 0o600 });
-  await writeFile(join(git, "HEAD"), `ref: refs/heads/${branch}\n`, { mode: 0o600 });
+  mkdirSync(dirname(ref), { recursive: true, mode: 0o700 });
+  writeFileSync(ref, `${sha}\n`, { mode: 0o600 });
+  writeFileSync(join(git, "HEAD"), `ref: refs/heads/${branch}\n`, { mode: 0o600 });
 }
 
 /** The git directory itself, below the one that `writePrivateGit` was given. */
@@ -111,14 +112,13 @@ function gitFile(dir: string): string {
 }
 
 /** What has to be bound where for the inside to find a private git directory, except for that directory itself. */
-export async function privateGitBinds(repository: Repository, dir: string, workDir: string): Promise<JailBind[]> {
-  const alternates = await findAlternates(repository.objects);
-  const shown = (source: string, target: string): JailBind => ({ source, target, owned: true });
-  return [
-    shown(repository.objects, INSIDE_OBJECTS),
-    ...alternates.map((path) => shown(path, path)),
-    shown(gitFile(dir), join(workDir, ".git")),
+export function privateGitBinds(repository: Repository, dir: string, workDir: string): JailBind[] {
+  const binds: JailBind[] = [
+    { source: repository.objects, target: INSIDE_OBJECTS },
+    ...alternateBinds(repository.objects),
+    { source: gitFile(dir), target: join(workDir, ".git") },
   ];
+  return binds.map((bind) => ({ ...bind, owned: true }));
 }
 
 /** The branches and tags of the source, in the form of a `packed-refs` file. */

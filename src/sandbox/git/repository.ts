@@ -1,4 +1,5 @@
-import { realpath, stat } from "node:fs/promises";
+import { realpathSync, statSync } from "node:fs";
+import { realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { SandboxError } from "../errors.js";
 import { gitError, type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
@@ -22,7 +23,7 @@ const known = new Map<string, { state: string; repository: Repository }>();
 
 /** Looks at a directory that is to be a repository: its top level, or the directory of a bare one. */
 export async function findRepository(path: string): Promise<Repository> {
-  const cwd = await realDirectory(path);
+  const cwd = realDirectory(path);
   const state = repositoryState(cwd);
   const before = known.get(cwd);
   if (before !== undefined && before.state === state) return before.repository;
@@ -62,11 +63,14 @@ export async function resolveCommit(gitDir: string, name: string): Promise<strin
   return answer.exitCode === 0 ? answer.stdout.trim() : undefined;
 }
 
-async function realDirectory(path: string): Promise<string> {
-  const real = await realpath(resolve(path)).catch((error: NodeJS.ErrnoException) => {
-    throw new SandboxError("not_found", `Invalid repo "${path}" — no such directory`, { cause: error });
-  });
-  if (!(await stat(real)).isDirectory()) {
+function realDirectory(path: string): string {
+  let real: string;
+  try {
+    real = realpathSync.native(resolve(path));
+  } catch (cause) {
+    throw new SandboxError("not_found", `Invalid repo "${path}" — no such directory`, { cause });
+  }
+  if (!statSync(real).isDirectory()) {
     throw new SandboxError("invalid_argument", `Invalid repo "${path}" — not a directory`);
   }
   return real;

@@ -67,7 +67,7 @@ async function checkRecord(
 async function checkOut(tree: LiveTree, gitDir: string, commit: string, out: string): Promise<void> {
   const { id, base, signal } = tree;
   const store = scratchPath(id, "store");
-  const objects = await objectBinds(base?.repository.objects ?? join(gitDir, "objects"));
+  const objects = objectBinds(base?.repository.objects ?? join(gitDir, "objects"));
   const git = createJailedGit({ store, tree: { source: out }, writable: true, objects, signal });
   try {
     await prepareStore(store, base?.repository);

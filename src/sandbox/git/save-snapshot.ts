@@ -7,6 +7,7 @@ import { type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../snaps
 import { isAmong, writeArchive } from "./archive.js";
 import type { InsideHead } from "./jailed-commit.js";
 import { jailedPackOf, type LiveTree, scratchPath } from "./live-tree.js";
+import { trustHead } from "./plain-commit.js";
 import { createSnapshot } from "./snapshot.js";
 
 /** What the record of a snapshot that is a commit says beside the common fields. */
@@ -39,11 +40,14 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
       isDurable: true,
       fate: "saved beside the commit, with the ignored files",
       async beside({ others }) {
-        await rm(draft, { force: true });
         const wanted = tree.ownsGit ? [...others, ".git", ".git/"] : others;
-        kept = wanted.length === 0 ? 0 : await writeArchive(look.tar(), draft, isAmong(wanted));
+        kept = 0;
+        if (wanted.length === 0) return;
+        await rm(draft, { force: true });
+        kept = await writeArchive(look.tar(), draft, isAmong(wanted));
       },
     });
+    if (tree.base !== undefined && head !== undefined) trustHead(tree.base, head, { ref, commit });
     const id = `${ref.slice("refs/glovebox/".length).replace("/", "-")}-${commit.slice(0, 8)}`;
     const place = join(snapshotsDir(), `${id}.tar`);
     if (kept > 0) await rename(draft, place);

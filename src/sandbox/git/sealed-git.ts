@@ -41,7 +41,7 @@ export async function writeSealedGit(opts: SealedGit): Promise<{ isComplete: boo
   const tips = [...refs.matchAll(/^([0-9a-f]+) /gm)].map(([, tip = ""]) => tip);
   const wanted = isComplete ? [...new Set([sha, ...tips])] : [`--shallow ${sha}`, sha];
   await writePack(repository, wanted, join(dir, "objects", "pack"), { isShallow: !isComplete, signal });
-  await writeBranch(dir, branch, sha);
+  writeBranch(dir, branch, sha);
   if (index !== undefined) await copyIfThere(index, join(dir, "index"));
   return { isComplete };
 }
@@ -74,7 +74,7 @@ export async function writePack(
 async function historySize({ gitDir, objects }: Repository): Promise<number> {
   const counted = await hostGit(["count-objects", "-v"], inRepository(gitDir));
   let bytes = 1024 * Number(/^size: (\d+)$/m.exec(counted)?.[1] ?? 0);
-  for (const store of [objects, ...(await findAlternates(objects))]) {
+  for (const store of [objects, ...findAlternates(objects)]) {
     for (const name of await readdir(join(store, "pack")).catch(() => [])) {
       if (name.endsWith(".pack")) bytes += (await stat(join(store, "pack", name)).catch(() => ({ size: 0 }))).size;
     }

@@ -35,12 +35,16 @@ export async function checkSnapshot(
   const changes = all ?? own;
   await refuseLinks(gitDir, changes);
   for (const { path, sha } of changes.filter((change) => change.mode === SYMLINK).slice(0, MOST_LINKS)) {
-    const target = await readBlob(gitDir, sha);
-    const landing = posix.normalize(posix.join(posix.dirname(path), target));
-    if (!target.startsWith("/") && landing !== ".." && !landing.startsWith("../")) continue;
-    warnings.push(`The link ${JSON.stringify(path)} leads outside, to ${JSON.stringify(target)}`);
+    warnings.push(...(warnOfLink(path, await readBlob(gitDir, sha)) ?? []));
   }
   return warnings;
+}
+
+/** What the user should know about a link: that it leads out of the tree. */
+export function warnOfLink(path: string, target: string): [string] | undefined {
+  const landing = posix.normalize(posix.join(posix.dirname(path), target));
+  if (!target.startsWith("/") && landing !== ".." && !landing.startsWith("../")) return undefined;
+  return [`The link ${JSON.stringify(path)} leads outside, to ${JSON.stringify(target)}`];
 }
 
 /** What a commit changes. Refuses one that is not the one it should be, on the parent that it should have. */

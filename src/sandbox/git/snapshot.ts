@@ -1,16 +1,17 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { syncPath } from "../atomic-file.js";
-import { toSandboxError } from "../errors.js";
+import { SandboxError, toSandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
 import { assertSandboxId } from "../sandbox-id.js";
 import { writeGitDirectory } from "./git-directory.js";
-import { gitError, type HostGitResult, hostGit, runHostGit } from "./host-git.js";
 import type { InsideHead, JailedCommit } from "./jailed-commit.js";
 import { importPack, type JailedPackOptions, withJailedPack } from "./jailed-pack.js";
+import { writeLooseObjects } from "./loose-object.js";
+import { createRef, lastNumber } from "./new-ref.js";
+import type { PlainCommit } from "./plain-commit.js";
 import { withPrivateStore } from "./private-store.js";
-import { inRepository } from "./repository.js";
 import { withRepositoryLock } from "./repository-lock.js";
 import { checkHistory, checkSnapshot } from "./snapshot-policy.js";
 
@@ -41,37 +42,51 @@ export async function createSnapshot(opts: JailedPackOptions): Promise<Snapshot>
   } catch (error) {
     const { code, message } = toSandboxError(error);
     if (!["tampered", "internal", "limit_exceeded"].includes(code)) throw error;
-    const snapshot = await attempt({ ...opts, inside: undefined, isBegun: false });
+    const snapshot = await attempt({ ...opts, inside: undefined, plainly: undefined, isBegun: false });
     return { ...snapshot, warnings: [withoutCommits(message), ...snapshot.warnings] };
   }
 }
 
 async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
   const { sandboxId, source } = opts;
-  return await withJailedPack(opts, async (made, pack) => {
-    const { commit, head } = made;
-    const parent = head?.sha ?? opts.parent ?? source?.baseSha;
-    const check = async (gitDir: string): Promise<string[]> => {
-      await importPack(gitDir, pack);
-      const [, warnings] = await Promise.all([
-        head && source && head.sha !== source.baseSha ? checkHistory(gitDir, head.sha, source.baseSha) : undefined,
-        checkSnapshot(gitDir, commit, { parent, base: source?.baseSha }),
-      ]);
-      return [...told(made, opts.fate ?? "not in the commit"), ...warnings];
-    };
-    const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
-    // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
-    const warnings = await withPrivateStore(`${opts.store}.check`, source?.repository, (store) => check(store.gitDir));
+  const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
+  const name = async (commit: string, head: InsideHead | undefined, warnings: readonly string[]): Promise<Snapshot> => {
+    await failpoint("snapshot.imported");
+    const ref = await createNumberedRef(gitDir, opts, commit);
+    if (opts.isDurable === true) await syncNames(gitDir, ref);
+    return { ref, commit, ...(head && { head }), gitDir, warnings };
+  };
+  const usePlain = async ({ commit, head, objects, warnings }: PlainCommit): Promise<Snapshot> => {
     await failpoint("snapshot.committed");
-    return await withRepositoryLock(gitDir, async () => {
-      if (source === undefined) await prepareOwnRepository(gitDir);
-      await importPack(gitDir, pack, opts.isDurable);
-      await failpoint("snapshot.imported");
-      const ref = await createRef(gitDir, sandboxId, commit);
-      if (opts.isDurable === true) await syncNames(gitDir, ref);
-      return { ref, commit, ...(head && { head }), gitDir, warnings };
-    });
-  });
+    await writeLooseObjects(source?.repository.objects ?? join(gitDir, "objects"), objects, opts.isDurable);
+    return await withRepositoryLock(gitDir, () => name(commit, head, warnings));
+  };
+  return await withJailedPack(
+    opts,
+    async (made, pack) => {
+      const { commit, head } = made;
+      const parent = head?.sha ?? opts.parent ?? source?.baseSha;
+      const check = async (store: string): Promise<string[]> => {
+        await importPack(store, pack);
+        const [, warnings] = await Promise.all([
+          head && source && head.sha !== source.baseSha ? checkHistory(store, head.sha, source.baseSha) : undefined,
+          checkSnapshot(store, commit, { parent, base: source?.baseSha }),
+        ]);
+        return [...told(made, opts.fate ?? "not in the commit"), ...warnings];
+      };
+      // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
+      const warnings = await withPrivateStore(`${opts.store}.check`, source?.repository, (store) =>
+        check(store.gitDir),
+      );
+      await failpoint("snapshot.committed");
+      return await withRepositoryLock(gitDir, async () => {
+        if (source === undefined) await prepareOwnRepository(gitDir);
+        await importPack(gitDir, pack, opts.isDurable);
+        return await name(commit, head, warnings);
+      });
+    },
+    usePlain,
+  );
 }
 
 /** Where the snapshots of a sandbox without a source are. */
@@ -89,42 +104,30 @@ function withoutCommits(why: string): string {
   return `The commits made inside are left out: ${why}`;
 }
 
-/** The number that the last snapshot of each sandbox got in this process, by where its refs are. */
-const numbered = new Map<string, number>();
+/** The number that the last snapshot of each running sandbox got. */
+const numbered = new WeakMap<object, number>();
 
 /** A free number gets the commit. */
-async function createRef(gitDir: string, sandboxId: string, commit: string): Promise<string> {
+async function createNumberedRef(gitDir: string, opts: JailedPackOptions, commit: string): Promise<string> {
+  const { sandboxId, sandbox = opts } = opts;
   const prefix = `refs/glovebox/${sandboxId}/`;
-  const place = join(gitDir, prefix);
-  const last = numbered.get(place);
-  const next = last === undefined ? undefined : `${prefix}${last + 1}`;
-  const isFree = next !== undefined && (await writeRef(gitDir, next, commit)).exitCode === 0;
-  const ref = isFree ? next : `${prefix}${(await lastNumber(gitDir, prefix)) + 1}`;
-  if (!isFree) {
-    const result = await writeRef(gitDir, ref, commit);
-    if (result.exitCode !== 0) throw gitError(["update-ref"], result);
+  const last = numbered.get(sandbox) ?? (await lastNumber(gitDir, prefix));
+  for (const before of [last, undefined]) {
+    const number = (before ?? (await lastNumber(gitDir, prefix))) + 1;
+    if (!(await createRef(gitDir, `${prefix}${number}`, commit))) continue;
+    numbered.set(sandbox, number);
+    await failpoint("snapshot.referenced");
+    return `${prefix}${number}`;
   }
-  numbered.set(place, Number(ref.slice(prefix.length)));
-  await failpoint("snapshot.referenced");
-  return ref;
+  throw new SandboxError("conflict", `${join(gitDir, prefix)} is being written by somebody else`);
 }
 
 /** Makes the name of a ref outlive a power loss, and with it, where the file system has a journal, what was named before. */
 async function syncNames(gitDir: string, ref: string): Promise<void> {
-  for (let path = dirname(join(gitDir, ref)); path !== gitDir; path = dirname(path)) {
-    // A repository with another way of storing refs has no such directory, and sees to it by itself.
-    if (existsSync(path)) await syncPath(path);
-  }
-}
-
-/** Makes a ref that is not there yet. */
-async function writeRef(gitDir: string, ref: string, commit: string): Promise<HostGitResult> {
-  return await runHostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir));
-}
-
-async function lastNumber(gitDir: string, prefix: string): Promise<number> {
-  const taken = await hostGit(["for-each-ref", "--format=%(refname)", prefix], inRepository(gitDir));
-  return Math.max(0, ...taken.split("\n").map((name) => Number(name.slice(prefix.length)) || 0));
+  const paths: string[] = [];
+  for (let path = dirname(join(gitDir, ref)); path !== gitDir; path = dirname(path)) paths.push(path);
+  // A repository with another way of storing refs has no such directory, and sees to it by itself.
+  await Promise.all(paths.filter((path) => existsSync(path)).map(syncPath));
 }
 
 async function prepareOwnRepository(gitDir: string): Promise<void> {

@@ -48,39 +48,58 @@ export interface JailSpec {
 /** User and group of everything inside. */
 export const INSIDE_ID = 1000;
 
-interface Step {
-  path: string;
-  args: string[];
+/** One mount, and its place inside. */
+type Step = { path: string } & ({ bind: JailBind } | { tmpfs: JailSpec["tmpfs"][number] });
+
+/** From the root down, so that what protects a path inside a writable tree always comes after that tree. */
+function stepsOf(spec: JailSpec): Step[] {
+  const depth = ({ path }: Step): number => path.split("/").filter(Boolean).length;
+  return [
+    ...spec.binds.map((bind) => ({ path: bind.target, bind })),
+    ...spec.tmpfs.map((tmpfs) => ({ path: tmpfs.path, tmpfs })),
+  ].sort((a, b) => depth(a) - depth(b));
 }
 
-function depth(path: string): number {
-  return path.split("/").filter(Boolean).length;
+/** What tells our launcher to make the whole root. */
+function stagedMounts(spec: JailSpec): string[] {
+  const args = ["--stage", spec.stage];
+  for (const { path, target } of spec.symlinks) args.push("--link", target, path);
+  for (const step of stepsOf(spec)) {
+    if ("tmpfs" in step) args.push("--tmpfs", String(step.tmpfs.size), modeOf(step.tmpfs), step.path);
+    else {
+      const { source, overlay, writable, owned, target } = step.bind;
+      const access = writable ? "w" : "r";
+      if (overlay === undefined) args.push("--tree", `${owned ? "o" : ""}${access}`, source, target);
+      else args.push("--overlay", access, source, overlay, target);
+    }
+  }
+  return args;
 }
 
-/**
- * The command that starts a jail: our launcher, then bubblewrap. Mounts are ordered from the root down, so that what
- * protects a path inside a writable tree always comes after that tree.
- */
+/** What tells bubblewrap to make the root itself. */
+function ownMounts(spec: JailSpec): string[] {
+  const args = ["--proc", "/proc", "--dev", "/dev"];
+  for (const { path, target } of spec.symlinks) args.push("--symlink", target, path);
+  for (const step of stepsOf(spec)) {
+    if ("bind" in step) args.push(step.bind.writable ? "--bind" : "--ro-bind", step.bind.source, step.path);
+    else args.push("--perms", modeOf(step.tmpfs), "--size", String(step.tmpfs.size), "--tmpfs", step.path);
+  }
+  return [...args, "--remount-ro", "/dev", "--remount-ro", "/"];
+}
+
+function modeOf({ mode }: { mode: number }): string {
+  return mode.toString(8).padStart(4, "0");
+}
+
+/** The command that starts a jail: our launcher, then bubblewrap. */
 export function jailCommand(spec: JailSpec, bwrap: string): { file: string; args: string[] } {
-  const staged: string[] = [];
-  let count = 0;
-  const steps: Step[] = [];
-  for (const { source, target, writable, owned, overlay } of spec.binds) {
-    // Only root can lend a tree to another user; only an overlay has to be mounted before bubblewrap starts.
-    const isStaged = spec.user !== undefined || overlay !== undefined;
-    const shown = isStaged ? `${spec.stage}/${count++}` : source;
-    if (overlay !== undefined) staged.push("--overlay", `${writable ? "v" : "r"}${source}`, overlay);
-    else if (isStaged) staged.push("--tree", `${owned ? "o" : "p"}${source}`);
-    steps.push({ path: target, args: [writable ? "--bind" : "--ro-bind", shown, target] });
-  }
-  for (const { path, size, mode } of spec.tmpfs) {
-    steps.push({ path, args: ["--perms", mode.toString(8).padStart(4, "0"), "--size", String(size), "--tmpfs", path] });
-  }
-  steps.sort((a, b) => depth(a.path) - depth(b.path));
+  // Only root can lend a tree to another user, and an overlay has to be mounted before bubblewrap starts. Elsewhere bubblewrap does it all: there
+  // are systems that let no other program make namespaces.
+  const isStaged = spec.user !== undefined || spec.binds.some(({ overlay }) => overlay !== undefined);
   const args = ["launch", ...(spec.tellsEnd === true ? ["--status"] : [])];
   for (const group of spec.cgroups) args.push("--cgroup", group);
   if (spec.user) args.push("--user", String(spec.user.uid), String(spec.user.gid));
-  if (staged.length > 0) args.push("--stage", spec.stage, ...staged);
+  if (isStaged) args.push(...stagedMounts(spec));
   args.push("--", bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try");
   if (spec.network === "none") args.push("--unshare-net");
   args.push("--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "glovebox");
@@ -89,9 +108,7 @@ export function jailCommand(spec: JailSpec, bwrap: string): { file: string; args
   if (spec.tellsEnd === true) args.push("--json-status-fd", "4");
   args.push("--clearenv");
   for (const [key, value] of Object.entries(spec.env)) args.push("--setenv", key, value);
-  args.push("--proc", "/proc", "--dev", "/dev");
-  for (const { path, target } of spec.symlinks) args.push("--symlink", target, path);
-  for (const step of steps) args.push(...step.args);
-  args.push("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", spec.cwd, "--", ...spec.program);
+  args.push(...(isStaged ? ["--dev-bind", `${spec.stage}/root`, "/", "--proc", "/proc"] : ownMounts(spec)));
+  args.push("--chdir", spec.cwd, "--", ...spec.program);
   return { file: agentBinary(), args };
 }

@@ -21,6 +21,8 @@ export interface RunningAgent {
   end(): Promise<() => Promise<void>>;
 }
 
+/** Where the inside of a jail finds the agent's program. */
+export const INSIDE_AGENT = "/glovebox/agent";
 const START_TIMEOUT = 20_000;
 const STOP_TIMEOUT = 5_000;
 const MAX_COMPLAINT = 4096;
@@ -35,11 +37,10 @@ export async function startJailedAgent(
   signal?: AbortSignal,
 ): Promise<RunningAgent> {
   const arguments_ = ["serve", "--jailed", ...(spec.network === "none" ? ["--loopback-only"] : []), spec.cwd];
-  const agent = "/glovebox/agent";
   const jail: JailSpec = {
     ...spec,
-    binds: [...spec.binds, { source: agentBinary(), target: agent }],
-    program: [agent, ...arguments_],
+    binds: [...spec.binds, { source: agentBinary(), target: INSIDE_AGENT }],
+    program: [INSIDE_AGENT, ...arguments_],
     privileged: true,
     env: {},
     tellsEnd: spec.binds.some(({ overlay }) => overlay !== undefined),

@@ -1,10 +1,14 @@
 import type { Changes } from "../../../contracts/types.js";
+import { readUpTo } from "../../util/read-up-to.js";
 import { AgentDriver, type DriverIdentity } from "../agent/agent-driver.js";
 import { failpoint } from "../failpoint.js";
+import type { RunAgent } from "../git/gather-changes.js";
 import type { TreeOperations } from "../git/operations.js";
-import type { RunningAgent } from "../jail/start-agent.js";
+import { INSIDE_AGENT, type RunningAgent } from "../jail/start-agent.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import { oomKills } from "./control-group.js";
+
+const RUN_TIMEOUT = 60_000;
 
 /** What a local driver is made of. */
 export interface LocalParts extends DriverIdentity {
@@ -43,6 +47,30 @@ export class LocalDriver extends AgentDriver {
       await failpoint("snapshot.frozen");
       return await work();
     });
+  }
+
+  /** Runs the agent's own program inside, also while everything else stands still; undefined when it could not be run. */
+  async runAgent(...[args, stdin, maxOutput]: Parameters<RunAgent>): ReturnType<RunAgent> {
+    try {
+      const spec = {
+        argv: [INSIDE_AGENT, ...args],
+        cwd: this.workDir,
+        env: {},
+        stdin: "pipe",
+        timeout: RUN_TIMEOUT,
+      } as const;
+      const process = await super.startNow(spec);
+      const [stdout, , exit] = await Promise.all([
+        readUpTo(process.stdout, maxOutput),
+        readUpTo(process.stderr, 0),
+        process.wait(),
+        process.writeStdin(stdin).then(() => process.closeStdin()),
+      ]);
+      return stdout.isWhole ? { exitCode: exit.exitCode, stdout: stdout.bytes } : undefined;
+    } catch {
+      // A sandbox without room for one more process, say: whoever asked has another way.
+      return undefined;
+    }
   }
 
   protected override async startNow(spec: StartSpec): Promise<DriverProcess> {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { toSandboxError } from "../errors.js";
@@ -8,10 +8,10 @@ const run = promisify(execFile);
 
 /** Makes the directories of a private layer, with what another layer holds when one is named. */
 export async function makeLayer(dir: string, from?: string): Promise<string> {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
-  await mkdir(join(dir, "work"), { mode: 0o700 });
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  mkdirSync(join(dir, "work"), { mode: 0o700 });
   if (from === undefined) {
-    await mkdir(join(dir, "upper"), { mode: 0o700 });
+    mkdirSync(join(dir, "upper"), { mode: 0o700 });
     return dir;
   }
   try {

@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import type { InsideGit, LiveTree, TreeBase } from "../git/live-tree.js";
+import type { InsideGit, LiveTree } from "../git/live-tree.js";
 import { INSIDE_GIT } from "../git/private-git.js";
 import { readPlainHead } from "../git/replicate.js";
+import type { TreeBase } from "../git/tree-base.js";
 import type { JailBind } from "../jail/jail.js";
 import type { LocalDriver } from "./driver.js";
 import { rebuildInsideGit } from "./rebuild-git.js";
@@ -31,6 +32,7 @@ export function localTree(
       root,
       inside: git,
       tar: () => driver.exportTree(driver.workDir),
+      ...(isConfined && { runAgent: (args, stdin, most) => driver.runAgent(args, stdin, most) }),
       frozen: (work) => driver.frozen(work),
     }),
     warn: (message) => driver.onWarning?.(message),

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { packDirectory } from "../../util/tar-pack.js";
-import { type LiveTree, scratchPath, type TreeBase } from "../git/live-tree.js";
+import { type LiveTree, scratchPath } from "../git/live-tree.js";
 import { INSIDE_GIT, privateGitDir, writePrivateGit } from "../git/private-git.js";
 import { runInside } from "../git/run-inside.js";
+import type { TreeBase } from "../git/tree-base.js";
 import { removeTree } from "../remove-tree.js";
 
 /** `$1` is the new directory, `$2` the one that it replaces. */

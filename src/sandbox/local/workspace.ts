@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, realpath } from "node:fs/promises";
+import { mkdirSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { failpoint } from "../failpoint.js";
 import { baseDirOf, openBase } from "../git/base-cache.js";
 import { beginCheckOut } from "../git/checkout.js";
-import type { TreeBase } from "../git/live-tree.js";
 import {
   type GitSource,
   givePrivateIndex,
@@ -18,6 +17,7 @@ import {
 } from "../git/private-git.js";
 import { type Repository, resolveCommit } from "../git/repository.js";
 import { findSource, findStart, resourcesOfSource } from "../git/source.js";
+import type { TreeBase } from "../git/tree-base.js";
 import { beginWorktree, branchMark } from "../git/worktree.js";
 import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
@@ -70,7 +70,7 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
       }),
     };
   }
-  const workDir = await newWorkDir(id);
+  const workDir = newWorkDir(id);
   if (opts.repo === undefined) return planEmpty(workDir);
   const repository = await findSource(opts.repo, opts);
   const branch = opts.branch ?? `glovebox/${id}`;
@@ -84,7 +84,7 @@ export async function planWorkspace(id: string, opts: SandboxOptions): Promise<P
 }
 
 function planEmpty(workDir: string): PlannedWorkspace {
-  return { workDir, resources: [{ kind: "directory", path: workDir }], make: () => makeEmpty(workDir) };
+  return { workDir, resources: [{ kind: "directory", path: workDir }], make: async () => makeEmpty(workDir) };
 }
 
 /** What it makes is noted while it is made, under the lock of the repository. */
@@ -129,7 +129,7 @@ export async function planFork(
   origin: Workspace,
   isConfined: boolean,
 ): Promise<PlannedWorkspace> {
-  const workDir = await newWorkDir(id);
+  const workDir = newWorkDir(id);
   const { base, kind } = origin;
   if (base === undefined) return planEmpty(workDir);
   const { repository, branch, sha } = base;
@@ -160,16 +160,16 @@ export function resourcesOf(id: string, { kind, workDir: path, base }: Workspace
   ];
 }
 
-async function newWorkDir(id: string): Promise<string> {
-  return join(await realpath(tmpdir()), `harness-${id}`);
+function newWorkDir(id: string): string {
+  return join(realpathSync.native(tmpdir()), `harness-${id}`);
 }
 
 function directory(workDir: string): JailBind {
   return { source: workDir, target: workDir, writable: true, owned: true };
 }
 
-async function makeEmpty(workDir: string): Promise<MadeWorkspace> {
-  await mkdir(workDir, { mode: 0o700 });
+function makeEmpty(workDir: string): MadeWorkspace {
+  mkdirSync(workDir, { mode: 0o700 });
   return { workspace: { kind: "empty", workDir, root: directory(workDir), trees: [] } };
 }
 
@@ -226,7 +226,7 @@ async function privateGit(plan: Plan, baseSha: string, source?: Promise<GitSourc
   await writePrivateGit({ repository, branch, baseSha, dir, source });
   await failpoint("create.private-git");
   const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
-  return [git, ...(await privateGitBinds(repository, dir, workDir))];
+  return [git, ...privateGitBinds(repository, dir, workDir)];
 }
 
 /**
@@ -238,7 +238,7 @@ async function makeOverlay(plan: Start, origin?: Workspace): Promise<MadeWorkspa
   const base = await openBase(repository, sha, id);
   const files = await makeLayer(join(runtimeDir(id), "files"), origin?.root.overlay);
   const git = await makeLayer(join(runtimeDir(id), "git"), origin?.trees[0]?.overlay);
-  if (origin === undefined) await writeBranch(join(git, "upper"), branch, sha);
+  if (origin === undefined) writeBranch(join(git, "upper"), branch, sha);
   return {
     workspace: {
       kind: "overlay",
@@ -246,7 +246,7 @@ async function makeOverlay(plan: Start, origin?: Workspace): Promise<MadeWorkspa
       root: { source: base.tree, overlay: files, target: workDir, writable: true },
       trees: [
         { source: privateGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
-        ...(await privateGitBinds(repository, base.git, workDir)),
+        ...privateGitBinds(repository, base.git, workDir),
       ],
       base: { repository, sha, branch, index: base.index },
     },

@@ -1,10 +1,10 @@
 import { SandboxError } from "../errors.js";
-import type { TreeBase } from "../git/live-tree.js";
 import { mirroredTree } from "../git/mirror.js";
 import type { MirroredDriver } from "../git/mirrored-git.js";
 import { createOperations, type TreeOperations } from "../git/operations.js";
 import { resolveCommit } from "../git/repository.js";
 import { findSource, resourcesOfSource } from "../git/source.js";
+import type { TreeBase } from "../git/tree-base.js";
 import { addResource } from "../ledger.js";
 import type { Driver, SandboxOptions } from "../types.js";
 

@@ -1,0 +1,269 @@
+/* A sandbox's whole root, put together before bubblewrap starts: it then has one thing to bind. For each that it binds itself it looks through
+ * the list of all mounts, and most of a start would be that. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+/* After <linux/mount.h>, which clashes with <sys/mount.h>. */
+int mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data);
+#ifndef MOUNT_ATTR_IDMAP
+#define MOUNT_ATTR_IDMAP 0x00100000
+#endif
+enum { NEW_PRIVATE = 1 << 18, RECURSIVE = 16384, READ_ONLY = 1, NO_SUID = 2, NO_DEV = 4, NO_EXEC = 8 };
+
+static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
+enum { DEVICES = sizeof devices / sizeof *devices };
+
+static unsigned user, group; /* whom a root manager gives the sandbox to; else 0 */
+static int root;             /* what will be the sandbox's */
+
+/* A user namespace that is nothing but the mapping from the tree's owner to the sandbox's user. */
+static int open_mapping(const struct stat *owner) {
+  int lives[2];
+  if (pipe2(lives, O_CLOEXEC) != 0) die("cannot make", "a pipe");
+  pid_t child = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) {
+    char none;
+    close(lives[1]);
+    _exit(read(lives[0], &none, 1) == 0 ? 0 : 1); /* until it is not needed, or nobody is there any more */
+  }
+  if (child < 0) die("cannot make", "a user namespace");
+  char path[64], text[64];
+  snprintf(path, sizeof path, "/proc/%d/uid_map", child);
+  snprintf(text, sizeof text, "%u %u 1", (unsigned)owner->st_uid, user);
+  write_file(path, text);
+  snprintf(path, sizeof path, "/proc/%d/gid_map", child);
+  snprintf(text, sizeof text, "%u %u 1", (unsigned)owner->st_gid, group);
+  write_file(path, text);
+  snprintf(path, sizeof path, "/proc/%d/ns/user", child);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) die("cannot open", path);
+  close(lives[0]);
+  close(lives[1]);
+  return fd;
+}
+
+/* Mostly all have one owner, and a mapping serves any number of trees. */
+static int mapping_for(const struct stat *owner) {
+  static int mapping = -1;
+  static struct stat mapped;
+  if (mapping < 0 || mapped.st_uid != owner->st_uid || mapped.st_gid != owner->st_gid) {
+    if (mapping >= 0) close(mapping);
+    mapping = open_mapping(owner);
+    mapped = *owner;
+  }
+  return mapping;
+}
+
+static void set_attributes(int tree, unsigned flags, uint64_t attributes, int mapping, const char *source) {
+  struct mount_attr wanted = {.attr_set = attributes | (mapping < 0 ? 0 : MOUNT_ATTR_IDMAP), .userns_fd = mapping < 0 ? 0 : (uint64_t)mapping};
+  if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | flags, &wanted, sizeof wanted) != 0)
+    die(mapping < 0 ? "cannot protect" : "this file system cannot be attached for another user:", source);
+}
+
+/* Only what is on a tree's own file system can be lent to another user. What is the sandbox's own may lie where others write, too: nobody may have
+ * put a link in its place. */
+static int clone_tree(const char *source, bool owned, uint64_t attributes) {
+  bool lent = owned && user != 0;
+  unsigned depth = lent ? 0 : AT_RECURSIVE;
+  int tree = (int)syscall(SYS_open_tree, AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | depth | (owned ? AT_SYMLINK_NOFOLLOW : 0));
+  struct stat found;
+  if (tree < 0 || fstat(tree, &found) != 0) die("cannot attach", source);
+  if (S_ISLNK(found.st_mode)) {
+    errno = ELOOP;
+    die("cannot attach", source);
+  }
+  set_attributes(tree, depth, attributes, lent ? mapping_for(&found) : -1, source);
+  return tree;
+}
+
+static void clone_trees(struct step *steps, int count, int nodes[DEVICES]) {
+  for (int i = 0; i < count; i++) {
+    struct step *step = &steps[i];
+    bool is_layered = step->kind == STEP_OVERLAY;
+    if (!is_layered && step->kind != STEP_TREE) continue;
+    uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (step->writable || is_layered ? 0 : MOUNT_ATTR_RDONLY);
+    step->fd = clone_tree(step->source, step->owned, attributes);
+    if (is_layered) step->state_fd = clone_tree(step->state, true, attributes);
+  }
+  for (int i = 0; i < DEVICES; i++) {
+    char path[32];
+    snprintf(path, sizeof path, "/dev/%s", devices[i]);
+    nodes[i] = clone_tree(path, false, MOUNT_ATTR_NOSUID);
+  }
+}
+
+static void enter_private_mounts(void) {
+  if (unshare(CLONE_NEWNS) != 0) die("cannot make", "a mount namespace");
+  if (mount(NULL, "/", NULL, NEW_PRIVATE | RECURSIVE, NULL) != 0) die("cannot make private", "/");
+}
+
+/* A user namespace in which nothing is another user's, only to be allowed to mount. */
+static void enter_own_user_namespace(void) {
+  unsigned uid = getuid(), gid = getgid();
+  char text[64];
+  if (unshare(CLONE_NEWUSER) != 0) die("cannot make", "a user namespace");
+  write_file("/proc/self/setgroups", "deny");
+  snprintf(text, sizeof text, "%u %u 1", uid, uid);
+  write_file("/proc/self/uid_map", text);
+  snprintf(text, sizeof text, "%u %u 1", gid, gid);
+  write_file("/proc/self/gid_map", text);
+}
+
+/* From here on files are made by the sandbox's user, with no right of root's; or again by root. */
+static void act_as(unsigned uid, unsigned gid) {
+  if (user == 0) return;
+  setfsgid(gid);
+  setfsuid(uid);
+}
+
+/* Links lead nowhere but to what is in the root. */
+static int open_inside(const char *path) {
+  struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+  return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+}
+
+/* Opens the directory that a path is in, made when it is missing, and finds the last name of it. */
+static int open_target(const char *path, bool is_directory);
+static int open_above(const char *path, const char **name) {
+  char above[4096];
+  const char *slash = strrchr(path, '/');
+  *name = slash + 1;
+  snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
+  return open_target(slash == path ? "/" : above, true);
+}
+
+/* Opens what something is to be mounted on, made when it is missing. */
+static int open_target(const char *path, bool is_directory) {
+  int fd = open_inside(path);
+  if (fd >= 0) return fd;
+  const char *name;
+  if (errno != ENOENT || path[0] != '/' || !path[1]) die("cannot open", path);
+  int above = open_above(path, &name);
+  int made = is_directory ? mkdirat(above, name, 0755) : mknodat(above, name, S_IFREG | 0444, 0);
+  if (made != 0) die("cannot make", path);
+  close(above);
+  fd = open_inside(path);
+  if (fd < 0) die("cannot open", path);
+  return fd;
+}
+
+static void attach(int tree, int at, const char *name, const char *source) {
+  if (syscall(SYS_move_mount, tree, "", at, name, MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH)) != 0) die("cannot attach", source);
+  close(tree);
+}
+
+static void mount_on(int at, const char *type, unsigned long flags, const char *options, const char *what) {
+  char path[32];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", at);
+  if (mount(type, path, type, flags, options) != 0) die("cannot mount", what);
+}
+
+/* The upper layer's owner is mapped like every other tree's, so the layers are attached first, beside the root, and joined then. */
+static void attach_overlay(const struct step *step, int number, const char *stage) {
+  char lower[64], state[64], options[512];
+  snprintf(lower, sizeof lower, "%.32s/%d.l", stage, number);
+  snprintf(state, sizeof state, "%.32s/%d.s", stage, number);
+  if (mkdir(lower, 0755) != 0 || mkdir(state, 0755) != 0) die("cannot make", lower);
+  attach(step->fd, AT_FDCWD, lower, step->source);
+  attach(step->state_fd, AT_FDCWD, state, step->state);
+  /* Only root may let a renamed directory lead back to where it was; without, such a rename fails with EXDEV. */
+  const char *how = user != 0 ? "redirect_dir=on,index=off,metacopy=off" : "userxattr";
+  if (step->writable) snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s/upper,workdir=%s/work,%s", lower, state, state, how);
+  else snprintf(options, sizeof options, "lowerdir=%s/upper:%s%s", state, lower, user != 0 ? "" : ",userxattr");
+  int at = open_target(step->target, true);
+  /* The kernel writes to the upper layer as whoever mounts, with all rights, and the host's root does not exist in a layer that is the user's. */
+  act_as(0, 0);
+  if (user != 0 && prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) != 0) die("cannot keep", "capabilities");
+  act_as(user, group);
+  mount_on(at, "overlay", NO_SUID | NO_DEV | (step->writable ? 0 : READ_ONLY), options, step->source);
+  act_as(0, 0);
+  if (user != 0 && prctl(PR_SET_SECUREBITS, 0, 0, 0, 0) != 0) die("cannot drop", "capabilities");
+  act_as(user, group);
+  close(at);
+}
+
+static void make_devices(int nodes[DEVICES]) {
+  static const char *const links[][2] = {{"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"},
+                                         {"/proc/self/fd", "fd"}, {"pts/ptmx", "ptmx"}};
+  int under = open_target("/dev", true);
+  mount_on(under, "tmpfs", NO_SUID | NO_DEV, "mode=0755", "/dev");
+  int dev = open_inside("/dev");
+  for (int i = 0; i < DEVICES; i++) {
+    if (mknodat(dev, devices[i], S_IFREG | 0444, 0) != 0) die("cannot make", devices[i]);
+    attach(nodes[i], dev, devices[i], devices[i]);
+  }
+  for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+    if (symlinkat(links[i][0], dev, links[i][1]) != 0) die("cannot make", links[i][1]);
+  if (mkdirat(dev, "shm", 0755) != 0) die("cannot make", "/dev/shm");
+  int terminals = open_target("/dev/pts", true);
+  mount_on(terminals, "devpts", NO_SUID | NO_EXEC, "newinstance,ptmxmode=0666,mode=620", "/dev/pts");
+  set_attributes(dev, 0, MOUNT_ATTR_RDONLY, -1, "/dev");
+  close(terminals);
+  close(dev);
+  close(under);
+}
+
+static void take_step(const struct step *step, int number, const char *stage) {
+  if (step->kind == STEP_OVERLAY) {
+    attach_overlay(step, number, stage);
+  } else if (step->kind == STEP_TREE) {
+    struct stat found;
+    if (fstat(step->fd, &found) != 0) die("cannot describe", step->source);
+    int at = open_target(step->target, S_ISDIR(found.st_mode));
+    attach(step->fd, at, "", step->source);
+    close(at);
+  } else if (step->kind == STEP_TMPFS) {
+    char options[96];
+    snprintf(options, sizeof options, "size=%.24s,mode=%.8s", step->source, step->state);
+    int at = open_target(step->target, true);
+    mount_on(at, "tmpfs", NO_SUID | NO_DEV, options, step->target);
+    close(at);
+  } else {
+    const char *name;
+    int above = open_above(step->target, &name);
+    if (symlinkat(step->source, above, name) != 0) die("cannot make", step->target);
+    close(above);
+  }
+}
+
+void stage_root(struct step *steps, int count, const char *stage, unsigned uid, unsigned gid) {
+  int nodes[DEVICES];
+  char path[48];
+  user = uid;
+  group = gid;
+  if (user == 0) enter_own_user_namespace();
+  enter_private_mounts();
+  clone_trees(steps, count, nodes); /* before the stage hides any of them */
+  mode_t mask = umask(0);
+  act_as(user, group);
+  if (mount("tmpfs", stage, "tmpfs", NO_SUID | NO_DEV, "mode=0755") != 0) die("cannot mount", stage);
+  snprintf(path, sizeof path, "%.32s/root", stage);
+  if (mkdir(path, 0755) != 0 || mount("tmpfs", path, "tmpfs", NO_SUID | NO_DEV, "mode=0755") != 0) die("cannot mount", path);
+  root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) die("cannot open", path);
+  if (mkdirat(root, "proc", 0755) != 0) die("cannot make", "/proc");
+  make_devices(nodes);
+  for (int i = 0; i < count; i++) take_step(&steps[i], i, stage);
+  set_attributes(root, 0, MOUNT_ATTR_RDONLY, -1, "/");
+  act_as(0, 0);
+  umask(mask);
+  close(root);
+  /* Those that held the mappings have had time to end by now; bubblewrap must find no child that is not its own. */
+  while (waitpid(-1, NULL, 0) > 0) continue;
+}

@@ -1,0 +1,32 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { rolldown } from "rolldown";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const { name, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const packages = [name, ...Object.keys(dependencies), ...Object.keys(peerDependencies)];
+
+/**
+ * Makes JavaScript of the sources in `from`, in few files: Node takes longer to load hundreds of small ones than to run
+ * them. The modules of `entries` keep their places below `to`, what several of them need is in its folder `parts`, and what
+ * is imported lazily stays lazy.
+ */
+export async function bundle(from, to, entries) {
+  const build = await rolldown({
+    input: Object.fromEntries(entries.map((entry) => [entry, join(root, from, `${entry}.ts`)])),
+    cwd: root,
+    platform: "node",
+    external: (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`)),
+    transform: { target: "es2022" },
+    onLog: (_, { message }) => {
+      throw new Error(message);
+    },
+  });
+  await build.write({ dir: to, chunkFileNames: "parts/[name].js" });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const [from, to, ...entries] = process.argv.slice(2);
+  await bundle(from, to, entries);
+}

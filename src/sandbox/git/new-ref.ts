@@ -1,0 +1,61 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, statSync } from "node:fs";
+import { link, mkdir, readdir, readFile, unlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { hostGit, runHostGit } from "./host-git.js";
+import { inRepository } from "./repository.js";
+
+/** Bytes of packed refs beyond which git finds one sooner than we read all. */
+const MANY = 4 << 20;
+
+/** Whether refs are files, which can be written without git. */
+function hasFiles(gitDir: string): boolean {
+  const packed = statSync(join(gitDir, "packed-refs"), { throwIfNoEntry: false });
+  return (packed?.size ?? 0) <= MANY && !existsSync(join(gitDir, "reftable"));
+}
+
+/** Makes a ref that is not there yet; false when it is. Not by a lock as git has it, which would stay when we are killed. */
+export async function createRef(gitDir: string, ref: string, commit: string): Promise<boolean> {
+  if (hasFiles(gitDir)) {
+    const isMade = await linkRef(gitDir, ref, commit).catch(() => undefined);
+    if (isMade !== undefined) return isMade;
+  }
+  return (await runHostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir))).exitCode === 0;
+}
+
+async function linkRef(gitDir: string, ref: string, commit: string): Promise<boolean> {
+  // Git knows such names, and cleans them up when whoever wrote them was killed.
+  const draft = join(gitDir, "objects", `tmp_obj_${randomBytes(6).toString("hex")}`);
+  try {
+    await writeFile(draft, `${commit}\n`, { flag: "wx", flush: true });
+    if ((await packedRefs(gitDir)).includes(` ${ref}\n`)) return false;
+    await mkdir(dirname(join(gitDir, ref)), { recursive: true });
+    await link(draft, join(gitDir, ref));
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  } finally {
+    await unlink(draft).catch(() => undefined);
+  }
+}
+
+/** The highest number among the names of the refs below a prefix, which ends in a slash; 0 when there is none. */
+export async function lastNumber(gitDir: string, prefix: string): Promise<number> {
+  const names = hasFiles(gitDir)
+    ? [
+        ...(await readdir(join(gitDir, prefix)).catch(() => [])),
+        ...(await packedRefs(gitDir)).split("\n").flatMap((line) => {
+          const at = line.indexOf(` ${prefix}`);
+          return at === -1 ? [] : line.slice(at + 1 + prefix.length);
+        }),
+      ]
+    : (await hostGit(["for-each-ref", "--format=%(refname)", prefix], inRepository(gitDir)))
+        .split("\n")
+        .map((name) => name.slice(prefix.length));
+  return Math.max(0, ...names.map((name) => Number(name) || 0));
+}
+
+async function packedRefs(gitDir: string): Promise<string> {
+  return await readFile(join(gitDir, "packed-refs"), "latin1").catch(() => "");
+}
