@@ -1,29 +1,42 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
+import { listSandboxes, openSandbox, removeSandbox } from "../src/sandbox.js";
 import { type Bench, createBench, type Ended } from "./support/cli.js";
-import { createRepository, git } from "./support/scratch.js";
+import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
+let scratch: Scratch;
 let bench: Bench;
 let repo: string;
 beforeAll(() => {
-  bench = createBench();
+  scratch = createScratch();
+  bench = createBench(scratch);
   repo = createRepository(join(bench.path, "repo"));
 });
-afterAll(() => bench.remove());
+afterAll(() => scratch.remove());
+
+// What is needed before and after the verbs is done by the library: a start of the program each time would be most of it.
 
 /** A kept sandbox in which a script has run; its id. */
-async function keep(script: string, ...flags: string[]): Promise<string> {
-  const { code, stdout, stderr } = await bench.run([
-    ...["exec", "--json", "--keep", "--repo", repo, ...flags],
-    ...["--", "sh", "-c", script],
-  ]);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox.id;
+async function keep(script: string, opts: SandboxOptions = {}): Promise<string> {
+  return await work({ repo, keep: true, ...opts }, async (sandbox) => {
+    expect(await sandbox.shell(script)).toMatchObject({ exitCode: 0, stderr: "" });
+    return sandbox.id;
+  });
 }
 
 async function inside(id: string, script: string): Promise<string> {
-  return (await bench.run(["exec", "--id", id, "--", "sh", "-c", script])).stdout;
+  return await work({ id }, async (sandbox) => (await sandbox.shell(script)).stdout);
+}
+
+async function work<T>(opts: SandboxOptions, use: (sandbox: Sandbox) => Promise<T>): Promise<T> {
+  await using sandbox = await openSandbox({ backend: "local", ...opts });
+  return await use(sandbox);
+}
+
+async function remove(...all: string[]): Promise<void> {
+  for (const id of all) await removeSandbox(id);
 }
 
 async function json<T>(...args: string[]): Promise<T> {
@@ -31,7 +44,7 @@ async function json<T>(...args: string[]): Promise<T> {
 }
 
 async function ids(): Promise<string[]> {
-  return (await bench.run(["ls", "-q"])).stdout.split("\n").filter(Boolean).sort();
+  return (await listSandboxes()).map(({ id }) => id).sort();
 }
 
 function refused(code: number, message: string, hint: string): Partial<Ended> {
@@ -65,12 +78,12 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
     );
     expect(await json("snapshots", "--delete", snapshot)).toEqual({ deleted: [snapshot] });
     expect((await bench.run(["snapshots", "-q"])).stdout).toBe("");
-    await bench.run(["rm", id]);
+    await remove(id);
     expect(git(repo, "for-each-ref", "refs/glovebox")).toBe("");
   });
 
   it("fork, and the forks are kept, with the files as they are", async () => {
-    const id = await keep("printf x > new", "--branch", "forked", "--workspace", "overlay");
+    const id = await keep("printf x > new", { branch: "forked", workspace: "overlay" });
     const { code, stdout } = await bench.run(["fork", id, "--count", "2"]);
     const forks = stdout.split("\n").filter(Boolean);
     expect({ code, count: forks.length }).toEqual({ code: 0, count: 2 });
@@ -80,7 +93,7 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
     expect(more).toHaveLength(1);
     expect((await bench.run(["fork", id, "--count", "65"])).code).toBe(2);
     expect((await bench.run(["fork", id, "--count", "0"])).code).toBe(2);
-    await bench.run(["rm", id, ...forks, more[0]?.id ?? ""]);
+    await remove(id, ...forks, more[0]?.id ?? "");
     expect(await ids()).toEqual([]);
     const { code: reaped, stdout: report } = await bench.run(["reap", "--cache"]);
     expect({ reaped, report }).toMatchObject({
@@ -116,7 +129,7 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
       files: expect.arrayContaining([{ path: "bin", status: "added" }]),
     });
     expect(await bench.run(["diff", id, "--stat", "--name-status"])).toMatchObject({ code: 2 });
-    await bench.run(["rm", id]);
+    await remove(id);
   });
 
   it("never lose a nested repository silently: it is named by each, or comes along", async () => {
@@ -138,7 +151,7 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
     // Where git is inside means nothing here.
     expect(readdirSync(join(bench.path, "whole")).sort()).toEqual([".gitignore", "a.txt", "nested", "sub", "work"]);
     await bench.run(["snapshots", "--delete", stdout.trim()]);
-    await bench.run(["rm", id, fork]);
+    await remove(id, fork);
   });
 
   it("copy out and in", async () => {
@@ -166,7 +179,7 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
       code: 1,
       stderr: expect.stringContaining("path confinement violation: ../out is outside base directory") as string,
     });
-    await bench.run(["rm", id]);
+    await remove(id);
   });
 
   it("copy single files out and in, by way of a link too, and never over a file of the user's", async () => {
@@ -187,7 +200,7 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
       code: 1,
       stderr: expect.stringMatching(/\/d is not a regular file\nhint: name a regular file, or a new name\n$/) as string,
     });
-    await bench.run(["rm", id]);
+    await remove(id);
   });
 
   it("say which sandbox may have been meant, and that one is in use", async () => {
@@ -210,6 +223,6 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
     });
     run.child.stdin?.end("\n");
     await run.ended;
-    await bench.run(["rm", id]);
+    await remove(id);
   });
 });

@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import { type Child, startChild } from "./compiled.js";
 import { processesWith } from "./processes.js";
 import { createRepository, git } from "./scratch.js";
+import { filesBelow } from "./token-watch.js";
 import { treeDigest } from "./tree-digest.js";
 
 /** A repository, a home and a directory for temporary files that processes of a test share and nobody else uses. */
@@ -58,7 +59,6 @@ export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledg
   const isKnown = (name: string): boolean =>
     isShared(name) || known.some((each) => name.includes(each.id) || name.includes(each.ref));
   const lines = (text: string): string[] => text.split("\n").filter(Boolean);
-  const gitFiles = lines(execFileSync("find", [join(repo, ".git"), "-type", "f"]).toString());
   return {
     lost: acknowledged.filter(
       ({ acknowledged: id, content }) => known.find((each) => each.id === id)?.content !== content,
@@ -69,11 +69,11 @@ export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledg
       .flatMap((id) => CONTROLLERS.map((name) => join("/sys/fs/cgroup", name, "glovebox", id)))
       .filter(existsSync),
     temporary: readdirSync(join(path, "tmp")),
-    home: lines(execFileSync("find", [join(path, "home"), "-type", "f"]).toString()).filter((name) => !isKnown(name)),
+    home: filesBelow(join(path, "home")).filter((name) => !isKnown(name)),
     sandboxes: place.sandboxes(),
     refs: lines(git(repo, "for-each-ref")).filter((line) => !isKnown(line)),
     worktrees: lines(git(repo, "worktree", "list")).length,
-    left: gitFiles.filter((name) => /\.lock$|\/worktrees\/|\.git\/glovebox-/.test(name)),
+    left: filesBelow(join(repo, ".git")).filter((name) => /\.lock$|\/worktrees\/|\.git\/glovebox-/.test(name)),
     head: readFileSync(join(repo, ".git", "HEAD"), "utf8"),
     config: readFileSync(join(repo, ".git", "config"), "utf8"),
     hooks: treeDigest(join(repo, ".git", "hooks")),
