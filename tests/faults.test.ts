@@ -119,7 +119,10 @@ describe("time", () => {
   test("only ages of files and dates that a user gave are told by the clock on the wall", () => {
     const sources = fileURLToPath(new URL("../src/sandbox", import.meta.url));
     // Dates that other machines read, or that a service wrote; and when a file was asked for, to compare with its age.
-    const dated = ["docker/labels.ts", "vercel/credentials.ts", "git/clone-cache.ts", "git/repository-lock.ts"];
+    const dated = [
+      ...["docker/labels.ts", "vercel/credentials.ts", "git/clone-cache.ts", "git/repository-lock.ts"],
+      "git/plain-commit.ts",
+    ];
     const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
     expect(files).toEqual(expect.arrayContaining(dated));
     const uses = files

@@ -2,11 +2,14 @@ import { randomBytes } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { link, mkdir, readdir, readFile, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { hostGit, runHostGit } from "./host-git.js";
+import { gitError, hostGit, runHostGit } from "./host-git.js";
 import { inRepository } from "./repository.js";
 
 /** Bytes of packed refs beyond which git finds one sooner than we read all. */
 const MANY = 4 << 20;
+
+/** Another file system, one without links, or a directory that git took for a leftover meanwhile. */
+const CANNOT_LINK: ReadonlySet<string | undefined> = new Set(["EXDEV", "EPERM", "ENOTSUP", "EMLINK", "ENOENT"]);
 
 /** Whether refs are files, which can be written without git. */
 function hasFiles(gitDir: string): boolean {
@@ -17,10 +20,18 @@ function hasFiles(gitDir: string): boolean {
 /** Makes a ref that is not there yet; false when it is. Not by a lock as git has it, which would stay when we are killed. */
 export async function createRef(gitDir: string, ref: string, commit: string): Promise<boolean> {
   if (hasFiles(gitDir)) {
-    const isMade = await linkRef(gitDir, ref, commit).catch(() => undefined);
-    if (isMade !== undefined) return isMade;
+    try {
+      return await linkRef(gitDir, ref, commit);
+    } catch (error) {
+      if (!CANNOT_LINK.has((error as NodeJS.ErrnoException).code)) throw error;
+    }
   }
-  return (await runHostGit(["update-ref", "--no-deref", ref, commit, ""], inRepository(gitDir))).exitCode === 0;
+  const args = ["update-ref", "--no-deref", ref, commit, ""];
+  const result = await runHostGit(args, inRepository(gitDir));
+  if (result.exitCode === 0) return true;
+  const found = await runHostGit(["show-ref", "--verify", "--quiet", ref], inRepository(gitDir));
+  if (found.exitCode === 0) return false;
+  throw gitError(args, result);
 }
 
 async function linkRef(gitDir: string, ref: string, commit: string): Promise<boolean> {
