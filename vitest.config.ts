@@ -11,8 +11,8 @@ const config: ViteUserConfig = defineConfig({
     ],
     globalSetup: ["tests/support/run-setup.ts"],
     sequence: { sequencer: LongestFirst },
-    // One more than there are cores on a small machine: tests wait for engines and deadlines, too.
-    maxWorkers: 3,
+    // Twice the cores of a small machine: tests wait for engines and deadlines, too.
+    maxWorkers: 4,
     testTimeout: 120_000,
     hookTimeout: 120_000,
     maxConcurrency: 4,

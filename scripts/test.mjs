@@ -9,7 +9,7 @@ import { ensureExtras } from "./system-parts.mjs";
 /** Suites beside vitest. Each prints a line `summary: {"passed":n,"failed":n,"skipped":[{"name":"","reason":""}]}`. */
 const suites = [
   { name: "conformance as an ordinary user", script: "scripts/conformance-as-user.mjs" },
-  { name: "soak", script: "scripts/soak.mjs", args: ["--seconds", "20", "--summary"] },
+  { name: "soak", script: "scripts/soak.mjs", args: ["--seconds", "15", "--summary"] },
 ];
 
 const total = { passed: 0, failed: 0, skipped: [] };
