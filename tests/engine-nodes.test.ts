@@ -29,7 +29,8 @@ describe("nodes", () => {
       command: 'echo "$X" >&2; exit 3',
     });
     const order = events.map((event) => ("nodeId" in event ? `${event.type} ${event.nodeId}` : event.type));
-    expect(order.slice(0, 3)).toEqual(["node.started one", "node.output one", "node.finished one"]);
+    // Output may come in pieces.
+    expect([...new Set(order)].slice(0, 3)).toEqual(["node.started one", "node.output one", "node.finished one"]);
   });
 
   test("run in the order of their needs, and a skipped need skips what needs it", async () => {

@@ -33,7 +33,7 @@ async function isTidy(sandbox: Sandbox): Promise<boolean> {
   const word = randomUUID();
   try {
     const { exitCode, stdout } = await within(BOUND, "tidying up", sandbox.exec({ argv: scriptArgv(TIDY, word) }));
-    return exitCode === 0 && stdout === word;
+    return exitCode === 0 && stdout === word && (await within(BOUND, "processes", sandbox.processes())).length === 0;
   } catch {
     return false;
   }

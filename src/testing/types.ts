@@ -62,7 +62,7 @@ export interface ConformanceCase {
   readonly options?: SandboxOptions;
   /** Whether the case tears its sandbox down; if not, it must still answer afterwards. */
   readonly closes?: boolean;
-  /** Whether it leaves nothing but files in the work directory, so that the next such case may have its sandbox. */
+  /** Whether it leaves no process, and nothing but files in the work directory, so that the next such case may have its sandbox. */
   readonly shares?: boolean;
   /** Whether other cases must not run beside it. */
   readonly exclusive?: boolean;
