@@ -9,6 +9,7 @@ export {
   type SandboxExecutor,
 } from "./sandbox/executor.js";
 export type { Finding } from "./sandbox/finding.js";
+export { importArchive } from "./sandbox/import-archive.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
 export { capabilitiesOf, conformanceOf, probeBackend } from "./sandbox/probe.js";

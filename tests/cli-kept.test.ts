@@ -1,9 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
 import { listSandboxes, openSandbox, removeSandbox } from "../src/sandbox.js";
 import { type Bench, createBench, type Ended } from "./support/cli.js";
+import { END, member, pax } from "./support/hostile-tar.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
@@ -179,6 +181,38 @@ describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
       code: 1,
       stderr: expect.stringContaining("path confinement violation: ../out is outside base directory") as string,
     });
+    await remove(id);
+  });
+
+  it("unpack an archive, or refuse it as a whole when something in it leads out or is no file", async () => {
+    const id = await keep("mkdir d; printf old > d/x");
+    const write = (name: string, ...parts: Buffer[]): void =>
+      writeFileSync(join(bench.path, name), Buffer.concat([...parts, END]));
+    write("good.tar", member("deep/x", { data: "new" }), member("l", { type: "2", link: "deep/x" }));
+    writeFileSync(join(bench.path, "good.tgz"), gzipSync(readFileSync(join(bench.path, "good.tar"))));
+    for (const name of ["good.tar", "good.tgz"]) {
+      expect(await json("import", id, name, name, "--archive")).toEqual({ sandbox: id, path: name });
+      expect(await inside(id, `cat ${name}/l`)).toBe("new");
+    }
+    const first = member("x", { data: "new" });
+    write("climbs.tar", first, member("../x", { data: "x" }));
+    write("link.tar", first, member("l", { type: "2", link: "/etc" }), member("l/x", { data: "x" }));
+    write("device.tar", first, member("null", { type: "3" }));
+    write("zeros.tar", first, pax({ size: String(10 * 1024 ** 3) }), member("zeros", { data: "x" }));
+    truncateSync(join(bench.path, "zeros.tar"), 10 * 1024 ** 3 + 4096);
+    const said: [string, string][] = [
+      ["climbs.tar", "../x is outside"],
+      ["link.tar", "l/x is outside"],
+      ["device.tar", 'more than files and links: "null"'],
+      ["zeros.tar", "more than 8589934592 bytes"],
+      ["none.tar", "no such file"],
+    ];
+    for (const [name, text] of said) {
+      const { code, stderr } = await bench.run(["import", id, name, "d", "--archive"]);
+      expect({ name, code, stderr }).toEqual({ name, code: 1, stderr: expect.stringContaining(text) });
+    }
+    expect(await inside(id, "ls d; cat d/x")).toBe("x\nold");
+    expect(readdirSync(join(scratch.home, "sandboxes", id)).filter((name) => name.startsWith("import"))).toEqual([]);
     await remove(id);
   });
 

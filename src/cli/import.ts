@@ -1,6 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { SandboxError } from "../sandbox/errors.js";
 import { MAX_FILE_BYTES, type Sandbox } from "../sandbox/types.js";
+import { importArchive } from "../sandbox.js";
 import type { Invocation } from "./invocation.js";
 import { withKept } from "./kept-sandbox.js";
 
@@ -8,7 +9,9 @@ import { withKept } from "./kept-sandbox.js";
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
   const [id = "", host = "", inside = ""] = operands;
-  await withKept(invocation, id, `copying ${host} in`, (sandbox) => copyIn(sandbox, host, inside));
+  await withKept(invocation, id, `copying ${host} in`, (sandbox) =>
+    flags.has("archive") ? importArchive(sandbox, host, inside) : copyIn(sandbox, host, inside),
+  );
   if (flags.has("json")) await screen.printJson({ sandbox: id, path: inside });
   else await screen.remark(`${host} is in ${inside} of ${id}`);
   return 0;

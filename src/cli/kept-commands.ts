@@ -108,11 +108,15 @@ export const KEPT_COMMANDS: readonly Command[] = [
     argv: "none",
     operandCount: [3, 3],
     offers: ["sandboxes", "files", undefined],
-    flags: all,
-    notes: ["Goes over what is there. Links of the host are copied as links, never followed. At most 8 GiB."],
+    flags: [{ name: "archive", help: "unpack a tar archive, compressed by gzip or not, into a directory" }, ...all],
+    notes: [
+      "Goes over what is there. Links of the host are copied as links, never followed. At most 8 GiB.",
+      "An archive with a name or a link that leads out, or a device in it, is refused as a whole.",
+    ],
     examples: [
       ["glovebox import 3f2a9c41d07be655 ./fixtures tests/fixtures", "made when it is not there"],
       ["glovebox import 3f2a9c41d07be655 ./.env.test .env", "one file"],
+      ["glovebox import 3f2a9c41d07be655 ./fixtures.tar.gz tests --archive", "what is in it"],
     ],
   },
   {
