@@ -154,7 +154,8 @@ export const execOutputCases: readonly ConformanceCase[] = [
       const start = process.memoryUsage.rss();
       let peak = start;
       let streamed = 0;
-      const result = await finishes(sandbox, {
+      // As long as it takes, within the bound of the case: how fast a backend is is not the kit's question.
+      const result = await sandbox.exec({
         argv: ["dd", "if=/dev/zero", "bs=1048576", "count=256"],
         maxOutput: 65_536,
         onStdout: (chunk) => {
