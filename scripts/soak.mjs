@@ -58,7 +58,10 @@ const samples = [];
 let failure;
 try {
   while (!isOver()) {
-    await Promise.all(all.map((lane) => lane.run(STRETCH, isOver)));
+    // All of them, also when one has failed: what goes on meanwhile would be taken for left behind.
+    const ends = await Promise.allSettled(all.map((lane) => lane.run(STRETCH, isOver)));
+    const failed = ends.find(({ status }) => status === "rejected");
+    if (failed !== undefined) throw failed.reason;
     samples.push(await sampleProcess(all.reduce((sum, lane) => sum + lane.operations, 0)));
   }
 } catch (error) {

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError, toSandboxError } from "./errors.js";
@@ -28,7 +29,7 @@ export async function withLock<T>(
   work: (heldBefore: number | undefined) => Promise<T>,
   opts: LockOptions = {},
 ): Promise<T> {
-  const base = join(locksDir(), createHash("sha256").update(name).digest("hex").slice(0, 32));
+  const base = baseOf(name);
   const wait = createWait(name, opts);
   const { ahead, step } = joinLine(base);
   try {
@@ -45,6 +46,11 @@ export async function withLock<T>(
   }
 }
 
+/** Whether somebody holds a lock, or died with it. Of use only to one that has said before what every holder heeds. */
+export function isLocked(name: string): boolean {
+  return existsSync(`${baseOf(name)}.lock`);
+}
+
 /** The names of the locks that dead processes hold. */
 export async function abandonedLocks(): Promise<string[]> {
   return await namesLeftLocked(locksDir());
@@ -53,6 +59,10 @@ export async function abandonedLocks(): Promise<string[]> {
 /** Removes what dead processes left of their locks. */
 export async function sweepStaleLocks(): Promise<void> {
   await sweepLocks(locksDir());
+}
+
+function baseOf(name: string): string {
+  return join(locksDir(), createHash("sha256").update(name).digest("hex").slice(0, 32));
 }
 
 function locksDir(): string {

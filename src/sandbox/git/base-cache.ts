@@ -7,7 +7,7 @@ import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
 import { addResource, listRecords } from "../ledger.js";
-import { withLock } from "../lock.js";
+import { isLocked, withLock } from "../lock.js";
 import { removeTree } from "../remove-tree.js";
 import { checkOut } from "./checkout.js";
 import { hostGit } from "./host-git.js";
@@ -32,7 +32,7 @@ const SOURCE = "source";
 const ABANDONED_AFTER = 24 * 3_600_000;
 /** What all bases together may take; the least recently used go first. */
 const MAX_BYTES = 20 * 1024 ** 3;
-const made = new Map<string, Promise<Base>>();
+const making = new Map<string, Promise<void>>();
 
 /** Where the base of a commit is, or will be; to be noted in the ledger before `openBase`, so that it is not taken away. */
 export function baseDirOf(repository: Repository, sha: string): string {
@@ -49,18 +49,19 @@ function basesDirOf(gitDir: string): string {
  */
 export async function openBase(repository: Repository, sha: string, record: string): Promise<Base> {
   const dir = baseDirOf(repository, sha);
-  // Asked for again and again by one process: then only its use is noted.
-  if (!existsSync(dir)) made.delete(dir);
-  const making = made.get(dir) ?? withLock(`base:${dir}`, () => makeBase(repository, sha, dir, record));
-  made.set(dir, making);
-  making.catch(() => made.delete(dir));
-  const base = await making;
+  const lock = `base:${dir}`;
+  // Its use was noted before. Whoever takes a base away has the lock first, and looks for such notes then.
+  if (!existsSync(dir) || isLocked(lock)) {
+    const begun = making.get(dir) ?? withLock(lock, () => makeBase(repository, sha, dir, record));
+    making.set(dir, begun);
+    await begun.finally(() => making.delete(dir));
+  }
   const now = new Date();
   utimesSync(dir, now, now);
-  return base;
+  return { dir, tree: join(dir, "tree"), git: join(dir, "git"), index: join(dir, "index", "index") };
 }
 
-async function makeBase(repository: Repository, sha: string, dir: string, record: string): Promise<Base> {
+async function makeBase(repository: Repository, sha: string, dir: string, record: string): Promise<void> {
   const draft = `${dir}.${randomBytes(4).toString("hex")}.new`;
   if (!existsSync(dir)) {
     await addResource(record, { kind: "base-draft", repo: repository.gitDir, dir, draft });
@@ -82,7 +83,6 @@ async function makeBase(repository: Repository, sha: string, dir: string, record
       throw error;
     }
   }
-  return { dir, tree: join(dir, "tree"), git: join(dir, "git"), index: join(dir, "index", "index") };
 }
 
 /** Every base in the cache. */
