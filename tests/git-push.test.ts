@@ -11,7 +11,8 @@ import { type GitServer, serveEvil, serveGit, type Trick } from "./support/git-s
 import { addOrigin, createRemote, createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 import { filesBelow, readQuietly, watchForToken } from "./support/token-watch.js";
 
-const TOKEN = "ghp_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA+/=x";
+// Nobody else's: the machine's processes are searched for it, and other tests run beside this one.
+const TOKEN = "ghp_cHVzaGVkQnlPdXJzZWx2ZXMxMjM0NTY3OA+/=x";
 
 let scratch: Scratch;
 let repo: string;
