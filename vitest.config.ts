@@ -1,15 +1,23 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
 import { LONG, LongestFirst } from "./tests/support/longest-first.js";
 
-const long = LONG.map((name) => `tests/${name}.test.ts`);
+/** `npm test` runs what scripts/bundle-tests.mjs made, everything else the sources. */
+const isBundled = process.env["GLOVEBOX_BUNDLED_TESTS"] === "1";
+const [folder, kind] = isBundled ? ["dist/tests", "js"] : ["tests", "ts"];
+const long = LONG.map((name) => `${folder}/${name}.test.${kind}`);
 const config: ViteUserConfig = defineConfig({
   test: {
     projects: [
       // A process to start takes longer than most files do. Where much is started a small one of its own is cheaper.
-      { extends: true, test: { name: "short", include: ["tests/**/*.test.ts"], exclude: long, isolate: false } },
+      {
+        extends: true,
+        test: { name: "short", include: [`${folder}/**/*.test.${kind}`], exclude: long, isolate: false },
+      },
       { extends: true, test: { name: "long", include: long } },
     ],
-    globalSetup: ["tests/support/run-setup.ts"],
+    // They are plain JavaScript already.
+    server: { deps: { external: [/\/dist\/tests\/parts\//] } },
+    globalSetup: [`${folder}/support/run-setup.${kind}`],
     sequence: { sequencer: LongestFirst },
     // Twice the cores of a small machine: tests wait for engines and deadlines, too.
     maxWorkers: 4,

@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { startVitest } from "vitest/node";
+import { bundleTests } from "./bundle-tests.mjs";
 
 /** Runs vitest as `vitest run` does and writes what came of every test to the file named by the first argument. */
 const [file, ...filters] = process.argv.slice(2);
@@ -25,6 +26,8 @@ function count(test) {
   else tally.failed += 1;
 }
 
+await bundleTests();
+process.env.GLOVEBOX_BUNDLED_TESTS = "1";
 const vitest = await startVitest("test", filters, { run: true, watch: false, reporters: ["default", counter] });
 await vitest?.close();
 writeFileSync(file, JSON.stringify(tally));

@@ -17,7 +17,7 @@ export const LONG: readonly string[] = [
 /** Begins with the files that take longest, and goes on as vitest does. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const names = new Map(files.map((file) => [file, basename(file.moduleId, ".test.ts")]));
+    const names = new Map(files.map((file) => [file, basename(file.moduleId).replace(/\.test\.[jt]s$/, "")]));
     const long = LONG.flatMap((name) => files.filter((file) => names.get(file) === name));
     const rest = await super.sort(files.filter((file) => !long.includes(file)));
     return [...long, ...rest];
