@@ -31,13 +31,15 @@ async function runAndSee(
 ): Promise<{ stdout: string; loaded: string[]; sources: string[] }> {
   const source = `
     process.argv = [process.argv[0], ${JSON.stringify(program)}, ...${JSON.stringify(words)}];
-    const { register } = await import("node:module");
+    const { register, createRequire } = await import("node:module");
+    const { pathToFileURL } = await import("node:url");
     const { MessageChannel, receiveMessageOnPort } = await import("node:worker_threads");
     const { port1, port2 } = new MessageChannel();
     process.on("exit", () => {
       const seen = [];
       for (let next; (next = receiveMessageOnPort(port1)); ) seen.push(next.message);
-      console.error(JSON.stringify(seen));
+      const required = Object.keys(createRequire(process.argv[1]).cache).map((path) => pathToFileURL(path).href);
+      console.error(JSON.stringify([...seen, ...required]));
     });
     const hooks = "let port; export const initialize = (data) => { port = data.port; };" +
       "export const load = (url, context, next) => { port.postMessage(url); return next(url, context); };";

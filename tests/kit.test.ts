@@ -245,6 +245,32 @@ describe("a sandbox that cases use one after the other", () => {
     expect(await runTwo(leaves)).toEqual({ isSame: false, left: "", status: "passed" });
   });
 
+  test("is not given on when its files are a repository's", async () => {
+    const own = await openSandbox({ backend: "local", isolation: "none" });
+    const pool = createSandboxPool(stubHarness(() => own));
+    const teardown = () => own.teardown();
+    const versioned = { capabilities: { ...own.capabilities, git: true }, exec: own.exec.bind(own), teardown };
+    await pool.give({ ...versioned, processes: async () => [] } as unknown as typeof own);
+    await expect(own.exec({ argv: ["true"] })).rejects.toMatchObject({ code: "closed" });
+    await pool.close();
+  });
+
+  test("is the one that was asked what it can do, and the one in which a refusal is shown", async () => {
+    const ids: string[] = [];
+    const watched = stubHarness(async () => {
+      const sandbox = await openSandbox({ backend: "local", isolation: "none" });
+      ids.push(sandbox.id);
+      return sandbox;
+    });
+    const pool = createSandboxPool(watched);
+    const refused: ConformanceCase["run"] = async ({ sandbox }) => void ids.push(sandbox.id);
+    const unmet = { ...sharing(refused), shares: false, options: { maxOutput: 5 }, needs: () => "no", refused };
+    expect(await runConformanceCase(unmet, watched, { pool })).toMatchObject({ status: "skipped", reason: "no" });
+    expect(await runConformanceCase(sharing(refused), watched, { pool })).toMatchObject({ status: "passed" });
+    await pool.close();
+    expect(ids).toEqual([ids[0], ids[0], ids[0]]);
+  });
+
   test("is gone with the pool", async () => {
     const pool = createSandboxPool(harness);
     const sandbox = await pool.take();

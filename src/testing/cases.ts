@@ -39,13 +39,13 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...sharing(pathCases),
   ...sharing(linkCases),
   ...sharing(directoryCases),
-  ...lifecycleCases,
-  ...keepCases,
+  ...sharing(lifecycleCases),
+  ...sharing(keepCases),
   ...sharing(errorCases),
-  ...limitCases,
-  ...networkCases,
-  ...restrictionCases,
-  ...snapshotCases,
+  ...sharing(limitCases),
+  ...sharing(networkCases),
+  ...sharing(restrictionCases),
+  ...sharing(snapshotCases),
 ];
 
 /** Marks those that neither ask for a sandbox of a certain kind nor end it. */

@@ -58,10 +58,11 @@ export async function runConformanceCase(
   });
   const limit = opts.caseTimeout ?? CASE_TIMEOUT;
   const skip = harness.skips?.[id];
+  const pool = conformanceCase.exclusive === true ? undefined : opts.pool;
   let unmet: string | undefined;
   try {
-    unmet = conformanceCase.needs?.(await probe(harness), harness);
-    await steps(conformanceCase, harness, unmet !== undefined, limit, opts.pool);
+    unmet = conformanceCase.needs?.(await probe(harness, pool), harness);
+    await steps(conformanceCase, harness, unmet !== undefined, limit, pool);
   } catch (error) {
     if (error instanceof ConformanceSkip) return result("skipped", error.message);
     if (skip !== undefined && unmet === undefined) return result("skipped", skip);
@@ -89,7 +90,8 @@ async function steps(
   pool?: SandboxPool,
 ): Promise<void> {
   if (isUnmet && refused === undefined) return;
-  const context = await openContext(harness, isUnmet ? undefined : options, shares === true ? pool : undefined);
+  const fits = isUnmet || shares === true;
+  const context = await openContext(harness, isUnmet ? undefined : options, fits ? pool : undefined);
   try {
     await within(limit, "the case", isUnmet && refused ? refused(context) : run(context));
     if (isUnmet || closes !== true) await answers(context.sandbox);
@@ -103,10 +105,10 @@ async function steps(
 }
 
 /** The capabilities of a default sandbox, asked for once per harness. */
-function probe(harness: ConformanceHarness): Promise<Capabilities> {
+function probe(harness: ConformanceHarness, pool?: SandboxPool): Promise<Capabilities> {
   let found = capabilitiesOf.get(harness);
   if (!found) {
-    found = openContext(harness).then(async (context) => {
+    found = openContext(harness, undefined, pool).then(async (context) => {
       const { capabilities } = context.sandbox;
       await context.close();
       check(typeof capabilities === "object" && capabilities !== null, "the sandbox names no capabilities");

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import type { DaggerOptions, SandboxOptions } from "../../src/sandbox/types.js";
 import { type DaggerEngine, startDaggerEngine } from "../fakes/dagger-engine.js";
+import { daggerSdk } from "./dagger-sdk.js";
 import { createScratch, type Scratch } from "./scratch.js";
 
 /** A fake engine and a place for files that the tests of one file share. */
@@ -34,7 +35,10 @@ export function useDaggerPlace(): DaggerPlace {
     get scratch() {
       return scratch;
     },
-    options: (dagger = {}, more = {}) => ({ ...more, dagger: { session: sessionOf(engine), ...dagger } }),
+    options: (dagger = {}, more = {}) => ({
+      ...more,
+      dagger: { session: sessionOf(engine), sdk: daggerSdk, ...dagger },
+    }),
     fakeCli(name, script) {
       const path = join(scratch.path, name);
       writeFileSync(path, `#!/bin/sh\n${script}\n`);

@@ -64,7 +64,7 @@ export class ByteQueue implements AsyncIterable<Uint8Array> {
   #keep(chunk: Uint8Array): void {
     if (chunk.length >= SMALL) {
       this.#gathering = undefined;
-      this.#chunks.push(chunk.buffer.byteLength > 4 * chunk.length ? Uint8Array.from(chunk) : chunk);
+      this.#chunks.push(chunk.buffer.byteLength > 4 * chunk.length ? new Uint8Array(chunk) : chunk);
       return;
     }
     const last = this.#chunks.length - 1;

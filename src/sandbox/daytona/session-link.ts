@@ -207,12 +207,16 @@ export class SessionLink extends Duplex {
 
   /** Puts pieces of text together to lines. Each socket begins anew. */
   #lines(): (text: string) => void {
-    let open = "";
+    // A line of 64 KiB comes in as many pieces: they are put together once.
+    let open: string[] = [];
     return (text) => {
       this.received += text.length;
-      const lines = (open + text).split("\n");
-      open = lines.pop() ?? "";
-      for (const line of lines) this.#take(line);
+      const [first = "", ...lines] = text.split("\n");
+      open.push(first);
+      for (const next of lines) {
+        this.#take(open.join(""));
+        open = [next];
+      }
     };
   }
 

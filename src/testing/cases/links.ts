@@ -3,16 +3,16 @@ import type { Sandbox } from "../../sandbox/types.js";
 import { check, equal, equalBytes, refuses } from "../assert.js";
 import { utf8 } from "../bytes.js";
 import { makeOutside } from "../outside.js";
-import { finishes, script, scriptArgv } from "../script.js";
+import { finishes, pause, script, scriptArgv } from "../script.js";
 import type { ConformanceCase } from "../types.js";
 
 /** How often a race is tried at least, and over how many swaps; more tries over as many swaps find nothing more. */
 const MIN_TRIES = 100;
 const MIN_ROUNDS = 50;
+const MAX_TRIES = 4_000;
 
 /** Swaps a file and a link until `stop` exists, and adds a byte to `rounds` each time. `$1` is the directory outside. */
-const SWAP_FILE =
-  'until [ -e stop ]; do ln -s "$1/canary" l && mv -f l x; printf good > g && mv -f g x; printf x >> rounds; done';
+const SWAP_FILE = 'until [ -e stop ]; do ln -sf "$1/canary" x; printf good > g && mv -f g x; printf x >> rounds; done';
 /** Swaps a directory and a link in the same way. */
 const SWAP_DIRECTORY =
   'until [ -e stop ]; do rm -rf d; ln -s "$1" d; rm -rf d; mkdir -p d; printf good > d/canary; printf x >> rounds; done';
@@ -129,7 +129,7 @@ export const linkCases: readonly ConformanceCase[] = [
       const swapper = finishes(sandbox, { argv: scriptArgv(SWAP_FILE, outside.path) });
       const seen = new Set<string | null>();
       try {
-        for (let i = 0; i < 4_000 && (i < MIN_TRIES || (await rounds(sandbox)) < MIN_ROUNDS); i++) {
+        for (let i = 0; await goesOn(sandbox, i); i++) {
           seen.add(await sandbox.readFile("x").catch(codeOf));
           if (i % 4 === 0) seen.add(await sandbox.writeFile("x", "good").then(() => "good", codeOf));
         }
@@ -154,7 +154,7 @@ export const linkCases: readonly ConformanceCase[] = [
       const swapper = finishes(sandbox, { argv: scriptArgv(SWAP_DIRECTORY, outside.path) });
       const seen = new Set<string | null>();
       try {
-        for (let i = 0; i < 4_000 && (i < MIN_TRIES || (await rounds(sandbox)) < MIN_ROUNDS); i++) {
+        for (let i = 0; await goesOn(sandbox, i); i++) {
           seen.add(await sandbox.readFile("d/canary").catch(codeOf));
           if (i % 4 === 0) await sandbox.exec({ argv: ["true"], cwd: "d" }).catch(codeOf);
           if (i % 4 === 1) await sandbox.writeFile("d/new", "bad").catch(codeOf);
@@ -182,6 +182,14 @@ export const linkCases: readonly ConformanceCase[] = [
     },
   },
 ];
+
+/** Whether to try once more. After enough tries only the swaps are waited for, so there is a little time between them. */
+async function goesOn(sandbox: Sandbox, tries: number): Promise<boolean> {
+  if (tries < MIN_TRIES) return true;
+  if (tries >= MAX_TRIES || (await rounds(sandbox)) >= MIN_ROUNDS) return false;
+  await pause(5);
+  return true;
+}
 
 async function rounds(sandbox: Sandbox): Promise<number> {
   return (await sandbox.stat("rounds"))?.size ?? 0;

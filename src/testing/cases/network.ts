@@ -42,6 +42,8 @@ async function isCutOff(context: ConformanceContext): Promise<void> {
     equal(await tool.connect(address, host.port), undefined, `what the host's listener on ${address} said`);
   }
   equal(host.connections(), 0, "connections that reached the host");
+  await server.process.kill("SIGKILL");
+  await server.process.wait();
 }
 
 const keeps =

@@ -74,6 +74,8 @@ export const restrictionCases: readonly ConformanceCase[] = [
       const address = await sandbox.url?.(server.port);
       check(typeof address === "string", "there is no address");
       equal(await (await fetch(address)).text(), "hello", "what is at that address");
+      await server.process.kill("SIGKILL");
+      await server.process.wait();
     },
   },
   {
