@@ -4,8 +4,10 @@ import { posix } from "node:path";
 import { SandboxError } from "glovebox";
 
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = constants;
-/** Names and links on one way, and looks at a name that is swapped all the time. */
+/** Names on one way, and looks at a name that is swapped all the time. */
 const MAX_TURNS = 4_000;
+/** Links on one way, as many as the kernel follows. */
+const MAX_LINKS = 40;
 
 /** A name in a directory that is held open, so that nobody can put another directory in its place. */
 export interface Place extends AsyncDisposable {
@@ -29,7 +31,7 @@ export async function walk(root: string, path: string, { follow, make = false }:
   let names = namesBelow(root, path);
   let directory = await open(root, O_RDONLY | O_DIRECTORY);
   try {
-    for (let turns = 0; turns < MAX_TURNS; turns++) {
+    for (let turns = 0, links = 0; turns < MAX_TURNS && links <= MAX_LINKS; turns++) {
       const [name = ".", ...rest] = names;
       const here = `/proc/self/fd/${directory.fd}/${name}`;
       const stats = await lstat(here).catch(ignore("ENOENT"));
@@ -37,6 +39,7 @@ export async function walk(root: string, path: string, { follow, make = false }:
         // A command may have put something else there meanwhile: look again.
         const target = await readlink(here).catch(ignore("EINVAL", "ENOENT"));
         if (target === undefined) continue;
+        links++;
         const from = await readlink(`/proc/self/fd/${directory.fd}`);
         names = [...namesBelow(root, posix.resolve(from, target), path), ...rest];
         await directory.close();
