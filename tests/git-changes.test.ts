@@ -43,6 +43,7 @@ describe("changes", () => {
       { path: "new", status: "added" },
       { path: "sub/c.txt", status: "renamed" },
     ]);
+    expect(patch).toMatch(/^diff --git a\/\.gitignore b\/\.gitignore\n/);
     const before = git(repo, "for-each-ref");
     const target = createRepository(join(scratch.path, "target"));
     writeFileSync(join(scratch.path, "patch"), patch);

@@ -6,8 +6,21 @@ const STATUS: Readonly<Record<string, Changes["files"][number]["status"]>> = {
   R: "renamed",
 };
 
+/** What makes git tell of each path and give the patch in one go, for `parseChanges`. */
+export const RAW_AND_PATCH: readonly string[] = [
+  ...["-M", "--no-ext-diff", "--no-textconv", "--no-color"],
+  ...["--raw", "--patch", "--binary", "-z"],
+];
+
+/** Reads what git writes with `RAW_AND_PATCH`: the paths, an empty entry, and the patch as it is without `-z`. */
+export function parseChanges(text: string): Changes {
+  const border = text.indexOf("\0\0");
+  if (border === -1) return { patch: "", files: [] };
+  return { patch: text.slice(border + 2), files: parseRawDiff(text.slice(0, border + 1)) };
+}
+
 /** Reads `git diff --raw -z`: `:<modes> <ids> <status>` and one path, or two of a rename, each ended by a zero byte. */
-export function parseRawDiff(raw: string): Changes["files"] {
+function parseRawDiff(raw: string): Changes["files"] {
   const files: Changes["files"] = [];
   const parts = raw.split("\0");
   for (let at = 0; at + 1 < parts.length; ) {

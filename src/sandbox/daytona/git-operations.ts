@@ -3,7 +3,7 @@ import type { Changes, NetworkPolicy } from "../../../contracts/types.js";
 import { redact } from "../../util/redact.js";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
-import { parseRawDiff } from "../raw-diff.js";
+import { parseChanges, RAW_AND_PATCH } from "../raw-diff.js";
 import { readSnapshotRecord, writeSnapshotRecord } from "../snapshot-record.js";
 import type { PushOptions } from "../types.js";
 import { GIT_USER } from "./bootstrap.js";
@@ -123,10 +123,7 @@ async function listChanges(driver: DaytonaDriver, base: string): Promise<Changes
   try {
     await git(driver, env, "read-tree", base);
     await git(driver, env, "add", "--all");
-    const query = ["diff-index", "--cached", "-M", "--no-ext-diff", "--no-textconv", "--no-color"];
-    const raw = await git(driver, env, ...query, "--raw", "-z", base, "--");
-    const patch = await git(driver, env, ...query, "--patch", "--binary", base, "--");
-    return { patch, files: parseRawDiff(raw) };
+    return parseChanges(await git(driver, env, "diff-index", "--cached", ...RAW_AND_PATCH, base, "--"));
   } finally {
     await driver.run(["rm", "-f", index]);
   }

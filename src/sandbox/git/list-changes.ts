@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Changes } from "../../../contracts/types.js";
-import { parseRawDiff } from "../raw-diff.js";
+import { parseChanges, RAW_AND_PATCH } from "../raw-diff.js";
 import { type HostGitOptions, hostGit } from "./host-git.js";
 import { importPack, withJailedPack } from "./jailed-pack.js";
 import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
@@ -35,10 +35,5 @@ export async function listChanges(tree: LiveTree): Promise<Changes> {
 }
 
 async function compare(store: HostGitOptions, from: string, to: string): Promise<Changes> {
-  const query = ["diff-tree", "-r", "-M", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color"];
-  const [raw, patch] = await Promise.all([
-    hostGit([...query, "--raw", "-z", from, to, "--"], store),
-    hostGit([...query, "--patch", "--binary", from, to, "--"], store),
-  ]);
-  return { patch, files: parseRawDiff(raw) };
+  return parseChanges(await hostGit(["diff-tree", "-r", "--no-commit-id", ...RAW_AND_PATCH, from, to, "--"], store));
 }
