@@ -27,10 +27,7 @@ export async function bundleTests() {
       throw new Error(message);
     },
   });
-  const groups = [
-    { name: "sources", test: /\/(src|contracts)\// },
-    { name: "support", test: /\/tests\/.*(?<!\.test)\.ts$/ },
-  ];
+  const groups = [{ name: "sources", test: /\/(src|contracts)\// }];
   const dir = join(root, "dist", "tests");
   await build.write({ dir, chunkFileNames: "parts/[name].js", codeSplitting: { groups }, sourcemap: true });
 }

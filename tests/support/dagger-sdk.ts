@@ -1,11 +1,11 @@
-import { createRequire } from "node:module";
-import { Client, ReturnType } from "../../node_modules/@dagger.io/dagger/dist/src/api/client.gen.js";
-import { Context } from "../../node_modules/@dagger.io/dagger/dist/src/common/context.js";
 import type { Sdk } from "../../src/sandbox/dagger/load-sdk.js";
 
-// As the SDK finds it: it is a package of the SDK's, not of ours.
-const ofSdk = createRequire(import.meta.resolve("@dagger.io/dagger"));
-const { GraphQLClient } = ofSdk("graphql-request") as Pick<Sdk, "GraphQLClient">;
+const entry = import.meta.resolve("@dagger.io/dagger");
+const { Client, ReturnType } = (await import(new URL("api/client.gen.js", entry).href)) as Sdk;
+const { Context } = (await import(new URL("common/context.js", entry).href)) as Sdk;
+// A package of the SDK's, not of ours. Its errors are known by their class: it must be the form that the SDK loads.
+const ofSdk = "graphql-request";
+const { GraphQLClient } = (await import(ofSdk)) as Sdk;
 
 /**
  * The SDK's own classes without its entry, which takes two seconds of each process to load a compiler, too. The processes of
