@@ -9,6 +9,8 @@ import { ANSWER, BodyWriter, DATA_BYTES, type Frame, REQUEST, tampered } from ".
 const WINDOW = 256 << 10;
 /** Credit is given back in such a part of the window, so that a fast stream is not one message per chunk. */
 const CREDIT_PARTS = 4;
+/** In larger parts where the way is long, and each message is a request to a service. */
+const WIDE_PARTS = 2;
 
 /** Which ends a call may have beside a failure: an exit after streams, a result, or either. */
 const ENDS: Readonly<Record<number, "exit" | "result" | "either">> = {
@@ -220,7 +222,7 @@ export class AgentCall implements CallHandler {
   #credit(stream: 1 | 2, bytes: number): void {
     const taken = (this.#taken[stream] ?? 0) + bytes;
     const width = this.#width[stream] ?? WINDOW;
-    const isDue = taken >= width / CREDIT_PARTS && !this.#over;
+    const isDue = taken >= width / (width > WINDOW ? WIDE_PARTS : CREDIT_PARTS) && !this.#over;
     this.#taken[stream] = isDue ? 0 : taken;
     if (!isDue) return;
     // A stream that flows may have more under way, where the way is long.

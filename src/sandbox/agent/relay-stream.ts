@@ -21,8 +21,8 @@ export interface RelayPort {
 const SILENCE = 35_000;
 /** Without a call for so long nobody listens any more; the next call does again. */
 const IDLE = 5_000;
-/** What was received is confirmed in steps of this size: the relay keeps eight times as much. */
-const CONFIRM_STEP = 1 << 20;
+/** What was received is confirmed in steps of this size, unless a letter has done so already: the relay keeps 8 MiB. */
+const CONFIRM_STEP = 3 << 20;
 const MAX_LETTER = 4 << 20;
 const MAX_TRIES = 8;
 const HEAD_BYTES = 12;
