@@ -3,8 +3,9 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { createDockerSandbox } from "../src/sandbox/docker.js";
+import { createDockerSandbox, Engine, findEndpoint, removeContainer } from "../src/sandbox/docker.js";
 import { deleteSnapshot } from "../src/sandbox.js";
+import { encodeTarMember, TAR_BLOCK, tarPadding } from "../src/util/tar-encode.js";
 import { BUSYBOX } from "./support/docker-engine.js";
 import { expectRefused } from "./support/refused.js";
 import { askEngine, batchCensus, box, describeTasks, taskOf } from "./support/task-place.js";
@@ -210,13 +211,9 @@ function loadLayered(folder: string, image: string, count: number): void {
     history?: object[];
   };
   for (let n = Layers.length; n < count; n++) {
-    writeFileSync(join(path, `layer-${n}`), String(n));
-    execFileSync("tar", ["-C", path, "-cf", join(path, `${n}.tar`), `layer-${n}`]);
-    config.rootfs.diff_ids.push(
-      `sha256:${createHash("sha256")
-        .update(readFileSync(join(path, `${n}.tar`)))
-        .digest("hex")}`,
-    );
+    const layer = archiveOf(`layer-${n}`, String(n));
+    writeFileSync(join(path, `${n}.tar`), layer);
+    config.rootfs.diff_ids.push(`sha256:${createHash("sha256").update(layer).digest("hex")}`);
     config.history?.push({ created_by: `layer ${n}` });
     Layers.push(`${n}.tar`);
   }
@@ -225,15 +222,26 @@ function loadLayered(folder: string, image: string, count: number): void {
   execFileSync("sh", ["-c", `tar -c -C ${path} . | docker load`], { stdio: ["ignore", "ignore", "pipe"] });
 }
 
+function archiveOf(name: string, content: string): Buffer {
+  const size = content.length;
+  const header = encodeTarMember({ path: Buffer.from(name), type: "file", mode: 0o644, mtime: 0, size });
+  return Buffer.concat([header, Buffer.from(content), tarPadding(size), Buffer.alloc(2 * TAR_BLOCK)]);
+}
+
 /** A number in a file of the image that a container was made from. */
 async function imageFile(container: string, path: string): Promise<number> {
-  const { Image } = await askEngine<{ Image: string }>("GET", `/containers/${container}/json`);
-  const name = `look-${process.pid}-${Math.random().toString(16).slice(2)}`;
-  const docker = (...args: string[]): Buffer => execFileSync("docker", args, { stdio: ["ignore", "pipe", "pipe"] });
-  docker("create", "--name", name, Image, "x");
+  const engine = new Engine(findEndpoint());
   try {
-    return Number(execFileSync("tar", ["-xO"], { input: docker("cp", `${name}:${path}`, "-") }).toString());
+    const { Image } = await engine.call<{ Image: string }>("GET", `/containers/${container}/json`);
+    const body = { Image, Cmd: ["x"] };
+    const { Id } = await engine.call<{ Id: string }>("POST", "/containers/create", { body });
+    try {
+      const archive = await engine.stream("GET", `/containers/${Id}/archive`, { query: { path } });
+      return Number(execFileSync("tar", ["-xO"], { input: Buffer.concat(await archive.toArray()) }).toString());
+    } finally {
+      await removeContainer(engine, Id);
+    }
   } finally {
-    docker("rm", name);
+    engine.close();
   }
 }

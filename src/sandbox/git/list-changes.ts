@@ -30,7 +30,10 @@ export async function listChanges(tree: LiveTree): Promise<Changes> {
       for (const warning of told(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
       return await compared(made.commit, (gitDir) => importPack(gitDir, pack));
     },
-    ({ commit, objects }) => compared(commit, (gitDir) => writeLooseObjects(join(gitDir, "objects"), objects)),
+    async ({ commit, isUnchanged, objects }) => {
+      if (isUnchanged) return { patch: "", files: [] };
+      return await compared(commit, (gitDir) => writeLooseObjects(join(gitDir, "objects"), objects));
+    },
   );
 }
 

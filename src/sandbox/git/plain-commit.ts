@@ -16,6 +16,8 @@ import type { TreeBase } from "./tree-base.js";
 /** A commit of a sandbox's files that no git was needed for. Its objects are not stored yet. */
 export interface PlainCommit {
   readonly commit: string;
+  /** Whether its files are those of the base. */
+  readonly isUnchanged: boolean;
   readonly head?: InsideHead;
   /** Less those of the base. */
   readonly objects: readonly GitObject[];
@@ -64,7 +66,7 @@ export async function makePlainCommit(opts: PlainCommitOptions): Promise<PlainCo
   const links = gathered.files.filter(({ mode, path }) => mode === "120000" && made.changed.has(path));
   const warnings = links.flatMap(({ path, content }) => warnOfLink(utf8(path), content.toString()) ?? []);
   const objects = [...made.objects.filter(({ id }) => id !== tree), commit];
-  return { commit: commit.id, ...(head && { head }), objects, warnings };
+  return { commit: commit.id, isUnchanged: made.tree === tree, ...(head && { head }), objects, warnings };
 }
 
 interface Surroundings {
