@@ -127,6 +127,7 @@ describe("bad input is one line of error and one of hint", enough, () => {
       /^glovebox: Without isolation nothing is mounted/,
     ],
     [["exec", "--repo", "a\nb\x1b[2J", "--", "ls"], 1, /^glovebox: .*a\\n?n?b\\x1b\[2J/],
+    [["exec", "--mount", "/usr:/a:rx", "--", "ls"], 2, /^glovebox: --mount takes a mount, not "\/usr:\/a:rx"$/],
     [["rm", "nothere"], 1, /^glovebox: No sandbox with the id "nothere"$/],
     [["rm", "Not/An/Id"], 2, /^glovebox: Invalid id/],
     [["shell"], 2, /^glovebox: shell needs a terminal/],
