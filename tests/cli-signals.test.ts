@@ -117,6 +117,16 @@ describe("a reader that goes away", { timeout: 60_000 }, () => {
     expect(bench.leftovers()).toEqual([]);
   });
 
+  it("is not one whose disk is full: that is told, and the exit code is ours", async () => {
+    for (const args of ["exec -- echo hi", "exec --json -- true", "version"]) {
+      const line = `"${process.execPath}" "${program}" ${args} > /dev/full; echo "$?"`;
+      const { stdout, stderr } = await promisify(execFile)("sh", ["-c", line], { cwd: bench.path, env: bench.env });
+      expect(stdout).toBe("1\n");
+      expect(stderr).toMatch(/^glovebox: the output cannot be written: ENOSPC.*\nhint: \S.*\n$/);
+    }
+    expect(bench.leftovers()).toEqual([]);
+  });
+
   it("also when the command ignores it", async () => {
     const script = 'trap "" PIPE; while :; do echo line 2>/dev/null; done';
     const run = bench.start(call(script));

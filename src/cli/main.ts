@@ -1,3 +1,4 @@
+import { SandboxError, toSandboxError } from "../sandbox/errors.js";
 import { findCommand } from "./find-command.js";
 import { commandHelp, generalHelp } from "./help-text.js";
 import { Interruption } from "./interruption.js";
@@ -10,14 +11,29 @@ import { loadVerb } from "./verbs.js";
 /** Runs one command line to its end and gives the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   const interruption = new Interruption();
-  const screen = new Screen(process.stdout, process.stderr, process.env, () => interruption.end("SIGPIPE"));
+  let broken: SandboxError | undefined;
+  const screen = new Screen(process.stdout, process.stderr, process.env, (error) => {
+    if (!GONE.has(error.code)) broken ??= unwritable(error);
+    interruption.end("SIGPIPE");
+  });
   interruption.listen();
   const code = await dispatch(args, screen, interruption).catch((error: unknown) => {
     // What an interruption broke is no news to whoever interrupted.
     const isNews = interruption.ending === undefined || toFailure(error).code !== "aborted";
     return reportError(error, screen, { isJson: isJson(args), isNews });
   });
+  if (broken !== undefined) return await reportError(broken, screen, { isJson: false, isNews: true });
   return interruption.exitCode ?? code;
+}
+
+/** How the system says that nobody reads an output any more, or that its terminal is gone. */
+const GONE: ReadonlySet<string | undefined> = new Set(["EPIPE", "ECONNRESET", "EIO", "ERR_STREAM_DESTROYED"]);
+
+function unwritable(error: NodeJS.ErrnoException): SandboxError {
+  const { code } = toSandboxError(error);
+  return new SandboxError(code, `the output cannot be written: ${error.message}`, {
+    hint: "make room where it goes, or let it go elsewhere",
+  });
 }
 
 async function dispatch(args: readonly string[], screen: Screen, interruption: Interruption): Promise<number> {

@@ -1,5 +1,5 @@
+import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Sandbox } from "../../sandbox/types.js";
 import {
@@ -9,6 +9,7 @@ import {
   noteConformance,
   openSandbox,
   removeSandbox,
+  temporaryDirectory,
 } from "../../sandbox.js";
 import {
   type ConformanceHarness,
@@ -25,8 +26,10 @@ const AT_ONCE = 4;
 export async function runConformanceKit(backend: string, invocation: Invocation): Promise<number> {
   const { flags, screen } = invocation;
   // What the kit makes on the host goes there, so that an interrupted run leaves nothing either.
-  const temporary = await mkdtemp(join(tmpdir(), "glovebox-kit-"));
+  const temporary = await mkdtemp(join(temporaryDirectory(), "glovebox-kit-"));
   process.env["TMPDIR"] = temporary;
+  // Two signals end the program without another look at what is below.
+  process.once("exit", () => removeAtOnce(temporary));
   try {
     const report = await runCases(backend, invocation);
     if (report === undefined) return 1;
@@ -36,6 +39,14 @@ export async function runConformanceKit(backend: string, invocation: Invocation)
     return report.failed > 0 ? 1 : 0;
   } finally {
     await rm(temporary, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+function removeAtOnce(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    // The program is at its end, and what was asked of it does not depend on this.
   }
 }
 
