@@ -1,4 +1,5 @@
 import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+import { COMMANDS } from "./commands.js";
 import { findCommand } from "./find-command.js";
 import { commandHelp, generalHelp } from "./help-text.js";
 import { Interruption } from "./interruption.js";
@@ -39,14 +40,16 @@ function unwritable(error: NodeJS.ErrnoException): SandboxError {
 async function dispatch(args: readonly string[], screen: Screen, interruption: Interruption): Promise<number> {
   const [verb, ...rest] = args;
   if (verb === "--help" || verb === "-h") {
-    await screen.print(generalHelp(screen.style));
+    if (rest.includes("--json")) await screen.printJson(COMMANDS);
+    else await screen.print(generalHelp(screen.style));
     return 0;
   }
   if (verb === undefined) throw new UsageError("there is no verb", "glovebox --help lists them");
   const command = findCommand(verb === "--version" || verb === "-V" ? "version" : verb);
   const parsed = parseCommandLine(command, rest);
   if (parsed.flags.has("help")) {
-    await screen.print(commandHelp(command, screen.style));
+    if (parsed.flags.has("json")) await screen.printJson(command);
+    else await screen.print(commandHelp(command, screen.style));
     return 0;
   }
   const { run } = await loadVerb(command.name);

@@ -24,7 +24,7 @@ const HINTS: Readonly<Record<Exclude<SandboxErrorCode, "internal">, string>> = {
   aborted: "nothing was left behind that glovebox reap does not know",
   limit_exceeded: "pass less, or put it into a file",
   no_space: "glovebox reap gives back what is left over",
-  conflict: "glovebox ls shows who has it",
+  conflict: "end what has it first, or name another one",
   missing_dependency: "glovebox doctor shows what is missing and the line that installs it",
   no_isolation: "glovebox doctor shows why, and the line that mends it",
 };

@@ -27,6 +27,7 @@ export async function listSandboxes(): Promise<SandboxInfo[]> {
  */
 export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
   return await withTypedErrors("reap", async () => {
+    if (opts.backend !== undefined) await loadBackend(opts.backend);
     const records = await reapRecords(removerOf, opts);
     if (opts.signal?.aborted === true) return records;
     const report = { ...records, ...(await sweepServices(opts)) };

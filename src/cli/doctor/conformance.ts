@@ -19,6 +19,7 @@ import {
   runConformance,
 } from "../../testing.js";
 import type { Invocation } from "../invocation.js";
+import { UsageError } from "../usage-error.js";
 
 const AT_ONCE = 4;
 
@@ -57,6 +58,7 @@ async function runCases(
 ): Promise<ConformanceReport | undefined> {
   const { skips, directoryOf, sharesNetwork } = await conformanceOf(backend);
   const only = flags.text("only")?.split(",").filter(Boolean);
+  if (only?.length === 0) throw new UsageError("--only names no case", "for example --only exec,files");
   const opened = new Set<Sandbox>();
   const harness: ConformanceHarness = {
     backend,
