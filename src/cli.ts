@@ -1,5 +1,6 @@
 #!/usr/bin/env node
+import { leave } from "./cli/leave.js";
 import { main } from "./cli/main.js";
 
 // Standard input may still be open, and must not keep the program alive.
-process.exit(await main(process.argv.slice(2)));
+leave(await main(process.argv.slice(2)));

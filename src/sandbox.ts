@@ -23,3 +23,4 @@ export {
   registerBackend,
 } from "./sandbox/registry.js";
 export { deleteSnapshot, listSnapshots, type SnapshotInfo } from "./sandbox/snapshots.js";
+export { temporaryDirectory } from "./sandbox/temporary-directory.js";

@@ -184,6 +184,18 @@ describe("options of a sandbox", () => {
     await expectRefused(open({ repo, branch: "other/below" }), "conflict", "other/below");
   });
 
+  test("a mount that hides another one, or has no place in it", async () => {
+    const usr = { source: "/usr", target: "/a" };
+    for (const [first, target, shown] of [
+      [usr, "/a", "hide the mount at /a"],
+      [{ ...usr, target: "/a/b" }, "/a", "hide the mount at /a/b"],
+      [usr, "/a/nothing", "not there in the mount at /a"],
+    ] as const) {
+      const mounts = [first, { source: "/srv", target }];
+      await expectRefused(open({ mounts }), "invalid_argument", "mounts[1].target", shown);
+    }
+  });
+
   test("a directory that holds more than the sandbox may reach", async () => {
     const link = join(scratch.path, "link-to-home");
     mkdirSync(scratch.home, { recursive: true });

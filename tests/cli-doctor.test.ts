@@ -71,13 +71,25 @@ describe("glovebox doctor", { timeout: 60_000 }, () => {
       );
     }
     expect(stdout).toContain("The default backend, ./nowhere.mjs, does not work.");
+    expect(stdout).toMatch(/^\.\/nowhere\.mjs \(default\)\n.*\n +fix: unset GLOVEBOX_BACKEND$/m);
   });
 
   it("finds a machine that cannot make a work directory", async () => {
     const report = await examine({ TMPDIR: join(bench.path, "not-there") });
     expect(report.code).toBe(1);
     expect(finding(report, "machine", "temporary files")).toMatchObject({ status: "missing" });
-    expect(finding(report, "local", "self-test")).toMatchObject({ status: "missing" });
+    const fix = expect.stringContaining("TMPDIR") as string;
+    expect(finding(report, "local", "self-test")).toMatchObject({ status: "missing", fix });
+    expect(finding(report, "local", "limits")?.fix ?? "").not.toContain("mount");
+    const env = { TMPDIR: join(bench.path, "not-there") };
+    for (const args of [
+      ["exec", "--", "true"],
+      ["doctor", "--conformance", "local"],
+    ]) {
+      const { code, stderr } = await bench.run(args, { env });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^glovebox: .*not-there.*\nhint: .*TMPDIR.*\n$/);
+    }
   });
 
   it("runs the conformance kit and prints the table", async () => {
@@ -108,12 +120,15 @@ describe("glovebox doctor", { timeout: 60_000 }, () => {
     expect(report.results[0]?.reason).toContain("no sandbox today");
   });
 
-  it("leaves nothing when the kit is interrupted", async () => {
+  it.each([1, 2])("leaves nothing when the kit is interrupted, signals: %i", async (signals) => {
     const run = bench.start(["doctor", "--conformance", "local"]);
     for (let tries = 0; tries < 100 && bench.leftovers().length < 4; tries++) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    run.child.kill("SIGINT");
+    for (let sent = 0; sent < signals; sent++) {
+      run.child.kill("SIGINT");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
     expect(await run.ended).toMatchObject({ code: 130, stdout: "" });
     expect((await bench.run(["reap"])).code).toBe(0);
     expect(await bench.settled()).toEqual([]);

@@ -127,11 +127,14 @@ describe("bad input is one line of error and one of hint", enough, () => {
       /^glovebox: Without isolation nothing is mounted/,
     ],
     [["exec", "--repo", "a\nb\x1b[2J", "--", "ls"], 1, /^glovebox: .*a\\n?n?b\\x1b\[2J/],
+    [["exec", "--mount", "/usr:/a:rx", "--", "ls"], 2, /^glovebox: --mount takes a mount, not "\/usr:\/a:rx"$/],
     [["rm", "nothere"], 1, /^glovebox: No sandbox with the id "nothere"$/],
     [["rm", "Not/An/Id"], 2, /^glovebox: Invalid id/],
     [["shell"], 2, /^glovebox: shell needs a terminal/],
     [["completion", "tcsh"], 2, /^glovebox: completion takes bash or zsh or fish, not "tcsh"$/],
     [["doctor", "--only", "exec"], 2, /^glovebox: --only needs --conformance$/],
+    [["doctor", "--conformance", "local", "--only", ","], 2, /^glovebox: --only names no case$/],
+    [["reap", "--backend", "lokal"], 2, /^glovebox: Unknown backend "lokal"/],
     [["help", "exce"], 2, /^glovebox: unknown verb "exce"$/],
   ])("%j", async (args, code, message) => {
     const ended = await bench.run(args);
@@ -140,6 +143,11 @@ describe("bad input is one line of error and one of hint", enough, () => {
     expect(lines[0]).toMatch(message);
     expect(lines[1]).toMatch(/^hint: \S/);
     expect(lines.slice(2)).toEqual([""]);
+  });
+
+  it("and help with --json is one document, too", async () => {
+    const [all, one] = await Promise.all([bench.run(["--help", "--json"]), bench.run(["exec", "--help", "--json"])]);
+    expect(JSON.parse(all.stdout)).toContainEqual(JSON.parse(one.stdout));
   });
 
   it("and with --json also one document", async () => {

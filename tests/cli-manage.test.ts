@@ -70,7 +70,15 @@ describe("kept sandboxes", { timeout: 60_000 }, () => {
       code: 1,
       stderr: `glovebox: No sandbox with the id "${wrong}"\nhint: did you mean ${id}?\n`,
     });
+    expect((await bench.run(["exec", "--id", wrong, "--", "true"])).stderr).toBe(
+      `glovebox: No kept sandbox with the id "${wrong}"\nhint: did you mean ${id}?\n`,
+    );
+    expect((await bench.run(["diff", id])).stderr).toMatch(/was not made from a repository\nhint: .*--repo.*\n$/);
     expect(await list()).toHaveLength(1);
+    const some = await bench.run(["rm", "--json", id, wrong]);
+    expect(some.code).toBe(1);
+    expect(JSON.parse(some.stdout)).toMatchObject({ error: { code: "not_found" }, partial: { removed: [id] } });
+    expect(await list()).toEqual([]);
   });
 
   it("survive reap; what a killed process left does not", async () => {

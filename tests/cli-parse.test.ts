@@ -120,7 +120,8 @@ describe("values", () => {
     expect(mount("/a:/b")).toEqual({ source: "/a", target: "/b", writable: false });
     expect(mount("/a:/b:rw")).toEqual({ source: "/a", target: "/b", writable: true });
     expect(mount("/a:/b:ro")).toEqual({ source: "/a", target: "/b", writable: false });
-    for (const text of ["", ":/b", ":rw", "/a:rx", "/a:b"]) expect(() => mount(text)).toThrow(UsageError);
+    for (const text of ["", ":/b", ":rw", "/a:rx", "/a:b", "/a:/b:rx", "/a:/b:", "/a:/b:rw,z"])
+      expect(() => mount(text)).toThrow(UsageError);
   });
 
   it("of variables, whose values are never shown", () => {

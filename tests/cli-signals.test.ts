@@ -1,5 +1,7 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bench, createBench, program } from "./support/cli.js";
@@ -109,11 +111,42 @@ describe("[F-20] a signal", { timeout: 60_000 }, () => {
   });
 });
 
+describe("a terminal that goes away", { timeout: 60_000 }, () => {
+  // Only the first process of a terminal is told; it outlives this to tell how the program ended.
+  const glovebox = `"${process.execPath}" "${program}"`;
+  it.each([
+    `trap 'kill -HUP $!' HUP; ${glovebox} exec -- sh -c 'echo ready; sleep 600' & wait; wait $!`,
+    `trap "" HUP; ${glovebox} shell -- sh -c 'echo ready; sleep 600'`,
+  ])("ends all of it, in order: %s", async (line) => {
+    const end = join(bench.path, "end");
+    const script = `${line}; echo $? > "${end}.new"; mv "${end}.new" "${end}"`;
+    const env = { ...bench.env, SHELL: "/bin/sh" };
+    const terminal = spawn("script", ["-qec", script, "/dev/null"], { cwd: bench.path, env });
+    await new Promise<void>((resolve) => {
+      terminal.stdout.on("data", (chunk: Buffer) => chunk.includes("ready") && resolve());
+    });
+    terminal.kill("SIGKILL");
+    for (let tries = 0; tries < 400 && !existsSync(end); tries++) await delay(50);
+    expect(readFileSync(end, "utf8")).toBe("129\n");
+    expect(await bench.settled()).toEqual([]);
+  });
+});
+
 describe("a reader that goes away", { timeout: 60_000 }, () => {
   it("ends the command and takes everything down: exit 141", async () => {
     const line = `"${process.execPath}" "${program}" exec -- yes | head -n 1; echo "\${PIPESTATUS[0]}"`;
     const { stdout } = await promisify(execFile)("bash", ["-c", line], { cwd: bench.path, env: bench.env });
     expect(stdout).toBe("y\n141\n");
+    expect(bench.leftovers()).toEqual([]);
+  });
+
+  it("is not one whose disk is full: that is told, and the exit code is ours", async () => {
+    for (const args of ["exec -- echo hi", "exec --json -- true", "version"]) {
+      const line = `"${process.execPath}" "${program}" ${args} > /dev/full; echo "$?"`;
+      const { stdout, stderr } = await promisify(execFile)("sh", ["-c", line], { cwd: bench.path, env: bench.env });
+      expect(stdout).toBe("1\n");
+      expect(stderr).toMatch(/^glovebox: the output cannot be written: ENOSPC.*\nhint: \S.*\n$/);
+    }
     expect(bench.leftovers()).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -64,6 +64,25 @@ describe("a terminal", { timeout: 60_000 }, () => {
     }
     const { bytes } = await bench.run(["diff", id]);
     expect(bytes.includes("\x1b]0;owned\x07")).toBe(true);
+    await bench.run(["rm", id]);
+  });
+
+  it("is not driven by where a sandbox is, nor by what the environment or an error names", async () => {
+    const name = "base\u001b]0;named\u0007\u202e\u009b2J\nx";
+    mkdirSync(join(bench.path, name));
+    const kept = await bench.run(["exec", "--json", "--keep", "--base-dir", name, "--", "true"]);
+    const { id } = (JSON.parse(kept.stdout) as { sandbox: { id: string } }).sandbox;
+    const shown = await Promise.all([
+      glovebox(["ls"]),
+      glovebox(["doctor"], { GLOVEBOX_BACKEND: name }),
+      glovebox(["exec", "--base-dir", `${name}y`, "--", "true"], { GLOVEBOX_DEBUG: "1" }),
+    ]);
+    for (const run of shown) {
+      const { output } = await run.ended;
+      expect(["\x1b]", "\x07", "\u202e", "\u009b"].filter((text) => output.includes(text))).toEqual([]);
+      expect(output).toContain("base\\x1b]0;named");
+    }
+    expect((await bench.run(["ls"])).stdout.split("\n")).toHaveLength(3);
     await bench.run(["rm", id]);
   });
 

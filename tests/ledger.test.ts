@@ -40,6 +40,61 @@ describe("home", () => {
     expect(mode(gloveboxHome())).toBe(0o700);
   });
 
+  test("an open one that holds anything else is refused, and stays as it is", () => {
+    mkdirSync(join(scratch.home, "photographs"), { recursive: true });
+    chmodSync(scratch.home, 0o755);
+    const refusal = expect.objectContaining({
+      code: "invalid_argument",
+      hint: expect.stringContaining("GLOVEBOX_HOME"),
+    });
+    expect(() => gloveboxHome()).toThrow(refusal);
+    expect(() => runtimeDir("one")).toThrow(refusal);
+    expect(mode(scratch.home)).toBe(0o755);
+    expect(readdirSync(scratch.home)).toEqual(["photographs"]);
+  });
+
+  test("the user's home is refused", () => {
+    const before = process.env["HOME"];
+    chmodSync(scratch.path, 0o700);
+    process.env["HOME"] = scratch.path;
+    try {
+      for (const home of [scratch.path, `${scratch.path}/`, join(scratch.path, "a", "..")]) {
+        process.env["GLOVEBOX_HOME"] = home;
+        expect(() => runtimeDir("one"), home).toThrow(expect.objectContaining({ code: "invalid_argument" }));
+      }
+    } finally {
+      if (before === undefined) delete process.env["HOME"];
+      else process.env["HOME"] = before;
+    }
+    expect(readdirSync(scratch.path)).toEqual([]);
+  });
+
+  test("one that cannot be made is refused at once, with what mends it", () => {
+    writeFileSync(join(scratch.path, "file"), "");
+    const kinds = [
+      ["/proc/glovebox/home", "not_found"],
+      [join(scratch.path, "file"), "conflict"],
+      [join(scratch.path, "file", "home"), "invalid_path"],
+    ] as const;
+    for (const [home, code] of kinds) {
+      process.env["GLOVEBOX_HOME"] = home;
+      const hint = expect.stringContaining("GLOVEBOX_HOME");
+      expect(() => gloveboxHome(), home).toThrow(expect.objectContaining({ code, hint }));
+    }
+  });
+
+  test("without one that is chosen, HOME must be absolute", () => {
+    const before = process.env["HOME"];
+    process.env["GLOVEBOX_HOME"] = "";
+    process.env["HOME"] = "relative";
+    try {
+      expect(() => gloveboxHome()).toThrow(expect.objectContaining({ code: "invalid_argument" }));
+    } finally {
+      if (before === undefined) delete process.env["HOME"];
+      else process.env["HOME"] = before;
+    }
+  });
+
   test.runIf(process.getuid?.() === 0)("somebody else's is refused", async () => {
     const { chownSync } = await import("node:fs");
     mkdirSync(scratch.home);

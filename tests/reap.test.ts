@@ -305,6 +305,17 @@ describe("what is not left over", () => {
 });
 
 describe("reap", () => {
+  test("a signal ends it after the one that is being removed; the others stay for the next time", async () => {
+    for (const id of ["one", "two", "three"]) {
+      await makeDirectory(id);
+      await updateRecord(id, { owner: dead });
+    }
+    const stop = new AbortController();
+    const report = await reap({ signal: stop.signal, onEvent: () => stop.abort() });
+    expect([report.removed.length, report.kept.length, report.failed.length]).toEqual([1, 2, 0]);
+    expect((await reap()).removed.toSorted()).toEqual(report.kept.toSorted());
+  });
+
   test("a dry run tells and removes nothing", async () => {
     const path = await makeDirectory("one");
     await updateRecord("one", { owner: dead });

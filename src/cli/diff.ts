@@ -1,4 +1,6 @@
 import type { Changes } from "../../contracts/types.js";
+import { SandboxError } from "../sandbox/errors.js";
+import type { Sandbox } from "../sandbox/types.js";
 import { countLines, type FileLines } from "../util/patch-lines.js";
 import type { Invocation } from "./invocation.js";
 import { withKept } from "./kept-sandbox.js";
@@ -19,8 +21,7 @@ export async function run(invocation: Invocation): Promise<number> {
   const [id = ""] = operands;
   const [isStat, isNames] = [flags.has("stat"), flags.has("name-status")];
   if (isStat && isNames) throw new UsageError("--stat and --name-status are two answers", "leave one of them out");
-  const changes =
-    (await changesOfRun(id)) ?? (await withKept(invocation, id, `comparing ${id}`, (sandbox) => sandbox.changes()));
+  const changes = (await changesOfRun(id)) ?? (await withKept(invocation, id, `comparing ${id}`, changesOf));
   if (flags.has("json")) {
     const { patch, files } = changes;
     await screen.printJson(isStat ? { files: withLines(changes) } : isNames ? { files } : { patch, files });
@@ -31,6 +32,17 @@ export async function run(invocation: Invocation): Promise<number> {
   await sink.write(Buffer.from(text));
   await sink.end();
   return 0;
+}
+
+async function changesOf(sandbox: Sandbox): Promise<Changes> {
+  return await sandbox.changes().catch((error: unknown) => {
+    if (!(error instanceof SandboxError) || error.code !== "unsupported" || error.hint !== undefined) throw error;
+    const hint = "only what was made with --repo has a beginning to compare with";
+    throw new SandboxError("unsupported", `Sandbox "${sandbox.id}" was not made from a repository`, {
+      cause: error,
+      hint,
+    });
+  });
 }
 
 /** What a run changed, when the id is that of a run. */

@@ -30,6 +30,8 @@ async function examine(chosen: string): Promise<{ sections: Section[]; backends:
   const sections: Section[] = [{ name: "machine", findings: await machineFindings() }];
   for (const name of names.includes(chosen) ? names : [...names, chosen]) {
     const findings = await probeBackend(name);
+    const unknown = findings.findIndex((each) => each.name === "backend" && each.fix === undefined);
+    if (unknown !== -1 && name === chosen) Object.assign(findings[unknown] ?? {}, { fix: "unset GLOVEBOX_BACKEND" });
     if (!findings.some((each) => each.name === "credentials")) findings.push(...credentialFindings(name, process.env));
     sections.push({ name, findings });
     backends.push(toBackendRow(name, findings, await capabilitiesOf(name), await lastConformance(name)));
@@ -65,10 +67,10 @@ function report(
       const row = [`  ${marks[finding.status]}`, finding.name, toInertLine(finding.detail)];
       return finding.fix === undefined ? [row] : [row, ["", "", dim(`fix: ${toInertLine(finding.fix)}`)]];
     });
-    return `${bold(name === chosen ? `${name} (default)` : name)}\n${formatTable(rows)}`;
+    return `${bold(toInertLine(name === chosen ? `${name} (default)` : name))}\n${formatTable(rows)}`;
   });
   const verdict = works
-    ? good(`The default backend, ${chosen}, works.`)
-    : bad(`The default backend, ${chosen}, does not work.`);
+    ? good(`The default backend, ${toInertLine(chosen)}, works.`)
+    : bad(`The default backend, ${toInertLine(chosen)}, does not work.`);
   return `${blocks.join("\n")}\n${overview(backends, bold, dim)}\n${verdict}\n`;
 }

@@ -2,6 +2,7 @@ import type { ProcessExit } from "../../contracts/types.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { openSandbox } from "../sandbox.js";
 import type { Invocation } from "./invocation.js";
+import { explainAbsent } from "./kept-sandbox.js";
 import { runProcess } from "./run-process.js";
 import { timeoutOf, toOpenOptions } from "./sandbox-options.js";
 import { CollectingSink, createSink } from "./sink.js";
@@ -13,7 +14,9 @@ export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const timeout = timeoutOf(flags);
   const options = toOpenOptions(invocation);
-  const sandbox = await screen.during("opening the sandbox", () => openSandbox(options));
+  const sandbox = await screen.during("opening the sandbox", () =>
+    openSandbox(options).catch((error: unknown) => explainAbsent(error, options.id)),
+  );
   let exit: ProcessExit;
   try {
     exit = flags.has("json")

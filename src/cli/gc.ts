@@ -1,20 +1,23 @@
 import { gcRuns, removeRun } from "../harness.js";
 import type { Invocation } from "./invocation.js";
+import { removeEach } from "./remove-each.js";
 import { UsageError } from "./usage-error.js";
 import { parseDuration } from "./values.js";
 
 /** `glovebox gc`. */
-export async function run({ operands, flags, screen }: Invocation): Promise<number> {
+export async function run(invocation: Invocation): Promise<number> {
+  const { operands, flags, screen, interruption } = invocation;
   const olderThan = parseDuration("--older-than", flags.text("older-than") ?? "168h");
   const dryRun = flags.has("dry-run");
   if (operands.length > 0) {
     if (dryRun || flags.has("older-than")) throw new UsageError("runs that are named are removed", "name runs alone");
-    for (const runId of operands) await screen.during(`removing ${runId}`, () => removeRun(runId));
-    if (flags.has("json")) await screen.printJson({ removed: operands, left: [], dryRun });
-    else await screen.print(operands.map((runId) => `removed ${runId}\n`).join(""));
+    const removed = await removeEach(operands, invocation, removeRun, (runId) => `removed ${runId}`);
+    if (flags.has("json")) await screen.printJson({ removed, left: [], dryRun });
     return 0;
   }
-  const report = await screen.during("looking at old runs", () => gcRuns({ olderThan, dryRun }));
+  const report = await screen.during("looking at old runs", () =>
+    gcRuns({ olderThan, dryRun, signal: interruption.signal }),
+  );
   if (flags.has("json")) await screen.printJson({ ...report, dryRun });
   else {
     const verb = dryRun ? "would remove" : "removed";

@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { BLUEPRINT_SCHEMA, findBlueprint } from "../harness.js";
 import { SandboxError } from "../sandbox/errors.js";
+import { makeDirectories } from "../util/make-directories.js";
 import type { Invocation } from "./invocation.js";
 import { starterBlueprint } from "./starter-blueprint.js";
 import { UsageError } from "./usage-error.js";
@@ -22,7 +23,7 @@ export async function run({ operands, flags, screen }: Invocation): Promise<numb
     });
   }
   const text = flags.has("from") ? copyOf(flags.text("from") ?? "", name) : starterBlueprint(name);
-  mkdirSync(join(DIRECTORY, "blueprints"), { recursive: true });
+  makeDirectories(join(DIRECTORY, "blueprints"));
   writeFileSync(file, `# yaml-language-server: $schema=../blueprint.schema.json\n${text}`);
   writeFileSync(join(DIRECTORY, "blueprint.schema.json"), `${JSON.stringify(BLUEPRINT_SCHEMA, undefined, 2)}\n`);
   const ignore = join(DIRECTORY, ".gitignore");

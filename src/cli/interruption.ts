@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { leave } from "./leave.js";
 
 /** What can end this program from outside. `SIGPIPE` stands for an output that nobody reads any more. */
 export type Ending = "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGPIPE";
@@ -36,7 +37,7 @@ export class Interruption {
     for (const name of SIGNALS) {
       process.on(name, () => {
         // Whatever runs inside ends with its channel; files that are left are in the ledger, for the next start to remove.
-        if (this.#ending !== undefined && this.#ending !== "SIGPIPE") process.exit(128 + constants.signals[name]);
+        if (this.#ending !== undefined && this.#ending !== "SIGPIPE") leave(128 + constants.signals[name]);
         this.end(name);
       });
     }

@@ -33,6 +33,13 @@ export async function withKept<T>(
   });
 }
 
+/** Says of a sandbox that is to be opened again, and is not there, which one may have been meant. */
+export async function explainAbsent(error: unknown, id: string | undefined): Promise<never> {
+  if (id === undefined || !(error instanceof SandboxError) || error.code !== "not_found") throw error;
+  const ids = (await listSandboxes()).map((each) => each.id);
+  throw withHint(error, nearestHint(id, ids, "glovebox ls lists the ids"));
+}
+
 /** The name that may have been meant, else where the names are listed. */
 export function nearestHint(name: string, names: readonly string[], otherwise: string): string {
   const nearest = nearestName(name, names);

@@ -15,8 +15,10 @@ export async function run({ operands, flags, screen, interruption }: Invocation)
   const show = async (line: string): Promise<void> => {
     const event = JSON.parse(line) as RunEvent;
     const isWanted = nodeId === undefined || isAbout(event, nodeId);
-    const text = flags.has("json") ? `${JSON.stringify(event)}\n` : textOf(event, nodeId);
-    if (isWanted && text !== "") await sink.write(Buffer.from(text));
+    if (!isWanted) return;
+    if (flags.has("json")) return await screen.printJsonLine(event);
+    const text = textOf(event, nodeId);
+    if (text !== "") await sink.write(Buffer.from(text));
   };
   const file = openSync(directory.at("events.jsonl"), "r");
   try {

@@ -1,4 +1,5 @@
 import { listSandboxes, type SandboxInfo } from "../sandbox.js";
+import { toInertLine } from "../util/inert-text.js";
 import type { Invocation } from "./invocation.js";
 import { formatTable } from "./table.js";
 
@@ -12,9 +13,7 @@ export async function run({ flags, screen }: Invocation): Promise<number> {
     const rows = sandboxes.map((sandbox) => [
       sandbox.id,
       useOf(sandbox),
-      sandbox.backend ?? "",
-      sandbox.createdAt ?? "",
-      sandbox.workDir ?? "",
+      ...[sandbox.backend, sandbox.createdAt, sandbox.workDir].map((cell) => toInertLine(cell ?? "")),
     ]);
     const head = ["ID", "STATE", "BACKEND", "CREATED", "DIRECTORY"].map(screen.style.bold);
     await screen.print(formatTable([head, ...rows]));

@@ -1,3 +1,5 @@
+import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+import { COMMANDS } from "./commands.js";
 import { findCommand } from "./find-command.js";
 import { commandHelp, generalHelp } from "./help-text.js";
 import { Interruption } from "./interruption.js";
@@ -10,27 +12,44 @@ import { loadVerb } from "./verbs.js";
 /** Runs one command line to its end and gives the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   const interruption = new Interruption();
-  const screen = new Screen(process.stdout, process.stderr, process.env, () => interruption.end("SIGPIPE"));
+  let broken: SandboxError | undefined;
+  const screen = new Screen(process.stdout, process.stderr, process.env, (error) => {
+    if (!GONE.has(error.code)) broken ??= unwritable(error);
+    interruption.end("SIGPIPE");
+  });
   interruption.listen();
   const code = await dispatch(args, screen, interruption).catch((error: unknown) => {
     // What an interruption broke is no news to whoever interrupted.
     const isNews = interruption.ending === undefined || toFailure(error).code !== "aborted";
     return reportError(error, screen, { isJson: isJson(args), isNews });
   });
+  if (broken !== undefined) return await reportError(broken, screen, { isJson: false, isNews: true });
   return interruption.exitCode ?? code;
+}
+
+/** How the system says that nobody reads an output any more, or that its terminal is gone. */
+const GONE: ReadonlySet<string | undefined> = new Set(["EPIPE", "ECONNRESET", "EIO", "ERR_STREAM_DESTROYED"]);
+
+function unwritable(error: NodeJS.ErrnoException): SandboxError {
+  const { code } = toSandboxError(error);
+  return new SandboxError(code, `the output cannot be written: ${error.message}`, {
+    hint: "make room where it goes, or let it go elsewhere",
+  });
 }
 
 async function dispatch(args: readonly string[], screen: Screen, interruption: Interruption): Promise<number> {
   const [verb, ...rest] = args;
   if (verb === "--help" || verb === "-h") {
-    await screen.print(generalHelp(screen.style));
+    if (rest.includes("--json")) await screen.printJson(COMMANDS);
+    else await screen.print(generalHelp(screen.style));
     return 0;
   }
   if (verb === undefined) throw new UsageError("there is no verb", "glovebox --help lists them");
   const command = findCommand(verb === "--version" || verb === "-V" ? "version" : verb);
   const parsed = parseCommandLine(command, rest);
   if (parsed.flags.has("help")) {
-    await screen.print(commandHelp(command, screen.style));
+    if (parsed.flags.has("json")) await screen.printJson(command);
+    else await screen.print(commandHelp(command, screen.style));
     return 0;
   }
   const { run } = await loadVerb(command.name);

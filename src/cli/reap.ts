@@ -6,7 +6,7 @@ import { UsageError } from "./usage-error.js";
 import { parseSize } from "./values.js";
 
 /** `glovebox reap`. */
-export async function run({ flags, screen }: Invocation): Promise<number> {
+export async function run({ flags, screen, interruption }: Invocation): Promise<number> {
   const dryRun = flags.has("dry-run");
   const backend = flags.text("backend");
   const size = flags.text("cache");
@@ -17,6 +17,7 @@ export async function run({ flags, screen }: Invocation): Promise<number> {
       dryRun,
       ...cache,
       ...(backend !== undefined && { backend }),
+      signal: interruption.signal,
       onEvent: ({ message }) => progress.tell(message),
     }),
   );

@@ -1,4 +1,5 @@
-import { SandboxError, type SandboxErrorCode } from "../sandbox/errors.js";
+import { SandboxError, type SandboxErrorCode, toSandboxError } from "../sandbox/errors.js";
+import { toInert } from "../util/inert-text.js";
 import type { Screen } from "./screen.js";
 import { UsageError } from "./usage-error.js";
 
@@ -23,7 +24,7 @@ const HINTS: Readonly<Record<Exclude<SandboxErrorCode, "internal">, string>> = {
   aborted: "nothing was left behind that glovebox reap does not know",
   limit_exceeded: "pass less, or put it into a file",
   no_space: "glovebox reap gives back what is left over",
-  conflict: "glovebox ls shows who has it",
+  conflict: "end what has it first, or name another one",
   missing_dependency: "glovebox doctor shows what is missing and the line that installs it",
   no_isolation: "glovebox doctor shows why, and the line that mends it",
 };
@@ -41,13 +42,9 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof UsageError) {
     return { code: "usage", message: error.message, hint: error.hint, exitCode: USAGE };
   }
-  if (error instanceof SandboxError) {
-    const { code, message } = error;
-    const exitCode = code === "invalid_argument" || code === "invalid_path" ? USAGE : FAILURE;
-    return { code, message, hint: error.hint ?? (code === "internal" ? INTERNAL_HINT : HINTS[code]), exitCode };
-  }
-  const message = error instanceof Error ? error.message : String(error);
-  return { code: "internal", message, hint: INTERNAL_HINT, exitCode: FAILURE };
+  const { code, message, hint } = toSandboxError(error);
+  const exitCode = code === "invalid_argument" || code === "invalid_path" ? USAGE : FAILURE;
+  return { code, message, hint: hint ?? (code === "internal" ? INTERNAL_HINT : HINTS[code]), exitCode };
 }
 
 const INTERNAL_HINT = "this is a fault of Glovebox; GLOVEBOX_DEBUG=1 shows where it happened";
@@ -62,6 +59,8 @@ export async function reportError(
   const partial = error instanceof SandboxError ? error.partial : undefined;
   if (isJson) await screen.printJson({ error: failure, ...(partial !== undefined && { partial }) });
   if (isNews) await screen.complain(failure.message, failure.hint);
-  if (process.env["GLOVEBOX_DEBUG"] && error instanceof Error) await screen.write(screen.stderr, `${error.stack}\n`);
+  if (process.env["GLOVEBOX_DEBUG"] && error instanceof Error) {
+    await screen.write(screen.stderr, `${toInert(error.stack ?? "")}\n`);
+  }
   return exitCode;
 }

@@ -2,14 +2,14 @@ import { SandboxError } from "../sandbox/errors.js";
 import { listSandboxes, removeSandbox } from "../sandbox.js";
 import { nearestName } from "../util/nearest.js";
 import type { Invocation } from "./invocation.js";
+import { removeEach } from "./remove-each.js";
 
 /** `glovebox rm <id>…`: stops at the first one that cannot be removed. */
-export async function run({ operands, flags, screen }: Invocation): Promise<number> {
-  for (const id of operands) {
-    await screen.during(`removing ${id}`, () => removeSandbox(id).catch((error: unknown) => explain(error, id)));
-    if (!flags.has("json")) await screen.print(`${id}\n`);
-  }
-  if (flags.has("json")) await screen.printJson({ removed: operands });
+export async function run(invocation: Invocation): Promise<number> {
+  const { operands, flags, screen } = invocation;
+  const remove = (id: string): Promise<void> => removeSandbox(id).catch((error: unknown) => explain(error, id));
+  const removed = await removeEach(operands, invocation, remove);
+  if (flags.has("json")) await screen.printJson({ removed });
   return 0;
 }
 

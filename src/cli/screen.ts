@@ -16,16 +16,16 @@ export class Screen {
     stdout: Output,
     stderr: Output,
     env: Readonly<Record<string, string | undefined>>,
-    onClosed: () => void = () => undefined,
+    onClosed: (error: NodeJS.ErrnoException) => void = () => undefined,
   ) {
     this.stdout = stdout;
     this.stderr = stderr;
     this.style = createStyle(stdout, env);
     this.#errorStyle = createStyle(stderr, env);
     for (const output of [stdout, stderr]) {
-      output.on("error", () => {
+      output.on("error", (error: NodeJS.ErrnoException) => {
         this.#closed.add(output);
-        onClosed();
+        onClosed(error);
       });
     }
   }

@@ -1,5 +1,6 @@
 import { openSandbox } from "../sandbox.js";
 import type { Invocation } from "./invocation.js";
+import { explainAbsent } from "./kept-sandbox.js";
 import { RawTerminal } from "./raw-terminal.js";
 import { runProcess } from "./run-process.js";
 import { timeoutOf, toOpenOptions } from "./sandbox-options.js";
@@ -18,7 +19,9 @@ export async function run(invocation: Invocation): Promise<number> {
   const timeout = timeoutOf(flags);
   const options = toOpenOptions(invocation);
   const env = { ...terminalName(), ...options.env };
-  const sandbox = await screen.during("opening the sandbox", () => openSandbox({ ...options, env }));
+  const sandbox = await screen.during("opening the sandbox", () =>
+    openSandbox({ ...options, env }).catch((error: unknown) => explainAbsent(error, options.id)),
+  );
   try {
     const terminal = new RawTerminal(process.stdin, process.stdout);
     const child = await sandbox.spawn({ argv: argv.length > 0 ? argv : ANY_SHELL, pty: terminal.size, ...timeout });

@@ -2,6 +2,7 @@ import { deleteSnapshot, listSnapshots } from "../sandbox.js";
 import { toInertLine } from "../util/inert-text.js";
 import type { Invocation } from "./invocation.js";
 import { nearestHint, withHint } from "./kept-sandbox.js";
+import { removeEach } from "./remove-each.js";
 import { formatTable } from "./table.js";
 
 /** `glovebox snapshots`: lists them, or deletes those that are named and stops at the first that cannot be. */
@@ -25,12 +26,10 @@ export async function run(invocation: Invocation): Promise<number> {
   return 0;
 }
 
-async function deleteAll(ids: readonly string[], { flags, screen }: Invocation): Promise<number> {
-  for (const id of ids) {
-    await screen.during(`deleting ${id}`, () => deleteSnapshot(id).catch((error: unknown) => explain(error, id)));
-    if (!flags.has("json")) await screen.print(`${id}\n`);
-  }
-  if (flags.has("json")) await screen.printJson({ deleted: ids });
+async function deleteAll(ids: readonly string[], invocation: Invocation): Promise<number> {
+  const remove = (id: string): Promise<void> => deleteSnapshot(id).catch((error: unknown) => explain(error, id));
+  const deleted = await removeEach(ids, invocation, remove);
+  if (invocation.flags.has("json")) await invocation.screen.printJson({ deleted });
   return 0;
 }
 

@@ -92,7 +92,7 @@ async function runAll(
         async onResult(result) {
           const line = { ...result, digest: digests.get(result.taskId) ?? "", endedAt: new Date().toISOString() };
           await results.add(line);
-          if (flags.has("json") || screen.stdout.isTTY !== true) await screen.print(`${JSON.stringify(line)}\n`);
+          if (flags.has("json") || screen.stdout.isTTY !== true) await screen.printJsonLine(line);
           tally.add(result);
           table.set(result.taskId, result.error === undefined ? "done" : "failed", noteOf(result));
           if (screen.stderr.isTTY !== true) await screen.remark(`${result.taskId}: ${noteOf(result)}`);

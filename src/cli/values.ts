@@ -58,7 +58,8 @@ export function parseMount(flag: string, text: string): Mount {
   const border = rest.indexOf(":/");
   const source = border === -1 ? rest : rest.slice(0, border);
   const target = border === -1 ? undefined : rest.slice(border + 1);
-  if (source === "" || (target === undefined && /:[^/]*$/.test(rest))) {
+  // A word behind the last colon is a mode that there is not, unless it is a part of a path.
+  if (source === "" || /:[^/]*$/.test(target ?? rest)) {
     throw wrong(flag, text, "a mount", "source[:/target][:rw], for example ./data:/data:rw");
   }
   return { source, ...(target !== undefined && { target }), writable: mode === "rw" };

@@ -20,10 +20,11 @@ export interface GcReport {
 }
 
 /** Removes runs that are over and older than this, with their snapshots, kept sandboxes and unmoved branches. */
-export async function gcRuns(opts: { olderThan: number; dryRun?: boolean }): Promise<GcReport> {
+export async function gcRuns(opts: { olderThan: number; dryRun?: boolean; signal?: AbortSignal }): Promise<GcReport> {
   const report: GcReport = { removed: [], left: [] };
   for (const directory of await listRunDirectories()) {
-    if (!(await isOld(directory, opts.olderThan)) || (await isRunning(directory))) {
+    const isOver = opts.signal?.aborted === true;
+    if (isOver || !(await isOld(directory, opts.olderThan)) || (await isRunning(directory))) {
       report.left.push(directory.runId);
       continue;
     }

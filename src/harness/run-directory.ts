@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path";
 import { SandboxError } from "../sandbox/errors.js";
 import { privateSubdirectory } from "../sandbox/host.js";
+import { makeDirectories } from "../util/make-directories.js";
 import { nearestName } from "../util/nearest.js";
 import { assertRunId } from "./run-id.js";
 
@@ -21,7 +22,7 @@ export async function createRunDirectory(runId: string, folder: string): Promise
   const directory = describe(runId, join(parent, runId));
   const known = await pathOf(runId);
   if (known !== undefined && (await exists(known))) throw taken(runId, known);
-  await mkdir(parent, { recursive: true });
+  makeDirectories(parent);
   await ignoreFolder(parent);
   try {
     await mkdir(directory.path, { mode: 0o700 });

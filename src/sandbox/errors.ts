@@ -93,6 +93,12 @@ function codeOfSystemError(error: unknown): SandboxErrorCode {
       return "permission_denied";
     case "ENOENT":
       return "not_found";
+    case "EEXIST":
+      return "conflict";
+    case "ENOTDIR":
+    case "ENAMETOOLONG":
+    case "ELOOP":
+      return "invalid_path";
     case "EMFILE":
     case "ENFILE":
     case "EAGAIN":

@@ -1,6 +1,7 @@
-import { mkdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { ExecOptions } from "../../contracts/types.js";
+import { makeDirectories } from "../util/make-directories.js";
 import {
   checkBoolean,
   checkEnv,
@@ -80,12 +81,12 @@ export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor 
   return createExecutor({
     timeout,
     open: async () => {
-      await mkdir(baseDir, { recursive: true });
+      makeDirectories(baseDir);
       return openSandbox({ allow: DEFAULT_ALLOWED_COMMANDS, ...rest, backend, baseDir });
     },
     empty: async () => {
       await rm(baseDir, { recursive: true, force: true });
-      await mkdir(baseDir, { recursive: true });
+      makeDirectories(baseDir);
     },
   });
 }

@@ -1,8 +1,12 @@
-import { chmodSync, mkdirSync, type Stats, statSync } from "node:fs";
+import { chmodSync, readdirSync, type Stats, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
+import { makeDirectories } from "../util/make-directories.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { assertSandboxId } from "./sandbox-id.js";
+
+/** All that there is in the home. */
+const PARTS = ["bases", "clones", "conformance", "etc", "locks", "runs", "sandboxes", "snapshots"] as const;
 
 /** The directory where Glovebox keeps its records, locks and snapshots; made when absent, private to this user. */
 export function gloveboxHome(): string {
@@ -23,7 +27,7 @@ export function sandboxesDir(): string {
 }
 
 /** A directory of this name below the home, made when absent. */
-export function privateSubdirectory(name: string): string {
+export function privateSubdirectory(name: (typeof PARTS)[number]): string {
   const home = homePath();
   const path = join(home, name);
   // As long as it is there, the home is the one that was looked at, and only this user could have opened it to others since.
@@ -40,13 +44,24 @@ const seen = new Set<string>();
 function homePath(): string {
   const chosen = process.env["GLOVEBOX_HOME"];
   if (chosen !== undefined && chosen !== "") {
-    if (isAbsolute(chosen)) return chosen;
-    throw new SandboxError("invalid_argument", `Invalid GLOVEBOX_HOME "${chosen}" — must be an absolute path`);
+    const path = resolve(chosen);
+    if (!isAbsolute(chosen)) throw notUsable("GLOVEBOX_HOME", chosen, "must be an absolute path");
+    if (path === "/" || path === homedir())
+      throw notUsable("GLOVEBOX_HOME", chosen, "it holds more than Glovebox's own");
+    return path;
   }
   const state = process.env["XDG_STATE_HOME"];
   // The XDG base directory rules say that a relative value is to be ignored.
-  const base = state !== undefined && isAbsolute(state) ? state : join(homedir(), ".local", "state");
-  return join(base, "glovebox");
+  if (state !== undefined && isAbsolute(state)) return join(state, "glovebox");
+  const home = homedir();
+  if (isAbsolute(home)) return join(home, ".local", "state", "glovebox");
+  throw notUsable("HOME", home, "must be an absolute path");
+}
+
+const OWN_DIRECTORY = "Set GLOVEBOX_HOME to a directory of your own.";
+
+function notUsable(name: string, value: string, why: string): SandboxError {
+  return new SandboxError("invalid_argument", `Invalid ${name} "${value}" — ${why}`, { hint: OWN_DIRECTORY });
 }
 
 function lookAt(path: string): Stats | undefined {
@@ -62,18 +77,25 @@ function ensurePrivateDirectory(path: string, known?: Stats): void {
   try {
     let found = known ?? lookAt(path);
     if (found === undefined) {
-      mkdirSync(path, { recursive: true, mode: 0o700 });
+      makeDirectories(path, 0o700);
       found = statSync(path);
     }
     const self = process.geteuid?.();
     if (self === undefined) return;
     if (found.uid !== self) {
       throw new SandboxError("permission_denied", `${path} belongs to user ${found.uid}, not to user ${self}`, {
-        hint: "Set GLOVEBOX_HOME to a directory of your own.",
+        hint: OWN_DIRECTORY,
       });
     }
-    if ((found.mode & 0o077) !== 0) chmodSync(path, 0o700);
+    if ((found.mode & 0o077) === 0) return;
+    if (path === homePath() && readdirSync(path).some((name) => !PARTS.some((part) => part === name))) {
+      throw new SandboxError("invalid_argument", `${path} is open to other users, and holds more than Glovebox's own`, {
+        hint: OWN_DIRECTORY,
+      });
+    }
+    chmodSync(path, 0o700);
   } catch (error) {
-    throw toSandboxError(error, { operation: "home" });
+    const isFull = toSandboxError(error).code === "no_space";
+    throw toSandboxError(error, { operation: "home", ...(!isFull && { hint: OWN_DIRECTORY }) });
   }
 }

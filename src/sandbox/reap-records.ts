@@ -42,6 +42,8 @@ export interface ReapOptions {
   cache?: number;
   /** Only the sandboxes of this backend. Default all. */
   backend?: string;
+  /** Ends it after the sandbox that is being removed; those that it did not come to are in the report as kept. */
+  signal?: AbortSignal;
 }
 
 /** Every sandbox that the ledger knows, of this and of other processes. */
@@ -69,7 +71,11 @@ export async function reapRecords(removerOf: RemoverOf, opts: ReapOptions = {}):
     if (!("record" in entry)) {
       const error = new SandboxError("tampered", `The record of sandbox "${id}" is damaged: ${entry.damaged}`);
       report.failed.push({ id, error });
-    } else if (!isLeftOver(entry.record) || (opts.backend ?? entry.record.backend) !== entry.record.backend) {
+    } else if (
+      !isLeftOver(entry.record) ||
+      (opts.backend ?? entry.record.backend) !== entry.record.backend ||
+      opts.signal?.aborted === true
+    ) {
       report.kept.push(id);
     } else if (opts.dryRun === true) {
       report.removed.push(id);

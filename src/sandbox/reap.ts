@@ -27,7 +27,10 @@ export async function listSandboxes(): Promise<SandboxInfo[]> {
  */
 export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
   return await withTypedErrors("reap", async () => {
-    const report = { ...(await reapRecords(removerOf, opts)), ...(await sweepServices(opts)) };
+    if (opts.backend !== undefined) await loadBackend(opts.backend);
+    const records = await reapRecords(removerOf, opts);
+    if (opts.signal?.aborted === true) return records;
+    const report = { ...records, ...(await sweepServices(opts)) };
     await reapUnknownRemotes(report, opts);
     if (opts.cache === undefined || opts.dryRun === true) return report;
     const { trimCache } = await loadBackend("local");

@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { chmod, copyFile, lstat, mkdir, mkdtemp, open, readdir, rename, rm, rmdir, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { codedError } from "./coded-error.js";
+import { makeDirectories } from "./make-directories.js";
 import { malformed } from "./tar-decode.js";
 import { LinkPlan } from "./tar-links.js";
 import { escapes, toConfinedName, toText } from "./tar-names.js";
@@ -52,7 +53,7 @@ export async function unpackTar(
   const target = resolve(hostDir);
   const mode = await modeOfVacant(target);
   const parent = dirname(target);
-  const firstMade = await mkdir(parent, { recursive: true });
+  const firstMade = makeDirectories(parent);
   let staging: string | undefined;
   try {
     staging = await mkdtemp(join(parent, ".unpack-"));

@@ -1,5 +1,5 @@
+import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Sandbox } from "../../sandbox/types.js";
 import {
@@ -9,6 +9,7 @@ import {
   noteConformance,
   openSandbox,
   removeSandbox,
+  temporaryDirectory,
 } from "../../sandbox.js";
 import {
   type ConformanceHarness,
@@ -18,6 +19,7 @@ import {
   runConformance,
 } from "../../testing.js";
 import type { Invocation } from "../invocation.js";
+import { UsageError } from "../usage-error.js";
 
 const AT_ONCE = 4;
 
@@ -25,8 +27,10 @@ const AT_ONCE = 4;
 export async function runConformanceKit(backend: string, invocation: Invocation): Promise<number> {
   const { flags, screen } = invocation;
   // What the kit makes on the host goes there, so that an interrupted run leaves nothing either.
-  const temporary = await mkdtemp(join(tmpdir(), "glovebox-kit-"));
+  const temporary = await mkdtemp(join(temporaryDirectory(), "glovebox-kit-"));
   process.env["TMPDIR"] = temporary;
+  // Two signals end the program without another look at what is below.
+  process.once("exit", () => removeAtOnce(temporary));
   try {
     const report = await runCases(backend, invocation);
     if (report === undefined) return 1;
@@ -39,6 +43,14 @@ export async function runConformanceKit(backend: string, invocation: Invocation)
   }
 }
 
+function removeAtOnce(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    // The program is at its end, and what was asked of it does not depend on this.
+  }
+}
+
 /** The report; undefined when the run was interrupted, and then every sandbox has been taken down. */
 async function runCases(
   backend: string,
@@ -46,6 +58,7 @@ async function runCases(
 ): Promise<ConformanceReport | undefined> {
   const { skips, directoryOf, sharesNetwork } = await conformanceOf(backend);
   const only = flags.text("only")?.split(",").filter(Boolean);
+  if (only?.length === 0) throw new UsageError("--only names no case", "for example --only exec,files");
   const opened = new Set<Sandbox>();
   const harness: ConformanceHarness = {
     backend,

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { isAbsolute, join, resolve, sep } from "node:path";
+import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Mount } from "../../../contracts/types.js";
 import { SandboxError } from "../errors.js";
 import { gloveboxHome } from "../home.js";
@@ -48,21 +48,34 @@ export function checkBaseDir(baseDir: string): string {
 
 /** Turns the `mounts` option into binds; each is checked before anything is created. */
 export function checkMounts(mounts: readonly Mount[], workDir: string): JailBind[] {
-  return mounts.map(({ source, target, writable = false }, index) => {
-    const option = `mounts[${index}].source`;
-    const real = realOf(source, option);
-    const stat = statSync(real);
-    if (!stat.isDirectory() && !stat.isFile()) throw refused(option, source, "neither a file nor a directory");
-    const reason =
-      real === "/" || isWithin(real, gloveboxHome()) || isWithin(gloveboxHome(), real) ? holdsTooMuch(real) : undefined;
-    if (reason !== undefined) throw refused(option, source, reason);
-    return {
-      source: real,
-      target: checkTarget(target ?? resolve(source), `mounts[${index}].target`, workDir),
-      writable,
-      owned: true,
-    };
-  });
+  const binds: JailBind[] = [];
+  for (const [index, mount] of mounts.entries()) binds.push(checkMount(mount, index, workDir, binds));
+  return binds;
+}
+
+function checkMount(
+  { source, target, writable = false }: Mount,
+  index: number,
+  workDir: string,
+  before: readonly JailBind[],
+): JailBind {
+  const option = `mounts[${index}].source`;
+  const real = realOf(source, option);
+  const stat = statSync(real);
+  if (!stat.isDirectory() && !stat.isFile()) throw refused(option, source, "neither a file nor a directory");
+  const reason =
+    real === "/" || isWithin(real, gloveboxHome()) || isWithin(gloveboxHome(), real) ? holdsTooMuch(real) : undefined;
+  if (reason !== undefined) throw refused(option, source, reason);
+  const place = checkTarget(target ?? resolve(source), `mounts[${index}].target`, workDir);
+  for (const other of before) {
+    if (isWithin(other.target, place)) {
+      throw refused(`mounts[${index}].target`, place, `it would hide the mount at ${other.target}`);
+    }
+    if (isWithin(place, other.target) && !existsSync(join(other.source, relative(other.target, place)))) {
+      throw refused(`mounts[${index}].target`, place, `it is not there in the mount at ${other.target}`);
+    }
+  }
+  return { source: real, target: place, writable, owned: true };
 }
 
 function checkTarget(target: string, option: string, workDir: string): string {

@@ -7,15 +7,18 @@ import { toSandboxError } from "../errors.js";
 const ROOT = "/sys/fs/cgroup";
 const PARENT = "glovebox";
 const PERIOD_US = 100_000;
-/** The agent and what it starts a command with are held to the limits, too. */
-const LEAST = { memory: 4 << 20, pids: 8 };
+/** The agent and what it starts a command with are held to the limits, too. The kernel takes no less of the cores. */
+const LEAST = { memory: 4 << 20, pids: 8, cpus: 0.01 };
+/** The kernel takes no more. */
+const MOST = { memory: Number.MAX_SAFE_INTEGER, pids: 4_194_304, cpus: 1_000_000 };
 
-/** Refuses limits that leave no room for a single command. */
+/** Refuses limits that leave no room for a single command, and those that the kernel would not take as they are. */
 export function checkLimits(limits: Limits): void {
   for (const [name, least] of Object.entries(LEAST) as [keyof typeof LEAST, number][]) {
-    const asked = limits[name];
-    if (asked === undefined || asked >= least) continue;
-    throw invalidArgument(`limits.${name}`, `at least ${least}: some of it is for the sandbox itself`, asked);
+    const asked = limits[name] ?? least;
+    const why = name === "cpus" ? "" : ": some of it is for the sandbox itself";
+    if (asked < least) throw invalidArgument(`limits.${name}`, `at least ${least}${why}`, asked);
+    if (asked > MOST[name]) throw invalidArgument(`limits.${name}`, `at most ${MOST[name]}`, asked);
   }
 }
 
@@ -83,7 +86,7 @@ function settings({ memory, cpus, pids }: Limits): [string, string][] {
     );
   }
   if (cpus !== undefined) {
-    const quota = Math.max(1000, Math.round(cpus * PERIOD_US));
+    const quota = Math.round(cpus * PERIOD_US);
     all.push(
       ["cpu.cfs_period_us", String(PERIOD_US)],
       ["cpu.cfs_quota_us", String(quota)],

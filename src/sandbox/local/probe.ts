@@ -11,20 +11,24 @@ import { namespaceFinding } from "./probe-namespaces.js";
 import { type OpenLocal, probeWalls } from "./probe-walls.js";
 import { renamesIn } from "./renames.js";
 
+const UNTRIED_LIMITS: Finding = { name: "limits", status: "unused", detail: "not tried: no sandbox opens here" };
+
 /** Looks at all that the local backend needs on this machine; the walls are tried by opening real sandboxes. */
 export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding[]> {
   if (process.platform !== "linux") {
     const fix = 'use the docker backend, or isolation "none", which is not confined';
     return [{ name: "system", status: "missing", detail: `${process.platform}: confined on Linux only`, fix }];
   }
+  const walls = await probeWalls(open);
+  const opens = walls.some(({ name, status }) => name === "self-test" && status === "ok");
   return [
     { name: "system", status: "ok", detail: `Linux ${release()}, ${process.arch}` },
     namespaceFinding((path) => readSetting(path), process.getuid?.() === 0),
     attempt("bubblewrap", () => versionOf(findBwrap()), "sudo apt-get install bubblewrap"),
     attempt("agent", () => `${agentBinary()}`, "npm run build"),
     attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
-    ...(await probeWalls(open)),
-    await limitsFinding(open, limits),
+    ...walls,
+    opens || limits.length === 0 ? await limitsFinding(open, limits) : UNTRIED_LIMITS,
     overlayFinding(release(), readSetting("/proc/filesystems"), process.getuid?.() === 0),
   ];
 }

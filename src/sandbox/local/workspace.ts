@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, realpathSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { failpoint } from "../failpoint.js";
 import { baseDirOf, openBase } from "../git/base-cache.js";
@@ -22,6 +21,7 @@ import { beginWorktree, branchMark } from "../git/worktree.js";
 import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
 import type { Resource } from "../record.js";
+import { temporaryDirectory } from "../temporary-directory.js";
 import type { SandboxOptions } from "../types.js";
 import { checkBaseDir, protectGit } from "./base-dir.js";
 import { makeLayer } from "./layer.js";
@@ -161,7 +161,7 @@ export function resourcesOf(id: string, { kind, workDir: path, base }: Workspace
 }
 
 function newWorkDir(id: string): string {
-  return join(realpathSync.native(tmpdir()), `harness-${id}`);
+  return join(temporaryDirectory(), `harness-${id}`);
 }
 
 function directory(workDir: string): JailBind {

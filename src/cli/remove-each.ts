@@ -1,0 +1,28 @@
+import { SandboxError } from "../sandbox/errors.js";
+import type { Invocation } from "./invocation.js";
+
+/**
+ * Removes one thing after the other, until one cannot be removed or the program is to end, and gives back what is gone.
+ * With `--json` an error has that beside it; else each is told on a line as it goes.
+ */
+export async function removeEach(
+  ids: readonly string[],
+  { flags, screen, interruption }: Invocation,
+  remove: (id: string) => Promise<unknown>,
+  lineOf: (id: string) => string = (id) => id,
+): Promise<string[]> {
+  const removed: string[] = [];
+  for (const id of ids) {
+    if (interruption.ending !== undefined) break;
+    try {
+      await screen.during(`removing ${id}`, () => remove(id));
+    } catch (error) {
+      if (!(error instanceof SandboxError) || removed.length === 0) throw error;
+      const { code, message, backend, operation, retryable, cause, hint } = error;
+      throw new SandboxError(code, message, { backend, operation, retryable, cause, hint, partial: { removed } });
+    }
+    removed.push(id);
+    if (!flags.has("json")) await screen.print(`${lineOf(id)}\n`);
+  }
+  return removed;
+}

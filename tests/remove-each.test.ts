@@ -1,0 +1,21 @@
+import { PassThrough } from "node:stream";
+import { expect, test } from "vitest";
+import { findCommand } from "../src/cli/find-command.js";
+import { Interruption } from "../src/cli/interruption.js";
+import { parseCommandLine } from "../src/cli/parse.js";
+import { removeEach } from "../src/cli/remove-each.js";
+import { Screen } from "../src/cli/screen.js";
+
+test("many are removed one after the other, and those that are left when the program is to end stay", async () => {
+  const [interruption, stdout, stderr] = [new Interruption(), new PassThrough(), new PassThrough()];
+  const parsed = parseCommandLine(findCommand("rm"), ["one", "two", "three", "four"]);
+  const invocation = { ...parsed, screen: new Screen(stdout, stderr, {}), interruption };
+  const tried: string[] = [];
+  const removed = await removeEach(parsed.operands, invocation, async (id) => {
+    tried.push(id);
+    if (id === "two") interruption.end("SIGINT");
+  });
+  expect(removed).toEqual(["one", "two"]);
+  expect(tried).toEqual(removed);
+  expect(String(stdout.read())).toBe("one\ntwo\n");
+});
