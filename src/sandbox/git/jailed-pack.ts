@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../errors.js";
 import { removeTree } from "../remove-tree.js";
-import { copyIfThere, makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import { readCheckoutSettings } from "./checkout-settings.js";
+import { copyIfThere, makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
 import { gitError, runHostGit } from "./host-git.js";
 import {
   type CommitPlan,
