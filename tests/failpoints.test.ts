@@ -1,4 +1,4 @@
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -88,6 +88,7 @@ beforeAll(async () => {
   compiled = compileSources({ withAgents: true });
   server = await serveGit(root, TOKEN);
   reapers = createReapers(compiled.directory);
+  mkdirSync(join(root, "etc"), { mode: 0o700 });
   createCrashPlace(join(root, "first"), compiled.directory);
 });
 afterAll(async () => {
@@ -101,7 +102,7 @@ let count = 0;
 
 /** A place where nothing has happened yet, and its census; all but the name is the same for all of a kind. */
 function newPlace(scenario: Scenario): { place: CrashPlace; before: unknown } {
-  const place = createCrashPlace(join(root, `place${++count}-${process.pid}`), compiled.directory);
+  const place = createCrashPlace(join(root, `place${++count}-${process.pid}`), compiled.directory, join(root, "etc"));
   if (scenario === "push") {
     const remote = join(place.path, "remote.git");
     git(place.path, "clone", "--quiet", "--bare", place.repo, remote);

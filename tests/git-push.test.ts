@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
 import { withAskpass } from "../src/sandbox/git/askpass.js";
 import { parsePushUrl } from "../src/sandbox/git/push-url.js";
@@ -22,7 +22,8 @@ let evil: GitServer;
 let opened: Sandbox[];
 let events: SandboxEvent[];
 let trick: Trick;
-beforeEach(async () => {
+/** Sets up a repository, its remote and a server that must not be talked to. */
+async function setUp(): Promise<void> {
   scratch = createScratch();
   repo = createRepository(join(scratch.path, "repo"));
   remote = createRemote(join(scratch.path, "remotes", "project.git"), repo, "main");
@@ -32,13 +33,14 @@ beforeEach(async () => {
   addOrigin(repo, `${server.origin}/project.git`);
   opened = [];
   events = [];
-});
-afterEach(async () => {
+}
+
+async function takeDown(): Promise<void> {
   for (const sandbox of opened) await sandbox.teardown();
   await server.close();
   await evil.close();
   scratch.remove();
-});
+}
 
 async function open(opts: SandboxOptions = {}): Promise<Sandbox> {
   const sandbox = await createLocalSandbox({
@@ -63,6 +65,9 @@ async function run(sandbox: Sandbox, script: string): Promise<string> {
 }
 
 describe("pushBranch", () => {
+  beforeEach(setUp);
+  afterEach(takeDown);
+
   test("pushes the files as they are, on top of the commits made inside; the local branch and the index follow", async () => {
     const sandbox = await open();
     await run(
@@ -192,6 +197,9 @@ describe("pushBranch", () => {
 });
 
 describe("failures of the remote are results, and tell no secret", () => {
+  beforeEach(setUp);
+  afterEach(takeDown);
+
   test("a wrong token", async () => {
     const sandbox = await open();
     const result = await push(sandbox, "work", "wrong-token-0123456789");
@@ -245,6 +253,17 @@ describe("failures of the remote are results, and tell no secret", () => {
 });
 
 describe("what is refused before anything is sent", () => {
+  // Of one sandbox: none of these changes anything.
+  let sandbox: Sandbox;
+  let config: string;
+  beforeAll(async () => {
+    await setUp();
+    sandbox = await open();
+    config = readFileSync(join(repo, ".git", "config"), "utf8");
+  });
+  afterEach(() => writeFileSync(join(repo, ".git", "config"), config));
+  afterAll(takeDown);
+
   test.each([
     "ext::sh -c 'touch /tmp/pwned'",
     "file:///etc",
@@ -265,7 +284,6 @@ describe("what is refused before anything is sent", () => {
     "fd::17",
   ])("[N-GIT-25] the URL %j", async (url) => {
     expect(() => parsePushUrl(url)).toThrow(expect.objectContaining({ code: "invalid_argument" }));
-    const sandbox = await open();
     git(repo, "config", "remote.origin.url", url);
     await expect(push(sandbox)).rejects.toMatchObject({ code: "invalid_argument" });
     expect(git(repo, "for-each-ref", "refs/glovebox")).toBe("");
@@ -302,13 +320,11 @@ describe("what is refused before anything is sent", () => {
     "x/",
     "a".repeat(300),
   ])("the branch %j", async (branch) => {
-    const sandbox = await open();
     await expect(push(sandbox, branch)).rejects.toMatchObject({ code: "invalid_argument" });
     expect(server.requests).toEqual([]);
   });
 
   test.each(["a\nb", "a b", "a\0b", "a\rb", "ä"])("the token %j, which is not repeated", async (token) => {
-    const sandbox = await open();
     const failure = await push(sandbox, "work", `secret${token}`).catch((error: Error) => error);
     expect(failure).toMatchObject({ code: "invalid_argument", message: expect.not.stringContaining("secret") });
     expect(server.requests).toEqual([]);
@@ -316,11 +332,14 @@ describe("what is refused before anything is sent", () => {
 
   test("a repository without a remote", async () => {
     git(repo, "remote", "remove", "origin");
-    await expect(push(await open())).rejects.toMatchObject({ code: "invalid_argument" });
+    await expect(push(sandbox)).rejects.toMatchObject({ code: "invalid_argument" });
   });
 });
 
 describe("the token", () => {
+  beforeEach(setUp);
+  afterEach(takeDown);
+
   test("[N-GIT-28] is in no argument, no variable and no file, during or after the push, whatever the caller's environment says", async () => {
     const sandbox = await open();
     await run(sandbox, "printf 1 > one");
@@ -425,6 +444,9 @@ describe("the token", () => {
 });
 
 describe("defaultBranch", () => {
+  beforeEach(setUp);
+  afterEach(takeDown);
+
   test("as the repository remembers it, else as the remote says, else the current one", async () => {
     const sandbox = await open({ githubToken: TOKEN });
     git(remote, "branch", "trunk", "main");

@@ -16,7 +16,7 @@ import { createScratch, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
 beforeEach(() => {
-  scratch = createScratch();
+  scratch = createScratch({ ownEtc: true });
 });
 afterEach(() => scratch.remove());
 

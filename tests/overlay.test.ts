@@ -12,7 +12,7 @@ let repo: string;
 const open: Sandbox[] = [];
 
 beforeEach(() => {
-  scratch = createScratch();
+  scratch = createScratch({ ownEtc: true });
   repo = createRepository(join(scratch.path, "repo"));
 });
 afterEach(async () => {

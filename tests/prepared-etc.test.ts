@@ -13,7 +13,7 @@ let scratch: Scratch;
 let umask: number;
 
 beforeEach(() => {
-  scratch = createScratch();
+  scratch = createScratch({ ownEtc: true });
   umask = process.umask();
 });
 afterEach(() => {

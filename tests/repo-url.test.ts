@@ -20,7 +20,7 @@ let trick: Trick;
 let repo: string;
 let opened: Sandbox[];
 beforeEach(async () => {
-  scratch = createScratch();
+  scratch = createScratch({ ownEtc: true });
   origin = createRepository(join(scratch.path, "origin"));
   remote = createRemote(join(scratch.path, "remotes", "project.git"), origin, "--tags", "main", "other");
   trick = () => false;

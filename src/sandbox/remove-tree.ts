@@ -1,14 +1,16 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, opendirSync, rmdirSync, unlinkSync } from "node:fs";
 import { lstat, rm, rmdir } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
-import { isAbsolute, normalize, sep } from "node:path";
+import { isAbsolute, join, normalize, sep } from "node:path";
 import { promisify } from "node:util";
 import { SandboxError } from "./errors.js";
 import { gloveboxHome } from "./home.js";
 
 const run = promisify(execFile);
 const env = { PATH: "/usr/bin:/bin", LC_ALL: "C" };
+/** Entries that are removed sooner than a program is started. */
+const FEW = 200;
 
 /**
  * Deletes a directory and all below it; one that is not there is no error.
@@ -41,10 +43,34 @@ export async function removeTrees(paths: readonly string[]): Promise<void> {
   for (const path of left) await removeTree(path);
 }
 
-/** As `removeTree`, for a small directory that no sandbox can write: no program has to be started for it. */
+/** As `removeTree`, for a directory that nothing inside a sandbox can write, or can write any more: where it holds little, no program is started for it. */
 export async function removeOwnTree(path: string): Promise<void> {
   assertRemovable(path);
-  await rm(path, { recursive: true, force: true, maxRetries: 3 });
+  if (!removeFew(path)) await removeTree(path);
+}
+
+/** False when something is left: there is more than a few, or it cannot be removed like this. */
+function removeFew(path: string): boolean {
+  const directories = [path];
+  const others: string[] = [];
+  try {
+    for (const directory of directories) {
+      const entries = opendirSync(directory);
+      try {
+        for (let entry = entries.readSync(); entry !== null; entry = entries.readSync()) {
+          (entry.isDirectory() ? directories : others).push(join(directory, entry.name));
+          if (directories.length + others.length > FEW) return false;
+        }
+      } finally {
+        entries.closeSync();
+      }
+    }
+    for (const other of others) unlinkSync(other);
+    for (const directory of directories.reverse()) rmdirSync(directory);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Most sandboxes leave an empty directory, for which no program has to be started. */

@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Child, startChild } from "./compiled.js";
 import { processesWith } from "./processes.js";
-import { createRepository, git } from "./scratch.js";
+import { createRepository, gitEach } from "./scratch.js";
 import { filesBelow } from "./token-watch.js";
 import { treeDigest } from "./tree-digest.js";
 
@@ -28,13 +28,17 @@ export interface Acknowledged {
 
 const CONTROLLERS = ["", "memory", "cpu", "pids", "unified"];
 
-/** Lays out a place, as a copy of a repository that is made only once. */
-export function createCrashPlace(path: string, compiled: string): CrashPlace {
+/**
+ * Lays out a place, as a copy of a repository that is made only once. `etc` is a directory for what is prepared as the `/etc`
+ * of all sandboxes, if other places use it, too.
+ */
+export function createCrashPlace(path: string, compiled: string, etc?: string): CrashPlace {
   const template = join(path, "..", "template");
   if (!existsSync(template)) createRepository(template);
   const repo = join(path, "repo");
   for (const name of ["tmp", "home"]) mkdirSync(join(path, name), { recursive: true });
   cpSync(template, repo, { recursive: true });
+  if (etc !== undefined) symlinkSync(etc, join(path, "home", "etc"));
   const env = { GLOVEBOX_HOME: join(path, "home"), TMPDIR: join(path, "tmp") };
   return {
     path,
@@ -52,6 +56,13 @@ export function createCrashPlace(path: string, compiled: string): CrashPlace {
  */
 export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledged: readonly Acknowledged[]): unknown {
   const { path, repo, marker } = place;
+  const [refs = "", worktrees = "", status, fsck] = gitEach(
+    repo,
+    ["for-each-ref"],
+    ["worktree", "list"],
+    ["status", "--porcelain"],
+    ["fsck", "--full", "--strict", "--no-dangling", "--no-progress"],
+  );
   const records = entries(join(path, "home", "snapshots")).filter((name) => name.endsWith(".json"));
   const known = records.map((name) => checkSnapshot(place, name));
   /** Made once for all sandboxes, and whole. */
@@ -71,14 +82,14 @@ export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledg
     temporary: readdirSync(join(path, "tmp")),
     home: filesBelow(join(path, "home")).filter((name) => !isKnown(name)),
     sandboxes: place.sandboxes(),
-    refs: lines(git(repo, "for-each-ref")).filter((line) => !isKnown(line)),
-    worktrees: lines(git(repo, "worktree", "list")).length,
+    refs: lines(refs).filter((line) => !isKnown(line)),
+    worktrees: lines(worktrees).length,
     left: filesBelow(join(repo, ".git")).filter((name) => /\.lock$|\/worktrees\/|\.git\/glovebox-/.test(name)),
     head: readFileSync(join(repo, ".git", "HEAD"), "utf8"),
     config: readFileSync(join(repo, ".git", "config"), "utf8"),
     hooks: treeDigest(join(repo, ".git", "hooks")),
-    status: git(repo, "status", "--porcelain"),
-    fsck: git(repo, "fsck", "--full", "--strict", "--no-dangling", "--no-progress"),
+    status,
+    fsck,
   };
 }
 
@@ -86,10 +97,10 @@ export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledg
 function checkSnapshot({ path, repo }: CrashPlace, name: string): { id: string; ref: string; content: string } {
   const record = JSON.parse(readFileSync(join(path, "home", "snapshots", name), "utf8")) as Record<string, string>;
   const { id = "", ref = "", commit = "", archive = "" } = record;
-  const content = git(repo, "cat-file", "blob", `${ref}:state.txt`);
+  const [content = "", sha] = gitEach(repo, ["cat-file", "blob", `${ref}:state.txt`], ["rev-parse", ref]);
   const isAlone = content.startsWith("plain") && archive === "";
   const aside = isAlone ? content : execFileSync("tar", ["-xOf", archive, "ignored/state.txt"]).toString();
-  if (git(repo, "rev-parse", ref) === commit && content === aside) return { id, ref, content };
+  if (sha === commit && content === aside) return { id, ref, content };
   throw new Error(`snapshot ${id} is damaged: ${content}, ${aside}`);
 }
 

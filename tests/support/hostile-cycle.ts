@@ -8,7 +8,7 @@ import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { listSnapshots } from "../../src/sandbox.js";
 import { type GitServer, serveEvil, serveGit } from "./git-server.js";
 import { madeOnce } from "./made-once.js";
-import { addOrigin, createRemote, createRepository, createScratch, git, type Scratch } from "./scratch.js";
+import { addOrigin, createRemote, createRepository, createScratch, git, gitEach, type Scratch } from "./scratch.js";
 import { filesBelow, lookForToken, processesNow, readQuietly as read } from "./token-watch.js";
 
 /** What somebody inside may try, and what they may aim at. */
@@ -134,7 +134,7 @@ export async function liveThrough(stage: Stage, plant: string, opts: LifeOptions
   const shown = [...stage.shown, ...lookForToken(token, [stage.scratch.path], stage.innocent)];
   life.harm.push(...shown.map((place) => `the token is in ${place}`));
   if (JSON.stringify([life, events]).includes(token)) life.harm.push("the token is told");
-  life.harm.push(...differences(before, look(stage)), ...traces(stage), ...secrets(stage));
+  life.harm.push(...differences(before, look(stage)), ...traces(stage));
   life.harm.push(...(await leftOver(stage)));
   return life;
 }
@@ -187,25 +187,29 @@ function differences(before: Look, after: Look): string[] {
   return Object.keys(before).filter((name) => before[name] !== after[name]);
 }
 
-function traces({ scratch, evil, repo, remote }: Stage): string[] {
+let secret: string | undefined;
+
+function traces({ scratch, evil, repo, remote, victim }: Stage): string[] {
   const canaries = readdirSync(scratch.path).filter((name) => name.startsWith("canary"));
   const found = canaries.map((name) => `a payload ran on the host: ${name}`);
   if (evil.requests.length > 0) found.push(`requests at the evil server: ${JSON.stringify(evil.requests)}`);
-  for (const path of [repo, remote]) {
-    const check = git(path, "fsck", "--strict", "--no-progress", "--no-dangling");
-    if (check !== "") found.push(`fsck of ${path}: ${check}`);
-  }
-  return found;
-}
-
-let secret: string | undefined;
-
-/** Nothing of the victim may have got into the repository, or out to the remote. */
-function secrets({ repo, remote, victim }: Stage): string[] {
   // Of every stage the same: they are made once.
   secret ??= git(victim, "rev-parse", "HEAD:a.txt");
-  const id = secret;
-  return [repo, remote].filter((path) => git(path, "cat-file", "--batch-all-objects", "--batch-check").includes(id));
+  const places = [repo, remote];
+  const said = gitEach(
+    scratch.path,
+    ...places.flatMap((path) => [
+      ["-C", path, "fsck", "--strict", "--no-progress", "--no-dangling"],
+      ["-C", path, "cat-file", "--batch-all-objects", "--batch-check"],
+    ]),
+  );
+  for (const [n, path] of places.entries()) {
+    const [check = "", objects = ""] = said.slice(2 * n);
+    if (check !== "") found.push(`fsck of ${path}: ${check}`);
+    // Nothing of the victim may have got into the repository, or out to the remote.
+    if (objects.includes(secret)) found.push(`the victim's secret is in ${path}`);
+  }
+  return found;
 }
 
 /** What works for the sandbox, or on anything of the stage's, after its end; the server may still be at its last words. */

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { shellQuote } from "../../src/util/shell.js";
 import { madeOnce } from "./made-once.js";
 
 /** A directory for one test, with an own Glovebox home; both are gone after `remove`. */
@@ -11,11 +12,12 @@ export interface Scratch {
   remove(): void;
 }
 
-/** Makes a scratch directory and points `GLOVEBOX_HOME` into it. */
-export function createScratch(): Scratch {
+/** Makes a scratch directory and points `GLOVEBOX_HOME` into it. With `ownEtc` the home is not there yet, and has nothing of another's. */
+export function createScratch({ ownEtc = false }: { ownEtc?: boolean } = {}): Scratch {
   const path = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-test-")));
   const before = process.env["GLOVEBOX_HOME"];
   const home = join(path, "home");
+  if (!ownEtc) shareEtc(home);
   process.env["GLOVEBOX_HOME"] = home;
   return {
     path,
@@ -28,13 +30,31 @@ export function createScratch(): Scratch {
   };
 }
 
+/** Lets the homes of this process share what `/etc` is prepared for their sandboxes: hundreds of files, the same for all. */
+function shareEtc(home: string): void {
+  const shared = join(process.env["GLOVEBOX_TEST_PLACE"] ?? dirname(dirname(home)), `etc-${process.pid}`);
+  for (const path of [home, shared]) mkdirSync(path, { recursive: true, mode: 0o700 });
+  symlinkSync(shared, join(home, "etc"));
+}
+
+const AUTHOR = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.invalid"];
+
 /** Runs git as a user would and gives its output without the last line end. */
 export function git(cwd: string, ...args: string[]): string {
+  return runAsUser(cwd, "git", [...AUTHOR, ...args]).trimEnd();
+}
+
+/** What several gits say, one after the other, none of it with a zero byte: to start one takes longer from here than from a shell. */
+export function gitEach(cwd: string, ...commands: readonly (readonly string[])[]): string[] {
+  const script = commands.map((args) => shellQuote(["git", ...AUTHOR, ...args])).join(" && printf '\\0' && ");
+  return runAsUser(cwd, "/bin/sh", ["-c", script])
+    .split("\0")
+    .map((text) => text.trimEnd());
+}
+
+function runAsUser(cwd: string, program: string, args: string[]): string {
   const env = { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", LC_ALL: "C", GIT_CONFIG_NOSYSTEM: "1" };
-  const name = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.invalid"];
-  return execFileSync("git", [...name, ...args], { cwd, env, stdio: ["ignore", "pipe", "pipe"] })
-    .toString()
-    .trimEnd();
+  return execFileSync(program, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] }).toString();
 }
 
 /** A repository with two commits on `main`, a branch and a tag. */

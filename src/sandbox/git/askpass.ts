@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { removeTree } from "../remove-tree.js";
+import { removeOwnTree } from "../remove-tree.js";
 import type { HostGitOptions } from "./host-git.js";
 import type { PushTarget } from "./push-url.js";
 
@@ -29,7 +29,7 @@ export async function withAskpass<T>(
     return await use({ extraFile: secret.fd, env: { GIT_ASKPASS: program } });
   } finally {
     await secret?.close();
-    await removeTree(dir);
+    await removeOwnTree(dir);
   }
 }
 

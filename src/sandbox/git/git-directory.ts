@@ -1,14 +1,10 @@
 import { copyFile, mkdir, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SandboxError } from "../errors.js";
-import { runHostGit } from "./host-git.js";
-import { inRepository, type Repository } from "./repository.js";
+import type { Repository } from "./repository.js";
 
 /** How the sandbox's jails see the object store of the source repository. */
 export const INSIDE_OBJECTS = "/glovebox/objects";
-
-const SAFE_SETTING =
-  /^core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode)\n(true|false|input|lf|crlf|native)$/;
 
 /** Settings of a git directory, by section. */
 export type GitConfig = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -42,18 +38,6 @@ export async function writeGitDirectory(
   for (const name of ["shallow", "info/exclude", "info/attributes"]) {
     await copyIfThere(join(repository.gitDir, name), join(path, name));
   }
-}
-
-/** What the user's settings say about how files are written, and nothing that could be a secret or a program. */
-export async function readCheckoutSettings(repository: Repository): Promise<Record<string, string>> {
-  const query = ["config", "--null", "--get-regexp", "^core\\."];
-  const { stdout } = await runHostGit(query, inRepository(repository.gitDir));
-  const settings: Record<string, string> = {};
-  for (const entry of stdout.split("\0")) {
-    const [, key, value] = SAFE_SETTING.exec(entry) ?? [];
-    if (key !== undefined && value !== undefined) settings[key] = value;
-  }
-  return settings;
 }
 
 /**

@@ -3,8 +3,9 @@ import { link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../errors.js";
-import { removeTree } from "../remove-tree.js";
-import { copyIfThere, makeScratchDirectory, readCheckoutSettings, writeGitDirectory } from "./git-directory.js";
+import { removeOwnTree, removeTree } from "../remove-tree.js";
+import { readCheckoutSettings } from "./checkout-settings.js";
+import { copyIfThere, makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
 import { gitError, runHostGit } from "./host-git.js";
 import {
   type CommitPlan,
@@ -77,7 +78,7 @@ export async function withJailedPack<T>(
   const clear = async (): Promise<void> => {
     if (!isNeeded) return;
     await opts.runJailedGit.end?.();
-    await removeTree(store);
+    await removeOwnTree(store);
   };
   let cleared: Promise<void> | undefined;
   try {

@@ -4,7 +4,7 @@ import { packDirectory, packTrees } from "../../util/tar-pack.js";
 import { unpackTar } from "../../util/tar-unpack.js";
 import { failpoint } from "../failpoint.js";
 import type { Resource } from "../record.js";
-import { removeTree } from "../remove-tree.js";
+import { removeOwnTree, removeTree } from "../remove-tree.js";
 import { MAX_IMPORT_BYTES, type SandboxOptions } from "../types.js";
 import { baseDirOf, openBase } from "./base-cache.js";
 import { type LiveTree, scratchPath, type TreeLook } from "./live-tree.js";
@@ -75,7 +75,7 @@ export async function fillMirror(
       ? []
       : ["The history of the repository is too large to be carried inside: git has one commit there"];
   } finally {
-    await removeTree(git);
+    await removeOwnTree(git);
   }
 }
 
@@ -116,7 +116,7 @@ function takeLook(driver: MirroredDriver, signal: AbortSignal): TreeLook {
         await setApart(join(tree, ".git"), git);
         return await work();
       } finally {
-        await removeTree(place);
+        await removeOwnTree(place);
       }
     },
   };

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { posix } from "node:path";
 import { packDirectory } from "../../util/tar-pack.js";
 import { toSandboxError } from "../errors.js";
-import { removeTree } from "../remove-tree.js";
+import { removeOwnTree } from "../remove-tree.js";
 import type { Driver } from "../types.js";
 import { type InsideGit, type LiveTree, scratchPath } from "./live-tree.js";
 import { writePack, writeSealedGit } from "./sealed-git.js";
@@ -28,7 +28,7 @@ export function mirroredGit(base: TreeBase, driver: MirroredDriver): InsideGit {
         await writePack(repository, [sha, `^${known}`], dir);
         await driver.importTree(packDirectory(dir), posix.join(place, "objects", "pack"));
       } finally {
-        await removeTree(dir);
+        await removeOwnTree(dir);
       }
     },
     async advance(from, to) {
@@ -48,7 +48,7 @@ export function mirroredGit(base: TreeBase, driver: MirroredDriver): InsideGit {
       } catch (error) {
         return toSandboxError(error).message;
       } finally {
-        await removeTree(dir);
+        await removeOwnTree(dir);
       }
     },
   };

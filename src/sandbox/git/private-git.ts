@@ -4,13 +4,8 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JailBind } from "../jail/jail.js";
 import { alternateBinds } from "./alternates.js";
-import {
-  copyIfThere,
-  type GitConfig,
-  INSIDE_OBJECTS,
-  readCheckoutSettings,
-  writeGitDirectory,
-} from "./git-directory.js";
+import { readCheckoutSettings } from "./checkout-settings.js";
+import { copyIfThere, type GitConfig, INSIDE_OBJECTS, writeGitDirectory } from "./git-directory.js";
 import { hostGit } from "./host-git.js";
 import { inRepository, type Repository } from "./repository.js";
 

@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { packDirectory } from "../../util/tar-pack.js";
 import { SandboxError } from "../errors.js";
-import { removeTree } from "../remove-tree.js";
+import { removeOwnTree } from "../remove-tree.js";
 import { readSnapshotRecord, type SnapshotRecord } from "../snapshot-record.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
 import { gitError, hostGit } from "./host-git.js";
@@ -27,7 +27,7 @@ export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void>
     const archives = [packDirectory(out), ...(record.archive === undefined ? [] : [createReadStream(record.archive)])];
     await replaceFiles(tree, archives, { keepGit: !tree.ownsGit });
   } finally {
-    await removeTree(out);
+    await removeOwnTree(out);
   }
   const { head } = details;
   if (head !== undefined) await holdCommit(tree, gitDir, head.sha);
@@ -76,6 +76,6 @@ async function checkOut(tree: LiveTree, gitDir: string, commit: string, out: str
     if (answer.exitCode !== 0) throw gitError(args, { ...answer, stdout: "" });
   } finally {
     await git.end?.();
-    await removeTree(store);
+    await removeOwnTree(store);
   }
 }

@@ -1,4 +1,4 @@
-import { removeTree } from "../remove-tree.js";
+import { removeOwnTree } from "../remove-tree.js";
 import { makeScratchDirectory } from "./git-directory.js";
 import type { RunJailedGit } from "./jailed-commit.js";
 import { createJailedGit, type JailedGitPlaces } from "./jailed-git.js";
@@ -59,7 +59,7 @@ export async function endSpareJail(sandbox: object): Promise<void> {
   spares.delete(sandbox);
   await spare.begun;
   await spare.runJailedGit.end?.();
-  await removeTree(spare.store);
+  await removeOwnTree(spare.store);
 }
 
 function keyOf({ tree, objects }: Omit<JailedGitPlaces, "store">): string {

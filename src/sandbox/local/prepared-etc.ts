@@ -54,7 +54,7 @@ const remembered = createMemory<string>();
  */
 export function prepareEtc(made: Readonly<Record<string, string>>, empty: readonly string[] = []): string {
   const parent = privateSubdirectory("etc");
-  const own = JSON.stringify([parent, made, empty]);
+  const own = JSON.stringify([made, empty]);
   const target = join(
     parent,
     remembered(own, () => fingerprint(own)),

@@ -5,7 +5,7 @@ import { type LiveTree, scratchPath } from "../git/live-tree.js";
 import { INSIDE_GIT, privateGitDir, writePrivateGit } from "../git/private-git.js";
 import { runInside } from "../git/run-inside.js";
 import type { TreeBase } from "../git/tree-base.js";
-import { removeTree } from "../remove-tree.js";
+import { removeOwnTree } from "../remove-tree.js";
 
 /** `$1` is the new directory, `$2` the one that it replaces. */
 const REPLACE = `
@@ -35,6 +35,6 @@ export async function rebuildInsideGit(
     return await runInside(driver, ["/bin/sh", "-c", REPLACE, "git", name, INSIDE_GIT]);
   } finally {
     await driver.remove(join(workDir, name), { recursive: true });
-    await removeTree(dir);
+    await removeOwnTree(dir);
   }
 }
