@@ -278,7 +278,7 @@ describeUnless(reason, "bad input, before anything is made", {}, () => {
     ["a work directory of the kernel's", { image, docker: { workDir: "/proc/x" } }, "invalid_argument", /workDir/],
     ["a user with a slash", { image, docker: { user: "../x" } }, "invalid_argument", /user/],
     ["host and context", { image, docker: { host: "unix:///x", context: "y" } }, "invalid_argument", /docker.host/],
-    ["no repository", { image, repo: "/nowhere" }, "not_found", /nowhere/],
+    ["no repository", { image, repo: "/nowhere/at/all" }, "not_found", /nowhere/],
     ["an engine that is not there", { image, docker: { host: "unix:///nowhere.sock" } }, "unavailable", /nowhere.sock/],
     ["a user that the image lacks", { image, docker: { user: "ghost" } }, "invalid_argument", /ghost/],
   ])("%s", async (_what, options, code, message) => {
