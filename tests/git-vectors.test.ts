@@ -259,7 +259,7 @@ END
       stage,
       `head -c 100000 /dev/urandom > ${GIT}/objects/pack/pack-1234567890123456789012345678901234567890.pack
       head -c 100000 /dev/urandom > ${GIT}/objects/pack/pack-1234567890123456789012345678901234567890.idx
-      h=$(git rev-parse HEAD); awk -v h=$h 'BEGIN { for (i = 0; i < 300000; i++) printf "%s refs/heads/r%06d\\n", h, i }' > ${GIT}/packed-refs
+      h=$(git rev-parse HEAD); awk -v h=$h 'BEGIN { for (i = 0; i < 100000; i++) printf "%s refs/heads/r%06d\\n", h, i }' > ${GIT}/packed-refs
       b=$(printf x | git hash-object -w --stdin)
       t=$(awk -v b=$b 'BEGIN { for (i = 0; i < 16000; i++) printf "100644 blob %s\\tf%0199d\\n", b, i }' | git mktree)
       git update-ref HEAD "$(git commit-tree -p $h -m big $t)"`,

@@ -23,7 +23,7 @@ interface Told {
 
 let scratch: Scratch;
 beforeEach(() => {
-  scratch = createScratch();
+  scratch = createScratch({ ownEtc: true });
 });
 afterEach(() => scratch.remove());
 

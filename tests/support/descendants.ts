@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { readQuietly } from "./token-watch.js";
 
 /** Every process below another one. A process that has ended but was never waited for is one. */
 export function descendants(of: number): number[] {
@@ -15,13 +16,10 @@ interface Family {
 function families(): Family[] {
   const found: Family[] = [];
   for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, "utf8");
-      const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      found.push({ pid: Number(name), parent: Number(parent) });
-    } catch {
-      // It ended while the list was read.
-    }
+    const stat = readQuietly(`/proc/${name}/stat`);
+    const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    // Nothing when it ended while the list was read.
+    if (parent !== undefined) found.push({ pid: Number(name), parent: Number(parent) });
   }
   return found;
 }

@@ -1,10 +1,11 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AgentFiles } from "../../src/sandbox/agent/agent-files.js";
 import { startCommand } from "../../src/sandbox/agent/agent-process.js";
 import { type RunningAgent, startPlainAgent } from "../../src/sandbox/jail/start-agent.js";
 import type { DriverExit, DriverProcess, StartSpec } from "../../src/sandbox/types.js";
+import { readQuietly } from "./token-watch.js";
 
 /** What a command left when it ended. */
 export interface Ran extends DriverExit {
@@ -59,13 +60,7 @@ export async function text(stream: AsyncIterable<Uint8Array>): Promise<string> {
 export function processesWith(word: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        return readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0").includes(word);
-      } catch {
-        return false;
-      }
-    })
+    .filter((name) => readQuietly(`/proc/${name}/cmdline`).split("\0").includes(word))
     .map(Number);
 }
 

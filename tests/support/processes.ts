@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { readQuietly } from "./token-watch.js";
 
 /** A process as the host sees it. */
 export interface HostProcess {
@@ -12,10 +13,11 @@ export interface HostProcess {
 /** The live processes of the whole host with this text in an argument. */
 export function processesWith(marker: string): HostProcess[] {
   const found: HostProcess[] = [];
+  const bytes = Buffer.from(marker).toString("latin1");
   for (const entry of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
+      if (!readQuietly(`/proc/${entry}/cmdline`).includes(bytes)) continue;
       const argv = readFileSync(`/proc/${entry}/cmdline`, "utf8").split("\0").slice(0, -1);
-      if (!argv.some((argument) => argument.includes(marker))) continue;
       const status = readFileSync(`/proc/${entry}/status`, "utf8");
       const field = (name: string): number[] =>
         (new RegExp(`^${name}:\\s+(.*)$`, "m").exec(status)?.[1] ?? "").split(/\s+/).map(Number);

@@ -1,4 +1,4 @@
-import { type Dirent, readdirSync, readFileSync } from "node:fs";
+import { closeSync, type Dirent, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
 
 /** Looks again and again, as `lookForToken` does, at what is started from now on. */
@@ -39,7 +39,12 @@ export function lookForToken(
 ): string[] {
   const pids = [...processesNow()].filter((pid) => Number(pid) !== process.pid && !innocent.has(pid));
   const shown = pids.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`]);
-  return [...shown, ...directories.flatMap(filesBelow)].filter((path) => holdsToken(readQuietly(path), token));
+  const plain = [`x-access-token:${token}`, token];
+  const forms = [token, ...plain.map((form) => Buffer.from(form).toString("base64"))];
+  return [...shown, ...directories.flatMap(filesBelow)].filter((path) => {
+    const text = readQuietly(path);
+    return forms.some((form) => text.includes(form));
+  });
 }
 
 /** What is there at this moment; a directory may go while it is listed. */
@@ -57,17 +62,23 @@ export function filesBelow(root: string): string[] {
   });
 }
 
+/** Of a file of the system's the size is not known: Node would take as much anew for each. */
+const room = Buffer.alloc(1 << 16);
+
 /** The content of a file, one character a byte; nothing when it cannot be read. */
 export function readQuietly(path: string): string {
+  let file: number | undefined;
   try {
+    file = openSync(path, "r");
+    for (let size = 0; size < room.length; ) {
+      const more = readSync(file, room, size, room.length - size, null);
+      if (more === 0) return room.toString("latin1", 0, size);
+      size += more;
+    }
     return readFileSync(path, "latin1");
   } catch {
     return "";
+  } finally {
+    if (file !== undefined) closeSync(file);
   }
-}
-
-function holdsToken(text: string, token: string): boolean {
-  return [token, ...[`x-access-token:${token}`, token].map((form) => Buffer.from(form).toString("base64"))].some(
-    (form) => text.includes(form),
-  );
 }
