@@ -27,9 +27,11 @@ export async function buildLibrary() {
   chmodSync(join(root, "dist", "src", "cli.js"), 0o755);
 }
 
+/** Each declaration follows from its own file (`isolatedDeclarations`): whether all fit together is for `npm run check`. */
 async function declareTypes() {
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
-  const result = await run(process.execPath, [tsc, "-p", "tsconfig.build.json"], { cwd: root, quiet: true });
+  const args = [tsc, "-p", "tsconfig.build.json", "--noCheck"];
+  const result = await run(process.execPath, args, { cwd: root, quiet: true });
   expectSuccess(result, "tsc");
 }
 

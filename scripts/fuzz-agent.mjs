@@ -36,7 +36,7 @@ const { values: options } = parseArgs({
 
 const cache = join(root, "node_modules", ".cache", "glovebox", "fuzz");
 const flags = [
-  ..."-std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wshadow".split(" "),
+  ..."-std=gnu11 -D_GNU_SOURCE -O0 -g1 -Wall -Wextra -Werror -Wshadow".split(" "),
   ..."-fsanitize=address,undefined -fno-sanitize-recover=all".split(" "),
 ];
 const compiler = process.env.FUZZ_CC ?? "gcc";

@@ -1,17 +1,20 @@
 import { execFile, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { listSandboxes } from "../src/sandbox.js";
 import { type Bench, createBench, program } from "./support/cli.js";
-import { createRepository, git } from "./support/scratch.js";
+import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
+let scratch: Scratch;
 let bench: Bench;
 beforeEach(() => {
-  bench = createBench();
+  scratch = createScratch();
+  bench = createBench(scratch);
 });
-afterEach(() => bench.remove());
+afterEach(() => scratch.remove());
 
 /** Tells of the signal that it gets; `$1` is there so that a process left over is found by its command line. */
 const POLITE =
@@ -49,7 +52,7 @@ describe("[F-20] a signal", { timeout: 60_000 }, () => {
     const { id } = (JSON.parse((await bench.run(line)).stdout) as { sandbox: { id: string } }).sandbox;
     const run = bench.start(["fork", id, "--count", "64"]);
     const ids = async (): Promise<string[]> => (await bench.run(["ls", "-q"])).stdout.split("\n").filter(Boolean);
-    for (let tries = 0; tries < 100 && (await ids()).length < 2; tries++);
+    for (let tries = 0; tries < 500 && (await listSandboxes()).length < 2; tries++) await setTimeout(20);
     run.child.kill("SIGINT");
     expect(await run.ended).toMatchObject({ code: 130, stdout: "", stderr: "" });
     expect(await ids()).toEqual([id]);
@@ -81,7 +84,8 @@ describe("[F-20] a signal", { timeout: 60_000 }, () => {
     const repository = createRepository(join(bench.path, "repository"));
     for (const wait of [0, 60, 120, 180, 240]) {
       const run = bench.start(["exec", "--repo", repository, "--", "sleep", "60"]);
-      setTimeout(() => run.child.kill("SIGINT"), wait);
+      await setTimeout(wait);
+      run.child.kill("SIGINT");
       const { code, signal } = await run.ended;
       // Before the program listens, the signal itself ends it.
       expect(code ?? signal).toSatisfy((ending: unknown) => ending === 130 || ending === "SIGINT");
@@ -126,7 +130,7 @@ describe("a terminal that goes away", { timeout: 60_000 }, () => {
       terminal.stdout.on("data", (chunk: Buffer) => chunk.includes("ready") && resolve());
     });
     terminal.kill("SIGKILL");
-    for (let tries = 0; tries < 400 && !existsSync(end); tries++) await delay(50);
+    for (let tries = 0; tries < 400 && !existsSync(end); tries++) await setTimeout(50);
     expect(readFileSync(end, "utf8")).toBe("129\n");
     expect(await bench.settled()).toEqual([]);
   });
@@ -162,9 +166,9 @@ describe("a reader that goes away", { timeout: 60_000 }, () => {
 
 /** Waits until a sandbox of the bench is in use. */
 async function opened(): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
-    const { stdout } = await bench.run(["ls", "--json"]);
-    if ((JSON.parse(stdout) as { state: string }[]).some(({ state }) => state === "ready")) return;
+  for (let tries = 0; tries < 500; tries++) {
+    if ((await listSandboxes()).some(({ state }) => state === "ready")) return;
+    await setTimeout(20);
   }
   throw new Error("no sandbox was opened");
 }

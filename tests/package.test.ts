@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -21,7 +21,12 @@ interface Manifest {
   dependencies?: Record<string, string>;
 }
 
+/** What looks at a package, as it is typed by hand; here it is given the one that was packed. */
+const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };
+const checks = (scripts["check:package"] ?? "").replace(" --pack .", "").split(" && ");
+
 let place: string;
+let tarball: string;
 let packed: string[];
 let manifest: Manifest;
 
@@ -32,24 +37,12 @@ beforeAll(async () => {
   const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", place], { cwd: root });
   const [pack] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
   packed = pack.files.map(({ path }) => path);
-  const yaml = await run("npm", ["pack", "--json", "--pack-destination", place, join(root, "node_modules", "yaml")]);
-  const [dependency] = JSON.parse(yaml.stdout) as [{ filename: string }];
+  tarball = join(place, pack.filename);
+  const yaml = join(place, "yaml.tgz");
+  await run("tar", ["-czf", yaml, "-C", join(root, "node_modules"), "yaml"]);
   // In an empty folder, and without a network: there is nothing else to fetch than what it declares.
   const env = { ...process.env, npm_config_cache: join(place, "cache") };
-  await run(
-    "npm",
-    [
-      "install",
-      "--offline",
-      "--no-audit",
-      "--no-fund",
-      ...[pack, dependency].map(({ filename }) => join(place, filename)),
-    ],
-    {
-      cwd: place,
-      env,
-    },
-  );
+  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", tarball, yaml], { cwd: place, env });
   const installed = join(place, "node_modules", "glovebox");
   manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8")) as Manifest;
 });
@@ -89,6 +82,14 @@ describe("the package", () => {
     const expected =
       /^(?:dist\/(?:src|contracts)\/|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
     expect(packed.filter((path) => !expected.test(path))).toEqual([]);
+  });
+
+  it.each(checks)("is in order for %s", async (check) => {
+    const [program = "", ...args] = check.split(" ");
+    const { stdout } = await run(join(root, "node_modules", ".bin", program), [tarball, ...args]).catch((error) => {
+      throw new Error(`${check} found something wrong:\n${error.stdout}${error.stderr}`);
+    });
+    expect(stdout).toMatch(/All good!|🟢 \(ESM\)/);
   });
 
   it("depends on the reader of YAML and on nothing else", () => {
