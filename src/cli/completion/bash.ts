@@ -14,6 +14,8 @@ export function bashCompletion(commands: readonly Command[]): string {
   return `_glovebox() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} verb=\${COMP_WORDS[1]} i operands=0
   COMPREPLY=()
+  # The = of --flag=value is a word of its own here.
+  if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=\${COMP_WORDS[COMP_CWORD - 2]}; fi
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W ${quote(`${verbs} --help --version`)} -- "$cur"))
     return
@@ -23,7 +25,7 @@ export function bashCompletion(commands: readonly Command[]): string {
       compopt -o default
       return
     fi
-    [[ \${COMP_WORDS[i]} == -* ]] || ((operands += 1))
+    [[ \${COMP_WORDS[i]} == [-=]* || \${COMP_WORDS[i - 1]} == = ]] || ((operands += 1))
   done
   case "$verb $prev" in
 ${values.join("\n")}

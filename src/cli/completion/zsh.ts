@@ -49,7 +49,8 @@ function flagSpecs({ name, short, value, isOptional, repeat, help, offers }: Fla
   const argument =
     value === undefined ? "" : `${isOptional === true ? "::" : ":"}${escapeColon(value)}:${action(offers)}`;
   const others = repeat === true ? "*" : `(${names.join(" ")})`;
-  return names.map((each) => quote(`${others}${each}${text}${argument}`));
+  const border = value === undefined || isOptional === true ? "" : "=";
+  return names.map((each) => quote(`${others}${each}${each.startsWith("--") ? border : ""}${text}${argument}`));
 }
 
 function operandSpecs({ offers = [], operandCount }: Command): string[] {

@@ -52,7 +52,8 @@ export class LiveTable {
     const lines = formatTable(shown).split("\n").slice(0, -1);
     if (more > 0) lines.push(this.#style.dim(`and ${more} more`));
     const up = this.#height > 0 ? `\x1b[${this.#height}A` : "";
-    this.#output.write(`${up}\x1b[J${lines.map((line) => `${line}\n`).join("")}`);
+    // A line that is too long is cut by the terminal: folded, it would be two, and the way up too short.
+    this.#output.write(`${up}\x1b[J\x1b[?7l${lines.map((line) => `${line}\n`).join("")}\x1b[?7h`);
     this.#height = lines.length;
   }
 
