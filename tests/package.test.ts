@@ -78,9 +78,16 @@ describe("the package", () => {
     }
   });
 
+  it("has the documents that its README names", async () => {
+    const readme = await readFile(join(place, "node_modules", "glovebox", "README.md"), "utf8");
+    const named = [...readme.matchAll(/\]\((docs\/[\w-]+\.md)/g)].map(([, path]) => path);
+    expect(named).toContain("docs/contract.md");
+    expect(named.filter((path) => path === undefined || !packed.includes(path))).toEqual([]);
+  });
+
   it("holds nothing else", () => {
     const expected =
-      /^(?:dist\/(?:src|contracts)\/|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
+      /^(?:dist\/(?:src|contracts)\/|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
     expect(packed.filter((path) => !expected.test(path))).toEqual([]);
   });
 
