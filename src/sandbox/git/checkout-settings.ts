@@ -33,7 +33,8 @@ export async function readCheckoutSettings(repository: Repository): Promise<Read
 function stateOfConfiguration(gitDir: string): string {
   const home = process.env["HOME"] ?? homedir();
   const shared = process.env["XDG_CONFIG_HOME"] ?? join(home, ".config");
-  const paths = [join(gitDir, "config"), join(home, ".gitconfig"), join(shared, "git", "config"), "/etc/gitconfig"];
+  const own = ["config", "config.worktree"].map((name) => join(gitDir, name));
+  const paths = [...own, join(home, ".gitconfig"), join(shared, "git", "config"), "/etc/gitconfig"];
   return paths
     .map((path) => {
       const found = statSync(path, { bigint: true, throwIfNoEntry: false });
