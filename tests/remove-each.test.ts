@@ -5,6 +5,7 @@ import { Interruption } from "../src/cli/interruption.js";
 import { parseCommandLine } from "../src/cli/parse.js";
 import { removeEach } from "../src/cli/remove-each.js";
 import { Screen } from "../src/cli/screen.js";
+import { SandboxError } from "../src/sandbox/errors.js";
 
 test("many are removed one after the other, and those that are left when the program is to end stay", async () => {
   const [interruption, stdout, stderr] = [new Interruption(), new PassThrough(), new PassThrough()];
@@ -18,4 +19,14 @@ test("many are removed one after the other, and those that are left when the pro
   expect(removed).toEqual(["one", "two"]);
   expect(tried).toEqual(removed);
   expect(String(stdout.read())).toBe("one\ntwo\n");
+});
+
+test("when one cannot be removed, the error says which are gone", async () => {
+  const parsed = parseCommandLine(findCommand("rm"), ["one", "two", "three", "--json"]);
+  const screen = new Screen(new PassThrough(), new PassThrough(), {});
+  const removing = removeEach(parsed.operands, { ...parsed, screen, interruption: new Interruption() }, async (id) => {
+    if (id === "three") throw new SandboxError("conflict", "in use", { hint: "wait" });
+  });
+  const error = { code: "conflict", message: "in use", hint: "wait", partial: { removed: ["one", "two"] } };
+  await expect(removing).rejects.toMatchObject(error);
 });
