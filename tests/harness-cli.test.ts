@@ -239,7 +239,7 @@ describe.concurrent("glovebox run", () => {
   });
 
   test("show, diff and runs tell of it afterwards, from anywhere", async () => {
-    const path = blueprint("shown", [command("edit", "echo shown > shown.txt")]);
+    const path = blueprint("shown", [command("edit", "echo shown > shown.txt; printf '\\302\\2332J\\n'")]);
     await bench.run(run(path, "--run-id", "shown"));
     const shown = await bench.run(["show", "shown"]);
     expect([shown.code, shown.stdout]).toEqual([
@@ -248,6 +248,7 @@ describe.concurrent("glovebox run", () => {
     ]);
     const told = (await bench.run(["logs", "shown", "edit", "--json"])).stdout.trim().split("\n");
     expect(new Set(told.map((line) => (JSON.parse(line) as { nodeId: string }).nodeId))).toEqual(new Set(["edit"]));
+    expect([told.join("").includes("\\u009b2J"), told.join("").includes("\u009b")]).toEqual([true, false]);
     const all = (await bench.run(["logs", "shown", "--json"])).stdout.trim().split("\n");
     expect(all.map((line) => (JSON.parse(line) as { type: string }).type)).toContain("run.started");
     expect((await bench.run(["diff", "shown"])).stdout).toContain("+shown");
