@@ -7,7 +7,10 @@ export interface TestEngine {
   daemon(): number | undefined;
 }
 export function whyNoEngine(): string | undefined;
-export function startEngine(folder: string, opts?: { leasePid?: number; dataSize?: number }): Promise<TestEngine>;
+export function startEngine(
+  folder: string,
+  opts?: { leasePid?: number; dataSize?: number; env?: Record<string, string> },
+): Promise<TestEngine>;
 export function describeEngine(folder: string): TestEngine;
 export function stopEngine(engine: TestEngine): Promise<void>;
 export function waitForEngine(folder: string): Promise<void>;

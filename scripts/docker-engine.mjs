@@ -20,12 +20,13 @@ export function whyNoEngine() {
   return missing.length > 0 ? `not installed: ${missing.join(", ")} (package docker.io)` : undefined;
 }
 
-/** Starts an engine in a folder, for as long as a process lives; `dataSize` bounds its disk, in bytes. */
-export async function startEngine(folder, { leasePid = process.pid, dataSize } = {}) {
+/** Starts an engine in a folder, for as long as a process lives; `dataSize` bounds its disk, in bytes, and `env` is for it. */
+export async function startEngine(folder, { leasePid = process.pid, dataSize, env = {} } = {}) {
   mkdirSync(folder, { recursive: true });
   const script = fileURLToPath(import.meta.url);
   const args = [script, folder, String(leasePid), ...(dataSize ? [String(dataSize)] : [])];
-  const keeper = spawn(process.execPath, args, { detached: true, stdio: "ignore", cwd: "/" });
+  const options = { detached: true, stdio: "ignore", cwd: "/", env: { ...process.env, ...env } };
+  const keeper = spawn(process.execPath, args, options);
   keeper.unref();
   writeFileSync(join(folder, "keeper.pid"), String(keeper.pid));
   await waitForEngine(folder, keeper);
@@ -119,8 +120,6 @@ function script(folder, dataSize) {
   ];
   return [
     "ip link set lo up",
-    // The engine starts itself anew for each small step of its own: what that leaves behind is not worth collecting.
-    "export GOGC=off GOMEMLIMIT=256MiB",
     `mkdir -p ${data}`,
     mount,
     `while :; do rm -f ${join(folder, "pid")}; dockerd ${options.join(" ")} >> ${join(folder, "log")} 2>&1; sleep 0.1; done`,

@@ -12,6 +12,9 @@ export function whyNoDocker(...images: string[]): string | undefined {
   return whyNoEngine() ?? images.map(whyNoImage).find((reason) => reason !== undefined);
 }
 
+/** It starts itself anew for each small step of its own: what that leaves behind is not worth collecting. */
+const SPARING = { GOGC: "off", GOMEMLIMIT: "256MiB" };
+
 /**
  * The Docker engine of this test run, with these images, as `DOCKER_HOST` from now on. The first who asks starts it; it
  * ends with the run.
@@ -24,7 +27,7 @@ export async function useEngine(...images: string[]): Promise<string> {
   const host = await oneAtATime(join(place, "starting"), async () => {
     const engine = existsSync(join(folder, "keeper.pid"))
       ? describeEngine(folder)
-      : await startEngine(folder, { leasePid });
+      : await startEngine(folder, { leasePid, env: SPARING });
     await waitForEngine(folder);
     return engine.host;
   });
