@@ -120,7 +120,10 @@ describe("bad input is one line of error and one of hint", enough, () => {
     [["exec", "--id", "nothere", "--", "ls"], 1, /^glovebox: No kept sandbox with the id "nothere"$/],
     [["exec", "--id", "../x", "--", "ls"], 2, /^glovebox: Invalid id/],
     [["exec", "--branch", "x", "--", "ls"], 2, /^glovebox: Option branch \("x"\) needs the option repo$/],
-    [["exec", "--base-dir", "/no/such", "--", "ls"], 1, /^glovebox: Invalid baseDir "\/no\/such"/],
+    [["exec", "--base-dir", "/no/such", "--", "ls"], 1, /^glovebox: Invalid --base-dir "\/no\/such"/],
+    [["exec", "--pids", "3", "--", "ls"], 2, /^glovebox: Invalid --pids: expected at least 8/],
+    [["exec", "--network", "allow=*", "--", "ls"], 2, /^glovebox: Invalid name of --network: expected a name/],
+    [["exec", "--mount", "/no/such:/a", "--", "ls"], 1, /^glovebox: Invalid source of --mount "\/no\/such"/],
     [
       ["exec", "--isolation", "none", "--mount", "/usr", "--", "ls"],
       1,
@@ -142,6 +145,7 @@ describe("bad input is one line of error and one of hint", enough, () => {
     expect(ended).toMatchObject({ code, stdout: "" });
     expect(lines[0]).toMatch(message);
     expect(lines[1]).toMatch(/^hint: \S/);
+    expect(lines[1]).not.toContain("help <verb>");
     expect(lines.slice(2)).toEqual([""]);
   });
 

@@ -21,7 +21,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const code = await dispatch(args, screen, interruption).catch((error: unknown) => {
     // What an interruption broke is no news to whoever interrupted.
     const isNews = interruption.ending === undefined || toFailure(error).code !== "aborted";
-    return reportError(error, screen, { isJson: isJson(args), isNews });
+    return reportError(error, screen, { isJson: isJson(args), isNews, verb: args[0] });
   });
   if (broken !== undefined) return await reportError(broken, screen, { isJson: false, isNews: true });
   return interruption.exitCode ?? code;

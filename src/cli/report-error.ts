@@ -29,6 +29,14 @@ const HINTS: Readonly<Record<Exclude<SandboxErrorCode, "internal">, string>> = {
   no_isolation: "glovebox doctor shows why, and the line that mends it",
 };
 
+/** Options that are flags of another name here. */
+const FLAGS: readonly (readonly [RegExp, string])[] = [
+  [/^Invalid limits\.(memory|pids|cpus)\b/, "Invalid --$1"],
+  [/^Invalid mounts\[\d+\]\.(source|target)\b/, "Invalid $1 of --mount"],
+  [/^Invalid network\.allow\[\d+\]/, "Invalid name of --network"],
+  [/^Invalid baseDir\b/, "Invalid --base-dir"],
+];
+
 /** A failure as data: the document of `--json`, the two lines on a terminal, and the exit code. */
 export interface Failure {
   readonly code: string;
@@ -42,7 +50,8 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof UsageError) {
     return { code: "usage", message: error.message, hint: error.hint, exitCode: USAGE };
   }
-  const { code, message, hint } = toSandboxError(error);
+  const { code, message: text, hint } = toSandboxError(error);
+  const message = FLAGS.reduce((named, [option, flag]) => named.replace(option, flag), text);
   const exitCode = code === "invalid_argument" || code === "invalid_path" ? USAGE : FAILURE;
   return { code, message, hint: hint ?? (code === "internal" ? INTERNAL_HINT : HINTS[code]), exitCode };
 }
@@ -53,9 +62,10 @@ const INTERNAL_HINT = "this is a fault of Glovebox; GLOVEBOX_DEBUG=1 shows where
 export async function reportError(
   error: unknown,
   screen: Screen,
-  { isJson, isNews }: { isJson: boolean; isNews: boolean },
+  { isJson, isNews, verb = "<verb>" }: { isJson: boolean; isNews: boolean; verb?: string | undefined },
 ): Promise<number> {
-  const { exitCode, ...failure } = toFailure(error);
+  const { exitCode, code, message, hint } = toFailure(error);
+  const failure = { code, message, hint: hint.replace("<verb>", verb) };
   const partial = error instanceof SandboxError ? error.partial : undefined;
   if (isJson) await screen.printJson({ error: failure, ...(partial !== undefined && { partial }) });
   if (isNews) await screen.complain(failure.message, failure.hint);
