@@ -31,11 +31,15 @@ describeUnless(reason, "limits of a local sandbox", {}, () => {
 
   test("are never an exit code: a command that could not be started is unavailable, and the next one runs", async () => {
     await using sandbox = await createLocalSandbox({ limits: { pids: 12 } });
+    const first = await sandbox.spawn({ argv: ["/bin/sleep", "1"] });
     const calls = Array.from({ length: 12 }, () => sandbox.exec({ argv: ["/bin/sleep", "0.3"] }));
     const outcomes = (await Promise.allSettled(calls)).map((each) =>
       each.status === "fulfilled" ? each.value.exitCode : (each.reason as { code: string }).code,
     );
-    expect(new Set(outcomes)).toEqual(new Set([0, "unavailable"]));
+    // On a busy machine all of them may be begun before one has the process that it needs: then none runs.
+    expect(outcomes).toContain("unavailable");
+    expect(outcomes.filter((each) => each !== 0 && each !== "unavailable")).toEqual([]);
+    expect((await first.wait()).exitCode).toBe(0);
     expect((await sandbox.exec({ argv: ["/bin/true"] })).exitCode).toBe(0);
   });
 });

@@ -1,10 +1,11 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import { conformance, createDaggerSandbox } from "../../src/sandbox/dagger.js";
 import { runtimeDir } from "../../src/sandbox/home.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
-import { descendants } from "./descendants.js";
+import { childrenOf, descendants } from "./descendants.js";
 
 /** The Dagger backend as the conformance kit sees it; what the fake engine runs are children of this process. */
 export function createDaggerHarness(name: string, defaults: () => SandboxOptions): ConformanceHarness {
@@ -21,6 +22,7 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
       await removeSandbox(id);
     },
     async census() {
+      await endingOnes();
       const places = opened.map(({ id }) => runtimeDir(id)).filter((path) => existsSync(path));
       return [...places.flatMap((path) => readdirSync(path)), ...descendants(process.pid).map(String)];
     },
@@ -34,6 +36,12 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
       },
     },
   };
+}
+
+/** A container of the fake engine is gone a moment after its first process: waits for those without one, two seconds at most. */
+async function endingOnes(): Promise<void> {
+  const isEnding = (pid: number): boolean => descendants(pid).length === 0;
+  for (let tries = 0; tries < 100 && childrenOf(process.pid).some(isEnding); tries++) await delay(20);
 }
 
 function isAgent(pid: number): boolean {

@@ -8,6 +8,13 @@ export function descendants(of: number): number[] {
   return below(of, families());
 }
 
+/** The processes right below another one. */
+export function childrenOf(parent: number): number[] {
+  return families()
+    .filter((each) => each.parent === parent)
+    .map(({ pid }) => pid);
+}
+
 interface Family {
   pid: number;
   parent: number;
