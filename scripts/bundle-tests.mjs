@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { rolldown } from "rolldown";
+import { startBundle } from "./bundle.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -13,19 +13,12 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 export async function bundleTests() {
   const tests = readdirSync(join(root, "tests"), { recursive: true }).filter((name) => name.endsWith(".test.ts"));
   const entries = [...tests, "support/run-setup.ts"].map((name) => name.slice(0, -".ts".length));
-  const build = await rolldown({
-    input: Object.fromEntries(entries.map((entry) => [entry, join(root, "tests", `${entry}.ts`)])),
-    cwd: root,
-    platform: "node",
+  const build = await startBundle("tests", entries, {
     external: (id) => !/^[./]|^@oxc-project\//.test(id),
-    transform: { target: "es2022" },
     plugins: [{ name: "places", transform: keepPlaces }],
     experimental: { nativeMagicString: true },
     // With one file for all sources nothing of them is loaded lazily.
     checks: { ineffectiveDynamicImport: false },
-    onLog: (_, { message }) => {
-      throw new Error(message);
-    },
   });
   const groups = [{ name: "sources", test: /\/(src|contracts)\// }];
   const dir = join(root, "dist", "tests");

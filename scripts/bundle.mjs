@@ -13,17 +13,23 @@ const packages = [name, ...Object.keys(dependencies), ...Object.keys(peerDepende
  * is imported lazily stays lazy.
  */
 export async function bundle(from, to, entries) {
-  const build = await rolldown({
+  const external = (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`));
+  const build = await startBundle(from, entries, { external });
+  await build.write({ dir: to, chunkFileNames: "parts/[name].js" });
+}
+
+/** Begins a bundle of these modules below `from`; what the bundler has to say about it is an error. `options` are more of its own. */
+export async function startBundle(from, entries, options) {
+  return await rolldown({
     input: Object.fromEntries(entries.map((entry) => [entry, join(root, from, `${entry}.ts`)])),
     cwd: root,
     platform: "node",
-    external: (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`)),
     transform: { target: "es2022" },
     onLog: (_, { message }) => {
       throw new Error(message);
     },
+    ...options,
   });
-  await build.write({ dir: to, chunkFileNames: "parts/[name].js" });
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {

@@ -1,4 +1,11 @@
-import { backendNames, capabilitiesOf, chooseBackend, lastConformance, probeBackend } from "../sandbox.js";
+import {
+  backendNames,
+  capabilitiesOf,
+  chooseBackend,
+  type Finding,
+  lastConformance,
+  probeBackend,
+} from "../sandbox.js";
 import { toInertLine } from "../util/inert-text.js";
 import { type BackendRow, COLUMNS, toBackendRow } from "./doctor/backend-row.js";
 import { runConformanceKit } from "./doctor/conformance.js";
@@ -29,9 +36,9 @@ async function examine(chosen: string): Promise<{ sections: Section[]; backends:
   const backends: BackendRow[] = [];
   const sections: Section[] = [{ name: "machine", findings: await machineFindings() }];
   for (const name of names.includes(chosen) ? names : [...names, chosen]) {
-    const findings = await probeBackend(name);
-    const unknown = findings.findIndex((each) => each.name === "backend" && each.fix === undefined);
-    if (unknown !== -1 && name === chosen) Object.assign(findings[unknown] ?? {}, { fix: "unset GLOVEBOX_BACKEND" });
+    const isUnknown = (each: Finding): boolean => name === chosen && each.name === "backend" && each.fix === undefined;
+    const fix = "unset GLOVEBOX_BACKEND";
+    const findings = (await probeBackend(name)).map((each) => (isUnknown(each) ? { ...each, fix } : each));
     if (!findings.some((each) => each.name === "credentials")) findings.push(...credentialFindings(name, process.env));
     sections.push({ name, findings });
     backends.push(toBackendRow(name, findings, await capabilitiesOf(name), await lastConformance(name)));

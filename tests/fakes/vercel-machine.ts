@@ -5,6 +5,7 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
+import { childrenOf } from "../support/descendants.js";
 
 /** Root can give a command another user; everybody else has one user inside. */
 const isRoot = process.getuid?.() === 0;
@@ -119,7 +120,7 @@ export class FakeMachine {
       child,
       exit,
       kill: (signal) => {
-        for (const pid of childrenOf(child.pid)) process.kill(pid, signal);
+        for (const pid of childrenOf(child.pid ?? 0)) process.kill(pid, signal);
       },
     };
   }
@@ -189,14 +190,6 @@ function mkdirFor(path: string): void {
   mkdirFor(dirname(path));
   mkdirSync(path, { mode: 0o755 });
   if (isRoot) chownSync(path, USER, USER);
-}
-
-function childrenOf(pid: number | undefined): number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
 }
 
 function signalNumber(name: string): number {

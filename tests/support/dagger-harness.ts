@@ -40,7 +40,7 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
 
 /** A container of the fake engine is gone a moment after its first process: waits for those without one, two seconds at most. */
 async function endingOnes(): Promise<void> {
-  const isEnding = (pid: number): boolean => descendants(pid).length === 0;
+  const isEnding = (pid: number): boolean => childrenOf(pid).length === 0;
   for (let tries = 0; tries < 100 && childrenOf(process.pid).some(isEnding); tries++) await delay(20);
 }
 

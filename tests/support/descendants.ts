@@ -8,11 +8,9 @@ export function descendants(of: number): number[] {
   return below(of, families());
 }
 
-/** The processes right below another one. */
-export function childrenOf(parent: number): number[] {
-  return families()
-    .filter((each) => each.parent === parent)
-    .map(({ pid }) => pid);
+/** The processes that the first thread of another one has started; none when it is gone. */
+export function childrenOf(pid: number): number[] {
+  return readQuietly(`/proc/${pid}/task/${pid}/children`).split(" ").filter(Boolean).map(Number);
 }
 
 interface Family {

@@ -1,17 +1,16 @@
 import { closeSync, type Dirent, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
 
-/** Looks again and again, as `lookForToken` does, at what is started from now on. */
+/** Looks again and again, as `lookForToken` does. */
 export function watchForToken(
   token: string,
   directories: readonly string[],
 ): { stop(): { seen: string[]; looks: number } } {
   const seen = new Set<string>();
-  const innocent = processesNow();
   let looks = 0;
   const look = (): void => {
     looks += 1;
-    for (const place of lookForToken(token, directories, innocent)) seen.add(place);
+    for (const place of lookForToken(token, directories)) seen.add(place);
   };
   const timer = setInterval(look, 5);
   return {
