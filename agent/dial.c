@@ -32,22 +32,23 @@ static int connect_to(const char *host, const char *port) {
   return fd;
 }
 
-/* One line: the secret of the sandbox and the number of this step. Commands never see these two. */
-static bool introduce(int fd) {
-  const char *token = getenv("GLOVEBOX_STEP_TOKEN"), *number = getenv("GLOVEBOX_STEP");
-  if (!token || !number) return false;
-  bool told = dprintf(fd, "%s %s\n", token, number) > 0;
-  unsetenv("GLOVEBOX_STEP_TOKEN");
-  unsetenv("GLOVEBOX_STEP");
-  return told;
-}
-
 /* `NAME=value` as it stands in an environment. */
 static char *find_variable(char **env, const char *name) {
   size_t length = strlen(name);
   for (char **at = env; *at; at++)
     if (strncmp(*at, name, length) == 0 && (*at)[length] == '=') return *at;
   return NULL;
+}
+
+/* One line: the number of this step, which the host takes once. Then it is cleared where the kernel shows it: a command can read
+ * /proc/PID/environ of every process of its user, which is the memory that the strings were first put into. */
+static bool introduce(int fd) {
+  char *variable = find_variable(environ, "GLOVEBOX_STEP"), *number = variable ? strchr(variable, '=') + 1 : "";
+  if (!*number) return false;
+  bool sent = dprintf(fd, "%s\n", number) > 0;
+  unsetenv("GLOVEBOX_STEP");
+  explicit_bzero(variable, strlen(variable));
+  return sent;
 }
 
 /* Names of variables that commands get from the container, where the host does not know their values. */

@@ -149,7 +149,10 @@ export interface Limits {
   disk?: number;
 }
 
-/** `none`: loopback only. `full`: the host's network. `allow`: only these names. */
+/**
+ * `none`: loopback only. `full`: the host's network. `allow`: only these names: `host`, `host:port` or `*.host`. Tunnels to
+ * them must carry TLS, unless the entry is `plain://host:port`.
+ */
 export type NetworkPolicy = "none" | "full" | { allow: string[] };
 
 /** A host path made visible inside. */

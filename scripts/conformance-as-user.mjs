@@ -10,6 +10,7 @@ import {
   rmSync,
   statSync,
 } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { root } from "./prepare.mjs";
@@ -17,7 +18,7 @@ import { endAllOnInterrupt, run } from "./processes.mjs";
 
 /** Runs the conformance kit as an ordinary user, with and without isolation. Root lends it an unused user id. */
 const isRoot = process.getuid?.() === 0;
-const uid = isRoot ? unusedUid() : process.getuid?.();
+const uid = isRoot ? await unusedUid() : process.getuid?.();
 const place = mkdtempSync(join(tmpdir(), "glovebox-as-user-"));
 const home = join(place, "home");
 const total = { passed: 0, failed: 0, skipped: [] };
@@ -112,19 +113,28 @@ function processesOf(owner) {
   return found;
 }
 
-function unusedUid() {
+async function unusedUid() {
   const taken = new Set(
     readFileSync("/etc/passwd", "utf8")
       .split("\n")
       .map((line) => Number(line.split(":")[2])),
   );
-  // A random start keeps two runs at one time from taking the same one.
-  const start = Math.floor(Math.random() * 4_000);
-  for (let step = 0; step < 4_000; step++) {
-    const candidate = 61_000 + ((start + step) % 4_000);
-    if (!taken.has(candidate) && processesOf(candidate).length === 0) return candidate;
+  const start = Math.floor(Math.random() * 2_000);
+  for (let step = 0; step < 2_000; step++) {
+    const candidate = 63_000 + ((start + step) % 2_000);
+    if (!taken.has(candidate) && (await claim(candidate)) && processesOf(candidate).length === 0) return candidate;
   }
-  throw new Error("every user id from 61000 to 64999 is taken");
+  throw new Error("every user id from 63000 to 64999 is taken");
+}
+
+/** Another run on this machine must not take the same one, or each would count the other's processes. Gone with this process. */
+function claim(candidate) {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(false));
+    server.listen(`\0glovebox-test-user-${candidate}`, () => resolve(true));
+    server.unref();
+  });
 }
 
 /** The running Node, or a copy of it when it lies in a folder that only root may enter. */

@@ -10,7 +10,7 @@ import { hasCommand } from "./system-parts.mjs";
  * An own Docker engine, apart from any other on this machine: its own network, mounts and processes, all its files in one
  * folder. It is gone, with all that it made, when it is stopped or when the process that it was started for has ended.
  */
-const START_TIMEOUT = 60_000;
+const START_TIMEOUT = 300_000;
 
 /** Why no engine can be started here; undefined when one can. */
 export function whyNoEngine() {
@@ -154,7 +154,9 @@ async function keep(folder, leasePid, dataSize) {
 function removeGroups(name) {
   const root = "/sys/fs/cgroup";
   const places = existsSync(root) ? [root, ...readdirSync(root).map((controller) => join(root, controller))] : [];
-  for (const place of places.map((path) => join(path, name)).filter((path) => existsSync(path))) {
+  const own = places.map((path) => join(path, name)).filter((path) => existsSync(path));
+  for (const place of own) thaw(place);
+  for (const place of own) {
     for (let i = 0; i < 50 && !removeGroup(place); i++)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
   }
@@ -169,6 +171,22 @@ function removeGroup(path) {
     return true;
   } catch {
     return false;
+  }
+}
+
+/** Lets go on what was paused: nothing that is frozen can end, not even when it is killed. */
+function thaw(path) {
+  try {
+    for (const [name, text] of [
+      ["freezer.state", "THAWED"],
+      ["cgroup.freeze", "0"],
+    ]) {
+      if (existsSync(join(path, name))) writeFileSync(join(path, name), text);
+    }
+    for (const entry of readdirSync(path, { withFileTypes: true }))
+      if (entry.isDirectory()) thaw(join(path, entry.name));
+  } catch {
+    // It is gone by now.
   }
 }
 

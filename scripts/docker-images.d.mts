@@ -1,4 +1,2 @@
-export const BUSYBOX: string;
-export const DEBIAN: string;
-export function whyNoImage(name: string): string | undefined;
-export function ensureImage(host: string, name: string): Promise<void>;
+export { BUSYBOX, DEBIAN, whyNoImage } from "./image-cache.d.mts";
+export function ensureImage(host: string, name: string, onProgress?: (phase: string) => void): Promise<void>;

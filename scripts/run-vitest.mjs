@@ -28,6 +28,7 @@ function count(test) {
 
 await bundleTests();
 process.env.GLOVEBOX_BUNDLED_TESTS = "1";
+if (filters.length === 0) process.env.GLOVEBOX_TEST_ALL = "1";
 const vitest = await startVitest("test", filters, { run: true, watch: false, reporters: ["default", counter] });
 await vitest?.close();
 writeFileSync(file, JSON.stringify(tally));

@@ -9,8 +9,8 @@ export function takeCensus(place, repo, ids) {
   return {
     processes: processesWith(basename(place)),
     temporary: readdirSync(join(place, "tmp")),
-    // What all sandboxes share of /etc stays.
-    home: run("find", join(place, "home"), "-type", "f", "!", "-path", "*/home/etc/*"),
+    // What all sandboxes share of /etc stays, and so do the views of repositories.
+    home: run("find", join(place, "home"), "-type", "f", "!", "-path", "*/home/etc/*", "!", "-path", "*/home/views/*"),
     refs: run("git", "for-each-ref"),
     worktrees: run("git", "worktree", "list"),
     git: run(

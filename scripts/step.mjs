@@ -3,13 +3,18 @@ export class StepFailed extends Error {}
 
 /**
  * Shows one line for a piece of work: its name, then what came of it and how long it took. Work that goes on beside other
- * work is shown only once it is done.
+ * work is shown only once it is done. `work` may print its progress, a line for each new phase, with the function that it gets.
  */
 export async function step(title, work, { isBeside = false } = {}) {
   const began = performance.now();
   if (process.stdout.isTTY && !isBeside) process.stdout.write(`  ${title} ...`);
+  let shown;
+  const progress = (phase) => {
+    if (phase !== shown) line("...", title, began, phase);
+    shown = phase;
+  };
   try {
-    const note = await work();
+    const note = await work(progress);
     line("ok", title, began, typeof note === "string" ? note : "");
   } catch (error) {
     line("FAILED", title, began, "");

@@ -1,9 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { whyNoEngine } from "./docker-engine.mjs";
+import { BUSYBOX, DEBIAN, ensureArchive, FAILED_IMAGES, whyNoImage } from "./image-cache.mjs";
 import { installDependencies, prepare, root } from "./prepare.mjs";
 import { endAllOnInterrupt, run } from "./processes.mjs";
 import { createScratch, environmentIn } from "./scratch.mjs";
-import { expectSuccess, step } from "./step.mjs";
+import { expectSuccess, StepFailed, step } from "./step.mjs";
 import { ensureExtras } from "./system-parts.mjs";
 
 /** Suites beside vitest. Each prints a line `summary: {"passed":n,"failed":n,"skipped":[{"name":"","reason":""}]}`. */
@@ -27,6 +29,8 @@ async function main() {
   // Without it one test is skipped, and says so.
   const install = () => installDependencies(join(root, "tests", "node-24"));
   const second = step("a second Node", install, { isBeside: true }).catch(() => {});
+  const images = buildImages();
+  const fuzzer = step("agent under sanitizers", buildFuzzer, { isBeside: true }).catch(() => {});
   try {
     await prepare();
     total.passed += 1;
@@ -34,9 +38,32 @@ async function main() {
     total.failed += 1;
     return;
   } finally {
-    await second;
+    await Promise.all([second, images, fuzzer]);
   }
   await Promise.all([runVitest(), runBeside()]);
+}
+
+/** Builds the images that Docker tests need. A test whose image could not be built is not run, and prints this reason. */
+async function buildImages() {
+  if (whyNoEngine() !== undefined) return;
+  const failed = {};
+  for (const name of [BUSYBOX, DEBIAN].filter((each) => whyNoImage(each) === undefined)) {
+    const work = async (progress) => {
+      await ensureArchive(name, progress).catch((error) => {
+        failed[name] = error.message;
+        throw new StepFailed(error.message);
+      });
+    };
+    await step(`image ${name}`, work, { isBeside: true }).catch(() => {});
+  }
+  env[FAILED_IMAGES] = JSON.stringify(failed);
+}
+
+/** Compiles for the tests that fuzz the agent; where it fails, they do so too and show why. */
+async function buildFuzzer() {
+  if (process.platform !== "linux") return "not built: the agent runs on Linux only";
+  const args = [join(root, "scripts", "fuzz-agent.mjs"), "--build"];
+  expectSuccess(await run(process.execPath, args, { cwd: root, quiet: true, env }), "fuzz-agent");
 }
 
 /** What has nothing to do with vitest goes on beside it, one after the other: most tests wait for something now and then. */
@@ -63,7 +90,7 @@ async function check(command) {
 async function runVitest() {
   const file = join(scratch.path, "tally.json");
   const [program, ...args] = scratch.inMemory([process.execPath, join(root, "scripts", "run-vitest.mjs"), file]);
-  const { code } = await run(program, args, { cwd: root, env: environmentIn(scratch.memory) });
+  const { code } = await run(program, args, { cwd: root, env: { ...env, ...environmentIn(scratch.memory) } });
   const tally = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { passed: 0, failed: 0, skipped: [] };
   add("vitest", code, tally);
 }

@@ -22,7 +22,7 @@ afterEach(() => {
 });
 
 const portOf = (): string => String((server.address() as AddressInfo).port);
-const STEP = { GLOVEBOX_STEP_TOKEN: "secret", GLOVEBOX_STEP: "7" };
+const STEP = { GLOVEBOX_STEP: "7-of-9" };
 
 function dial(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ code: number | null; stderr: string }> {
   const child = spawn(agentBinary(), ["dial", ...args], { env, stdio: ["ignore", "ignore", "pipe"] });
@@ -51,7 +51,7 @@ test("says who it is, serves, and ends with 0 when the host hangs up", async () 
   const env = { ...STEP, GIVEN: "inherited", BOTH: "inherited", OTHER: "unseen" };
   const ended = dial(["127.0.0.1", portOf(), root, "GIVEN", "BOTH", "ABSENT"], env);
   const { socket, line } = await calling;
-  expect(line).toBe("secret 7");
+  expect(line).toBe("7-of-9");
   const channel = new AgentChannel(socket);
   socket.resume();
   await channel.hello;
@@ -59,6 +59,12 @@ test("says who it is, serves, and ends with 0 when the host hangs up", async () 
   const process = await startCommand(channel, spec, "");
   expect((await text(process.stdout)).trim().split("\n").sort()).toEqual(["BOTH=own", "GIVEN=inherited"]);
   expect(await process.wait()).toMatchObject({ exitCode: 0 });
+  const look = ["/bin/sh", "-c", "tr '\\0' '\\n' < /proc/$PPID/environ; tr '\\0' ' ' < /proc/$PPID/cmdline"];
+  const looking = await startCommand(channel, { ...spec, argv: look }, "");
+  const seen = await text(looking.stdout);
+  expect(seen).toContain("GIVEN=inherited\n");
+  expect(seen).toContain(" dial ");
+  expect(seen).not.toMatch(/GLOVEBOX|7-of-9/);
   const failing = await startCommand(channel, { ...spec, argv: ["/bin/sh", "-c", "exit 128"] }, "");
   expect(await failing.wait()).toMatchObject({ exitCode: 128 });
   channel.close();

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listIndexPaths, listLayerPaths } from "../src/sandbox/git/changed-paths.js";
 import { createJailedGit } from "../src/sandbox/git/jailed-git.js";
-import { objectBinds } from "../src/sandbox/git/live-tree.js";
+import { objectBinds } from "../src/sandbox/git/object-store.js";
 import { findRepository } from "../src/sandbox/git/repository.js";
 import { createSnapshot } from "../src/sandbox/git/snapshot.js";
 import { addWorktree, type Worktree } from "../src/sandbox/git/worktree.js";
@@ -132,7 +132,7 @@ test("of the paths that differ, git makes the commit that it makes of all files,
   rmSync(join(opened.path, "files", "d"), { recursive: true });
   const commit = async (paths: boolean): Promise<{ tree: string; warnings: readonly string[]; verbs: string[] }> => {
     const store = join(scratch.path, `store-${paths}`);
-    const objects = objectBinds(repository.objects);
+    const objects = objectBinds(repository);
     const run = createJailedGit({ store, tree: { source: opened.path }, objects });
     const verbs: string[] = [];
     const { gitDir, tree } = opened;

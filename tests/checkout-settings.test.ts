@@ -23,12 +23,22 @@ test.each(["config", "config.worktree"])("what is written to %s is seen by the n
   }
 });
 
-test("what is written to a file that the configuration includes is seen, too", async () => {
+test("what is written to a file that the user's own configuration includes is seen, too; the repository's includes are not read", async () => {
   const included = join(scratch.path, "included");
-  git(repository.gitDir, "config", "include.path", included);
-  for (const value of ["input", "false"]) {
-    writeFileSync(included, `[core]\n\tautocrlf = ${value}\n`);
-    expect(await readCheckoutSettings(repository)).toMatchObject({ autocrlf: value });
+  const before = process.env["HOME"];
+  process.env["HOME"] = scratch.path;
+  try {
+    writeFileSync(join(scratch.path, ".gitconfig"), `[include]\n\tpath = ${included}\n`);
+    for (const value of ["input", "false"]) {
+      writeFileSync(included, `[core]\n\tautocrlf = ${value}\n`);
+      expect(await readCheckoutSettings(repository)).toMatchObject({ autocrlf: value });
+    }
+    const other = join(scratch.path, "other");
+    writeFileSync(other, "[core]\n\tautocrlf = true\n");
+    git(repository.gitDir, "config", "include.path", other);
+    expect(await readCheckoutSettings(repository)).toMatchObject({ autocrlf: "false" });
+  } finally {
+    process.env["HOME"] = before;
   }
 });
 

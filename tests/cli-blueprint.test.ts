@@ -1,8 +1,9 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BLUEPRINT_SCHEMA } from "../src/harness.js";
 import { type Bench, createBench } from "./support/cli.js";
+import { createRepository } from "./support/scratch.js";
 
 let bench: Bench;
 beforeAll(() => {
@@ -76,18 +77,96 @@ test("glovebox blueprints lists what there is, and what hides what", async () =>
   writeFileSync(join(repo, "broken.yaml"), "name: [\n");
   const { stdout } = await bench.run(["blueprints", "--repo", "repo"]);
   expect(stdout).toMatch(/broken +repository +\(has faults/);
-  expect(stdout).toMatch(/hello +built-in \(hidden\)/);
+  expect(stdout).toMatch(/hello +built-in +Say hello/);
+  expect(stdout).toMatch(/hello +repository \(hidden\)/);
   expect(stdout).not.toContain("\u001b[31mmine");
   const json = JSON.parse((await bench.run(["blueprints", "--repo", "repo", "--json"])).stdout) as {
     name: string;
     origin: string;
     isHidden: boolean;
   }[];
-  expect(json.find(({ name, origin }) => name === "hello" && origin === "built-in")?.isHidden).toBe(true);
+  expect(json.find(({ name, origin }) => name === "hello" && origin === "built-in")?.isHidden).toBe(false);
+  expect(json.find(({ name, origin }) => name === "hello" && origin === "repository")?.isHidden).toBe(true);
   expect((await bench.run(["blueprints", "-q"])).stdout).toBe("bug-fix\nhello\ntest-and-report\n");
 });
 
+describe("a blueprint that a repository brings along", () => {
+  const mark = (name: string): string => join(bench.path, `${name}.ran`);
+  /** A repository with a blueprint that is code and leaves a mark when it runs. */
+  function plant(name: string): string {
+    const repo = createRepository(join(bench.path, `repo-${name}`));
+    const folder = join(repo, ".glovebox", "blueprints");
+    mkdirSync(folder, { recursive: true });
+    const write = `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(mark(name))}, "");`;
+    const blueprint = '{ name: "p", nodes: [{ kind: "command", id: "a", run: ["true"] }] }';
+    for (const file of ["planted.mjs", "bug-fix.mjs"])
+      writeFileSync(join(folder, file), `${write}\nexport default ${blueprint};\n`);
+    return repo;
+  }
+
+  test("is not run by run, by validate or by a list; the refusal shows files, hash and flag", async () => {
+    const repo = plant("shown");
+    const path = join(repo, ".glovebox", "blueprints", "planted.mjs");
+    const lines = [
+      ["run", "planted", "--repo", repo, "-m", "x"],
+      ["run", path, "--repo", repo, "-m", "x", "--dry-run"],
+      ["blueprint", "validate", "planted", "--repo", repo],
+      ["blueprint", "validate", path],
+    ];
+    for (const line of lines) {
+      const { code, stderr } = await bench.run(line);
+      expect(code).not.toBe(0);
+      expect(stderr).toContain(join(".glovebox", "blueprints", "planted.mjs"));
+      expect(stderr).toMatch(/sha256 [0-9a-f]{64}/);
+      expect(stderr).toContain("--trust");
+    }
+    expect((await bench.run(["blueprints", "--repo", repo])).stdout).toMatch(/planted +repository +\(code\)/);
+    expect((await bench.run(["blueprint", "validate", "bug-fix", "--repo", repo])).code).toBe(0);
+    expect(existsSync(mark("shown"))).toBe(false);
+  });
+
+  test("runs with --trust, says what was trusted, and needs the flag no more", async () => {
+    const repo = plant("trusted");
+    const trusted = await bench.run(["blueprint", "validate", "planted", "--repo", repo, "--trust"]);
+    expect(trusted.code).toBe(0);
+    expect(trusted.stderr).toMatch(/trusted from now on: .*planted\.mjs with .*planted\.mjs, sha256 [0-9a-f]{64}/);
+    expect(existsSync(mark("trusted"))).toBe(true);
+    expect(await bench.run(["run", "planted", "--repo", repo, "-m", "x", "-q"])).toMatchObject({ code: 0 });
+  });
+
+  test("may be looked at as a document, whatever it wants", async () => {
+    const repo = plant("wish");
+    const wish = "name: w\nsandbox: {network: full}\nnodes:\n  - {id: a, kind: command, run: [sh]}\n";
+    writeFileSync(join(repo, ".glovebox", "blueprints", "wish.yaml"), wish);
+    expect((await bench.run(["blueprint", "validate", "wish", "--repo", repo])).code).toBe(0);
+    const { code, stderr } = await bench.run(["run", "wish", "--repo", repo, "-m", "x"]);
+    expect(code).toBe(3);
+    expect(stderr).toContain("wants the whole network");
+  });
+});
+
 describe("glovebox init", () => {
+  test("follows no link that the repository brings along, and takes no name of a built-in one", async () => {
+    const elsewhere = join(bench.path, "elsewhere");
+    mkdirSync(elsewhere);
+    const project = join(bench.path, ".glovebox");
+    symlinkSync(elsewhere, project);
+    const { code, stderr } = await bench.run(["init"]);
+    expect([code, readdirSync(elsewhere)]).toEqual([1, []]);
+    expect(stderr).toContain("is a symbolic link");
+    rmSync(project);
+    mkdirSync(join(project, "blueprints"), { recursive: true });
+    writeFileSync(join(elsewhere, "precious"), "precious");
+    symlinkSync(join(elsewhere, "precious"), join(project, "blueprints", "first.yaml"));
+    symlinkSync(join(elsewhere, "precious"), join(project, "blueprint.schema.json"));
+    symlinkSync(join(elsewhere, "new"), join(project, ".gitignore"));
+    expect((await bench.run(["init", "--force"])).code).toBe(0);
+    expect(readdirSync(elsewhere)).toEqual(["precious"]);
+    expect(readFileSync(join(elsewhere, "precious"), "utf8")).toBe("precious");
+    rmSync(project, { recursive: true });
+    expect((await bench.run(["init", "bug-fix"])).stderr).toContain("built in");
+  });
+
   test("writes a blueprint that is valid, its schema, and an ignore rule; it writes over nothing", async () => {
     expect(await bench.run(["init"])).toMatchObject({ code: 0, stdout: ".glovebox/blueprints/first.yaml\n" });
     const file = join(bench.path, ".glovebox", "blueprints", "first.yaml");

@@ -67,13 +67,27 @@ describe("glovebox push", { timeout: 120_000 }, () => {
   });
 
   it("says what the remote has against it", async () => {
-    const env = { GITHUB_TOKEN: "wrong-token-of-somebody" };
+    const env = { GLOVEBOX_TOKEN: "wrong-token-of-somebody" };
     const { code, stdout, stderr } = await bench.run(["push", id, "--branch", "work", "--json"], { env });
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ pushed: false, error: expect.any(String) as string });
     expect(stderr).toMatch(/^glovebox: work was not pushed: /m);
     expect(stdout + stderr).not.toContain("wrong-token");
     expect(branches()).toBe("");
+  });
+
+  it("sends a token for GitHub to GitHub alone, whatever the repository calls its origin", async () => {
+    const before = server.requests.length;
+    const env = { GITHUB_TOKEN: TOKEN };
+    const { code, stderr } = await bench.run(["push", id, "--branch", "work"], { env });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `glovebox: The remote ${server.origin}/project.git is not on https://github.com, which the token is for\nhint: nothing was sent; if you trust that server, give a token of its own\n`,
+    });
+    const clone = await bench.run(["exec", "--repo", `${server.origin}/project.git`, "--", "true"], { env });
+    expect(clone.code).not.toBe(0);
+    const sent = Buffer.from(`x-access-token:${TOKEN}`).toString("base64");
+    expect(server.requests.slice(before).filter(({ authorization = "" }) => authorization.includes(sent))).toEqual([]);
   });
 
   it("pushes the files as they are", async () => {
@@ -91,7 +105,8 @@ describe("glovebox push", { timeout: 120_000 }, () => {
     const line = ["exec", "--repo", `${server.origin}/project.git`, "--", "cat", "new"];
     const { code, stderr } = await bench.run(line);
     expect([code, stderr]).toEqual([1, expect.stringContaining("GITHUB_TOKEN")]);
-    expect(await bench.run(line, { env: { GITHUB_TOKEN: TOKEN } })).toMatchObject({ code: 0, stdout: "new\n" });
+    const env = { GITHUB_TOKEN: TOKEN, GITHUB_SERVER_URL: server.origin };
+    expect(await bench.run(line, { env })).toMatchObject({ code: 0, stdout: "new\n" });
   });
 
   it("has nothing to push without a repository", async () => {

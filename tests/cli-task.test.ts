@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ResultLine } from "../src/cli/task/results-file.js";
 import { type Bench, createBench, program } from "./support/cli.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
+import { SET_UP_LIMIT } from "./support/set-up-limit.js";
 import { askEngine } from "./support/task-place.js";
 import { openTerminals } from "./support/terminal.js";
 
@@ -27,7 +28,7 @@ describe("glovebox task run", () => {
   beforeAll(async () => {
     bench = createBench();
     if (reason === undefined) env = { DOCKER_HOST: await useEngine(BUSYBOX) };
-  });
+  }, SET_UP_LIMIT);
   afterAll(() => bench.remove());
 
   test("runs every task, writes results as lines, and goes on where it stopped", async ({ skip }) => {

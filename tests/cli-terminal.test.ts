@@ -1,11 +1,13 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TERMINAL_RESET } from "../src/cli/raw-terminal.js";
 import { type Bench, createBench, program } from "./support/cli.js";
+import { descendants } from "./support/descendants.js";
 import { createRepository } from "./support/scratch.js";
 import { openTerminals, type TerminalRun, type Terminals } from "./support/terminal.js";
+import { readQuietly } from "./support/token-watch.js";
 
 let bench: Bench;
 let terminals: Terminals;
@@ -203,7 +205,7 @@ describe("glovebox shell", { timeout: 60_000 }, () => {
 function signalShell(signal: NodeJS.Signals): void {
   for (const pid of shells()) {
     try {
-      process.kill(Number(pid), signal);
+      process.kill(pid, signal);
     } catch (error) {
       // It ended while it was looked for.
       expect(error).toMatchObject({ code: "ESRCH" });
@@ -220,13 +222,9 @@ async function stopped(): Promise<void> {
   throw new Error("it was not stopped");
 }
 
-function shells(): string[] {
-  return readdirSync("/proc").filter((name) => {
-    try {
-      const line = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
-      return line[0] === process.execPath && line[1] === program && line[2] === "shell";
-    } catch {
-      return false;
-    }
+function shells(): number[] {
+  return descendants(process.pid).filter((pid) => {
+    const line = readQuietly(`/proc/${pid}/cmdline`).split("\0");
+    return line[0] === process.execPath && line[1] === program && line[2] === "shell";
   });
 }

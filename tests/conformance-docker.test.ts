@@ -3,12 +3,13 @@ import { afterAll, beforeAll, describe, test } from "vitest";
 import { DEBIAN, useEngine, whyNoDocker } from "./support/docker-engine.js";
 import { createDockerHarness } from "./support/docker-harness.js";
 import { createRepository, createScratch } from "./support/scratch.js";
+import { SET_UP_LIMIT } from "./support/set-up-limit.js";
 import { testConformance } from "./support/test-conformance.js";
 
 const reason = whyNoDocker(DEBIAN);
 if (reason === undefined) {
   const scratch = createScratch();
-  beforeAll(() => useEngine(DEBIAN));
+  beforeAll(() => useEngine(DEBIAN), SET_UP_LIMIT);
   afterAll(() => scratch.remove());
   testConformance(
     createDockerHarness("docker", () => ({ image: DEBIAN })),

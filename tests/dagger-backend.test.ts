@@ -8,6 +8,7 @@ import { runtimeDir } from "../src/sandbox/home.js";
 import type { SandboxOptions } from "../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots, openSandbox, reap } from "../src/sandbox.js";
 import { startDaggerEngine } from "./fakes/dagger-engine.js";
+import { createDaggerHarness } from "./support/dagger-harness.js";
 import { sessionOf, useDaggerPlace } from "./support/dagger-place.js";
 import { withEnv } from "./support/environment.js";
 import { expectRefused } from "./support/refused.js";
@@ -90,15 +91,27 @@ describe("the graph", () => {
     await using sandbox = await createDaggerSandbox(options({ linger: 0 }));
     await sandbox.writeFile("a", "old");
     const id = await sandbox.snapshot();
-    // A step whose agent is killed inside ends with 137, of which an engine keeps nothing.
-    // The first of its name: the others watch over a call each.
-    const killed = sandbox.shell("kill -9 $(pgrep -o -x agent); sleep 5");
-    await expectRefused(killed, "backend_lost");
+    // A step whose agent is killed ends with 137, of which an engine keeps nothing.
+    const child = await sandbox.spawn({ argv: ["sh", "-c", "echo up; sleep 60"] });
+    await child.stdout.getReader().read();
+    await createDaggerHarness("dagger", options).host?.sever?.(sandbox);
+    await expectRefused(child.wait(), "backend_lost");
     await expectRefused(sandbox.readFile("a"), "backend_lost");
     await expectRefused(sandbox.snapshot(), "backend_lost");
     await expectRefused(sandbox.fork(), "backend_lost");
     await sandbox.restore(id);
     expect(await sandbox.readFile("a")).toBe("old");
+  });
+
+  test("no command can kill the agent, and it waits for what lost its parent", async () => {
+    await using sandbox = await createDaggerSandbox(options({ linger: 0 }));
+    const orphan = "orphan=$(sh -c 'sleep 0.1 >/dev/null & echo $!')";
+    const { stdout } = await sandbox.shell(
+      `cat /proc/1/comm; kill -9 1; kill -TERM 1; ${orphan}; echo kept > a; while [ -d /proc/$orphan ]; do sleep 0.01; done`,
+      { timeout: 60_000 },
+    );
+    expect(stdout).toBe("agent\n");
+    expect(await sandbox.readFile("a")).toBe("kept\n");
   });
 
   test("what the engine says goes wrong is typed", async () => {
@@ -198,6 +211,14 @@ describe("snapshots and forks", () => {
     expect(await busy.readFile("g")).toBe("live\n");
   });
 
+  test("what restricts a kept sandbox still does when it is opened again", async () => {
+    const sandbox = await createDaggerSandbox(options({}, { keep: true, allow: ["sh", "echo"], maxOutput: 8 }));
+    await sandbox.teardown();
+    await using again = await createDaggerSandbox(options({}, { id: sandbox.id, keep: false }));
+    await expectRefused(again.exec({ argv: ["ls"] }), "command_not_allowed");
+    expect((await again.exec({ argv: ["echo", "more than eight bytes"] })).truncated.stdout).toBe(true);
+  });
+
   test("a kept sandbox is opened again by another session, and reap leaves it", async () => {
     const sandbox = await createDaggerSandbox(options({ setup: [["touch", "/etc/ready"]] }, { keep: true }));
     await sandbox.shell("echo kept > notes; echo own > /etc/own");
@@ -269,7 +290,7 @@ describe("services and secrets", () => {
   test("a service is reached by its name inside and by its url outside", async ({ skip }) => {
     if (!existsSync("/usr/bin/busybox")) skip("not run: there is no busybox to serve with");
     const port = await freePort();
-    const serve = `exec busybox httpd -f -p 127.0.0.1:${port} -h /srv`;
+    const serve = `exec busybox httpd -f -p ${port} -h /srv`;
     const args = ["sh", "-c", `mkdir /srv; printf 'hello from %s' "$WHO" > /srv/index.html; ${serve}`];
     const web = { image: "alpine:3", args, env: { WHO: "web" }, ports: [port] };
     await using sandbox = await createDaggerSandbox(options({ services: { web } }));
@@ -284,7 +305,7 @@ describe("services and secrets", () => {
     await using sandbox = await createDaggerSandbox(options({ linger: 0 }));
     const port = await freePort();
     await sandbox.writeFile("index.html", "first");
-    const serve = `echo own > own; echo up; exec busybox httpd -f -p 127.0.0.1:${port} -h .`;
+    const serve = `echo own > own; echo up; exec busybox httpd -f -p ${port} -h .`;
     const web = await sandbox.spawn({ argv: ["sh", "-c", serve], service: { hostname: "web", ports: [port] } });
     const [said] = await Promise.all([web.stdout.getReader().read(), sandbox.writeFile("index.html", "second")]);
     expect(Buffer.from(said.value ?? []).toString()).toBe("up\n");

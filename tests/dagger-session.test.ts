@@ -81,19 +81,26 @@ describe("the session", () => {
     expect(place.engine.queries.length).toBe(before);
   });
 
-  test("who does not know the token of a step gets nothing", async () => {
+  test("who does not know the number of a step gets nothing, and a number is taken once", async () => {
     const session = await openSession({ session: sessionOf(place.engine) });
     const { listener } = session;
     const giveUp = new AbortController();
     const connected = listener.expect("step-1", giveUp.signal);
-    const refused = await Promise.all(
-      ["wrong step-1\n", `${listener.token} step-2\n`, "x".repeat(300)].map((line) => say(listener.port, line)),
-    );
-    expect(refused).toEqual(["closed", "closed", "closed"]);
+    const lines = ["wrong step-1\n", "step-1 \n", "step-2\n", "\n", "x".repeat(300), `step-1${"x".repeat(300)}`];
+    const refused = await Promise.all(lines.map((line) => say(listener.port, line)));
+    expect(refused).toEqual(lines.map(() => "closed"));
     const late = Promise.race([connected.then(() => "taken"), Promise.resolve("waiting")]);
     expect(await late).toBe("waiting");
     giveUp.abort(new Error("enough"));
     await expect(connected).rejects.toThrow("enough");
+    expect(await say(listener.port, "step-1\n")).toBe("closed");
+
+    const second = listener.expect("step-3", new AbortController().signal);
+    const first = say(listener.port, "step-3\n");
+    const taken = await second;
+    expect(await say(listener.port, "step-3\n")).toBe("closed");
+    taken.destroy();
+    expect(await first).toBe("closed");
     await session.release();
   });
 });

@@ -62,6 +62,8 @@ test.each([
   ["baseDir", { baseDir: "/tmp" }],
   ["mounts", { mounts: [{ source: "/tmp" }] }],
   ["workspace", { repo: "acme/widgets", workspace: "overlay" }],
+  ["gitFilters", { repo: "acme/widgets", gitFilters: ["lfs"] }],
+  ["gitAlternates", { repo: "acme/widgets", gitAlternates: ["/srv/objects"] }],
   ["network.allow", { network: { allow: ["example.org:8443"] } }],
   ["names or addresses", { network: { allow: ["example.org", "1.1.1.1"] } }],
   ["network.allow", { network: { allow: ["2606:4700:4700::1111"] } }],

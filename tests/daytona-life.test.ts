@@ -36,6 +36,82 @@ describe("creation and the end", () => {
     expect((await sandbox.exec({ argv: ["echo", "made"] })).stdout).toBe("made\n");
   });
 
+  test("a long wait that the service asks for is kept to, and one beyond the call's own time is told at once", async () => {
+    const busy = (seconds: number): void => {
+      const headers = { "Retry-After-sandbox-create": String(seconds) };
+      there.service.habits.faults = [{ match: /POST \/api\/sandbox$/, action: { status: 429, headers } }];
+    };
+    const started = performance.now();
+    busy(6);
+    await (await there.open()).teardown();
+    expect(performance.now() - started).toBeGreaterThan(6_000);
+    const again = performance.now();
+    busy(300);
+    await expect(there.open({ operationTimeout: 20_000 })).rejects.toMatchObject({
+      code: "unavailable",
+      hint: expect.stringContaining("300 s"),
+    });
+    expect(performance.now() - again).toBeLessThan(4_000);
+    expect(await listSandboxes()).toEqual([]);
+  });
+
+  test("a create that runs out of time is deleted as soon as the service lets it be", async () => {
+    there.service.habits.createMs = 6_000;
+    await expect(there.open({ operationTimeout: 1_000 })).rejects.toMatchObject({ code: "unavailable" });
+    expect([...there.service.sandboxes.values()].filter(({ state }) => state !== "destroying")).toEqual([]);
+    expect(await listSandboxes()).toEqual([]);
+  });
+
+  test("a kept sandbox is opened again from every state that it can be on its way to", async () => {
+    const kept = await there.open({ keep: true });
+    await kept.writeFile("x", "there");
+    await kept.teardown();
+    const { apiUrl, apiKey, habits } = there.service;
+    const { id } = there.service.entry(`glovebox-${kept.id}`);
+    const ask = (verb: string): Promise<Response> =>
+      fetch(`${apiUrl}/sandbox/${id}/${verb}`, { method: "POST", headers: { Authorization: `Bearer ${apiKey}` } });
+    const steps: [string, () => Promise<unknown>][] = [
+      ["stopped", async () => undefined],
+      ["archived", () => ask("archive")],
+      ["starting", () => ask("start")],
+    ];
+    for (const [state, prepare] of steps) {
+      habits.transitMs = 700;
+      await prepare();
+      expect(there.service.entry(`glovebox-${kept.id}`).state).toBe(state);
+      const again = await there.open({ id: kept.id });
+      expect(await again.readFile("x")).toBe("there");
+      habits.transitMs = 5;
+      await again.teardown();
+    }
+    await ask("start");
+    while (there.service.entry(`glovebox-${kept.id}`).state !== "started") await sleep(5);
+    habits.transitMs = 700;
+    expect((await ask("stop")).status).toBe(200);
+    expect(there.service.entry(`glovebox-${kept.id}`).state).toBe("stopping");
+    const last = await there.open({ id: kept.id });
+    expect(await last.readFile("x")).toBe("there");
+    habits.transitMs = 5;
+    await last.teardown();
+    await removeSandbox(kept.id);
+  });
+
+  test("a sandbox that nobody uses stops, and what was kept is there when it is opened again", async () => {
+    const kept = await there.open({ keep: true, daytona: { autoStopMinutes: 1 } });
+    await kept.writeFile("x", "there");
+    const entry = there.service.entry(`glovebox-${kept.id}`);
+    // A session is open: the sandbox is in use, however short a minute is.
+    there.service.habits.minuteMs = 50;
+    await sleep(300);
+    expect(entry.state).toBe("started");
+    await kept.teardown();
+    there.service.habits.minuteMs = 60_000;
+    const again = await there.open({ id: kept.id });
+    expect(await again.readFile("x")).toBe("there");
+    await again.teardown();
+    await removeSandbox(kept.id);
+  });
+
   test("a wrong key is unauthenticated, an unknown snapshot a wrong argument", async () => {
     await expect(there.open({ daytona: { apiKey: "dtn_wrong_wrong_wrong" } })).rejects.toMatchObject({
       code: "unauthenticated",
@@ -44,6 +120,17 @@ describe("creation and the end", () => {
     await reap();
     const unknown = { code: "invalid_argument", message: expect.stringContaining("no-such not found") };
     await expect(there.open({ daytona: { snapshot: "no-such" } })).rejects.toMatchObject(unknown);
+  });
+
+  test("a kept sandbox that is opened again allows no more than before", async () => {
+    const kept = await there.open({ keep: true, allow: ["echo"], maxOutput: 64, network: "none" });
+    await kept.teardown();
+    const again = await there.open({ id: kept.id });
+    await expect(again.exec({ argv: ["id"] })).rejects.toMatchObject({ code: "command_not_allowed" });
+    expect((await again.exec({ argv: ["echo", "x".repeat(500)] })).truncated.stdout).toBe(true);
+    await again.teardown();
+    await expect(there.open({ id: kept.id, network: "full" })).rejects.toMatchObject({ code: "invalid_argument" });
+    await removeSandbox(kept.id);
   });
 
   test("a kept sandbox that somebody has deleted is not found, and is removed without a word", async () => {

@@ -117,3 +117,127 @@ describe.concurrent("the stand-in has the habits of the service, and each can be
     expect([exitCode, [...(raw?.stdout ?? [])]]).toEqual([3, [97, 0, 255]]);
   });
 });
+
+describe.concurrent("the stand-in is no kinder than the service:", () => {
+  const ask = async (
+    there: Place,
+    line: string,
+    body?: unknown,
+    more: Record<string, string> = {},
+  ): Promise<number> => {
+    const [method = "", path = ""] = line.split(" ");
+    const { apiUrl, apiKey } = there.service;
+    const answer = await fetch(`${path.startsWith("/toolbox") ? new URL(apiUrl).origin : apiUrl}${path}`, {
+      method,
+      headers: {
+        Authorization: `Bearer ${apiKey}`,
+        ...(body !== undefined && { "Content-Type": "application/json" }),
+        ...more,
+      },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+
+  test.each<[string, string, unknown, number]>([
+    ["a field that the API does not have", "POST /sandbox", { snapshot: "daytona-small", cpus: 1 }, 400],
+    ["a label that is no text", "POST /sandbox", { labels: { a: 1 } }, 400],
+    ["an interval below the least", "POST /sandbox", { autoDeleteInterval: -2 }, 400],
+    ["an interval in parts of minutes", "POST /sandbox", { autoStopInterval: 0.5 }, 400],
+    ["a block that is none", "POST /sandbox", { networkAllowList: "10.0.0.1" }, 400],
+    ["a domain with a port", "POST /sandbox", { domainAllowList: "example.org:443" }, 400],
+    ["a size without an image", "POST /sandbox", { cpu: 2 }, 400],
+    ["a snapshot and an image", "POST /sandbox", { snapshot: "daytona-small", buildInfo: {} }, 400],
+    ["a body that is no JSON", "POST /sandbox", "{", 400],
+    ["a list of nothing", "GET /sandbox?limit=0", undefined, 400],
+    ["a list that is too long", "GET /sandbox?limit=201", undefined, 400],
+    ["labels that are no JSON", "GET /sandbox?labels=x", undefined, 400],
+    ["a cursor of another list", "GET /sandbox?cursor=7", undefined, 400],
+    ["another method", "PATCH /sandbox", {}, 404],
+    ["a sandbox that is not there", "GET /sandbox/nobody", undefined, 404],
+    ["a start of what runs", "POST /sandbox/ID/start", undefined, 400],
+    ["a stop by another method", "GET /sandbox/ID/stop", undefined, 404],
+    ["an archive of what runs", "POST /sandbox/ID/archive", undefined, 400],
+    ["a fork of a container", "POST /sandbox/ID/fork", { name: "x" }, 422],
+    ["labels without labels", "PUT /sandbox/ID/labels", {}, 400],
+    ["a snapshot without a name", "POST /sandbox/ID/snapshot", {}, 400],
+    ["an interval that is no number", "POST /sandbox/ID/autostop/x", undefined, 400],
+    ["a port that is none", "GET /sandbox/ID/ports/70000/signed-preview-url", undefined, 400],
+    ["an address for ever", "GET /sandbox/ID/ports/80/signed-preview-url?expiresInSeconds=999999", undefined, 400],
+    ["a snapshot of nothing", "POST /snapshots", { name: "x" }, 400],
+    ["a snapshot that is not there", "GET /snapshots/nothing", undefined, 404],
+    ["a session without a name", "POST /toolbox/ID/process/session", {}, 400],
+    ["a command of nothing", "POST /toolbox/ID/process/execute", { command: "" }, 400],
+    ["a variable that is none", "POST /toolbox/ID/process/execute", { command: "true", envs: { "a-b": "" } }, 400],
+    ["a session that is not there", "POST /toolbox/ID/process/session/none/exec", { command: "true" }, 404],
+    ["a folder without a mode", "POST /toolbox/ID/files/folder?path=x", undefined, 400],
+    ["a folder without a path", "POST /toolbox/ID/files/folder?mode=755", undefined, 400],
+    ["a file that is not there", "GET /toolbox/ID/files/info?path=none", undefined, 404],
+    ["a download of nothing", "POST /toolbox/ID/files/bulk-download", { paths: [] }, 400],
+    ["an upload that is no form", "POST /toolbox/ID/files/bulk-upload", {}, 400],
+    ["a sandbox of nobody", "GET /toolbox/nobody/work-dir", undefined, 404],
+  ])("%s", async (_what, line, body, status) => {
+    await using there = await ownMachine();
+    expect(await ask(there, line.replace("ID", there.remote.id), body)).toBe(status);
+  });
+
+  test("nothing is answered without the key, and no events are told", async () => {
+    await using there = await ownMachine();
+    const { id } = there.remote;
+    for (const line of ["GET /sandbox", `GET /sandbox/${id}`, "GET /snapshots/x", `GET /toolbox/${id}/work-dir`]) {
+      expect([line, await ask(there, line, undefined, { Authorization: "Bearer wrong" })]).toEqual([line, 401]);
+    }
+  });
+
+  test("one change of a state at a time", async () => {
+    await using there = await ownMachine();
+    const { remote, service } = there;
+    service.habits.transitMs = 3_000;
+    expect(await ask(there, `POST /sandbox/${remote.id}/stop`)).toBe(200);
+    for (const verb of ["start", "stop", "resize", "snapshot"]) {
+      const body = { resize: {}, snapshot: { name: "x" } }[verb];
+      expect([verb, await ask(there, `POST /sandbox/${remote.id}/${verb}`, body)]).toEqual([verb, 409]);
+    }
+    expect(await ask(there, `DELETE /sandbox/${remote.id}`)).toBe(409);
+    expect(await ask(there, `GET /toolbox/${remote.id}/work-dir`)).toBe(502);
+    await remote.waitUntilStopped();
+    expect(await ask(there, `DELETE /sandbox/${remote.id}`)).toBe(200);
+  });
+
+  test("labels are replaced, activity answers nothing, a page leads to the next", async () => {
+    await using there = await ownMachine();
+    const { remote, service } = there;
+    await remote.setLabels({ a: "1" });
+    expect(await remote.setLabels({ b: "2" })).toEqual({ b: "2" });
+    await remote.refreshActivity();
+    const client = new Daytona({ apiUrl: service.apiUrl, apiKey: service.apiKey, useDeprecatedPolling: true });
+    await client.create({ snapshot: "daytona-small", labels: { b: "2" } });
+    const names: string[] = [];
+    for await (const { name } of client.list({ labels: { b: "2" }, limit: 1 })) names.push(name);
+    expect(new Set(names).size).toBe(2);
+    await client[Symbol.asyncDispose]();
+  });
+
+  test("an address ends with its time, and one that is not signed wants its token", async ({ expect }) => {
+    await using there = await ownMachine();
+    const { remote } = there;
+    const status = async (url: string, headers: Record<string, string> = {}): Promise<number> =>
+      (await fetch(url, { headers })).status;
+    const signed = await remote.getSignedPreviewUrl(1, 1);
+    expect(await status(signed.url)).toBe(502);
+    const plain = await remote.getPreviewLink(1);
+    expect(await status(plain.url)).toBe(401);
+    expect(await status(plain.url, { "x-daytona-preview-token": plain.token })).toBe(502);
+    await expect.poll(() => status(signed.url), { timeout: 5_000 }).toBe(401);
+  });
+
+  test("a machine that nobody uses is stopped, whatever runs on it", async ({ expect }) => {
+    await using there = await ownMachine();
+    const { remote, service } = there;
+    await start(remote, "sleep 60");
+    service.habits.minuteMs = 10;
+    await expect.poll(() => service.entry().state, { timeout: 5_000 }).toBe("stopped");
+    await expect(remote.getWorkDir()).rejects.toMatchObject({ statusCode: 400 });
+  });
+});

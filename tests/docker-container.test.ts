@@ -4,11 +4,13 @@ import { engineOf } from "../src/sandbox/docker/engines.js";
 import { probeDocker } from "../src/sandbox/docker/probe.js";
 import { createDockerSandbox } from "../src/sandbox/docker.js";
 import type { SandboxOptions } from "../src/sandbox/types.js";
+import { removeSandbox } from "../src/sandbox.js";
 import { packDirectory } from "../src/util/tar-pack.js";
 import { describeUnless } from "./support/describe-unless.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
 import { dockerCensus } from "./support/docker-harness.js";
 import { createScratch } from "./support/scratch.js";
+import { SET_UP_LIMIT } from "./support/set-up-limit.js";
 
 interface Inspected {
   Id: string;
@@ -38,7 +40,7 @@ const inspect = (id: string): Promise<Inspected> =>
   engineOf().call<Inspected>("GET", `/containers/glovebox-${id}/json`);
 
 describeUnless(reason, "a container", { concurrent: true }, () => {
-  beforeAll(() => useEngine(BUSYBOX));
+  beforeAll(() => useEngine(BUSYBOX), SET_UP_LIMIT);
 
   test("has few rights by default, and what it runs has none", async () => {
     await using sandbox = await createDockerSandbox({ image: BUSYBOX });
@@ -229,6 +231,31 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
     expect([late.timedOut, (await open.shell("ps | grep -c 'sleep 76[5]'")).stdout]).toEqual([true, "0\n"]);
   });
 
+  test("allows no more than before when it was kept and is opened again", async () => {
+    const docker = { unsafe: { mounts: true } };
+    const mounts = [{ source: scratch.path, target: "/host" }];
+    const kept = await createDockerSandbox({
+      image: BUSYBOX,
+      docker,
+      mounts,
+      keep: true,
+      allow: ["ls"],
+      maxOutput: 64,
+    });
+    await kept.teardown();
+    const again = await createDockerSandbox({ id: kept.id });
+    await expect(again.exec({ argv: ["id"] })).rejects.toMatchObject({ code: "command_not_allowed" });
+    const { exitCode, truncated } = await again.exec({ argv: ["ls", "-lR", "/host", "/bin"] });
+    expect([exitCode, truncated.stdout]).toEqual([0, true]);
+    await again.teardown();
+    await expect(createDockerSandbox({ id: kept.id, network: "full" })).rejects.toMatchObject({
+      code: "invalid_argument",
+    });
+    const other = createDockerSandbox({ id: kept.id, docker, mounts: [{ source: "/etc", target: "/etc2" }] });
+    await expect(other).rejects.toMatchObject({ code: "unsupported" });
+    await removeSandbox(kept.id);
+  });
+
   test("is found by doctor", async () => {
     expect(await probeDocker()).toEqual(
       expect.arrayContaining([
@@ -259,7 +286,7 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
 });
 
 describeUnless(reason, "bad input, before anything is made", {}, () => {
-  beforeAll(() => useEngine(BUSYBOX));
+  beforeAll(() => useEngine(BUSYBOX), SET_UP_LIMIT);
 
   const image = BUSYBOX;
   test.each<[string, SandboxOptions, string, RegExp]>([

@@ -66,6 +66,39 @@ describeOwnEngine(
       await expect.poll(dockerCensus, { timeout: 30_000 }).toEqual([]);
     });
 
+    test("a container that somebody paused makes no call wait longer than its own time and two seconds", async () => {
+      const sandbox = await createDockerSandbox({ image: BUSYBOX, operationTimeout: 3_000 });
+      await sandbox.writeFile("x", "there");
+      const took = async (work: () => Promise<unknown>): Promise<[string, boolean]> => {
+        const started = performance.now();
+        const code = await work().then(
+          () => "a result",
+          (error: { code: string }) => error.code,
+        );
+        return [code, performance.now() - started < 5_000];
+      };
+      const running = await underWay(sandbox);
+      const container = `/containers/glovebox-${sandbox.id}`;
+      await engineOf().call("POST", `${container}/pause`);
+      const calls = await Promise.all([
+        took(() => sandbox.exec({ argv: ["true"] })),
+        took(() => sandbox.exec({ argv: ["true"], timeout: 1_000 })),
+        took(() => sandbox.readFile("x")),
+        took(running),
+      ]);
+      expect(calls).toEqual([
+        ["backend_lost", true],
+        ["backend_lost", true],
+        ["unavailable", true],
+        ["backend_lost", true],
+      ]);
+      await engineOf().call("POST", `${container}/unpause`);
+      expect(await sandbox.readFile("x")).toBe("there");
+      expect((await sandbox.exec({ argv: ["echo", "again"] })).stdout).toBe("again\n");
+      await sandbox.teardown();
+      expect(await dockerCensus()).toEqual([]);
+    });
+
     test("an engine that is killed in the middle loses what ran; the next sandbox works", async () => {
       const sandbox = await createDockerSandbox({ image: BUSYBOX });
       const call = await underWay(sandbox);

@@ -101,6 +101,20 @@ describeOwnEngine("what is left when a manager is killed", () => {
     expect(await containersOf(id)).toEqual([]);
     expect(await dockerCensus()).toEqual([]);
   });
+  test("a kept one that has not ended yet is ended before it is opened again", async () => {
+    const { id, child } = await hold({ image: BUSYBOX, keep: true }, {});
+    // It cannot take notice of its manager's end.
+    await engineOf().call("POST", `/containers/glovebox-${id}/pause`);
+    child.kill();
+    await child.ended;
+    {
+      await using again = await createDockerSandbox({ id });
+      expect((await again.exec({ argv: ["echo", "here"] })).stdout).toBe("here\n");
+    }
+    await removeSandbox(id);
+    expect(await dockerCensus()).toEqual([]);
+  });
+
   const engine = (): ReturnType<typeof engineOf> => engineOf();
   const make = async (labels: Record<string, string>): Promise<() => Promise<boolean[]>> => {
     const body = { Image: BUSYBOX, Cmd: ["true"], Labels: labels };

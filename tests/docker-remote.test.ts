@@ -11,6 +11,7 @@ import { createCertificate } from "./support/certificate.js";
 import { describeUnless } from "./support/describe-unless.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
 import { createScratch } from "./support/scratch.js";
+import { SET_UP_LIMIT } from "./support/set-up-limit.js";
 
 const reason = whyNoDocker(BUSYBOX);
 const scratch = createScratch();
@@ -38,7 +39,7 @@ describeUnless(reason, "an engine elsewhere", {}, () => {
   let host: string;
   beforeAll(async () => {
     host = await useEngine(BUSYBOX);
-  });
+  }, SET_UP_LIMIT);
   afterAll(() => {
     for (const socket of sockets) socket.destroy();
     for (const server of open) server.close();

@@ -62,7 +62,7 @@ describe("a program that takes its time", () => {
 
   test("in a tunnel is cut off when nothing moves", async () => {
     const port = await serve(() => undefined);
-    await using proxy = await startProxy([`${NAME}:${port}`], { names, limits: { idle: 100 } });
+    await using proxy = await startProxy([`plain://${NAME}:${port}`], { names, limits: { idle: 100 } });
     const tunnel = await openTunnel(proxy.port, `${NAME}:${port}`);
     await once(
       tunnel.resume().on("error", () => undefined),
@@ -113,7 +113,8 @@ describe("an origin", () => {
   test("with several addresses is reached by the next when the first is dead", async () => {
     const port = await serve((socket) => socket.end("here"));
     const route = { isReachable: (address: string) => address.startsWith("127.") };
-    await using proxy = await startProxy([`${NAME}:${port}`], { names: { [NAME]: ["127.0.0.2", "127.0.0.1"] }, route });
+    const allow = [`plain://${NAME}:${port}`];
+    await using proxy = await startProxy(allow, { names: { [NAME]: ["127.0.0.2", "127.0.0.1"] }, route });
     expect(await talk(proxy.port, `CONNECT ${NAME}:${port} HTTP/1.1\r\n\r\n`)).toMatch(/here$/);
   });
 
@@ -173,7 +174,7 @@ describe("100 MB through a tunnel", () => {
       sender = socket;
       sendAll(socket).catch(() => undefined);
     });
-    await using proxy = await startProxy([`${NAME}:${port}`], { names });
+    await using proxy = await startProxy([`plain://${NAME}:${port}`], { names });
     const { got, most } = await readSlowly(await openTunnel(proxy.port, `${NAME}:${port}`), () => sender);
     expect(got).toBe(TOTAL);
     expect(most).toBeLessThan(MOST_UNDER_WAY);
@@ -185,7 +186,7 @@ describe("100 MB through a tunnel", () => {
     const port = await serve((socket) => {
       read = readSlowly(socket, () => tunnel);
     });
-    await using proxy = await startProxy([`${NAME}:${port}`], { names });
+    await using proxy = await startProxy([`plain://${NAME}:${port}`], { names });
     tunnel = await openTunnel(proxy.port, `${NAME}:${port}`);
     await sendAll(tunnel);
     const { got, most } = (await read) ?? {};

@@ -33,6 +33,24 @@ test.each([
   expect(policy.isAllowed(host, port)).toBe(true);
 });
 
+test("an entry that says plain allows its host and port, and only there something else than TLS", () => {
+  const both = parseAllow([
+    "plain://*.example.com:22",
+    "a.example.com",
+    "b.example.com:22",
+    "plain://[2606:4700::1]:22",
+  ]);
+  const answers = (host: string, port: number): boolean[] => [both.isAllowed(host, port), both.isPlain(host, port)];
+  expect(answers("a.example.com", 22)).toEqual([true, true]);
+  expect(answers("A.example.com.", 22)).toEqual([true, true]);
+  expect(answers("b.example.com", 22)).toEqual([true, true]);
+  expect(answers("a.example.com", 443)).toEqual([true, false]);
+  expect(answers("b.example.com", 443)).toEqual([false, false]);
+  expect(answers("example.com", 22)).toEqual([false, false]);
+  expect(answers("2606:4700::1", 22)).toEqual([true, true]);
+  expect(answers("", 22)).toEqual([false, false]);
+});
+
 describe("what the list does not name is not allowed", () => {
   test.each([
     ["other port", "packages.example.org", 22],
@@ -105,6 +123,13 @@ describe("entries that are refused", () => {
     ["a star at the end", "example.*", undefined],
     ["a scheme", "https://example.com", 'write "example.com"'],
     ["a scheme and nothing", "https://", undefined],
+    ["another scheme, in capitals", "PLAIN://example.com:22", 'write "example.com:22"'],
+    ["plain without a port", "plain://example.com", undefined],
+    ["plain without a host", "plain://", undefined],
+    ["plain twice", "plain://plain://example.com:22", 'write "example.com:22"'],
+    ["plain and a path", "plain://example.com:22/x", "whole hosts"],
+    ["plain and everything", "plain://*:22", 'network: "full"'],
+    ["plain and a private address", "plain://10.0.0.1:22", "never reached"],
     ["a path", "example.com/path", "whole hosts"],
     ["a query", "example.com?x", "whole hosts"],
     ["a single label", "localhost", "local network"],

@@ -157,7 +157,7 @@ describe("a tunnel", () => {
       socket.on("end", () => socket.end(`heard ${heard}`));
     });
     const port = await listen(server);
-    await using own = await startProxy([`${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
+    await using own = await startProxy([`plain://${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
     const answer = await talk(own.port, `CONNECT ${NAME}:${port} HTTP/1.1\r\n\r\nall of this`);
     expect(answer).toBe("HTTP/1.1 200 Connection established\r\n\r\nheard all of this");
     server.close();
@@ -170,7 +170,7 @@ describe("a tunnel", () => {
       heard.push(text(socket));
     });
     const port = await listen(server);
-    await using own = await startProxy([`${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
+    await using own = await startProxy([`plain://${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
     const client = connect({ port: own.port, host: "127.0.0.1", allowHalfOpen: true });
     client.write(`CONNECT ${NAME}:${port} HTTP/1.1\r\n\r\n`);
     client.resume();
@@ -183,7 +183,7 @@ describe("a tunnel", () => {
   test("lets the server speak first", async () => {
     const server = createTcpServer((socket) => socket.end("220 ready"));
     const port = await listen(server);
-    await using own = await startProxy([`${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
+    await using own = await startProxy([`plain://${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
     const answer = await talk(own.port, `CONNECT ${NAME}:${port} HTTP/1.1\r\n\r\n`, { keepOpen: true });
     expect(answer).toMatch(/220 ready$/);
     server.close();
@@ -193,7 +193,7 @@ describe("a tunnel", () => {
     const accepted: Socket[] = [];
     const server = createTcpServer((socket) => accepted.push(socket.on("error", () => undefined)));
     const port = await listen(server);
-    await using own = await startProxy([`${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
+    await using own = await startProxy([`plain://${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
     const first = await openTunnel(own.port, `${NAME}:${port}`);
     first.resetAndDestroy();
     await once(accepted[0] as Socket, "close");
@@ -209,7 +209,7 @@ describe("a tunnel", () => {
 test("the proxy is closed with everything in it, and stays so", async () => {
   const server = createTcpServer((socket) => socket.on("error", () => undefined));
   const port = await listen(server);
-  const own = await startProxy([`${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
+  const own = await startProxy([`plain://${NAME}:${port}`], { names: { [NAME]: "127.0.0.1" } });
   const tunnels = await Promise.all([1, 2, 3].map(() => openTunnel(own.port, `${NAME}:${port}`)));
   const silent = connect({ port: own.port, host: "127.0.0.1" });
   await once(silent, "connect");

@@ -55,7 +55,14 @@ beforeAll(async () => {
   };
   events = [];
   sandbox = await createLocalSandbox({
-    network: { allow: [origin.port, secure.port, raw.port].map((port) => `${NAME}:${port}`).concat("private.test") },
+    network: {
+      allow: [
+        `plain://${NAME}:${origin.port}`,
+        `${NAME}:${secure.port}`,
+        `plain://${NAME}:${raw.port}`,
+        "private.test",
+      ],
+    },
     onEvent: (event) => events.push(event),
   });
 });
@@ -110,6 +117,24 @@ describe("a program inside", () => {
       stdout: `${createHash("sha256").update(BLOB).digest("hex")}  -\n`,
       stderr: "",
     });
+  });
+
+  test("gets no plain request through a tunnel to an entry that does not say plain", async () => {
+    await using strict = await createLocalSandbox({
+      network: { allow: [`${NAME}:${origin.port}`] },
+      onEvent: (event) => events.push(event),
+    });
+    const before = origin.requests.length;
+    const argv = ["curl", "-sS", "-m", "20", "-p", "-H", "Host: evil.test", `http://${NAME}:${origin.port}/`];
+    expect(await strict.exec({ argv })).toMatchObject({
+      exitCode: expect.toSatisfy((code) => [52, 56].includes(code)),
+    });
+    expect(origin.requests.length).toBe(before);
+    const where = `${NAME}:${origin.port}`;
+    expect(warnings()).toContain(
+      `blocked ${where}: its tunnel did not open with a TLS hello that names it; to allow that: "plain://${where}"`,
+    );
+    events.length = 0;
   });
 
   test("gets all of an answer although it has closed its half and reads late", async () => {
@@ -261,7 +286,7 @@ describe("what waits at an origin ends", () => {
     ["a request", "the agent", plain, async ({ workDir }: Sandbox) => killAgent(workDir)],
   ])("%s, with %s", async (_what, _whose, script, end) => {
     const server = await startStubborn(script === tunnelled);
-    const box = await createLocalSandbox({ network: { allow: [`${NAME}:${server.port}`] } });
+    const box = await createLocalSandbox({ network: { allow: [`plain://${NAME}:${server.port}`] } });
     const argv = ["bash", "-c", `exec 3<>/dev/tcp/127.0.0.1/3128; ${script(server.port)}`];
     const reader = await box.spawn({ argv });
     const drained = reader.stderr.pipeTo(new WritableStream()).catch(() => undefined);

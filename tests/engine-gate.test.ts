@@ -137,4 +137,13 @@ describe("a commit", () => {
     const again = await runInSandbox(place.sandbox, spec);
     expect(again.outcome.nodes[0]).toMatchObject({ status: "skipped", reason: "there is nothing to commit" });
   });
+
+  test("says what the blueprint says, and nothing that is filled in goes live", async () => {
+    await place.sandbox.shell("echo more > 'another file'");
+    const spec = of({ kind: "commit", id: "save", message: "closes #7: {{ intent }}" });
+    const intent = "ask @user\u202e, closes #12 [skip ci]";
+    await runInSandbox(place.sandbox, spec, { context: { intent } });
+    const { stdout } = await place.sandbox.exec({ argv: ["git", "log", "-1", "--format=%s"] });
+    expect(stdout).toBe("closes #7: ask @ user\\u202e, closes # 12 [ skip ci]\n");
+  });
 });

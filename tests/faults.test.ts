@@ -122,7 +122,7 @@ describe("time", () => {
     // Dates that other machines read, or that a service wrote; and when a file was asked for, to compare with its age.
     const dated = [
       ...["docker/labels.ts", "vercel/credentials.ts", "git/clone-cache.ts", "git/repository-lock.ts"],
-      "git/plain-commit.ts",
+      ...["git/plain-commit.ts", "vercel/failure.ts"],
     ];
     const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
     expect(files).toEqual(expect.arrayContaining(dated));

@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -12,7 +13,8 @@ import { addOrigin, createRemote, createRepository, createScratch, git, type Scr
 import { filesBelow, readQuietly, watchForToken } from "./support/token-watch.js";
 
 // Nobody else's: the machine's processes are searched for it, and other tests run beside this one.
-const TOKEN = "ghp_cHVzaGVkQnlPdXJzZWx2ZXMxMjM0NTY3OA+/=x";
+/** No other run's: the machine's processes are searched for it. */
+const TOKEN = `ghp_cHVzaGVkQnlPdXJzZWx2ZXMx${randomBytes(8).toString("hex")}+/=x`;
 
 let scratch: Scratch;
 let repo: string;

@@ -7,7 +7,7 @@ import { runtimeDir } from "../src/sandbox/home.js";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
 import { deleteSnapshot, listSnapshots, reap } from "../src/sandbox.js";
-import { descendants } from "./support/descendants.js";
+import { descendants, stillBelow } from "./support/descendants.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
@@ -69,7 +69,7 @@ describe("many snapshots of one sandbox", () => {
       // Over a layer no jail is begun beforehand.
       await vi.waitFor(() => expect(stores()).toHaveLength(workspace === "overlay" ? 0 : 1));
       await sandbox.teardown();
-      expect(descendants(process.pid).filter((pid) => !before.has(pid))).toEqual([]);
+      expect(await stillBelow(before)).toEqual([]);
       expect(existsSync(runtimeDir(sandbox.id))).toBe(false);
     },
   );

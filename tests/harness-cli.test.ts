@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunEvent, RunReport } from "../src/harness.js";
 import { type FakeGitHub, serveGitHub } from "./fakes/github.js";
+import { changePlan } from "./support/change-plan.js";
 import { type Bench, createBench, program } from "./support/cli.js";
 import { createRepository, git } from "./support/scratch.js";
 import { openTerminals } from "./support/terminal.js";
@@ -217,8 +218,9 @@ describe.concurrent("glovebox run", () => {
     going.child.kill("SIGINT");
     const { code, signal } = await going.ended;
     expect(code ?? signal).toBe(130);
-    const plan = join(directory("twice"), "run.json");
-    writeFileSync(plan, readFileSync(plan, "utf8").replaceAll("while :; do sleep 1; done", "true"));
+    changePlan(bench.env["GLOVEBOX_HOME"] ?? "", directory("twice"), "twice", (text) =>
+      text.replaceAll("while :; do sleep 1; done", "true"),
+    );
     const { code: after, stdout } = await bench.run(["resume", "twice", "--json"]);
     expect(after).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ status: "success", nodes: [{ reused: true }, { id: "stubborn" }] });

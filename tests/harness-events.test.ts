@@ -9,6 +9,7 @@ import { NodeLogs } from "../src/harness/node-logs.js";
 import { createRunDirectory, findRunDirectory, isRun, listRunDirectories } from "../src/harness/run-directory.js";
 import { claimRun, isRunning, releaseRun } from "../src/harness/run-owner.js";
 import { type RunEvent, readEvents } from "../src/harness.js";
+import { openBeneath } from "../src/util/beneath.js";
 import { createRedactor } from "../src/util/redact.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
 
@@ -21,13 +22,13 @@ afterEach(() => scratch.remove());
 describe("the events of a run", () => {
   test("are numbered without a gap, also when the writer before was killed within a line", () => {
     const path = join(scratch.path, "events.jsonl");
-    const first = new EventLog(path, "x");
+    const first = new EventLog(openBeneath(scratch.path, []), "x");
     first.append({ type: "warning", message: "one" });
     first.append({ type: "warning", message: "two" });
     first.close();
     appendFileSync(path, '{"v":1,"seq":3,"type":"warn');
     expect(readEvents(path).map(({ seq }) => seq)).toEqual([1, 2]);
-    const second = new EventLog(path, "x");
+    const second = new EventLog(openBeneath(scratch.path, []), "x");
     second.append({ type: "warning", message: "three" });
     second.close();
     expect(readEvents(path)).toMatchObject([{ seq: 1 }, { seq: 2 }, { seq: 3, message: "three", runId: "x", v: 1 }]);
@@ -35,7 +36,7 @@ describe("the events of a run", () => {
 
   test("hold no secret at any depth", () => {
     const path = join(scratch.path, "events.jsonl");
-    const log = new EventLog(path, "x", createRedactor({ secrets: ["hush-hush"] }));
+    const log = new EventLog(openBeneath(scratch.path, []), "x", createRedactor({ secrets: ["hush-hush"] }));
     log.append({ type: "push.finished", result: { pushed: false, error: "no hush-hush please" } });
     log.append({
       type: "run.started",
@@ -83,8 +84,8 @@ describe("the directories of runs", () => {
     await claimRun(directory);
     expect(await isRunning(directory)).toBe(true);
     await expect(claimRun(directory)).rejects.toMatchObject({ code: "conflict" });
-    const owner = JSON.parse(readFileSync(directory.at("owner.json"), "utf8")) as { startTime: string };
-    writeFileSync(directory.at("owner.json"), JSON.stringify({ ...owner, startTime: "1" }));
+    const owner = JSON.parse(readFileSync(directory.state("owner.json"), "utf8")) as { startTime: string };
+    writeFileSync(directory.state("owner.json"), JSON.stringify({ ...owner, startTime: "1" }));
     expect(await isRunning(directory)).toBe(false);
     await claimRun(directory);
     await releaseRun(directory);

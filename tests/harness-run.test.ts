@@ -50,15 +50,13 @@ describe("what a run leaves behind", () => {
     expect(report).toMatchObject({ status: "success", exitCode: 0, changes: { insertions: 1, deletions: 0 } });
     expect(findFaults(saved("everything"), SCHEMA)).toEqual([]);
     expect(saved("everything")).toEqual(JSON.parse(JSON.stringify(report)));
-    for (const name of [
-      "run.json",
-      "report.md",
-      "report.html",
-      "nodes/1-edit/result.json",
-      "checkpoints/2-look.json",
-    ]) {
+    for (const name of ["run.json", "report.md", "report.html", "nodes/1-edit/result.json"]) {
       expect(bench.file("everything", name), name).not.toBe("");
     }
+    for (const name of ["run.json", "report.json", "changes.patch"]) {
+      expect(bench.state("everything", name), name).toBe(bench.file("everything", name));
+    }
+    expect(bench.state("everything", "checkpoints/2-look.json")).not.toBe("");
     expect(bench.file("everything", "nodes/1-edit/stdout.log")).toBe("out\n");
     expect(bench.file("everything", "nodes/1-edit/stderr.log")).toBe("err\n");
     expect(bench.file("everything", "changes.patch")).toContain("+new");
@@ -219,10 +217,10 @@ describe.concurrent("going on", () => {
   /** Makes a run look as if its process had died before it could write down the end. */
   const unfinish = (runId: string): void => {
     const { finishedAt: _, ...report } = saved(runId);
-    writeFileSync(join(bench.directoryOf(runId), "report.json"), JSON.stringify({ ...report, status: "running" }));
+    writeFileSync(join(bench.stateOf(runId), "report.json"), JSON.stringify({ ...report, status: "running" }));
   };
   const checkpoints = (runId: string, ...names: string[]): Checkpoint[] =>
-    names.map((name) => JSON.parse(bench.file(runId, `checkpoints/${name}.json`)) as Checkpoint);
+    names.map((name) => JSON.parse(bench.state(runId, `checkpoints/${name}.json`)) as Checkpoint);
 
   test("files are saved after each node that changed something, also what git does not see, and only then", async () => {
     const nodes = [
@@ -266,7 +264,7 @@ describe.concurrent("going on", () => {
       ["three", false],
     ]);
     expect(bench.file("done-again", "changes.patch")).toContain("+1\n+2\n");
-    expect(existsSync(join(bench.directoryOf("done-again"), "checkpoints", "3-three.json"))).toBe(false);
+    expect(existsSync(join(bench.stateOf("done-again"), "checkpoints", "3-three.json"))).toBe(false);
     await removeRun("done-again");
     expect(await mine()).toEqual([]);
     expect((await listSnapshots()).filter(({ sandboxId }) => sandboxId === last.sandbox?.id)).toEqual([]);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { gitHubHost, repositoryAt } from "../src/harness/github-host.js";
 import { codeBlock, inlineCode } from "../src/harness/markdown.js";
 import { commitMessageOf } from "../src/harness/pull-request-text.js";
+import { reportHtml } from "../src/harness/report-html.js";
 import { assertRunId, branchOfRun, newRunId, toSlug } from "../src/harness/run-id.js";
 import { formatDuration, pullRequestBody, pullRequestTitle, type RunReport, reportMarkdown } from "../src/harness.js";
 
@@ -46,9 +47,23 @@ describe("the body of a pull request", () => {
   test("[S4-FORMAT-body] begins with the three lines and quotes the intent", () => {
     const body = pullRequestBody(REPORT);
     expect(body).toMatch(
-      /^Blueprint: bug-fix\nBranch: harness\/4f2a91c0\/bug-fix\nRun: 4f2a91c0\n\n> mend it\n> @everyone/,
+      /^Blueprint: bug-fix\nBranch: harness\/4f2a91c0\/bug-fix\nRun: 4f2a91c0\n\n> ```text\n> mend it\n> @everyone/,
     );
     expect(body).toContain("Took 1m01s.");
+  });
+
+  test("shows the intent as code, so that nothing in it is a mention, a reference or markup", () => {
+    const intent = "closes #12\n\n```\n@user\n<!-- \u202e -->\r\n\u2028x\u001b[31m";
+    expect(pullRequestBody({ ...REPORT, intent })).toContain(
+      "\n\n> ````text\n> closes #12\n>\n> ```\n> @user\n> <!-- \\u202e -->\n>\n> x\\x1b[31m\n> ````\n\n",
+    );
+  });
+
+  test("names what is no plain name as code", () => {
+    const body = pullRequestBody({ ...REPORT, blueprint: "@user fix", branch: "fixes/#12" });
+    expect(body).toMatch(/^Blueprint: `@user fix`\nBranch: `fixes\/#12`\nRun: 4f2a91c0\n/);
+    expect(pullRequestBody({ ...REPORT, blueprint: "Fix It, ünïcode!" })).toMatch(/^Blueprint: Fix It, ünïcode!\n/);
+    expect(pullRequestBody({ ...REPORT, blueprint: "closes GH-7" })).toMatch(/^Blueprint: `closes GH-7`\n/);
   });
 
   test("has the checks of each gate in a table", () => {
@@ -81,6 +96,36 @@ describe("the body of a pull request", () => {
       changes: { files, insertions: 1, deletions: 1 },
     });
     expect(body.length).toBeLessThan(65_536);
+    // What comes after a long intent is still there, and outside of its block.
+    expect(body).toMatch(/x…\n> ```\n\nChanges: /);
+  });
+});
+
+describe("what GitHub acts on in a title or a commit", () => {
+  test.each([
+    ["@user and @org/team", "@ user and @ org/team"],
+    ["mail user@example.org, a@2", "mail user@example.org, a@2"],
+    ["(@user) x@ @", "(@ user) x@ @"],
+    ["closes #12, org/name#3, GH-4 and gh-5", "closes # 12, org/name# 3, GH- 4 and gh- 5"],
+    ["C# 8 and #x", "C# 8 and #x"],
+    ["fixes https://github.com/o/n/issues/7", "fixes https://github.com/o/n/issues/ 7"],
+    ["see https://git.example.org/o/n/pull/7/files", "see https://git.example.org/o/n/pull/ 7/files"],
+    ["[skip ci] [CI skip] [no ci] [skip actions]", "[ skip ci] [ CI skip] [ no ci] [ skip actions]"],
+    ["a\u202eb\u200bc\u0007", "a\\u202eb\\u200bc"],
+  ])("%j stays readable and is inert", (intent, shown) => {
+    const names = { runId: "4f2a91c0", blueprint: "bug-fix" };
+    expect(pullRequestTitle(intent)).toBe(`[harness] ${shown}`);
+    expect(commitMessageOf({ ...names, intent }).split("\n")[0]).toBe(`[harness] ${shown}`);
+    const long = commitMessageOf({ ...names, intent: `first\n${intent}\nlast` });
+    expect(long.split("\n").at(3)).toBe(shown.replace(/c$/, intent.endsWith("\u0007") ? "c\\x07" : "c"));
+  });
+
+  test("no line of the intent is a trailer, and neither is a name", () => {
+    const names = { runId: "4f2a91c0", blueprint: "x\nCo-authored-by: A <a@example.org> @user" };
+    const message = commitMessageOf({ ...names, intent: "first\n\nSigned-off-by: A <a@example.org>" });
+    expect(message.split("\n\n").at(-1)).toBe(
+      "Blueprint: x\\nCo-authored-by: A <a@example.org> @ user\nRun: 4f2a91c0\n",
+    );
   });
 });
 
@@ -112,6 +157,52 @@ describe("markup", () => {
   test("no text ends the block of code that it stands in", () => {
     expect(codeBlock("a\n```\nb\n````\n")).toBe("`````\na\n```\nb\n````\n`````\n");
     expect(reportMarkdown(REPORT)).toContain("```text\nmend it\n@everyone look\n<img src=x>\n```");
+  });
+});
+
+describe("[N-TERM-01] a report", () => {
+  const HOSTILE = "\u001b]0;x\u0007\u001b[2J\u009b31m\u202e\u2066\u200b\u2028\r\b\u0000\ufeff";
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+  const ACTIVE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
+  const node = {
+    name: HOSTILE,
+    kind: "command" as const,
+    status: "failure" as const,
+    output: `${HOSTILE}\n\`\`\`\n${HOSTILE}`,
+    durationMs: 1,
+    attempt: 1,
+    startedAt: REPORT.startedAt,
+    outputTruncated: false,
+    command: HOSTILE,
+    reason: HOSTILE,
+    error: { code: "internal" as const, message: HOSTILE },
+  };
+  const hostile: RunReport = {
+    ...REPORT,
+    status: "failed",
+    blueprint: HOSTILE,
+    repo: HOSTILE,
+    intent: HOSTILE,
+    branch: HOSTILE,
+    baseCommit: HOSTILE,
+    warnings: [HOSTILE],
+    error: { code: "internal", message: HOSTILE, hint: HOSTILE },
+    sandbox: { id: HOSTILE, type: HOSTILE, kept: true },
+    pushResult: { pushed: false, prUrl: `https://example.org/${HOSTILE}`, error: HOSTILE, state: "pr_failed" },
+    changes: { files: [{ path: HOSTILE, status: "added" }], insertions: 1, deletions: 0 },
+    nodes: [{ ...node, id: HOSTILE, children: [{ ...node, id: HOSTILE }] }],
+  } as RunReport;
+
+  test.each([
+    ["report.md", () => reportMarkdown(hostile)],
+    ["report.html", () => reportHtml(hostile, `diff --git a/x b/x\n+${HOSTILE}\n`)],
+    ["the body of a pull request", () => pullRequestBody(hostile)],
+    ["the title of a pull request", () => pullRequestTitle(HOSTILE)],
+    ["the message of a commit", () => commitMessageOf({ ...hostile, intent: `a\n${HOSTILE}` })],
+  ])("shows what would drive a terminal or turn text around: %s", (_what, write) => {
+    const text = write();
+    expect(ACTIVE.exec(text)).toBeNull();
+    expect(text).toContain("\\u202e");
   });
 });
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../src/sandbox/local.js";
 import { reap } from "../src/sandbox/reap.js";
 import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
-import { descendants } from "./support/descendants.js";
+import { descendants, stillBelow } from "./support/descendants.js";
 import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
 
 let scratch: Scratch;
@@ -61,7 +61,8 @@ describe.each(["overlay", "copy"] as const)("workspace %s", (workspace) => {
     git(scratch.path, "clone", "--quiet", "--shared", repo, "borrower");
     symlinkSync(join(repo, ".git", "objects"), join(scratch.path, "lent"));
     writeFileSync(join(scratch.path, "borrower/.git/objects/info/alternates"), `${join(scratch.path, "lent")}\n`);
-    const sandbox = await create({ workspace, repo: join(scratch.path, "borrower") });
+    const gitAlternates = [join(repo, ".git", "objects")];
+    const sandbox = await create({ workspace, repo: join(scratch.path, "borrower"), gitAlternates });
     expect(await sh(sandbox, "git log --format=%s && echo x > x")).toBe("second\nfirst");
     expect((await sandbox.changes()).files).toEqual([{ path: "x", status: "added" }]);
   });
@@ -156,7 +157,7 @@ describe("overlay", () => {
     }
     await sandbox.teardown();
     expect(inside.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
-    await expect.poll(own).toEqual([]);
+    expect(await stillBelow(new Set(before))).toEqual([]);
   });
 
   test("without isolation it is refused", async () => {

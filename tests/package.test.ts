@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { installPackage, whyNoPackage } from "./support/installed-package.js";
+import { SET_UP_LIMIT } from "./support/set-up-limit.js";
 
 const run = promisify(execFile);
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -27,29 +28,16 @@ const checks = (scripts["check:package"] ?? "").replace(" --pack .", "").split("
 
 let place: string;
 let tarball: string;
-let packed: string[];
+let packed: readonly string[];
 let manifest: Manifest;
 
 beforeAll(async () => {
-  if (!existsSync(join(root, "dist", "src", "index.js")))
-    throw new Error("there is no dist/: type npm run build first");
-  place = await mkdtemp(join(tmpdir(), "glovebox-package-"));
-  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", place], { cwd: root });
-  const [pack] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
-  packed = pack.files.map(({ path }) => path);
-  tarball = join(place, pack.filename);
-  const yaml = join(place, "yaml.tgz");
-  await run("tar", ["-czf", yaml, "-C", join(root, "node_modules"), "yaml"]);
-  // In an empty folder, and without a network: there is nothing else to fetch than what it declares.
-  const env = { ...process.env, npm_config_cache: join(place, "cache") };
-  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", tarball, yaml], { cwd: place, env });
+  const reason = whyNoPackage();
+  if (reason !== undefined) throw new Error(reason);
+  ({ place, tarball, packed } = installPackage());
   const installed = join(place, "node_modules", "glovebox");
   manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8")) as Manifest;
-});
-
-afterAll(async () => {
-  await rm(place, { recursive: true, force: true });
-});
+}, SET_UP_LIMIT);
 
 describe("the package", () => {
   it("holds every entry point, the licence, the readme and the agent with its sources", () => {

@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createJailedGit } from "../src/sandbox/git/jailed-git.js";
-import { objectBinds } from "../src/sandbox/git/live-tree.js";
 import { writeLooseObjects } from "../src/sandbox/git/loose-object.js";
+import { objectBinds } from "../src/sandbox/git/object-store.js";
 import { makePlainCommit, type PlainCommit } from "../src/sandbox/git/plain-commit.js";
 import { findRepository } from "../src/sandbox/git/repository.js";
 import { createSnapshot } from "../src/sandbox/git/snapshot.js";
@@ -96,7 +96,7 @@ async function byJail({ path, base }: Place): Promise<{ tree: string; warnings: 
     sandboxId: "plain",
     store,
     source: { repository, baseSha, ...(index && { index }) },
-    runJailedGit: createJailedGit({ store, tree: { source: path }, objects: objectBinds(repository.objects) }),
+    runJailedGit: createJailedGit({ store, tree: { source: path }, objects: objectBinds(repository) }),
     withOthers: true,
     beside: async (made) => void others.push(...made.others),
   });

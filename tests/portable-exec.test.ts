@@ -206,9 +206,11 @@ describe("deadlines", () => {
     const held = new DeafDriver("/nowhere");
     held.hold = true;
     const calls = [deaf, held].map((driver) => errorOf(createSandbox(driver).exec({ argv: ["true"], timeout: 20 })));
+    const started = performance.now();
     for (const error of await Promise.all(calls)) {
       expect(error).toMatchObject({ code: "backend_lost", backend: "plain", operation: "exec" });
     }
+    expect(performance.now() - started).toBeLessThan(2_020);
     held.letGo();
     await new Promise((resolve) => setImmediate(resolve));
     expect(deaf.signals).toEqual(["SIGKILL"]);

@@ -8,7 +8,7 @@ import {
   privateGitDir,
   writePrivateGit,
 } from "../src/sandbox/git/private-git.js";
-import { findRepository } from "../src/sandbox/git/repository.js";
+import { findRepository, type RepositoryTrust } from "../src/sandbox/git/repository.js";
 import { addWorktree, type Worktree } from "../src/sandbox/git/worktree.js";
 import type { JailBind } from "../src/sandbox/jail/jail.js";
 import { createRecord } from "../src/sandbox/ledger.js";
@@ -27,10 +27,10 @@ interface Inside {
   sh(script: string): Promise<string>;
 }
 
-async function open(repo: string, name = "harness-one"): Promise<Inside> {
+async function open(repo: string, name = "harness-one", trust: RepositoryTrust = {}): Promise<Inside> {
   const path = join(scratch.path, name);
   await createRecord({ id: "one", backend: "local", workDir: path });
-  const repository = await findRepository(repo);
+  const repository = await findRepository(repo, trust);
   const worktree = await addWorktree({ repository, branch: "work/one", path, record: "one" });
   const dir = join(scratch.path, "private");
   await writePrivateGit({ repository, branch: "work/one", baseSha: worktree.baseSha, dir });
@@ -120,7 +120,8 @@ test("a repository that borrows its objects, also at second hand", async () => {
   const repo = createRepository(join(scratch.path, "repo"));
   git(scratch.path, "clone", "--quiet", "--shared", repo, "second");
   git(scratch.path, "clone", "--quiet", "--shared", "second", "third");
-  const { sh } = await open(join(scratch.path, "third"));
+  const gitAlternates = ["repo", "second"].map((name) => join(scratch.path, name, ".git", "objects"));
+  const { sh } = await open(join(scratch.path, "third"), "harness-one", { gitAlternates });
   expect(await sh("git log --format=%s")).toBe("second\nfirst");
 });
 

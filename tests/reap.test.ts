@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../contracts/types.js";
 import { claimRecord, dismantle } from "../src/sandbox/dismantle.js";
-import { hostGit } from "../src/sandbox/git/host-git.js";
-import { inRepository } from "../src/sandbox/git/repository.js";
+import { hostGit, inStore } from "../src/sandbox/git/host-git.js";
+
 import { withRepositoryLock } from "../src/sandbox/git/repository-lock.js";
 import { runtimeDir } from "../src/sandbox/home.js";
 import { addResource, createRecord, readRecord, updateRecord } from "../src/sandbox/ledger.js";
@@ -94,13 +94,10 @@ describe("a process is killed while it makes a worktree", () => {
     writeFileSync(join(repo, ".gitattributes"), "*.txt filter=slow\n");
     git(repo, "add", "-A");
     git(repo, "commit", "--quiet", "-m", "slow");
-    git(
-      repo,
-      "config",
-      "filter.slow.smudge",
-      `echo $PPID > ${started}.new; mv ${started}.new ${started}; exec sleep 20`,
-    );
-    const child = startChild(compiled.directory, "add-worktree.mjs", ["end", repo, scratch.path, "one"]);
+    const smudge = `echo $PPID > ${started}.new; mv ${started}.new ${started}; exec sleep 20`;
+    git(repo, "config", "--file", join(scratch.path, ".gitconfig"), "filter.slow.smudge", smudge);
+    const env = { HOME: scratch.path, TEST_GIT_FILTERS: "slow" };
+    const child = startChild(compiled.directory, "add-worktree.mjs", ["end", repo, scratch.path, "one"], env);
     await expect.poll(() => existsSync(started), { timeout: 20_000 }).toBe(true);
     const gitPid = Number(readFileSync(started, "utf8"));
     child.kill();
@@ -162,9 +159,7 @@ describe("a process is killed while it makes a worktree", () => {
     const packed = join(repo, ".git", "packed-refs.lock");
     const ref = "refs/heads/other";
     const remove = (): Promise<string> =>
-      withRepositoryLock(join(repo, ".git"), () =>
-        hostGit(["update-ref", "-d", ref], inRepository(join(repo, ".git"))),
-      );
+      withRepositoryLock(join(repo, ".git"), () => hostGit(["update-ref", "-d", ref], inStore(join(repo, ".git"))));
     // It was there before: nobody knows whose it is.
     writeFileSync(packed, "");
     await expect(remove()).rejects.toMatchObject({ code: "conflict" });
@@ -192,13 +187,13 @@ describe("a process is killed while it makes a worktree", () => {
     // The git alone was killed, whatever it had said before: told, and mended at once.
     const script = `!echo 'error: something else' >&2; touch ${packed}; kill -9 $PPID`;
     const killed = withRepositoryLock(join(repo, ".git"), () =>
-      hostGit(["-c", `alias.die=${script}`, "die"], inRepository(join(repo, ".git"))),
+      hostGit(["-c", `alias.die=${script}`, "die"], inStore(join(repo, ".git"))),
     );
     await expect(killed).rejects.toMatchObject({ message: expect.stringContaining("something else") });
     expect(existsSync(packed)).toBe(false);
     // One that failed by itself has taken its locks away; this one is somebody else's.
     const failed = withRepositoryLock(join(repo, ".git"), () =>
-      hostGit(["-c", `alias.fail=!touch ${packed}; exit 1`, "fail"], inRepository(join(repo, ".git"))),
+      hostGit(["-c", `alias.fail=!touch ${packed}; exit 1`, "fail"], inStore(join(repo, ".git"))),
     );
     await expect(failed).rejects.toMatchObject({ code: "internal" });
     expect(existsSync(packed)).toBe(true);

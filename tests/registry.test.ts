@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -32,7 +32,7 @@ describe("opening by name", () => {
   test("a registered backend gets the options, without its own name", async () => {
     await using box = await openSandbox({ backend: "plain", env: { A: "given" } });
     expect((await box.shell("echo $A")).stdout).toBe("given\n");
-    expect(opened.at(-1)).toEqual({ env: { A: "given" } });
+    expect(opened.at(-1)).toEqual({ env: { A: "given" }, signal: expect.any(AbortSignal) });
   });
 
   test("an unknown name lists the known ones and the nearest", async () => {
@@ -72,6 +72,28 @@ describe("opening by name", () => {
     await writeFile(empty, "export const close = 1;");
     await expect(openSandbox({ backend: empty })).rejects.toMatchObject({ code: "invalid_argument" });
     await expect(openSandbox({ backend: empty })).rejects.toThrow('exports no function "open"');
+  });
+
+  test("a package is never looked up in the directory that the user is in", async () => {
+    const project = join(directory, "project");
+    await mkdir(join(project, "node_modules", "planted-backend"), { recursive: true });
+    await writeFile(join(project, "package.json"), "{}");
+    const body = "globalThis.planted = true; export const open = async () => { throw new Error('planted'); };";
+    await writeFile(join(project, "node_modules", "planted-backend", "index.mjs"), body);
+    const manifest = { name: "planted-backend", main: "index.mjs", exports: "./index.mjs" };
+    await writeFile(join(project, "node_modules", "planted-backend", "package.json"), JSON.stringify(manifest));
+    const before = process.cwd();
+    process.chdir(project);
+    try {
+      for (const backend of ["planted-backend", "node_modules/planted-backend/index.mjs", "data:text/javascript,0"]) {
+        await expect(openSandbox({ backend })).rejects.toMatchObject({ code: "invalid_argument" });
+      }
+      expect((globalThis as { planted?: boolean }).planted).toBeUndefined();
+      const path = "./node_modules/planted-backend/index.mjs";
+      await expect(openSandbox({ backend: path })).rejects.toThrow("planted");
+    } finally {
+      process.chdir(before);
+    }
   });
 
   test("a module that is broken is not mistaken for a missing one", async () => {

@@ -1,8 +1,11 @@
-import { readFileSync } from "node:fs";
-import { describe, expect, test } from "vitest";
-import { parseTaskFile } from "../src/tasks/task-file.js";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type ResultLine, ResultsFile } from "../src/cli/task/results-file.js";
+import { parseTaskFile, type TaskFile, type TaskFileOptions } from "../src/tasks/task-file.js";
 import { schemaFault } from "./support/json-schema.js";
 import { expectRefused } from "./support/refused.js";
+import { createScratch, type Scratch } from "./support/scratch.js";
 
 const schema = JSON.parse(readFileSync(new URL("../schemas/task-file.schema.json", import.meta.url), "utf8")) as Record<
   string,
@@ -165,6 +168,50 @@ describe("a task file", () => {
     ["an id that climbs", JSON.stringify(file({ taskId: "../../etc" })), "invalid_argument", "taskId"],
   ])("with %s is refused", async (_, text, code, words) => {
     await expectRefused(parseTaskFile(text, "tasks.yaml"), code, "tasks.yaml", words);
+  });
+});
+
+describe("a file of tasks in a repository", () => {
+  let scratch: Scratch;
+  let outside: string;
+  beforeEach(() => {
+    scratch = createScratch();
+    outside = join(scratch.path, "outside");
+    mkdirSync(join(scratch.path, "repo", ".git"), { recursive: true });
+    mkdirSync(join(scratch.path, "repo", "evals", "image"), { recursive: true });
+    mkdirSync(outside);
+    symlinkSync(outside, join(scratch.path, "repo", "evals", "link"));
+  });
+  afterEach(() => scratch.remove());
+
+  const parse = (contextPath: string, folder = "repo/evals", opts: TaskFileOptions = {}): Promise<TaskFile> =>
+    parseTaskFile(
+      JSON.stringify(image({ type: "build", tag: "a", contextPath })),
+      join(scratch.path, folder, "tasks.json"),
+      opts,
+    );
+
+  test.each(["../../outside", "link", "/etc"])("does not build from %s without trust", async (contextPath) => {
+    await expectRefused(parse(contextPath), "permission_denied", "outside of", join(scratch.path, "repo"));
+    await expect(parse(contextPath, "repo/evals", { trust: true })).resolves.toHaveProperty("tasks");
+    // A file of the user's own, in no repository, says what the user says.
+    await expect(parse(contextPath, "outside")).resolves.toHaveProperty("tasks");
+  });
+
+  test.each(["image", "..", "../.."])("builds from what is in its repository: %s", async (contextPath) => {
+    const folder = contextPath === "../.." ? "repo/evals/image" : "repo/evals";
+    await expect(parse(contextPath, folder)).resolves.toHaveProperty("tasks");
+  });
+
+  test("results are not written through a link that lies beside it", async () => {
+    const path = join(scratch.path, "repo", "evals", "tasks.results.jsonl");
+    const target = join(outside, "profile");
+    writeFileSync(target, "");
+    symlinkSync(target, path);
+    await expectRefused(ResultsFile.open(path, { isNamed: false }), "permission_denied", "is a link", path);
+    const line = { taskId: "one", digest: "d", endedAt: "now" } as ResultLine;
+    await (await ResultsFile.open(path, { isNamed: true })).add(line);
+    expect(readFileSync(target, "utf8")).toContain('"taskId":"one"');
   });
 });
 

@@ -1,8 +1,11 @@
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { RelayStream } from "../src/sandbox/agent/relay-stream.js";
+import { readRecord } from "../src/sandbox/ledger.js";
+import { deleteSnapshot, listSnapshots } from "../src/sandbox/snapshots.js";
 import type { Sandbox } from "../src/sandbox/types.js";
 import { createVercelSandbox } from "../src/sandbox/vercel.js";
+import { listSandboxes, removeSandbox } from "../src/sandbox.js";
 import { FakeVercel } from "./fakes/vercel-server.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
 
@@ -175,8 +178,69 @@ describe("creation", () => {
   ] as const)("%j is %s, and nothing is left", async (fault, code) => {
     service.faults.add(/^POST \/v3\/sandboxes$/, fault, 3);
     const before = service.census();
+    const known = await listSandboxes();
     await expect(open()).rejects.toMatchObject({ code, backend: "vercel", operation: "open" });
     expect(service.census()).toEqual(before);
+    expect(await listSandboxes()).toEqual(known);
+  });
+
+  test.each([
+    [{ status: 403, code: "forbidden", message: "Not authorized" }, "permission_denied", /may not use this team/],
+    [
+      { status: 403, code: "forbidden", message: "Not authorized", details: { invalidToken: true } },
+      "unauthenticated",
+      /not valid, or has expired/,
+    ],
+    [{ status: 429, retryAfter: 60 }, "unavailable", /wait 60 s/],
+  ] as const)("%j of every request is %s, and leaves no record", async (fault, code, hint) => {
+    const known = await listSandboxes();
+    service.faults.add(/./, fault, 99);
+    const before = service.requests.length;
+    await expect(open()).rejects.toMatchObject({ code, hint: expect.stringMatching(hint) });
+    expect(await listSandboxes()).toEqual(known);
+    // Nothing was made, so there is nothing to ask for.
+    expect(service.requests.length - before).toBe(1);
+  });
+
+  test("a create that was refused only after one whose answer was lost is looked after", async () => {
+    service.faults.add(/^POST \/v3\/sandboxes$/, "reset-after");
+    service.faults.add(/^POST \/v3\/sandboxes$/, { status: 402, message: "Payment required" });
+    const before = service.census();
+    await expect(open()).rejects.toMatchObject({ code: "limit_exceeded" });
+    expect(service.census()).toEqual(before);
+  });
+
+  test("a token that expires is `unauthenticated` for what is opened then", async () => {
+    service.hasExpired = true;
+    try {
+      await expect(open()).rejects.toMatchObject({ code: "unauthenticated", hint: expect.stringMatching(/expired/) });
+    } finally {
+      service.hasExpired = false;
+    }
+  });
+
+  test("a token that expires while a sandbox is open is `unauthenticated`, and nothing is forgotten", async () => {
+    const leaks: string[] = [];
+    const sandbox = await open({ onEvent: ({ type, message }) => type === "leak" && leaks.push(message) });
+    service.hasExpired = true;
+    try {
+      await expect(sandbox.exec({ argv: ["true"] })).rejects.toMatchObject({ code: "unauthenticated" });
+      await sandbox.teardown();
+    } finally {
+      service.hasExpired = false;
+    }
+    expect(leaks).toHaveLength(1);
+    await sandbox.teardown();
+    expect(service.census().filter((name) => name.startsWith(sandbox.id))).toEqual([]);
+    expect(await readRecord(sandbox.id)).toBeUndefined();
+  });
+
+  test.each([{ teamId: "team_other" }, { projectId: "prj_other" }])("%j is refused by the service", async (other) => {
+    const known = await listSandboxes();
+    await expect(open({ vercel: other })).rejects.toMatchObject({
+      code: expect.stringMatching(/permission_denied|not_found/),
+    });
+    expect(await listSandboxes()).toEqual(known);
   });
 
   test("an agent that does not come up leaves no machine", async () => {
@@ -196,7 +260,119 @@ describe("creation", () => {
   });
 });
 
+describe("a service that is busy", () => {
+  test("is waited for, where it asks for a moment, when a sandbox is opened", async () => {
+    service.faults.limit(/^POST \/v3\/sandboxes$/, 2);
+    const requests = await requestsDuring(/^POST \/v3\/sandboxes\?/, async () => {
+      expect(await (await open()).readFile("file")).toBeNull();
+    });
+    expect(requests).toHaveLength(2);
+  });
+
+  test("a machine that is busy is extended as soon as the service allows it", async () => {
+    const warnings: string[] = [];
+    const sandbox = await open({
+      vercel: { timeout: 8_000 },
+      onEvent: ({ type, message }) => type === "warning" && warnings.push(message),
+    });
+    service.faults.add(/extend-timeout$/, { status: 503 }, 4);
+    expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 12; echo fine"] })).stdout).toBe("fine\n");
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe("a snapshot that the service has no more", () => {
+  test("is `not_found`, says so, and the sandbox goes on", async () => {
+    const sandbox = await open();
+    const id = await sandbox.snapshot();
+    await sandbox.writeFile("file", "there");
+    for (const snapshot of service.snapshotsOf(sandbox.id)) service.store.removeSnapshot(snapshot);
+    const error = await sandbox.restore(id).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ code: "not_found", message: expect.stringContaining(id) });
+    expect((error as { hint?: string }).hint).toMatch(/snapshot has expired, or was deleted/);
+    expect(await sandbox.readFile("file")).toBe("there");
+    // Of the machine that could not be made nothing is left to remove.
+    expect((await readRecord(sandbox.id))?.resources).toHaveLength(1);
+    await deleteSnapshot(id);
+    expect((await listSnapshots()).map((each) => each.id)).not.toContain(id);
+  });
+
+  test("a kept sandbox that lost its files that way cannot be reopened, and says so", async () => {
+    const sandbox = await open({ keep: true });
+    await sandbox.teardown();
+    for (const snapshot of service.snapshotsOf(sandbox.id)) service.store.removeSnapshot(snapshot);
+    const reopened = open({ id: sandbox.id });
+    await expect(reopened).rejects.toMatchObject({ code: "not_found", hint: expect.stringMatching(/snapshot/) });
+    await removeSandbox(sandbox.id);
+    expect(service.census().filter((name) => name.startsWith(sandbox.id))).toEqual([]);
+  });
+});
+
+describe("a fork", () => {
+  test.each([1, 2, 3])("of which %i machines are refused leaves nothing but the sandbox", async (refused) => {
+    const [before, known] = [service.census(), await listSandboxes()];
+    const sandbox = await open();
+    service.faults.add(/^POST \/v3\/sandboxes$/, { status: 402, message: "Payment required" }, refused);
+    await expect(sandbox.fork({ count: 2 })).rejects.toMatchObject({
+      code: expect.stringMatching(/limit_exceeded|backend_lost/),
+    });
+    const there = (await listSandboxes()).map(({ id }) => id);
+    expect(there.sort()).toEqual([...known.map(({ id }) => id), sandbox.id].sort());
+    await sandbox.teardown();
+    expect(service.census()).toEqual(before);
+  });
+});
+
+describe("files that go in together", () => {
+  const files = Array.from({ length: 50 }, (_, n) => ({ path: `in/${n}/file`, content: `${n}`, mode: 0o640 }));
+
+  test("fifty of them take one request", async () => {
+    const sandbox = await open();
+    await sandbox.exec({ argv: ["true"] });
+    const requests = await requestsDuring(/fs\/write/, () => sandbox.uploadFiles(files));
+    expect(requests).toHaveLength(1);
+    const { stdout } = await sandbox.shell("cat in/*/file | wc -c; stat -c %a in/7/file; cat in/49/file");
+    expect(stdout).toBe("90\n640\n49");
+  });
+
+  test("large ones and the same one twice are there as the last one says", async () => {
+    const sandbox = await open();
+    const large = "x".repeat(2_500_000);
+    await sandbox.uploadFiles([
+      { path: "a", content: "first" },
+      { path: "a", content: large },
+      { path: "b", content: large },
+      { path: "b", content: "last" },
+    ]);
+    expect([(await sandbox.readFile("a"))?.length, await sandbox.readFile("b")]).toEqual([large.length, "last"]);
+  });
+
+  test("one that cannot be written is reported by its name", async () => {
+    const sandbox = await open();
+    await sandbox.makeDirectory("taken");
+    const uploads = [{ path: "fine", content: "x" }, { path: "taken", content: "x" }, ...files];
+    const upload = sandbox.uploadFiles(uploads);
+    await expect(upload).rejects.toMatchObject({ code: "not_regular_file", message: expect.stringMatching(/taken/) });
+    expect(await sandbox.readFile("fine")).toBe("x");
+  });
+});
+
 describe("time", () => {
+  test("an extension beyond what the plan allows is refused, with a warning", async () => {
+    const warnings: string[] = [];
+    service.store.maxTimeout = 18_000;
+    try {
+      const sandbox = await open({
+        vercel: { timeout: 12_000 },
+        onEvent: ({ type, message }) => type === "warning" && warnings.push(message),
+      });
+      expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 7; echo fine"] })).stdout).toBe("fine\n");
+      expect(warnings.join()).toMatch(/could not be extended: .*18000 ms/);
+    } finally {
+      service.store.maxTimeout = 86_400_000;
+    }
+  });
+
   test("a machine is extended while something runs, and not while it stands idle", async () => {
     const sandbox = await open({ vercel: { timeout: 4_000 } });
     const extensions = await requestsDuring(/extend-timeout/, async () => {

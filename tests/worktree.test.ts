@@ -47,7 +47,7 @@ describe("findRepository", () => {
     symlinkSync(repo, join(scratch.path, "link"));
     const expected = { gitDir: join(repo, ".git"), objects: join(repo, ".git", "objects"), objectFormat: "sha1" };
     expect(await findRepository(join(scratch.path, "link"))).toEqual({ ...expected, topLevel: repo });
-    expect(await findRepository(tree.path)).toEqual({ ...expected, topLevel: tree.path });
+    expect(await findRepository(tree.path)).toEqual({ ...expected, topLevel: tree.path, ownGitDir: tree.gitDir });
   });
 
   test("a bare one has no top level", async () => {
@@ -313,6 +313,43 @@ describe("removal", () => {
     git(repo, "branch", "work/one", tree.baseSha);
     await removeBranch(branch);
     expect(isThere()).toBe(true);
+  });
+
+  test("a branch of ours that another sandbox opens during its teardown goes with the last of them", async () => {
+    const before = state();
+    await add("one", "shared");
+    const [branch, worktree] = (await readRecord("one"))?.resources ?? [];
+    if (branch === undefined || worktree === undefined) throw new Error("the record is empty");
+    await removeResource(worktree);
+    await add("two", "shared");
+    await removeResource(branch);
+    expect(git(repo, "branch", "--list", "shared")).not.toBe("");
+    await removeAll("two");
+    expect(state()).toBe(before);
+  });
+
+  test("a teardown beside an open of the same branch leaves no branch, in any order", async () => {
+    const before = state();
+    const names = ["round-0"];
+    await add("round-0", "shared");
+    for (let round = 1; round <= 15; round++) {
+      const open = async (): Promise<string> => {
+        for (let attempt = 0; ; attempt++) {
+          const name = `round-${round}-${attempt}`;
+          try {
+            await add(name, "shared");
+            return name;
+          } catch (error) {
+            if ((error as { code?: string }).code !== "conflict") throw error;
+            await removeAll(name);
+          }
+        }
+      };
+      const [opened] = await Promise.all([open(), removeAll(names.at(-1) ?? "")]);
+      names.push(opened);
+    }
+    await removeAll(names.at(-1) ?? "");
+    expect(state()).toBe(before);
   });
 
   test("a repository that is gone is no obstacle", async () => {

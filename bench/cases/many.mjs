@@ -28,7 +28,10 @@ export async function measure({ isQuick, scratch }) {
     );
   });
   const close = await timed(() => Promise.all(sandboxes.map((sandbox) => sandbox.teardown())));
-  const after = await census(repo);
+  const after = await census(
+    repo,
+    sandboxes.map(({ id }) => id),
+  );
   const kinds = Object.keys(before).filter((kind) => after[kind] !== before[kind]);
   const rows = [
     row(`${count} opened at once`, [open]),

@@ -1,21 +1,22 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { descendants } from "./processes.mjs";
 import { git } from "./repositories.mjs";
 
-/** Counts everything that a sandbox makes outside of itself. */
-export async function census(repo) {
+const GROUPS = ["", "memory", "cpu", "pids"].map((name) => join("/sys/fs/cgroup", name, "glovebox"));
+
+/** Counts everything that sandboxes of this process make outside of themselves; `ids` are those that there were. */
+export async function census(repo, ids = []) {
   const lines = (text) => text.split("\n").filter(Boolean).length;
   return {
     processes: descendants().length,
-    mounts: lines(readFileSync("/proc/self/mountinfo", "utf8")),
+    mounts: readFileSync("/proc/self/mountinfo", "utf8")
+      .split("\n")
+      .filter((line) => line.includes(dirname(process.env.GLOVEBOX_HOME))).length,
     folders: readdirSync(tmpdir()).length,
     records: countIn(join(process.env.GLOVEBOX_HOME, "sandboxes")),
-    cgroups: ["", "memory", "cpu", "pids"].reduce(
-      (sum, name) => sum + countIn(join("/sys/fs/cgroup", name, "glovebox")),
-      0,
-    ),
+    cgroups: ids.flatMap((id) => GROUPS.map((group) => join(group, id))).filter((path) => existsSync(path)).length,
     descriptors: readdirSync("/proc/self/fd").length,
     worktrees: lines(await git(repo, "worktree", "list")),
     branches: lines(await git(repo, "branch", "--list")),

@@ -6,6 +6,7 @@ import type { DriverExit, DriverProcess, StartSpec } from "glovebox";
 
 /** How long the output of an ended command is still read while a child of it holds it open. */
 const DRAIN = 1_000;
+const SWEEP = 300;
 
 // #region group
 /** A command in a process group of its own, so that one signal reaches all that stayed in it. */
@@ -31,7 +32,9 @@ export class Group implements DriverProcess {
     const [code, signal] = (await once(this.#child, "exit")) as [number | null, NodeJS.Signals | null];
     const drained = Promise.all([ended(this.#child.stdout), ended(this.#child.stderr)]);
     await Promise.race([drained, new Promise((resolve) => setTimeout(resolve, DRAIN))]);
-    for (let i = 0; i < 1_000 && this.#signal("SIGKILL"); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+    // Those that were forked meanwhile, too. One that is dead counts until somebody has asked how it ended, so not for ever.
+    const until = performance.now() + SWEEP;
+    while (this.#signal("SIGKILL") && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
     return signal === null ? { exitCode: code ?? 0 } : { exitCode: 128 + constants.signals[signal], signal };
   }
 

@@ -18,7 +18,10 @@ export const BLUEPRINT_COMMANDS: readonly Command[] = [
     argv: "none",
     operandCount: [0, 0],
     flags: [REPO_FLAG, { name: "quiet", short: "q", help: "only the names" }, ...all],
-    notes: ["An earlier place hides a later one: the repository, your folder, what is built in. A path works too."],
+    notes: [
+      "An earlier place hides a later one: the repository, your folder, what is built in. A path works too.",
+      "Nothing from a repository hides what is built in.",
+    ],
     examples: [["glovebox blueprints", "with where each comes from"]],
   },
   {
@@ -28,7 +31,11 @@ export const BLUEPRINT_COMMANDS: readonly Command[] = [
     argv: "none",
     operandCount: [1, Number.POSITIVE_INFINITY],
     offers: [["validate", "schema"], "files"],
-    flags: [REPO_FLAG, { name: "trust", help: "also run blueprints that are code from a cloned repository" }, ...all],
+    flags: [
+      REPO_FLAG,
+      { name: "trust", help: "also run blueprints of a repository that are code; remembered for their content" },
+      ...all,
+    ],
     notes: ["validate tells every fault with file, line and path, and exits with 2 when there is one."],
     examples: [
       ["glovebox blueprint validate .glovebox/blueprints/first.yaml", "before the first run, or in CI"],

@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { BLUEPRINT_SCHEMA, type BlueprintFault, loadBlueprint, needsOf, showFault } from "../harness.js";
+import { BLUEPRINT_SCHEMA, type BlueprintFault, loadBlueprint, needsOf, showFault, trustNote } from "../harness.js";
 import { SandboxError } from "../sandbox/errors.js";
 import { toInertLine } from "../util/inert-text.js";
 import type { Invocation } from "./invocation.js";
@@ -30,7 +30,11 @@ export async function run(invocation: Invocation): Promise<number> {
 async function validate(names: readonly string[], { flags, screen }: Invocation): Promise<number> {
   const results = [];
   for (const name of names) {
-    const faults = await faultsOf(name, { repoDir: flags.text("repo"), trust: flags.has("trust") });
+    const faults = await faultsOf(
+      name,
+      { repoDir: flags.text("repo"), trust: flags.has("trust"), inspect: true },
+      (note) => screen.remark(note),
+    );
     results.push({ blueprint: name, isValid: faults.length === 0, faults });
     if (flags.has("json")) continue;
     if (faults.length === 0) await screen.print(`${toInertLine(name)}: ${screen.style.good("valid")}\n`);
@@ -43,9 +47,13 @@ async function validate(names: readonly string[], { flags, screen }: Invocation)
 async function faultsOf(
   name: string,
   options: Parameters<typeof loadBlueprint>[1],
+  tell: (note: string) => Promise<void>,
 ): Promise<readonly BlueprintFault[]> {
   try {
-    needsOf(await loadBlueprint(name, options));
+    const blueprint = await loadBlueprint(name, options);
+    const note = trustNote(blueprint);
+    if (note !== undefined) await tell(note);
+    needsOf(blueprint);
     return [];
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error;

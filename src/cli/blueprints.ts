@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
-import { extname } from "node:path";
-import { type FoundBlueprint, listBlueprints, readBlueprint } from "../harness.js";
+import { type FoundBlueprint, isDocument, listBlueprints, readBlueprint, readFound } from "../harness.js";
 import { toInertLine } from "../util/inert-text.js";
 import type { Invocation } from "./invocation.js";
+import { toFailure } from "./report-error.js";
 import { formatTable } from "./table.js";
 
 /** `glovebox blueprints`: what there is, from where, and what hides what. */
@@ -28,9 +27,15 @@ export async function run({ flags, screen }: Invocation): Promise<number> {
 }
 
 /** What a document says of itself. Code is not run for a list. */
-async function describe({ path }: FoundBlueprint): Promise<{ description: string; isValid?: boolean }> {
-  if (![".yaml", ".yml", ".json"].includes(extname(path))) return { description: "(code)" };
-  const { blueprint } = await readBlueprint(readFileSync(path, "utf8"), path);
+async function describe(found: FoundBlueprint): Promise<{ description: string; isValid?: boolean }> {
+  if (!isDocument(found.path)) return { description: "(code)" };
+  let text: string;
+  try {
+    text = readFound(found).toString("utf8");
+  } catch (error) {
+    return { description: `(cannot be read: ${toFailure(error).code})`, isValid: false };
+  }
+  const { blueprint } = await readBlueprint(text, found.path);
   if (blueprint === undefined) return { description: "(has faults: glovebox blueprint validate)", isValid: false };
   return { description: blueprint.description ?? "", isValid: true };
 }

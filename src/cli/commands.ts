@@ -24,7 +24,7 @@ export const COMMANDS: readonly Command[] = [
       "The command reads your stdin when that is a file or a pipe, not when it is a terminal.",
       "On a terminal, what could drive it (escape sequences, \\r, bidi) is shown as text, unless --raw.",
       "Into a file or a pipe every byte goes as it is.",
-      "A --repo elsewhere that asks for a token gets that of GLOVEBOX_TOKEN, GITHUB_TOKEN or GH_TOKEN.",
+      "A --repo elsewhere that asks for a token gets GLOVEBOX_TOKEN; one on GitHub also GITHUB_TOKEN or GH_TOKEN.",
     ],
     examples: [
       ["glovebox exec -- echo hello", "an empty sandbox, no network"],

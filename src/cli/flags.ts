@@ -27,7 +27,7 @@ export const BACKEND_FLAG: Flag = {
   short: "b",
   value: "name",
   offers: "backends",
-  help: "backend, path of a module or package (default: GLOVEBOX_BACKEND, else local)",
+  help: "backend, path of a module, or package beside Glovebox (default: GLOVEBOX_BACKEND, else local)",
 };
 
 /** How a sandbox is made; the flags that `exec` and `shell` share. */
@@ -40,6 +40,19 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     value: "kind",
     offers: ["worktree", "overlay", "copy"],
     help: "how its files get in: worktree (default), overlay or copy",
+  },
+  {
+    name: "git-filter",
+    value: "name",
+    repeat: true,
+    help: "let a git filter of your own run on checkout, for example lfs; repeatable",
+  },
+  {
+    name: "git-alternate",
+    value: "path",
+    repeat: true,
+    offers: "directories",
+    help: "let the repository borrow objects from this store, and show it inside; repeatable",
   },
   { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; it is not removed" },
   { name: "image", value: "name", help: "image of the container or machine, where the backend has one" },

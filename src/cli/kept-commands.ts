@@ -138,7 +138,8 @@ export const KEPT_COMMANDS: readonly Command[] = [
       "from GITHUB_TOKEN, and the exit code is 4 when the remote refuses.",
       "Goes to the remote origin of the repository, over https, never over commits that it does not build upon.",
       "The token is read from GLOVEBOX_TOKEN, GITHUB_TOKEN or GH_TOKEN, in this order, and from nowhere else: the",
-      "arguments of a program can be read by everybody. The exit code is 1 when the remote refuses.",
+      "arguments of a program can be read by everybody. The last two are for GitHub (GITHUB_SERVER_URL) and go",
+      "nowhere else. The exit code is 1 when the remote refuses.",
     ],
     examples: [
       ["glovebox push 3f2a9c41d07be655 --branch fix/login", "then open a pull request from it"],

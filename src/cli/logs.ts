@@ -1,6 +1,7 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, readSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { findRunDirectory, isRunning, type RunEvent } from "../harness.js";
+import { openIn } from "../util/beneath.js";
 import type { Invocation } from "./invocation.js";
 import { createSink } from "./sink.js";
 
@@ -13,14 +14,15 @@ export async function run({ operands, flags, screen, interruption }: Invocation)
   const directory = await findRunDirectory(runId);
   const sink = createSink(screen, screen.stdout, false);
   const show = async (line: string): Promise<void> => {
-    const event = JSON.parse(line) as RunEvent;
-    const isWanted = nodeId === undefined || isAbout(event, nodeId);
+    const event = parseEvent(line);
+    const isWanted = event !== undefined && (nodeId === undefined || isAbout(event, nodeId));
     if (!isWanted) return;
     if (flags.has("json")) return await screen.printJsonLine(event);
     const text = textOf(event, nodeId);
     if (text !== "") await sink.write(Buffer.from(text));
   };
-  const file = openSync(directory.at("events.jsonl"), "r");
+  using opened = directory.open();
+  const file = openIn(opened, "events.jsonl", constants.O_RDONLY);
   try {
     const reader = new LineReader(file);
     for (;;) {
@@ -35,6 +37,17 @@ export async function run({ operands, flags, screen, interruption }: Invocation)
   }
   await sink.end();
   return 0;
+}
+
+/** The file lies in the repository, where anybody may have written to it: a line that is no event is left out. */
+function parseEvent(line: string): RunEvent | undefined {
+  try {
+    const event = JSON.parse(line) as Partial<Record<string, unknown>> | null;
+    const isEvent = typeof event?.["type"] === "string" && typeof (event["text"] ?? "") === "string";
+    return isEvent ? (event as unknown as RunEvent) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function isAbout(event: RunEvent, node: string): boolean {

@@ -1,7 +1,7 @@
 import { SandboxError } from "../sandbox/errors.js";
 import type { Invocation } from "./invocation.js";
 import { withKept } from "./kept-sandbox.js";
-import { findToken, TOKENS } from "./token.js";
+import { findToken, TOKENS, type Token } from "./token.js";
 import { UsageError } from "./usage-error.js";
 import { parseWord } from "./values.js";
 
@@ -15,9 +15,10 @@ export async function run(invocation: Invocation): Promise<number> {
   if (!isSandbox && (branch === undefined || (await isRun(id)))) return await pushRun(invocation, id);
   if (branch === undefined)
     throw new UsageError("push needs --branch <name>", `glovebox push ${id} --branch fix/login`);
-  const token = requireToken();
+  const { token, server } = requireToken();
   const result = await withKept(invocation, id, `pushing ${branch}`, async (sandbox) => {
-    if (sandbox.pushBranch !== undefined) return await sandbox.pushBranch(branch, token);
+    if (sandbox.pushBranch !== undefined)
+      return await sandbox.pushBranch(branch, token, server === undefined ? {} : { server });
     throw new SandboxError("unsupported", `Sandbox "${id}" works on no repository, so there is nothing to push`, {
       hint: "glovebox exec --repo . --keep -- … makes one that does",
     });
@@ -56,7 +57,7 @@ async function pushRun({ flags, screen }: Invocation, id: string): Promise<numbe
   return EXIT_CODES.push;
 }
 
-function requireToken(): string {
+function requireToken(): Token {
   const token = findToken(process.env);
   if (token !== undefined) return token;
   throw new SandboxError("unauthenticated", `There is no token: ${TOKENS.join(", ")} are not set`, {

@@ -15,6 +15,10 @@ const STREAM_FLAG: Flag = {
   isOptional: true,
   help: "print the report as JSON at the end; --json=stream: each event as it happens",
 };
+const TRUST_FLAG: Flag = {
+  name: "trust",
+  help: "run a blueprint of a repository that is code or wants something of this machine; remembered for its content",
+};
 const QUIET_FLAG: Flag = { name: "quiet", short: "q", help: "say nothing while it runs" };
 const TOKEN_NOTE = "The token is read from GITHUB_TOKEN and from nowhere else. GITHUB_SERVER_URL and GITHUB_API_URL";
 
@@ -62,7 +66,7 @@ export const RUN_COMMANDS: readonly Command[] = [
       },
       { name: "out", value: "path", offers: "directories", help: "directory of runs (default: .glovebox/runs)" },
       { name: "run-id", value: "id", help: "name of the run (default: a new one)" },
-      { name: "trust", help: "allow a blueprint that is code from a cloned repository" },
+      TRUST_FLAG,
       { name: "allow-no-changes", help: "exit with 0 when nothing was changed" },
       { name: "push-optional", help: "exit with 0 when only the push failed" },
       { name: "dry-run", short: "n", help: "check everything and say what would be done" },
@@ -92,7 +96,7 @@ export const RUN_COMMANDS: readonly Command[] = [
       { name: "from", value: "node", help: "begin with this node, with the files as they were before it" },
       { name: "max-time", value: "time", help: "limit of what is left" },
       { name: "max-cost", value: "usd", help: "limit of what agents may still cost" },
-      { name: "trust", help: "allow a blueprint that is code from a cloned repository" },
+      TRUST_FLAG,
       STREAM_FLAG,
       QUIET_FLAG,
       HELP_FLAG,

@@ -3,7 +3,7 @@ import type { SandboxEvent } from "../../contracts/types.js";
 import type { OpenOptions } from "../sandbox.js";
 import type { Flags, Invocation } from "./invocation.js";
 import type { Screen } from "./screen.js";
-import { findToken } from "./token.js";
+import { findToken, isFor } from "./token.js";
 import {
   parseCores,
   parseCount,
@@ -28,6 +28,8 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...tokenFor(flags.text("repo")),
     ...given(flags, "branch", "branch", asIs),
     ...given(flags, "workspace", "workspace", parseWorkspace),
+    ...(flags.has("git-filter") && { gitFilters: flags.texts("git-filter") }),
+    ...(flags.has("git-alternate") && { gitAlternates: flags.texts("git-alternate") }),
     ...given(flags, "base-dir", "baseDir", asIs),
     ...given(flags, "image", "image", asIs),
     ...given(flags, "id", "id", asIs),
@@ -67,8 +69,8 @@ function given<K extends string, T>(
 
 /** What is no path here may be a repository elsewhere, which may ask for a token. */
 function tokenFor(repo: string | undefined): { githubToken?: string } {
-  const githubToken = repo === undefined || existsSync(repo) ? undefined : findToken(process.env);
-  return githubToken === undefined ? {} : { githubToken };
+  const found = repo === undefined || existsSync(repo) ? undefined : findToken(process.env);
+  return found === undefined || repo === undefined || !isFor(found, repo) ? {} : { githubToken: found.token };
 }
 
 function parseIsolation(flag: string, text: string): "required" | "none" {

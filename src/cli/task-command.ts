@@ -18,6 +18,7 @@ export const TASK_COMMAND: Command = {
       offers: "files",
       help: "where results are written and looked for (default: beside the file, .results.jsonl)",
     },
+    { name: "trust", help: "let a task file in a repository build from directories outside of that repository" },
     { name: "again", help: "run also the tasks that are done" },
     { name: "json", help: "print each result as a line of JSON, also on a terminal" },
     HELP_FLAG,

@@ -32,10 +32,10 @@ export async function run(invocation: Invocation): Promise<number> {
   const concurrency = parseCount("--concurrency", flags.text("concurrency") ?? String(availableParallelism()));
   const limit = flags.text("timeout");
   const timeout = limit === undefined ? {} : { timeout: parseDuration("--timeout", limit) };
-  const file = await readTaskFile(path);
-  const results = await ResultsFile.open(
-    flags.text("results") ?? `${path.replace(/\.(ya?ml|json)$/, "")}.results.jsonl`,
-  );
+  const file = await readTaskFile(path, { trust: flags.has("trust") });
+  const named = flags.text("results");
+  const beside = `${path.replace(/\.(ya?ml|json)$/, "")}.results.jsonl`;
+  const results = await ResultsFile.open(named ?? beside, { isNamed: named !== undefined });
   const planned = file.tasks.map((task): Planned => {
     const digest = digestOf(task, commandOf(task, given));
     return { task, digest, earlier: flags.has("again") ? undefined : results.find(task.setup.taskId, digest) };

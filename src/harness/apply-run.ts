@@ -1,5 +1,12 @@
+import { join } from "node:path";
 import { SandboxError } from "../sandbox/errors.js";
-import { runHostGit } from "../sandbox/host.js";
+import {
+  enclosingRepository,
+  findRepository,
+  type Repository,
+  runRepositoryGit,
+  uncommittedFiles,
+} from "../sandbox/host.js";
 import { toInertLine } from "../util/inert-text.js";
 import { readReport } from "./read-report.js";
 import { findRunDirectory } from "./run-directory.js";
@@ -22,17 +29,19 @@ export async function applyRun(runId: string, into?: string): Promise<ApplyResul
   if (files.length === 0) {
     throw new SandboxError("not_found", `Run "${runId}" changed nothing`, { hint: `glovebox show ${runId}` });
   }
-  const directory = await topLevelOf(into ?? plan.sandboxRepo);
-  const status = await runHostGit(["status", "--porcelain", "--untracked-files=no"], { cwd: directory });
-  if (status.exitCode !== 0 || status.stdout !== "") {
+  const repository = await repositoryAt(into ?? plan.sandboxRepo);
+  const { gitDir, ownGitDir = gitDir, topLevel: directory } = repository;
+  if ((await uncommittedFiles(repository)).length > 0) {
     throw new SandboxError("conflict", `${directory} has changes that are not committed`, {
       retryable: false,
       hint: "git stash, or commit them; nothing was touched",
     });
   }
-  const apply = ["apply", "--3way", "--whitespace=nowarn", "--", run.at("changes.patch")];
-  const answer = await runHostGit(apply, { cwd: directory });
-  const unmerged = await runHostGit(["diff", "--name-only", "--diff-filter=U", "-z"], { cwd: directory });
+  const apply = ["apply", "--3way", "--whitespace=nowarn", "--", run.state("changes.patch")];
+  const place = { workTree: directory, index: join(ownGitDir, "index") };
+  const answer = await runRepositoryGit(apply, gitDir, place);
+  const list = ["diff", "--name-only", "--diff-filter=U", "--ignore-submodules=all", "-z"];
+  const unmerged = await runRepositoryGit(list, gitDir, place);
   const conflicts = unmerged.stdout.split("\0").filter((path) => path !== "");
   if (answer.exitCode !== 0 && conflicts.length === 0) {
     const reason = answer.stderr.split("\n").find((line) => line.startsWith("error:")) ?? answer.stderr;
@@ -44,9 +53,10 @@ export async function applyRun(runId: string, into?: string): Promise<ApplyResul
   return { directory, files, conflicts };
 }
 
-async function topLevelOf(path: string): Promise<string> {
-  const answer = await runHostGit(["rev-parse", "--show-toplevel"], { cwd: path });
-  if (answer.exitCode === 0) return answer.stdout.trimEnd();
+/** The repository whose working tree a path is in. */
+async function repositoryAt(path: string): Promise<Repository & { topLevel: string }> {
+  const { topLevel, ...rest } = await findRepository(enclosingRepository(path));
+  if (topLevel !== undefined) return { ...rest, topLevel };
   throw new SandboxError("invalid_argument", `${path} has no working tree to apply the changes to`, {
     hint: "glovebox apply <runId> --repo <path of a working tree>",
   });

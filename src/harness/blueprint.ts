@@ -8,7 +8,16 @@ export {
   findBlueprint,
   listBlueprints,
 } from "./blueprint/find.js";
-export { type LoadOptions, loadBlueprint, loadFound } from "./blueprint/load.js";
+export {
+  assertConfined,
+  codeHashOf,
+  isDocument,
+  type LoadOptions,
+  loadBlueprint,
+  loadFound,
+  readFound,
+  trustNote,
+} from "./blueprint/load.js";
 export { nodeThatNeedsSpec } from "./blueprint/needs-spec.js";
 export { readBlueprint } from "./blueprint/read.js";
 export { BLUEPRINT_SCHEMA } from "./blueprint/schema.js";

@@ -33,13 +33,13 @@ export async function saveCheckpoint(
 }
 
 function pathOf(directory: RunDirectory, { index, nodeId }: Pick<Checkpoint, "index" | "nodeId">): string {
-  return directory.at("checkpoints", `${index + 1}-${nodeId}.json`);
+  return directory.state("checkpoints", `${index + 1}-${nodeId}.json`);
 }
 
 /** The checkpoints of a run, in the order of its nodes. One that cannot be read counts as not there. */
 export async function readCheckpoints(directory: RunDirectory): Promise<Checkpoint[]> {
-  const names = (await readdir(directory.at("checkpoints"))).filter((name) => name.endsWith(".json"));
-  const found = await Promise.all(names.map((name) => readCheckpoint(directory.at("checkpoints", name))));
+  const names = (await readdir(directory.state("checkpoints"))).filter((name) => name.endsWith(".json"));
+  const found = await Promise.all(names.map((name) => readCheckpoint(directory.state("checkpoints", name))));
   return found.filter((each) => each !== undefined).sort((a, b) => a.index - b.index);
 }
 
@@ -66,10 +66,10 @@ export async function forgetCheckpoints(directory: RunDirectory, from: number): 
 
 /** Writes down what a snapshot changes, for the time when it is gone with its sandbox. */
 export async function savePatch(directory: RunDirectory, snapshotId: string, patch: string): Promise<void> {
-  await writeFileAtomic(directory.at("checkpoints", `${snapshotId}.patch`), patch);
+  await writeFileAtomic(directory.state("checkpoints", `${snapshotId}.patch`), patch);
 }
 
 /** What a snapshot changes; undefined when that was not written down. */
 export async function readPatch(directory: RunDirectory, snapshotId: string): Promise<string | undefined> {
-  return await readFile(directory.at("checkpoints", `${snapshotId}.patch`), "utf8").catch(() => undefined);
+  return await readFile(directory.state("checkpoints", `${snapshotId}.patch`), "utf8").catch(() => undefined);
 }

@@ -72,7 +72,7 @@ async function prepare(
         return report.error ?? { code: "aborted", message: "it was ended while it was set up", retryable: false };
       }
     }
-    await look();
+    await inTime(state, look);
     return undefined;
   } catch (error) {
     return toRunError(error, state);
@@ -120,9 +120,25 @@ async function checkpoint(
   index: number,
 ): Promise<void> {
   try {
-    await save?.({ node, index });
+    await inTime(state, async () => save?.({ node, index }));
   } catch (error) {
     await state.warn(`the state after ${node.id} could not be saved: ${toRunError(error, state).message}`, node.id);
+  }
+}
+
+/** Waits for what belongs to the run and is no node, until the run must end. */
+async function inTime(state: RunState, work: () => Promise<void>): Promise<void> {
+  const { signal } = state;
+  let onAbort: (() => void) | undefined;
+  const over = new Promise<never>((_, reject) => {
+    onAbort = () => reject(new SandboxError("unavailable", "the run had to end meanwhile"));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    await Promise.race([work(), over]);
+  } finally {
+    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
   }
 }
 

@@ -1,6 +1,11 @@
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, constants, ftruncateSync, readFileSync, writeSync } from "node:fs";
+import { SandboxError } from "../sandbox/errors.js";
+import { type OpenDirectory, openIn, readIn } from "../util/beneath.js";
 import { createRedactor, type Redactor } from "../util/redact.js";
 import type { RunEvent, RunEventBody } from "./types.js";
+
+const { O_APPEND, O_CREAT, O_WRONLY } = constants;
+const FILE = "events.jsonl";
 
 /** The events of a run, in a file that is only ever added to. */
 export class EventLog {
@@ -9,13 +14,13 @@ export class EventLog {
   readonly #redactor: Redactor;
   #seq: number;
 
-  /** Opens the file of a run; goes on after the last whole event that is there. */
-  constructor(path: string, runId: string, redactor: Redactor = createRedactor()) {
+  /** Opens the file in the directory of a run; goes on after the last whole event that is there. */
+  constructor(directory: OpenDirectory, runId: string, redactor: Redactor = createRedactor()) {
     this.#runId = runId;
     this.#redactor = redactor;
-    const { last, end } = lastWholeEvent(path);
+    const { last, end } = lastWholeEvent(directory);
     this.#seq = last;
-    this.#file = openSync(path, "a", 0o600);
+    this.#file = openIn(directory, FILE, O_APPEND | O_CREAT | O_WRONLY);
     // A process that was killed may have left half a line.
     ftruncateSync(this.#file, end);
   }
@@ -47,17 +52,29 @@ export function readEvents(path: string): RunEvent[] {
   return wholeLines(readFileSync(path)).lines.map((line) => JSON.parse(line) as RunEvent);
 }
 
-function lastWholeEvent(path: string): { last: number; end: number } {
+function lastWholeEvent(directory: OpenDirectory): { last: number; end: number } {
   let bytes: Buffer;
   try {
-    bytes = readFileSync(path);
+    bytes = readIn(directory, FILE);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { last: 0, end: 0 };
+    if (error instanceof SandboxError && error.code === "not_found") return { last: 0, end: 0 };
     throw error;
   }
   const { lines, end } = wholeLines(bytes);
   const line = lines.at(-1);
-  return { last: line === undefined ? 0 : (JSON.parse(line) as RunEvent).seq, end };
+  return { last: line === undefined ? 0 : seqIn(line, directory), end };
+}
+
+function seqIn(line: string, { path }: OpenDirectory): number {
+  try {
+    const { seq } = JSON.parse(line) as Partial<RunEvent>;
+    if (Number.isSafeInteger(seq)) return seq as number;
+  } catch {
+    // Told below.
+  }
+  throw new SandboxError("tampered", `${FILE} in ${path} ends with a line that is no event`, {
+    hint: "somebody else has written to it; start a new run",
+  });
 }
 
 function wholeLines(bytes: Buffer): { lines: string[]; end: number } {

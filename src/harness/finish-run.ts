@@ -1,4 +1,3 @@
-import { writeFile } from "node:fs/promises";
 import { toSandboxError } from "../sandbox/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { removeSandbox } from "../sandbox.js";
@@ -6,13 +5,14 @@ import { redact } from "../util/redact.js";
 import { readCheckpoints, readPatch } from "./checkpoints.js";
 import { commitAll, dropSavingCommits, NOBODY } from "./commit-all.js";
 import { commitMessageOf } from "./pull-request-text.js";
-import { pushAndCreatePR } from "./push-and-create-pr.js";
+import { pushAndCreatePR, withoutSecrets } from "./push-and-create-pr.js";
 import type { RunRecorder } from "./recorder.js";
-import type { RunDirectory } from "./run-directory.js";
+import { type RunDirectory, writeBoth } from "./run-directory.js";
 import type { RunPlan } from "./run-plan.js";
 import { filesOfPatch, patchOfSnapshot, saveEndState, summarize, treeOfPatch, treeOfSnapshot } from "./saved-state.js";
 import type { SessionOptions } from "./session-options.js";
 import { EXIT_CODES, type PushResult, type RunOutcome, type RunReport, type RunStatus } from "./types.js";
+import type { WallClock } from "./wall-clock.js";
 
 /**
  * Takes the work out of the sandbox: the patch, the saved files and their tree. What fails is a warning. A snapshot that
@@ -23,16 +23,19 @@ export async function collectWork(
   recorder: RunRecorder,
   sandbox: Sandbox,
   outcome: Pick<RunOutcome, "status" | "sandboxLost">,
+  clock: WallClock,
   savedAlready?: string,
 ): Promise<void> {
   const { report } = recorder;
   if (outcome.sandboxLost) return await collectFromCheckpoint(plan, directory, recorder);
   const attempt = async (what: string, work: () => Promise<void>): Promise<void> => {
-    await work().catch((error: unknown) => recorder.warn(`${what}: ${toSandboxError(error).message}`));
+    await clock
+      .bounded("saving", work)
+      .catch((error: unknown) => recorder.warn(`${what}: ${toSandboxError(error).message}`));
   };
   if (plan.push) {
     // Without git inside, or where that fails, the push makes the commit.
-    const message = redact(commitMessageOf(report), hidden);
+    const message = redact(commitMessageOf(withoutSecrets(report, hidden)), hidden);
     await attempt(
       "what is left over could not be committed",
       async () => void (await commitAll(sandbox, message, NOBODY)),
@@ -44,7 +47,7 @@ export async function collectWork(
     patch = changes.patch;
     report.changes = summarize(patch, changes.files);
   });
-  await writeFile(directory.at("changes.patch"), patch, { mode: 0o600 });
+  await writeBoth(directory, "changes.patch", patch);
   const isWorthSaving = outcome.status !== "success" || (report.changes?.files.length ?? 0) > 0;
   if (!isWorthSaving || sandbox.capabilities.snapshot === "none") return;
   await attempt("the files could not be saved", async () => {
@@ -55,7 +58,7 @@ export async function collectWork(
       (await treeOfSnapshot(snapshotId, sandbox)) ??
       (gitDir === undefined || baseCommit === undefined
         ? undefined
-        : await treeOfPatch(gitDir, baseCommit, directory.at("changes.patch")));
+        : await treeOfPatch(gitDir, baseCommit, directory.state("changes.patch")));
     await saveEndState(directory, { snapshotId, ...(tree !== undefined && { tree }) });
     if (tree !== undefined) report.tree = tree;
   });
@@ -71,7 +74,7 @@ async function collectFromCheckpoint(plan: RunPlan, directory: RunDirectory, rec
       patch ??= await patchOfSnapshot(last.snapshotId, plan.baseCommit).catch(() => undefined);
     }
   }
-  await writeFile(directory.at("changes.patch"), patch ?? "", { mode: 0o600 });
+  await writeBoth(directory, "changes.patch", patch ?? "");
   if (patch !== undefined) recorder.report.changes = summarize(patch, filesOfPatch(patch));
   const from = patch === undefined ? "no checkpoint was saved before" : `the patch is that after node ${last?.nodeId}`;
   await recorder.warn(`the sandbox was lost; ${from}`);
@@ -131,12 +134,15 @@ export async function pushRun(
   });
 }
 
-/** Takes the sandbox down, or leaves its files; says which. */
-export async function leaveSandbox(plan: RunPlan, status: RunStatus, sandbox: Sandbox): Promise<boolean> {
+/** Whether the files of a sandbox stay when the run has ended like this. */
+export function isLeft({ keep }: RunPlan, status: RunStatus): boolean {
   const wentWell = status === "success" || status === "no_changes";
-  const isKept = plan.keep === "always" || (plan.keep === "failed" && !wentWell);
+  return keep === "always" || (keep === "failed" && !wentWell);
+}
+
+/** Takes the sandbox down, with its files unless they stay. */
+export async function leaveSandbox(plan: RunPlan, status: RunStatus, sandbox: Sandbox): Promise<void> {
   await sandbox.teardown();
   // One that could be reopened was made to be kept, so it goes only by its name.
-  if (!isKept && plan.keep !== "never") await removeSandbox(sandbox.id).catch(() => undefined);
-  return isKept;
+  if (!isLeft(plan, status) && plan.keep !== "never") await removeSandbox(sandbox.id).catch(() => undefined);
 }

@@ -18,9 +18,11 @@ export function createGhClient({ serverUrl }: GitHubHost, { owner, name }: GitHu
   const repo = `${host}/${owner}/${name}`;
   const gh = (args: readonly string[], input = ""): Promise<string> => runGh(args, { host, token, input });
   const list = async (head: string): Promise<PullRequest | undefined> => {
-    const fields = ["--json", "url,number,isDraft", "--limit", "1"];
+    // It looks for the name of the branch only, and a stranger's fork may have one of that name.
+    const fields = ["--json", "url,number,isDraft,isCrossRepository", "--limit", "100"];
     const found = parsed(await gh(["pr", "list", "--repo", repo, "--head", head, "--state", "open", ...fields]));
-    return Array.isArray(found) && found.length > 0 ? toPullRequest(found[0]) : undefined;
+    const own = Array.isArray(found) ? found.find((each) => isOwn(each)) : undefined;
+    return own === undefined ? undefined : toPullRequest(own);
   };
   return {
     async defaultBranch() {
@@ -38,7 +40,8 @@ export function createGhClient({ serverUrl }: GitHubHost, { owner, name }: GitHu
       throw new SandboxError("unavailable", "gh made a pull request and does not know it");
     },
     async treeOfBranch(branch) {
-      const path = `repos/${owner}/${name}/commits/${encodeURIComponent(branch)}`;
+      // A tag may have the same name.
+      const path = `repos/${owner}/${name}/commits/${encodeURIComponent(`heads/${branch}`)}`;
       const tree = (await gh(["api", "--hostname", host, path, "--jq", ".commit.tree.sha"])).trim();
       return /^[0-9a-f]{40,64}$/.test(tree) ? tree : undefined;
     },
@@ -84,6 +87,10 @@ function parsed(text: string): unknown {
   } catch {
     throw new SandboxError("unavailable", "gh answered with something that is no JSON", { operation: "gh" });
   }
+}
+
+function isOwn(value: unknown): boolean {
+  return (value as { isCrossRepository?: unknown } | null)?.isCrossRepository === false;
 }
 
 function toPullRequest(value: unknown): PullRequest {

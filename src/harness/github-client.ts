@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { SandboxError, type SandboxErrorCode } from "../sandbox/errors.js";
 import type { GitHubRepo } from "../util/github.js";
 import { toInertLine } from "../util/inert-text.js";
@@ -35,6 +36,8 @@ export interface GitHubClient {
 const TIMEOUT = 30_000;
 const MAX_ANSWER = 4 * 1024 * 1024;
 const MAX_REASON = 1_000;
+/** Milliseconds that GitHub may ask to wait for; one that wants more is told of. */
+const PATIENCE = 60_000;
 
 const CODES: Readonly<Record<number, SandboxErrorCode>> = {
   401: "unauthenticated",
@@ -69,14 +72,57 @@ export function createGitHubClient(
       return toPullRequest(await ask("/pulls", request));
     },
     async treeOfBranch(branch) {
-      const commit = field(field(await ask(`/commits/${encodeURIComponent(branch)}`), "commit"), "tree");
+      // A tag may have the same name.
+      const ref = encodeURIComponent(`heads/${branch}`);
+      const commit = field(field(await ask(`/commits/${ref}`), "commit"), "tree");
       const sha = field(commit, "sha");
       return typeof sha === "string" ? sha : undefined;
     },
   };
 }
 
+/** Makes a request, again after as long as GitHub asks for: what is refused for a limit was not done. */
 async function request(url: string, token: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
+  for (let waited = 0; ; ) {
+    const { answer, text } = await requestOnce(url, token, body, signal);
+    if (answer.ok) return parsed(text);
+    const wait = limitOf(answer, text);
+    if (wait === undefined || waited + wait > PATIENCE) throw refusalOf(answer, text, token, wait);
+    waited += wait;
+    await sleep(wait, undefined, signal && { signal });
+  }
+}
+
+/** Milliseconds until GitHub takes requests again, infinite when it does not tell; undefined when no limit was reached. */
+function limitOf({ status, headers }: Response, text: string): number | undefined {
+  if (status !== 403 && status !== 429) return undefined;
+  const after = headers.get("retry-after");
+  if (after !== null && /^\d+$/.test(after)) return Number(after) * 1_000;
+  const reset = Number(headers.get("x-ratelimit-reset"));
+  if (headers.get("x-ratelimit-remaining") === "0" && reset > 0) return Math.max(0, reset * 1_000 - Date.now());
+  return status === 429 || /rate limit/i.test(text.slice(0, MAX_REASON)) ? Number.POSITIVE_INFINITY : undefined;
+}
+
+function refusalOf(answer: Response, text: string, token: string, wait: number | undefined): SandboxError {
+  const { status } = answer;
+  const code = CODES[status] ?? (status >= 500 ? "unavailable" : "internal");
+  const when = wait === undefined || !Number.isFinite(wait) ? "later" : `in ${Math.ceil(wait / 1_000)} s`;
+  return new SandboxError(
+    wait === undefined ? code : "unavailable",
+    `GitHub answered ${status}: ${safe(complaint(answer, text), token)}`,
+    {
+      operation: "github",
+      hint: wait === undefined ? undefined : `too many requests were made with this token; try again ${when}`,
+    },
+  );
+}
+
+async function requestOnce(
+  url: string,
+  token: string,
+  body: unknown,
+  signal?: AbortSignal,
+): Promise<{ answer: Response; text: string }> {
   const deadline = AbortSignal.timeout(TIMEOUT);
   let answer: Response;
   let text: string;
@@ -101,11 +147,7 @@ async function request(url: string, token: string, body: unknown, signal?: Abort
       operation: "github",
     });
   }
-  if (answer.ok) return parsed(text);
-  const code = CODES[answer.status] ?? (answer.status >= 500 ? "unavailable" : "internal");
-  throw new SandboxError(code, `GitHub answered ${answer.status}: ${safe(complaint(answer, text), token)}`, {
-    operation: "github",
-  });
+  return { answer, text };
 }
 
 async function readBounded(answer: Response): Promise<string> {
@@ -135,10 +177,17 @@ function complaint(answer: Response, text: string): string {
     return answer.statusText || "no reason given";
   }
   const errors = field(body, "errors");
-  const details = Array.isArray(errors) ? errors.map((error) => field(error, "message") ?? field(error, "code")) : [];
+  const details = Array.isArray(errors) ? errors.map(detailOf) : [];
   return (
     [field(body, "message"), ...details].filter((part) => typeof part === "string").join("; ") || "no reason given"
   );
+}
+
+/** One that has no words of its own says what is wrong with which field. */
+function detailOf(error: unknown): unknown {
+  if (typeof error === "string") return error;
+  const [message, name, code] = [field(error, "message"), field(error, "field"), field(error, "code")];
+  return message ?? (typeof name === "string" ? `${name}: ${String(code)}` : code);
 }
 
 function reasonOf(error: unknown): string {

@@ -1,4 +1,4 @@
-import { toInertLine } from "../util/inert-text.js";
+import { toInert, toInertLine } from "../util/inert-text.js";
 
 /** A text from anywhere as inline code: nothing in it is markup, a mention or a link. */
 export function inlineCode(text: string): string {
@@ -10,8 +10,14 @@ export function inlineCode(text: string): string {
   return inert === "" ? "` `" : `${fence}${padded.replaceAll("|", "\\|")}${fence}`;
 }
 
-/** A text from anywhere as a block of code, whatever fences it holds. */
-export function codeBlock(text: string, language = ""): string {
+/** A name as it is where nothing in it is markup, a mention or a reference, else as inline code. */
+export function plainName(name: string): string {
+  return /^(?!.*\bGH-\d)[\p{L}\p{N}._/,;!?'()+ -]+$/iu.test(name) ? name : inlineCode(name);
+}
+
+/** A text from anywhere as a block of code, whatever fences it holds; what a terminal would act on is shown escaped. */
+export function codeBlock(source: string, language = ""): string {
+  const text = toInert(source.replace(/\r\n?|[\u2028\u2029]/g, "\n"));
   const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}${language}\n${text.replace(/\n?$/, "\n")}${fence}\n`;

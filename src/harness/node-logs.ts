@@ -1,7 +1,10 @@
-import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, constants, writeFileSync, writeSync } from "node:fs";
+import { join, sep } from "node:path";
+import { openIn } from "../util/beneath.js";
 import type { RunDirectory } from "./run-directory.js";
 import type { NodeOutput, NodeReport, OutputStream } from "./types.js";
+
+const { O_APPEND, O_CREAT, O_TRUNC, O_WRONLY } = constants;
 
 const FILES: Readonly<Record<OutputStream, string>> = {
   stdout: "stdout.log",
@@ -31,8 +34,8 @@ export class NodeLogs {
     const path = join(folder, FILES[stream]);
     let file = this.#open.get(path);
     if (file === undefined) {
-      mkdirSync(this.#directory.at(folder), { recursive: true });
-      file = openSync(this.#directory.at(path), "a", 0o600);
+      using opened = this.#directory.open(folder.split(sep), { make: 0o777 });
+      file = openIn(opened, FILES[stream], O_APPEND | O_CREAT | O_WRONLY);
       this.#open.set(path, file);
     }
     for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
@@ -55,8 +58,13 @@ export class NodeLogs {
       if (stream === "stderr") paths.stderrPath = path;
     }
     const finished = { ...result, ...paths };
-    mkdirSync(this.#directory.at(folder), { recursive: true });
-    writeFileSync(this.#directory.at(folder, "result.json"), `${JSON.stringify(finished, undefined, 2)}\n`);
+    using opened = this.#directory.open(folder.split(sep), { make: 0o777 });
+    const file = openIn(opened, "result.json", O_CREAT | O_TRUNC | O_WRONLY);
+    try {
+      writeFileSync(file, `${JSON.stringify(finished, undefined, 2)}\n`);
+    } finally {
+      closeSync(file);
+    }
     return finished;
   }
 

@@ -1,11 +1,16 @@
 import type { SandboxEvent } from "../../contracts/types.js";
 import { SandboxError } from "../sandbox/errors.js";
-import { runHostGit } from "../sandbox/host.js";
+import { resolveCommit } from "../sandbox/host.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { type OpenOptions, openSandbox } from "../sandbox.js";
 import type { RunPlan } from "./run-plan.js";
 import type { SessionOptions } from "./session-options.js";
 import { createBranchAt } from "./source-repository.js";
+
+/** What a kept sandbox was made with, and does not take again. */
+const REMEMBERED: ReadonlySet<string> = new Set([
+  ...["image", "workspace", "network", "limits", "isolation", "mounts", "gitFilters", "gitAlternates"],
+]);
 
 /** The sandbox of a session, and whether its branch was made for it beforehand. */
 export interface RunSandbox {
@@ -22,12 +27,14 @@ export async function openRunSandbox(
   const { plan, resume } = opts;
   const always = { backend: plan.backend, signal, onEvent, ...opts.sandboxOptions };
   if (resume?.sandboxId !== undefined) {
-    const { image: _, workspace: __, ...rest } = always;
+    // It was made so, and remembers it.
+    const isAsked = ([name]: [string, unknown]): boolean => !REMEMBERED.has(name);
+    const rest: OpenOptions = Object.fromEntries(Object.entries(always).filter(isAsked));
     const sandbox = await openSandbox({ ...rest, id: resume.sandboxId, keep: true });
     return { sandbox: await withFiles(sandbox, resume), madeBranch: false };
   }
   const madeBranch = await makeBranch(plan);
-  const options: OpenOptions = { ...always, ...plan.sandbox, repo: plan.sandboxRepo, branch: plan.branch };
+  const options: OpenOptions = { ...always, repo: plan.sandboxRepo, branch: plan.branch };
   // Whether it stays is known at the end; only what was made to be kept can be.
   if (plan.keep !== "never") options.keep = true;
   return { sandbox: await withFiles(await openSandbox(options), resume), madeBranch };
@@ -60,7 +67,7 @@ async function applyPatch(sandbox: Sandbox, patch: string): Promise<void> {
 /** A sandbox starts a new branch at HEAD; where the run starts elsewhere, the branch is made first. */
 async function makeBranch({ gitDir, baseCommit, branch, sandboxRepo }: RunPlan): Promise<boolean> {
   if (gitDir === undefined || baseCommit === undefined || /^https?:/i.test(sandboxRepo)) return false;
-  const query = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
-  const { stdout } = await runHostGit(query, { cwd: gitDir, gitDir });
-  return stdout.trim() === baseCommit ? false : await createBranchAt(gitDir, branch, baseCommit);
+  return (await resolveCommit(gitDir, "HEAD")) === baseCommit
+    ? false
+    : await createBranchAt(gitDir, branch, baseCommit);
 }

@@ -1,17 +1,22 @@
-import { toInertLine } from "../util/inert-text.js";
+import { toInert, toInertLine } from "../util/inert-text.js";
 import { formatChanges, formatDuration, formatRunCost } from "./format.js";
-import { inlineCode, markdownTable } from "./markdown.js";
+import { toInertReferences } from "./inert-references.js";
+import { codeBlock, inlineCode, markdownTable, plainName } from "./markdown.js";
 import type { NodeReport, RunReport } from "./types.js";
 
 const LONGEST_TITLE = 256;
 const LONGEST_BODY = 60_000;
 const LONGEST_SUBJECT = 100;
+const LONGEST_INTENT = 20_000;
 const MOST_FILES = 50;
 
-/** `[harness] {intent}` on one line, cut at 256 characters, never within one. */
+/**
+ * `[harness] {intent}` on one line, cut at 256 characters, never within one. Without mentions and references: a title
+ * becomes the message of a squashed commit.
+ */
 export function pullRequestTitle(intent: string): string {
   const line = `[harness] ${intent}`.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
-  return [...line].slice(0, LONGEST_TITLE).join("");
+  return [...toInertReferences(toInertLine(line))].slice(0, LONGEST_TITLE).join("");
 }
 
 /** The message of the commit of whatever no node committed: what was asked for, and the run that did it. */
@@ -23,15 +28,17 @@ export function commitMessageOf({
   const title = [...pullRequestTitle(intent)];
   const isWhole = title.length <= LONGEST_SUBJECT;
   const subject = isWhole ? title.join("") : `${title.slice(0, LONGEST_SUBJECT - 1).join("")}…`;
-  const more = isWhole && !intent.trim().includes("\n") ? "" : `${intent.trim()}\n\n`;
-  return `${subject}\n\n${more}Blueprint: ${toInertLine(blueprint)}\nRun: ${runId}\n`;
+  const whole = toInertReferences(toInert(lines(intent).join("\n")));
+  const more = isWhole && !whole.includes("\n") ? "" : `${whole}\n\n`;
+  return `${subject}\n\n${more}Blueprint: ${toInertReferences(toInertLine(blueprint))}\nRun: ${runId}\n`;
 }
 
 /** What the pull request says: what was asked, what was checked, what was changed, and how to go on. */
 export function pullRequestBody(report: RunReport): string {
-  const head = [`Blueprint: ${report.blueprint}`, `Branch: ${report.branch ?? ""}`, `Run: ${report.runId}`].join("\n");
+  const names = { Blueprint: report.blueprint, Branch: report.branch ?? "", Run: report.runId };
+  const head = Object.entries(names).map(([what, name]) => `${what}: ${name && plainName(name)}`);
   const parts = [
-    head,
+    head.join("\n"),
     incompleteNote(report),
     quote(report.intent),
     checksTable(report.nodes),
@@ -47,9 +54,17 @@ function incompleteNote({ status }: RunReport): string | undefined {
   return status === "success" ? undefined : `**Incomplete**: the run ended with ${inlineCode(status)}.`;
 }
 
+/** As code: whatever the intent holds is no mention, no reference and no markup there. */
 function quote(intent: string): string {
-  const lines = intent.trim().split(/\r\n|[\n\r\u2028\u2029]/);
-  return lines.map((line) => `> ${line}`.trimEnd()).join("\n");
+  const text = lines(intent).join("\n");
+  const shown = text.length <= LONGEST_INTENT ? text : `${[...text.slice(0, LONGEST_INTENT)].slice(0, -1).join("")}…`;
+  return lines(codeBlock(shown, "text"))
+    .map((line) => `> ${line}`.trimEnd())
+    .join("\n");
+}
+
+function lines(text: string): string[] {
+  return text.trim().split(/\r\n|[\n\r\u2028\u2029]/);
 }
 
 function checksTable(nodes: readonly NodeReport[]): string | undefined {

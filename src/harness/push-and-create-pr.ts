@@ -45,11 +45,13 @@ export async function pushAndCreatePR(opts: PushOptions): Promise<PushResult> {
 }
 
 /** What the remote has against the push; undefined when it took it. */
-async function push({ sandbox, branch, report, hidden }: PushOptions, token: string): Promise<string | undefined> {
+async function push(opts: PushOptions, token: string): Promise<string | undefined> {
+  const { sandbox, branch, report, hidden, host } = opts;
   if (sandbox.pushBranch === undefined) return `the ${sandbox.backend} backend cannot push`;
   try {
     const { pushed, error } = await sandbox.pushBranch(branch, token, {
-      message: redact(commitMessageOf(report), hidden),
+      message: redact(commitMessageOf(withoutSecrets(report, hidden)), hidden),
+      server: host.serverUrl,
     });
     return pushed ? undefined : (error ?? "the remote gave no reason");
   } catch (error) {
@@ -68,11 +70,17 @@ async function openPullRequest(opts: PushOptions, token: string): Promise<Partia
   if (existing !== undefined) return { prUrl: existing.url, draft: existing.draft, existing: true };
   const base = opts.base ?? (await github.defaultBranch());
   const hidden = { ...opts.hidden, secrets: [...(opts.hidden?.secrets ?? []), token] };
-  const title = pullRequestTitle(redact(report.intent, hidden));
-  const body = redact(pullRequestBody(report), hidden);
+  const clean = withoutSecrets(report, hidden);
+  const title = pullRequestTitle(clean.intent);
+  const body = redact(pullRequestBody(clean), hidden);
   const request = { title, body, head: branch, base, draft };
   const made = await github.createPullRequest(request);
   return { prUrl: made.url, draft: made.draft };
+}
+
+/** Before the intent is written in another way, in which a secret would no longer be found. */
+export function withoutSecrets(report: RunReport, hidden: RedactOptions | undefined): RunReport {
+  return { ...report, intent: redact(report.intent, hidden) };
 }
 
 /** What nobody has looked at is not proposed to anybody. */

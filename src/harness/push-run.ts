@@ -8,7 +8,7 @@ import { changesOf, readReport } from "./read-report.js";
 import { RunRecorder } from "./recorder.js";
 import { findRunDirectory, type RunDirectory } from "./run-directory.js";
 import { claimRun, releaseRun } from "./run-owner.js";
-import { type RunPlan, readRunPlan } from "./run-plan.js";
+import { assertPlanUntouched, type RunPlan, readRunPlan } from "./run-plan.js";
 import { livesInSandbox, readEndState } from "./saved-state.js";
 import type { PrWith, PushResult, RunReport } from "./types.js";
 
@@ -18,6 +18,7 @@ export async function pushRunAgain(
   opts: { githubToken: string | undefined; draft?: boolean; base?: string; prWith?: PrWith; signal?: AbortSignal },
 ): Promise<PushResult> {
   const directory = await findRunDirectory(runId);
+  await assertPlanUntouched(directory);
   const plan = await readRunPlan(directory);
   const report = await readReport(directory);
   if (report?.finishedAt === undefined) {
@@ -99,9 +100,11 @@ async function reviewedFiles(
     });
   }
   const isGone = await livesInSandbox(end.snapshotId);
+  // Nothing of the run's is started in it, and git must be.
+  const { allow: _, ...options } = plan.sandbox;
   const sandbox = await openSandbox({
     ...always,
-    ...plan.sandbox,
+    ...options,
     ...(!isGone && { network: "none" }),
     repo: plan.sandboxRepo,
     branch: plan.branch,

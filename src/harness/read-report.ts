@@ -21,9 +21,9 @@ export interface RunSummary {
   prUrl?: string;
 }
 
-/** The report of a run as it is now; undefined when none was written yet. */
+/** The report of a run as it is now, from its private files; undefined when none was written yet. */
 export async function readReport(directory: RunDirectory): Promise<RunReport | undefined> {
-  const text = await readFile(directory.at("report.json"), "utf8").catch(() => undefined);
+  const text = await readFile(directory.state("report.json"), "utf8").catch(() => undefined);
   if (text === undefined) return undefined;
   try {
     return JSON.parse(text) as RunReport;
@@ -58,7 +58,7 @@ async function summarizeRun(directory: RunDirectory): Promise<RunSummary> {
 /** What a run changed, as it was written down. */
 export async function changesOf(runId: string): Promise<Changes> {
   const directory = await findRunDirectory(runId);
-  const patch = await readFile(directory.at("changes.patch"), "utf8").catch(() => undefined);
+  const patch = await readFile(directory.state("changes.patch"), "utf8").catch(() => undefined);
   if (patch === undefined) {
     throw new SandboxError("not_found", `Run "${runId}" has no patch yet`, { hint: `glovebox logs ${runId} -f` });
   }

@@ -1,5 +1,7 @@
+import { randomBytes } from "node:crypto";
 import { renameSync, writeFileSync } from "node:fs";
 import { SandboxError } from "../sandbox/errors.js";
+import type { OpenDirectory } from "../util/beneath.js";
 import { endOfWholeCharacters } from "../util/output-collector.js";
 import { createRedactor, type RedactOptions, type Redactor } from "../util/redact.js";
 import { EventLog } from "./event-log.js";
@@ -22,6 +24,7 @@ export interface RecorderOptions {
 export class RunRecorder {
   readonly report: RunReport;
   readonly #directory: RunDirectory;
+  readonly #opened: OpenDirectory;
   readonly #events: EventLog;
   readonly #logs: NodeLogs;
   readonly #reporters: readonly Reporter[];
@@ -36,7 +39,8 @@ export class RunRecorder {
     this.#directory = directory;
     // One for the whole run: to find the secrets of the environment anew costs more than to hide them.
     this.#redactor = createRedactor(hidden);
-    this.#events = new EventLog(directory.at("events.jsonl"), report.runId, this.#redactor);
+    this.#opened = directory.open();
+    this.#events = new EventLog(this.#opened, report.runId, this.#redactor);
     this.#logs = new NodeLogs(directory, nodeIds);
     this.#reporters = reporters;
   }
@@ -64,11 +68,9 @@ export class RunRecorder {
   /** Writes `report.json` as it is now; a reader finds the old one or the new one. */
   saveReport(): void {
     this.#safely("report.json", () => {
-      const path = this.#directory.at("report.json");
-      writeFileSync(`${path}.tmp`, `${this.#hide(JSON.stringify(this.report, undefined, 2))}\n`, {
-        mode: 0o600,
-      });
-      renameSync(`${path}.tmp`, path);
+      const text = `${this.#hide(JSON.stringify(this.report, undefined, 2))}\n`;
+      replaceFile(this.#directory.state("report.json"), text);
+      replaceFile(this.#opened.at("report.json"), text);
     });
   }
 
@@ -80,6 +82,7 @@ export class RunRecorder {
     }
     this.#logs.close();
     this.#events.close();
+    this.#opened.close();
   }
 
   async #take(body: RunEventBody): Promise<void> {
@@ -188,6 +191,13 @@ export class RunRecorder {
     this.#complained.add(text);
     this.report.warnings.push(text);
   }
+}
+
+/** Without a wait for the disk: it is written after each node. */
+function replaceFile(path: string, text: string): void {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  writeFileSync(temporary, text, { mode: 0o600, flag: "wx" });
+  renameSync(temporary, path);
 }
 
 function messageOf(error: unknown): string {

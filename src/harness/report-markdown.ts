@@ -1,3 +1,4 @@
+import { toInertLine } from "../util/inert-text.js";
 import { formatChanges, formatDuration, formatRunCost } from "./format.js";
 import { codeBlock, inlineCode, markdownTable } from "./markdown.js";
 import type { NodeReport, RunReport } from "./types.js";
@@ -51,7 +52,7 @@ function facts(report: RunReport): string {
     ["Took", formatDuration(report.totalDurationMs)],
     ["Cost", formatRunCost(cost)],
     ["Changes", changes && formatChanges(changes)],
-    ["Pull request", pushResult?.prUrl],
+    ["Pull request", pushResult?.prUrl && toInertLine(pushResult.prUrl)],
     ["Push", pushResult?.error && inlineCode(pushResult.error)],
   ];
   return lines.flatMap(([name, value]) => (value === undefined ? [] : [`- ${name}: ${value}`])).join("\n");

@@ -91,7 +91,7 @@ async function whereItStopped(
   const end = await readEndState(directory);
   if (end === undefined) return await reachable(directory, report, afterCheckpoint(blueprint, checkpoints, index));
   if (!(await livesInSandbox(end.snapshotId))) return { ...point, snapshotId: end.snapshotId };
-  return { ...point, patch: await readFile(directory.at("changes.patch"), "utf8") };
+  return { ...point, patch: await readFile(directory.state("changes.patch"), "utf8") };
 }
 
 async function keptSandbox(id: string): Promise<string | undefined> {

@@ -5,10 +5,11 @@ import { gitHubHost } from "./github-host.js";
 import { needsOf, resolveSecrets } from "./needs.js";
 import { readReport } from "./read-report.js";
 import { findResumePoint } from "./resume-point.js";
+import { resumedOptions } from "./resumed-options.js";
 import { findRunDirectory } from "./run-directory.js";
 import { hiddenValues, readSpec, reportersOf } from "./run-harness.js";
 import { isRunning } from "./run-owner.js";
-import { keptBlueprint, type RunPlan, readRunPlan } from "./run-plan.js";
+import { assertPlanUntouched, keptBlueprint, type RunPlan, readRunPlan } from "./run-plan.js";
 import { runSession } from "./run-session.js";
 import type { ResumePoint } from "./session-options.js";
 import type { Blueprint, HarnessOptions, RunReport } from "./types.js";
@@ -22,12 +23,17 @@ export interface ResumeOptions
   runId: string;
   /** Node to begin with. Default: where it stopped. */
   from?: string;
+  /** What the sandbox was opened with and is not written down: variables, credentials, clients. */
+  sandbox?: HarnessOptions["sandbox"];
+  /** Values of `env` that are secrets, and so are not written down. */
+  env?: HarnessOptions["env"];
   /** Needed when the blueprint was given as code, not as a file. */
   blueprint?: HarnessOptions["blueprint"];
 }
 
 /** Goes on with a run that failed, was stopped, or whose process is gone. */
 export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
+  const startedAt = performance.now();
   const directory = await findRunDirectory(options.runId);
   if (await isRunning(directory)) {
     throw new SandboxError("conflict", `Run "${options.runId}" is still going on`, {
@@ -35,8 +41,16 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
       hint: `glovebox stop ${options.runId} ends it; glovebox logs ${options.runId} -f follows it`,
     });
   }
+  await assertPlanUntouched(directory);
   const written = await readRunPlan(directory);
-  const limited = { ...written, ...(options.limits && { limits: { ...written.limits, ...options.limits } }) };
+  const { daytona = options.sandbox?.daytona } = options;
+  const given = { ...options.sandbox, ...(daytona !== undefined && { daytona }) };
+  const sandbox = resumedOptions(options.runId, written.sandbox, written.again ?? [], given);
+  const limited = {
+    ...written,
+    ...(written.env && { env: envAgain(written, options) }),
+    ...(options.limits && { limits: { ...written.limits, ...options.limits } }),
+  };
   const blueprint = await blueprintAgain(limited, options);
   const report = await readReport(directory);
   const found = await findResumePoint(directory, blueprint, report, options.from);
@@ -52,12 +66,13 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
     blueprint,
     host: gitHubHost(process.env),
     reporters: reportersOf(options.reporter),
+    startedAt,
     warnings: [],
     ...(spec !== undefined && { spec }),
     sandboxOptions: {
-      env: { ...blueprint.sandbox.env, ...plan.env },
+      ...sandbox,
+      env: { ...blueprint.sandbox.env, ...plan.env, ...sandbox.env },
       ...(options.githubToken !== undefined && { githubToken: options.githubToken }),
-      ...(options.daytona !== undefined && { daytona: options.daytona }),
     },
     secrets,
     ...(options.agents !== undefined && { agents: options.agents }),
@@ -80,6 +95,16 @@ function beyondUntil(
   const { until: _, ...onward } = plan;
   const { startAt: __, ...done } = resume;
   return isOver ? { plan: onward, resume } : { plan, resume: done };
+}
+
+function envAgain({ runId, env, envAgain = [] }: RunPlan, { env: given = {} }: ResumeOptions): Record<string, string> {
+  const missing = envAgain.filter((name) => given[name] === undefined);
+  if (missing.length === 0) {
+    return { ...env, ...Object.fromEntries(envAgain.map((name) => [name, given[name] ?? ""])) };
+  }
+  throw new SandboxError("invalid_argument", `Run "${runId}" was started with secrets in env: ${missing.join(", ")}`, {
+    hint: "resumeRun({ runId, env }) takes them again; they are not written down",
+  });
 }
 
 async function blueprintAgain({ blueprint: kept, repo, runId }: RunPlan, options: ResumeOptions): Promise<Blueprint> {

@@ -1,23 +1,26 @@
 import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { SandboxError } from "../sandbox/errors.js";
-import { assertBackend, chooseBackend, type OpenOptions } from "../sandbox.js";
+import type { SandboxOptions } from "../sandbox/types.js";
+import { assertBackend, chooseBackend } from "../sandbox.js";
 import { ownVersion } from "../util/own-version.js";
 import type { RedactOptions } from "../util/redact.js";
 import { assertAgent } from "./agents.js";
-import { nodeThatNeedsSpec } from "./blueprint.js";
+import { assertConfined, nodeThatNeedsSpec, trustNote } from "./blueprint.js";
 import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
 import { assertGh } from "./gh-client.js";
 import { gitHubHost } from "./github-host.js";
 import { resolveInputs } from "./inputs.js";
 import { type BlueprintNeeds, needsOf, resolveSecrets, sandboxOptionsOf } from "./needs.js";
+import { splitOptions } from "./resumed-options.js";
 import { createRunDirectory } from "./run-directory.js";
 import { branchOfRun, newRunId } from "./run-id.js";
-import { keptBlueprint, plainSandboxOptions, type RunPlan, writeRunPlan } from "./run-plan.js";
+import { keptBlueprint, type RunPlan, writeRunPlan } from "./run-plan.js";
 import { runSession } from "./run-session.js";
-import { openSource, runsFolder, type SourceRepository } from "./source-repository.js";
+import { openSource, runsFolder, type SourceRepository, topOf } from "./source-repository.js";
 import type { Blueprint, HarnessOptions, Reporter, RunReport } from "./types.js";
+import { WallClock } from "./wall-clock.js";
 
 const MAX_SPEC_BYTES = 1024 * 1024;
 
@@ -27,6 +30,8 @@ export interface PreparedRun {
   readonly plan: RunPlan;
   readonly source: SourceRepository;
   readonly secrets: Readonly<Record<string, string>>;
+  /** How its sandbox is opened. */
+  readonly sandboxOptions: SandboxOptions;
   /** What the file of the spec says. */
   readonly spec?: string;
   /** What the user should know before it starts. */
@@ -38,8 +43,10 @@ export interface PreparedRun {
  * everything that happens later is in the report.
  */
 export async function runHarness(options: HarnessOptions): Promise<RunReport> {
-  const { plan, blueprint, source, secrets, spec, warnings } = await prepareRun(options);
-  const directory = await createRunDirectory(plan.runId, options.out ?? runsFolder(source));
+  const startedAt = performance.now();
+  const prepared = await prepareRun(options, startedAt);
+  const { plan, blueprint, source, secrets, spec, warnings } = prepared;
+  const directory = await createRunDirectory(plan.runId, options.out ?? runsFolder(source), topOf(source));
   const hidden = hiddenValues(secrets, options.githubToken);
   await writeRunPlan(directory, plan, hidden);
   return await runSession({
@@ -48,9 +55,10 @@ export async function runHarness(options: HarnessOptions): Promise<RunReport> {
     blueprint,
     host: gitHubHost(process.env),
     reporters: reportersOf(options.reporter),
+    startedAt,
     warnings,
     ...(spec !== undefined && { spec }),
-    sandboxOptions: unwritten(blueprint, options),
+    sandboxOptions: prepared.sandboxOptions,
     secrets,
     ...(options.agents !== undefined && { agents: options.agents }),
     githubToken: options.githubToken,
@@ -59,19 +67,44 @@ export async function runHarness(options: HarnessOptions): Promise<RunReport> {
   });
 }
 
-/** Decides everything about a run and makes nothing. */
-export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> {
+/**
+ * Decides everything about a run and makes nothing. That belongs to the run's wall, which counts from `startedAt`: once it is over, the run
+ * is `unavailable`.
+ */
+export async function prepareRun(options: HarnessOptions, startedAt: number = performance.now()): Promise<PreparedRun> {
   checkHarnessOptions(options);
   const blueprint = await blueprintOf(options.blueprint, options);
+  const clock = new WallClock(options.limits?.wall ?? blueprint.limits.wall, startedAt);
+  const signal = options.signal === undefined ? clock.signal : AbortSignal.any([options.signal, clock.signal]);
+  try {
+    return await clock.bounded("beginning", () => decide(blueprint, { ...options, signal }));
+  } finally {
+    clock.end();
+  }
+}
+
+async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<PreparedRun> {
   for (const name of ["from", "until"] as const) checkNode(blueprint, name, options[name]);
   checkOrder(blueprint, options);
   checkSpec(blueprint, options);
   if (options.agent !== undefined) assertAgent(options.agent, options.agents);
   const inputs = resolveInputs(blueprint, options.inputs);
   const needs = needsOf(blueprint, options);
+  assertConfined(blueprint, [
+    ...gainsOf(needs),
+    ...(options.sandbox?.isolation === "none" ? ["all of this machine: there is no isolation"] : []),
+  ]);
   const secrets = resolveSecrets(needs, options.secretSource ?? process.env);
-  const backend = options.sandboxType ?? chooseBackend(process.env);
-  const sandbox = { ...sandboxOptionsOf(blueprint, needs), ...options.sandbox };
+  const backend = lastingName(options.sandboxType ?? chooseBackend(process.env));
+  const { daytona = options.sandbox?.daytona, githubToken = options.sandbox?.githubToken } = options;
+  const given = { ...options.sandbox, ...(daytona !== undefined && { daytona }) };
+  const sandbox: SandboxOptions = {
+    ...sandboxOptionsOf(blueprint, needs),
+    ...given,
+    env: { ...blueprint.sandbox.env, ...options.env, ...options.sandbox?.env },
+    ...(githubToken !== undefined && { githubToken }),
+  };
+  const { again } = splitOptions(given);
   await assertBackend(backend, { ...sandbox, repo: options.repo });
   const spec = await readSpec(options.specPath);
   const source = await openSource({
@@ -104,13 +137,35 @@ export async function prepareRun(options: HarnessOptions): Promise<PreparedRun> 
     pushOn: options.pushOn ?? "success",
     draft: options.draft ?? false,
     keep: options.keep ?? "failed",
-    sandbox: plainSandboxOptions(sandbox),
+    sandbox: splitOptions(sandbox).written,
+    ...(again.length > 0 && { again }),
     blueprint: keptBlueprint(blueprint),
     inputs,
     ...optional(options),
   };
-  const warnings = [...source.warnings, ...warningsOf(options, needs, remoteUrl)];
-  return { blueprint, plan, source, secrets, ...(spec !== undefined && { spec }), warnings };
+  const warnings = [
+    ...[trustNote(blueprint) ?? []].flat(),
+    ...source.warnings,
+    ...warningsOf(options, needs, remoteUrl),
+  ];
+  return { blueprint, plan, source, secrets, sandboxOptions: sandbox, ...(spec !== undefined && { spec }), warnings };
+}
+
+/** A path means the same file when the run goes on in another directory. */
+function lastingName(backend: string): string {
+  return /^\.{1,2}\//.test(backend) ? resolve(backend) : backend;
+}
+
+/** What nodes get of the host, in words. */
+function gainsOf({ network, secrets }: BlueprintNeeds): string[] {
+  return [
+    ...secrets.map(({ names }) => `the secret ${names.join(" or ")}`),
+    ...(network === "none"
+      ? []
+      : network === "full"
+        ? ["the whole network"]
+        : network.allow.map((host) => `the host ${host}`)),
+  ];
 }
 
 /** What will come to nothing, told before it costs anything. */
@@ -141,14 +196,6 @@ function optional(options: HarnessOptions): Partial<RunPlan> {
     ...(until !== undefined && { until }),
     ...(specPath !== undefined && { specPath: resolve(specPath) }),
   };
-}
-
-/** What the sandbox is opened with and `run.json` does not hold. */
-function unwritten({ sandbox: { env } }: Blueprint, options: HarnessOptions): Partial<OpenOptions> {
-  const all: OpenOptions = { ...options.sandbox, env: { ...env, ...options.env, ...options.sandbox?.env } };
-  if (options.githubToken !== undefined) all.githubToken = options.githubToken;
-  if (options.daytona !== undefined) all.daytona = options.daytona;
-  return all;
 }
 
 function checkNode({ name, nodes }: Blueprint, option: string, id: string | undefined): void {

@@ -14,18 +14,18 @@ export async function claimRun(directory: RunDirectory): Promise<void> {
         hint: `glovebox stop ${directory.runId} ends it; glovebox logs ${directory.runId} -f follows it`,
       });
     }
-    await writeFile(directory.at(FILE), JSON.stringify(currentOwner()), { mode: 0o600 });
+    await writeFile(directory.state(FILE), JSON.stringify(currentOwner()), { mode: 0o600 });
   });
 }
 
 /** Lets go of a run. */
 export async function releaseRun(directory: RunDirectory): Promise<void> {
-  await writeFile(directory.at(FILE), "null", { mode: 0o600 });
+  await writeFile(directory.state(FILE), "null", { mode: 0o600 });
 }
 
 /** Whether a process works on a run now. */
 export async function isRunning(directory: RunDirectory): Promise<boolean> {
-  const text = await readFile(directory.at(FILE), "utf8").catch(() => "null");
+  const text = await readFile(directory.state(FILE), "utf8").catch(() => "null");
   let owner: Owner | null;
   try {
     owner = JSON.parse(text) as Owner | null;

@@ -1,23 +1,24 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { SandboxError, toSandboxError } from "../sandbox/errors.js";
-import { writeFileAtomic } from "../sandbox/host.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { deleteSnapshot } from "../sandbox.js";
 import { redact, registerSecret } from "../util/sanitize.js";
 import { Checkpointer } from "./checkpointer.js";
 import { forgetCheckpoints } from "./checkpoints.js";
 import { runBlueprint } from "./engine.js";
-import { collectWork, exitCodeOf, finalStatus, leaveSandbox, pushRun } from "./finish-run.js";
+import { collectWork, exitCodeOf, finalStatus, isLeft, leaveSandbox, pushRun } from "./finish-run.js";
 import { openRunSandbox } from "./open-run-sandbox.js";
 import { RunRecorder } from "./recorder.js";
 import { reportHtml } from "./report-html.js";
 import { reportMarkdown } from "./report-markdown.js";
+import { writeBoth, writePublic } from "./run-directory.js";
 import { claimRun, releaseRun } from "./run-owner.js";
 import { forgetEndState, snapshotsOf } from "./saved-state.js";
 import type { ResumePoint, SessionOptions } from "./session-options.js";
 import { deleteUnmovedBranch } from "./source-repository.js";
 import { watchStopRequest } from "./stop-request.js";
 import type { RunContext, RunError, RunOutcome, RunReport, RunStatus } from "./types.js";
+import { WallClock } from "./wall-clock.js";
 
 /** Runs the nodes of a run, or what is left of them, to a report. Whatever happens on the way, there is a report. */
 export async function runSession(opts: SessionOptions): Promise<RunReport> {
@@ -25,24 +26,26 @@ export async function runSession(opts: SessionOptions): Promise<RunReport> {
   await claimRun(directory);
   // Also the engine and the sandbox must not show what only the push needs.
   const forget = opts.githubToken ? registerSecret(opts.githubToken, "GITHUB_TOKEN") : () => undefined;
-  const recorder = new RunRecorder({
-    directory,
-    report: firstReport(opts),
-    nodeIds: blueprint.nodes.map(({ id }) => id),
-    reporters: opts.reporters,
-    hidden,
-  });
+  let recorder: RunRecorder;
+  try {
+    const nodeIds = blueprint.nodes.map(({ id }) => id);
+    recorder = new RunRecorder({ directory, report: firstReport(opts), nodeIds, reporters: opts.reporters, hidden });
+  } catch (error) {
+    forget();
+    await releaseRun(directory);
+    throw error;
+  }
   const stopping = new AbortController();
   const signals = [stopping.signal, ...(opts.signal === undefined ? [] : [opts.signal])];
   const unwatch = watchStopRequest(directory, () => stopping.abort(new Error("stopped by glovebox stop")));
-  const began = performance.now();
+  const clock = new WallClock(plan.limits?.wall ?? blueprint.limits.wall, opts.startedAt);
   try {
     const { intent, repo } = plan;
     const nodes = blueprint.nodes.map(({ id, kind }) => ({ id, kind }));
     await recorder.record({ type: "run.started", blueprint: blueprint.name, repo, intent, nodes });
     recorder.saveReport();
     for (const warning of opts.warnings) await recorder.warn(warning);
-    await runInSandbox(opts, recorder, AbortSignal.any(signals));
+    await runInSandbox(opts, recorder, AbortSignal.any(signals), clock);
   } catch (error) {
     // Whatever is not foreseen is the harness's own fault, and the report says so.
     const { code, message, hint } = toSandboxError(error);
@@ -51,26 +54,34 @@ export async function runSession(opts: SessionOptions): Promise<RunReport> {
   } finally {
     unwatch();
     if (resume?.startAt !== undefined) recorder.report.resumedFrom = resume.startAt;
-    await conclude(opts, recorder, performance.now() - began);
+    clock.end();
+    await conclude(opts, recorder, clock.elapsed);
     forget();
   }
   return recorder.report;
 }
 
-async function runInSandbox(opts: SessionOptions, recorder: RunRecorder, signal: AbortSignal): Promise<void> {
+async function runInSandbox(
+  opts: SessionOptions,
+  recorder: RunRecorder,
+  signal: AbortSignal,
+  clock: WallClock,
+): Promise<void> {
   const { plan } = opts;
   const { report } = recorder;
+  const began = performance.now();
   await recorder.record({ type: "sandbox.creating", backend: plan.backend });
   let opened: Awaited<ReturnType<typeof openRunSandbox>>;
   try {
-    signal.throwIfAborted();
-    opened = await openRunSandbox(opts, signal, ({ type, message }) => {
+    const until = AbortSignal.any([signal, clock.signal]);
+    until.throwIfAborted();
+    opened = await openRunSandbox(opts, until, ({ type, message }) => {
       if (type === "warning" || type === "leak") void recorder.warn(message);
     });
+    clock.setAside(performance.now() - began);
   } catch (error) {
-    report.error = toRunError(error);
-    setStatus(opts, report, signal.aborted ? "cancelled" : "error");
-    await writeFile(opts.directory.at("changes.patch"), "", { mode: 0o600 });
+    await notOpened(opts, recorder, error, signal, clock);
+    await writeBoth(opts.directory, "changes.patch", "");
     return;
   }
   const { sandbox, madeBranch } = opened;
@@ -81,24 +92,49 @@ async function runInSandbox(opts: SessionOptions, recorder: RunRecorder, signal:
   recorder.saveReport();
   let status: RunStatus = "error";
   try {
-    const { outcome, saved } = await runNodes(opts, recorder, sandbox, signal);
+    const { outcome, saved } = await runNodes(opts, recorder, sandbox, signal, clock);
     takeOver(report, outcome);
-    await collectWork(opts, recorder, sandbox, outcome, saved);
+    await collectWork(opts, recorder, sandbox, outcome, clock, saved);
     status = finalStatus(outcome.status, report, opts.blueprint.expectsChanges);
     setStatus(opts, report, status);
     if (plan.push) {
-      report.pushResult = await pushRun(opts, report, status, sandbox);
+      report.pushResult = await clock.outside(() => pushRun(opts, report, status, sandbox));
       await recorder.record({ type: "push.finished", result: report.pushResult });
       setStatus(opts, report, status);
     }
   } finally {
-    const kept = await leaveSandbox(plan, status, sandbox);
+    const kept = isLeft(plan, status);
+    const leaving = async (): Promise<void> => {
+      await leaveSandbox(plan, status, sandbox);
+      if (madeBranch && !kept && plan.gitDir !== undefined && plan.baseCommit !== undefined) {
+        await deleteUnmovedBranch(plan.gitDir, plan.branch, plan.baseCommit);
+      }
+    };
+    await clock.bounded("leaving", leaving).catch((error: unknown) => {
+      return recorder.warn(`the sandbox ${id} is still being left: ${toSandboxError(error).message}`);
+    });
     report.sandbox.kept = kept;
     await recorder.record({ type: "sandbox.destroyed", kept });
-    if (madeBranch && !kept && plan.gitDir !== undefined && plan.baseCommit !== undefined) {
-      await deleteUnmovedBranch(plan.gitDir, plan.branch, plan.baseCommit);
-    }
   }
+}
+
+/** A run without a sandbox: it was cancelled, its time was over, or there was none to be had. */
+async function notOpened(
+  opts: SessionOptions,
+  recorder: RunRecorder,
+  error: unknown,
+  signal: AbortSignal,
+  clock: WallClock,
+): Promise<void> {
+  const { report } = recorder;
+  report.error = toRunError(error);
+  const isLate = !signal.aborted && clock.signal.aborted;
+  setStatus(opts, report, signal.aborted ? "cancelled" : isLate ? "limit" : "error");
+  if (!isLate) return;
+  const [first] = opts.blueprint.nodes;
+  const hit = { limit: "wall", nodeId: first?.id ?? "", allowed: clock.wall, used: Math.round(clock.elapsed) } as const;
+  report.limitsHit.push(hit);
+  await recorder.record({ type: "limit.hit", ...hit });
 }
 
 async function runNodes(
@@ -106,19 +142,22 @@ async function runNodes(
   recorder: RunRecorder,
   sandbox: Sandbox,
   signal: AbortSignal,
+  clock: WallClock,
 ): Promise<{ outcome: RunOutcome; saved: string | undefined }> {
   const { plan, resume, secrets, directory } = opts;
   const context = contextOf(opts, sandbox);
   const startAt = resume === undefined ? plan.from : (resume.startAt ?? null);
   const { snapshotId } = resume ?? {};
   const checkpointer = new Checkpointer({ directory, recorder, ...(snapshotId && { snapshotId }) }, sandbox, context);
-  if (resume === undefined) await checkpointer.begin();
+  // What was not looked at in time is saved as if it had changed.
+  if (resume === undefined) await clock.bounded("saving", () => checkpointer.begin()).catch(() => undefined);
   else await beginAgain(opts, checkpointer, resume);
   const outcome = await runBlueprint(opts.blueprint, {
     sandbox,
     context,
     secrets,
     signal,
+    wallLeft: clock.leftForNodes,
     onEvent: (event) => recorder.record(event),
     onOutput: (output) => recorder.recordOutput(output),
     checkpoint: (at) => checkpointer.save(at),
@@ -236,9 +275,9 @@ async function conclude(opts: SessionOptions, recorder: RunRecorder, took: numbe
 }
 
 async function writeReports({ directory, hidden }: SessionOptions, report: RunReport): Promise<void> {
-  const patch = await readFile(directory.at("changes.patch"), "utf8").catch((error: unknown) => {
+  const patch = await readFile(directory.state("changes.patch"), "utf8").catch((error: unknown) => {
     throw new SandboxError("internal", "changes.patch cannot be read", { cause: error });
   });
-  await writeFileAtomic(directory.at("report.md"), redact(reportMarkdown(report), hidden));
-  await writeFileAtomic(directory.at("report.html"), redact(reportHtml(report, patch), hidden));
+  await writePublic(directory, "report.md", redact(reportMarkdown(report), hidden));
+  await writePublic(directory, "report.html", redact(reportHtml(report, patch), hidden));
 }

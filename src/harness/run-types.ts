@@ -22,6 +22,8 @@ export interface EngineOptions {
   readonly onEvent: EventSink;
   /** Takes what nodes print as bytes, awaited and in order with the events; then no event tells of it. */
   readonly onOutput?: (output: NodeOutput) => void | Promise<void>;
+  /** Milliseconds until the nodes must have ended, when that is less than `limits.wall`. */
+  readonly wallLeft?: number;
   /** Cancels: the running node is ended, and the outcome is `cancelled`. */
   readonly signal?: AbortSignal;
   /** Node to begin with. What is before it keeps the result that the context has, or is skipped. Null: none is left. */
@@ -97,7 +99,7 @@ export interface HarnessOptions {
   keep?: "never" | "failed" | "always";
   /** Directory of the run directories. Default `.glovebox/runs`. */
   out?: string;
-  /** Allow blueprints that are code from a cloned repository. Default false. */
+  /** Trust a blueprint from a repository that is code, or that wants something of the host; remembered. Default false. */
   trust?: boolean;
   /** Cancels in order. A reason with an `exitCode` above 128 gives it to the report; else that is 130. */
   signal?: AbortSignal;

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { hostGit, writeFileAtomic } from "../sandbox/host.js";
+import { repositoryGit, writeFileAtomic } from "../sandbox/host.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { listSnapshots, type SnapshotInfo } from "../sandbox.js";
 import { countLines } from "../util/patch-lines.js";
@@ -21,12 +21,12 @@ const MAX_PATCH = 256 * 1024 * 1024;
 
 /** Writes down which snapshot holds the files at the end of a run. */
 export async function saveEndState(directory: RunDirectory, state: EndState): Promise<void> {
-  await writeFileAtomic(directory.at("end.json"), `${JSON.stringify(state)}\n`);
+  await writeFileAtomic(directory.state("end.json"), `${JSON.stringify(state)}\n`);
 }
 
 /** Forgets the end of an earlier session. */
 export async function forgetEndState(directory: RunDirectory): Promise<void> {
-  await rm(directory.at("end.json"), { force: true });
+  await rm(directory.state("end.json"), { force: true });
 }
 
 /** Every snapshot that a run has. */
@@ -37,7 +37,7 @@ export async function snapshotsOf(directory: RunDirectory): Promise<Set<string>>
 
 /** The snapshot of the end of a run; undefined when there is none. */
 export async function readEndState(directory: RunDirectory): Promise<EndState | undefined> {
-  const text = await readFile(directory.at("end.json"), "utf8").catch(() => undefined);
+  const text = await readFile(directory.state("end.json"), "utf8").catch(() => undefined);
   return text === undefined ? undefined : (JSON.parse(text) as EndState);
 }
 
@@ -75,12 +75,11 @@ export async function treeOfPatch(gitDir: string, base: string, patchPath: strin
       GIT_OBJECT_DIRECTORY: join(scratch, "objects"),
       GIT_ALTERNATE_OBJECT_DIRECTORIES: join(gitDir, "objects"),
     };
-    const opts = { cwd: gitDir, gitDir, env };
-    await hostGit(["read-tree", base], opts);
+    await repositoryGit(["read-tree", base], gitDir, { env });
     if ((await stat(patchPath)).size > 0) {
-      await hostGit(["apply", "--cached", "--whitespace=nowarn", "--", patchPath], opts);
+      await repositoryGit(["apply", "--cached", "--whitespace=nowarn", "--", patchPath], gitDir, { env });
     }
-    return (await hostGit(["write-tree"], opts)).trim();
+    return (await repositoryGit(["write-tree"], gitDir, { env })).trim();
   } finally {
     await rm(scratch, { recursive: true });
   }
@@ -91,11 +90,7 @@ export async function patchOfSnapshot(id: string, base: string): Promise<string 
   const { gitDir, commit } = await findSnapshot(id);
   if (gitDir === undefined || commit === undefined) return undefined;
   const query = ["diff-tree", "-r", "-M", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color"];
-  return await hostGit([...query, "--patch", "--binary", base, commit, "--"], {
-    cwd: gitDir,
-    gitDir,
-    maxOutput: MAX_PATCH,
-  });
+  return await repositoryGit([...query, "--patch", "--binary", base, commit, "--"], gitDir, { maxOutput: MAX_PATCH });
 }
 
 /** How much a patch changes. */

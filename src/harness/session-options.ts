@@ -1,4 +1,4 @@
-import type { OpenOptions } from "../sandbox.js";
+import type { SandboxOptions } from "../sandbox/types.js";
 import type { RedactOptions } from "../util/redact.js";
 import type { GitHubHost } from "./github-host.js";
 import type { RunDirectory } from "./run-directory.js";
@@ -29,8 +29,8 @@ export interface SessionOptions {
   /** What the user should know before it starts. */
   readonly warnings: readonly string[];
   readonly spec?: string;
-  /** More options of the sandbox, which are not written down. */
-  readonly sandboxOptions: Partial<OpenOptions>;
+  /** How its sandbox is opened, with what is not written down. */
+  readonly sandboxOptions: SandboxOptions;
   /** Values by name, of the secrets that nodes declare and no others. */
   readonly secrets: Readonly<Record<string, string>>;
   readonly agents?: Readonly<Record<string, AgentDriver>>;
@@ -38,5 +38,7 @@ export interface SessionOptions {
   /** What is shown nowhere. */
   readonly hidden: RedactOptions;
   readonly signal?: AbortSignal;
+  /** When the run was called, by `performance.now()`; its wall counts from there. Default: now. */
+  readonly startedAt?: number;
   readonly resume?: ResumePoint;
 }

@@ -1,8 +1,21 @@
+import { existsSync } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { SandboxError } from "../sandbox/errors.js";
-import { checkedOutAt, findSource, findStart, hostGit, runHostGit } from "../sandbox/host.js";
+import {
+  checkedOutAt,
+  enclosingRepository,
+  findRepository,
+  findSource,
+  findStart,
+  type Repository,
+  readRepositorySettings,
+  repositoryGit,
+  resolveCommit,
+  runRepositoryGit,
+  uncommittedFiles,
+} from "../sandbox/host.js";
 import { type GitHubHost, repositoryAt } from "./github-host.js";
 
 /** The repository that a run works on. */
@@ -53,28 +66,20 @@ export async function openSource(opts: SourceOptions): Promise<SourceRepository>
     return { repo: url, gitDir, baseCommit: await findStart(clone, opts.branch), remoteUrl: url, warnings: [] };
   }
   // A clone starts where the remote does; where the run shall start elsewhere, it is used as it lies there.
-  const baseCommit = await resolveRef(gitDir, opts.ref, opts.repo);
+  const baseCommit = await resolveRef({ gitDir }, opts.ref, opts.repo);
   return { repo: gitDir, gitDir, baseCommit, remoteUrl: url, warnings: [] };
 }
 
 async function describeDirectory(path: string, opts: SourceOptions): Promise<SourceRepository> {
   if (opts.ref !== undefined && !ON_THIS_MACHINE.has(opts.backend)) throw unsupportedRef(opts.backend, opts.ref);
-  const query = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--is-bare-repository"];
-  const answer = await runHostGit([...query, "--is-shallow-repository", "--show-toplevel"], { cwd: path });
-  const [gitDir = "", isBare, isShallow, topLevel] = answer.stdout.trimEnd().split("\n");
-  if (gitDir === "" || (answer.exitCode !== 0 && isBare !== "true")) {
-    throw new SandboxError("invalid_argument", `Invalid repo "${opts.repo}" — not a git repository`, {
-      hint: `cd ${path} && git init && git add -A && git commit -m start`,
-    });
-  }
-  // In a linked worktree this is its own HEAD, which the shared git directory does not know.
-  const own = opts.branch === undefined ? undefined : await findCommit(path, `refs/heads/${opts.branch}`);
+  const repository = await findEnclosing(path, opts.repo);
+  const { gitDir, topLevel } = repository;
+  const own = opts.branch === undefined ? undefined : await resolveCommit(gitDir, `refs/heads/${opts.branch}`);
   if (own !== undefined) await assertNotCheckedOut(gitDir, opts.branch);
   if (own !== undefined && opts.ref !== undefined) throw startsTwice(opts.branch ?? "", opts.ref);
-  const baseCommit = own ?? (await resolveRef(topLevel ?? path, opts.ref ?? "HEAD", opts.repo));
-  const remote = await runHostGit(["config", "--local", "--get", "remote.origin.url"], { cwd: path });
-  const remoteUrl = remote.exitCode === 0 ? remote.stdout.trim() : undefined;
-  const warnings = await warningsOf(topLevel, isShallow === "true");
+  const baseCommit = own ?? (await resolveRef(repository, opts.ref ?? "HEAD", opts.repo));
+  const { originUrl: remoteUrl } = await readRepositorySettings(gitDir);
+  const warnings = await warningsOf(repository);
   return {
     repo: topLevel ?? gitDir,
     ...(topLevel && { topLevel }),
@@ -85,11 +90,22 @@ async function describeDirectory(path: string, opts: SourceOptions): Promise<Sou
   };
 }
 
-async function warningsOf(topLevel: string | undefined, isShallow: boolean): Promise<string[]> {
+/** The repository that a directory is in. */
+async function findEnclosing(path: string, repo: string): Promise<Repository> {
+  try {
+    return await findRepository(enclosingRepository(path));
+  } catch (error) {
+    if (!(error instanceof SandboxError && /not a git repository$/.test(error.message))) throw error;
+    throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — not a git repository`, {
+      hint: `cd ${path} && git init && git add -A && git commit -m start`,
+    });
+  }
+}
+
+async function warningsOf(repository: Repository): Promise<string[]> {
   const warnings: string[] = [];
-  if (topLevel !== undefined) {
-    const status = await runHostGit(["status", "--porcelain", "-z", "--untracked-files=normal"], { cwd: topLevel });
-    const changed = status.stdout.split("\0").filter((line) => /^.. /.test(line)).length;
+  if (repository.topLevel !== undefined) {
+    const changed = (await uncommittedFiles(repository, { withUntracked: true })).length;
     if (changed > 0) {
       const files = changed === 1 ? "1 file that is" : `${changed} files that are`;
       warnings.push(
@@ -97,13 +113,18 @@ async function warningsOf(topLevel: string | undefined, isShallow: boolean): Pro
       );
     }
   }
-  if (isShallow) warnings.push("the repository is shallow: the run sees the commits that are there, no older ones");
+  if (existsSync(join(repository.gitDir, "shallow")))
+    warnings.push("the repository is shallow: the run sees the commits that are there, no older ones");
   return warnings;
 }
 
-async function resolveRef(cwd: string, ref: string, repo: string): Promise<string> {
+async function resolveRef(
+  { gitDir, ownGitDir }: Pick<Repository, "gitDir" | "ownGitDir">,
+  ref: string,
+  repo: string,
+): Promise<string> {
   for (const name of [ref, `refs/remotes/origin/${ref}`]) {
-    const commit = await findCommit(cwd, name);
+    const commit = await resolveCommit(gitDir, name, ownGitDir);
     if (commit !== undefined) return commit;
   }
   if (ref !== "HEAD") {
@@ -114,12 +135,6 @@ async function resolveRef(cwd: string, ref: string, repo: string): Promise<strin
   throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, {
     hint: 'git add -A && git commit -m "start"',
   });
-}
-
-async function findCommit(cwd: string, name: string): Promise<string | undefined> {
-  const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
-  const { exitCode, stdout } = await runHostGit(query, { cwd });
-  return exitCode === 0 ? stdout.trim() : undefined;
 }
 
 /** What a run does to its branch would change the files that somebody works on there, or not be seen in them. */
@@ -173,21 +188,26 @@ function unsupportedRef(backend: string, ref: string): SandboxError {
 /** Makes the branch of a run where it shall start; false when there is one already. */
 export async function createBranchAt(gitDir: string, branch: string, commit: string): Promise<boolean> {
   const args = ["update-ref", "--create-reflog", "-m", "glovebox: created for a run", `refs/heads/${branch}`, commit];
-  const { exitCode } = await runHostGit([...args, "0".repeat(commit.length)], { cwd: gitDir, gitDir });
+  const { exitCode } = await runRepositoryGit([...args, "0".repeat(commit.length)], gitDir);
   return exitCode === 0;
 }
 
 /** Takes the branch of a run away again, when nothing was ever put on it. */
 export async function deleteUnmovedBranch(gitDir: string, branch: string, commit: string): Promise<void> {
-  await runHostGit(["update-ref", "-d", `refs/heads/${branch}`, commit], { cwd: gitDir, gitDir });
+  await runRepositoryGit(["update-ref", "-d", `refs/heads/${branch}`, commit], gitDir);
 }
 
 /** The tree of a commit in a repository of this machine. */
 export async function treeOfCommit(gitDir: string, commit: string): Promise<string> {
-  return (await hostGit(["rev-parse", "--verify", `${commit}^{tree}`], { cwd: gitDir, gitDir })).trim();
+  return (await repositoryGit(["rev-parse", "--verify", `${commit}^{tree}`], gitDir)).trim();
 }
 
 /** Where the runs on a repository are kept: at its top level, else below this directory. */
 export function runsFolder(source: Pick<SourceRepository, "topLevel">): string {
-  return join(source.topLevel ?? process.cwd(), ".glovebox", "runs");
+  return join(topOf(source), ".glovebox", "runs");
+}
+
+/** What lies below it may be others' work: no link there is followed. */
+export function topOf(source: Pick<SourceRepository, "topLevel">): string {
+  return source.topLevel ?? process.cwd();
 }

@@ -7,12 +7,12 @@ const FILE = "stop";
 
 /** Asks a run, in whatever process it is, to end in order. */
 export async function requestStop(directory: RunDirectory): Promise<void> {
-  await writeFile(directory.at(FILE), "");
+  await writeFile(directory.state(FILE), "");
 }
 
 /** Calls back when somebody asks the run to stop. Returns what ends the watch. */
 export function watchStopRequest(directory: RunDirectory, onStop: () => void): () => void {
-  const path = directory.at(FILE);
+  const path = directory.state(FILE);
   rmSync(path, { force: true });
   const timer = setInterval(() => {
     if (!existsSync(path)) return;

@@ -29,6 +29,7 @@ import { createOperations } from "./git/operations.js";
 import { removeGitResource } from "./git/remove-git-resource.js";
 import { replaceFiles } from "./git/replace-files.js";
 import { runtimeDir } from "./home.js";
+import { keptOptions, reopenOptions } from "./kept-options.js";
 import { createRecord, markReady, updateRecord } from "./ledger.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
@@ -138,19 +139,21 @@ function signalOf({ signal }: SandboxOptions): AbortSignal {
   return signal ?? new AbortController().signal;
 }
 
-async function reopen(id: string, opts: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
+async function reopen(id: string, given: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
   const { reopen: kept } = await claimRecord(id);
   try {
     if (!isSaved(kept) || !kept.archive) {
       throw new SandboxError("tampered", `The record of sandbox "${id}" is damaged`);
     }
-    const { removed, archive: name, ...recipe } = kept;
+    const { removed, archive: name, options, ...recipe } = kept;
+    const opts = reopenOptions(given, options, { network: "full", isolation: "required" });
     const again = { ...dagger, setup: kept.setup };
     const archive = join(runtimeDir(id), basename(name));
     const driver = await withSession(opts, dagger, async (session) => {
       const base = await buildBase(session, kept.image, again, signalOf(opts));
       const from = removed && (await applyLayer(session, base.container, archive, removed));
-      const plan = { id, session, base, recipe, opts: { ...opts, keep: opts.keep ?? true }, dagger: again };
+      const pinned = { ...recipe, image: base.image };
+      const plan = { id, session, base, recipe: pinned, opts: { ...opts, keep: opts.keep ?? true }, dagger: again };
       const made = new DaggerDriver(partsOf({ ...plan, ...(from && { from }) }));
       try {
         if (from === undefined) await loadFiles(made, archive);
@@ -206,6 +209,8 @@ async function makeDriver(
     await failpoint("create.recorded");
     driver = new DaggerDriver(partsOf(plan));
     await fill(driver);
+    // One that is ready too late must not be kept: nobody would be given its id.
+    opts.signal?.throwIfAborted();
     if (opts.keep === true) await keepState(driver, plan);
     else markReady(id);
     await failpoint("create.ready");
@@ -312,7 +317,7 @@ async function keepState(driver: DaggerDriver, plan: Plan, isLast = false): Prom
   // The record and the file that it names change at one moment, whenever this process dies.
   const archive = `kept-${randomBytes(4).toString("hex")}.tar`;
   const saved = await saveState(driver, plan, join(directory, archive));
-  const reopen = { ...saved, archive };
+  const reopen = { ...saved, archive, options: keptOptions(plan.opts) };
   await updateRecord(driver.id, { state: "kept", reopen, ...(isLast && { owner: undefined }) });
   const old = (await readdir(directory)).filter((name) => name.startsWith("kept-") && name !== archive);
   for (const name of old) await rm(join(directory, name), { force: true });

@@ -11,6 +11,7 @@ import { removeResource } from "./daytona/remove.js";
 import { claimRecord } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
 import { redactError } from "./events.js";
+import { keptOptions, reopenOptions } from "./kept-options.js";
 import { updateRecord } from "./ledger.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
@@ -21,7 +22,7 @@ export { buildSnapshot } from "./daytona/prepared-snapshot.js";
 export { conformance, listRemote, probeDaytona as probe, removeResource, removeSnapshot };
 
 /** Options of other backends, and what the service has no place for. */
-const NOT_HERE = ["baseDir", "workspace", "mounts"] as const;
+const NOT_HERE = ["baseDir", "workspace", "mounts", "gitFilters", "gitAlternates"] as const;
 
 /** What a sandbox with a repository keeps. */
 export function capabilities(): Capabilities {
@@ -36,8 +37,8 @@ export async function createDaytonaSandbox(opts: SandboxOptions = {}): Promise<S
     const account = readAccount(opts);
     checkPossible(opts);
     await reapOnce();
-    const driver = opts.id === undefined ? await create(account, opts) : await reopen(opts.id, account, opts);
-    return createSandbox(driver, opts);
+    if (opts.id === undefined) return createSandbox(await create(account, opts), opts);
+    return await reopen(opts.id, account, opts);
   } catch (error) {
     const { apiKey } = opts.daytona ?? {};
     const secrets = [apiKey, opts.githubToken].filter((secret) => secret !== undefined);
@@ -53,17 +54,26 @@ export { checkPossible as check, createDaytonaSandbox as open };
 
 function create(account: ReturnType<typeof readAccount>, opts: SandboxOptions): ReturnType<typeof Life.create> {
   const source = opts.repo === undefined ? undefined : readSource(opts.repo);
-  return Life.create(account, opts, { source, branch: opts.branch, network: opts.network ?? "full" });
+  const { snapshot, resources, autoStopMinutes, ttlMinutes } = opts.daytona ?? {};
+  return Life.create(account, opts, {
+    ...{ source, branch: opts.branch, network: opts.network ?? "full", options: keptOptions(opts) },
+    machine: {
+      ...(snapshot !== undefined && { snapshot }),
+      ...(resources !== undefined && { resources }),
+      ...(autoStopMinutes !== undefined && { autoStopMinutes }),
+      ...(ttlMinutes !== undefined && { ttlMinutes }),
+    },
+  });
 }
 
-async function reopen(
-  id: string,
-  account: ReturnType<typeof readAccount>,
-  opts: SandboxOptions,
-): ReturnType<typeof Life.create> {
+async function reopen(id: string, account: ReturnType<typeof readAccount>, given: SandboxOptions): Promise<Sandbox> {
   const record = await claimRecord(id);
   try {
-    return await Life.reopen(id, account, { ...opts, keep: opts.keep ?? true }, record.reopen as Plan);
+    const plan = record.reopen as Plan;
+    const opts = reopenOptions(given, plan.options, { network: plan.network, limits: {}, isolation: "required" });
+    const daytona = { ...plan.machine, ...opts.daytona };
+    const driver = await Life.reopen(id, account, { ...opts, daytona, keep: opts.keep ?? true }, plan);
+    return createSandbox(driver, opts);
   } catch (error) {
     await updateRecord(id, { owner: undefined });
     throw error;

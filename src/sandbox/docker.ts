@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord } from "./dismantle.js";
@@ -20,10 +21,12 @@ import { checkDockerOptions, checkPossible } from "./docker/options.js";
 import { probeDocker } from "./docker/probe.js";
 import { pullImage } from "./docker/pull-image.js";
 import { sweepEngine } from "./docker/sweep.js";
-import { SandboxError, toSandboxError } from "./errors.js";
+import { SandboxError } from "./errors.js";
 import type { Finding } from "./finding.js";
 import { planMirror } from "./git/mirror.js";
+import { keptOptions, reopenOptions } from "./kept-options.js";
 import { updateRecord } from "./ledger.js";
+import { openInTime } from "./open-in-time.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
@@ -64,24 +67,14 @@ export function check(opts: SandboxOptions): void {
 /** Opens a sandbox in a container of its own. */
 export async function createDockerSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
   validateSandboxOptions(opts);
-  try {
-    const docker = checkDockerOptions(opts);
-    checkPossible(opts, docker);
-    assertCapabilities(opts, DOCKER_CAPABILITIES, "docker");
-    opts.signal?.throwIfAborted();
+  return await openInTime("docker", opts, async (inTime) => {
+    const docker = checkDockerOptions(inTime);
+    checkPossible(inTime, docker);
+    assertCapabilities(inTime, DOCKER_CAPABILITIES, "docker");
     const engine = engineOf(docker);
     await reapOnce(engine);
-    return opts.id === undefined ? await createNew(engine, opts, docker) : await reopen(opts.id, opts);
-  } catch (error) {
-    if (opts.signal?.aborted) {
-      throw new SandboxError("aborted", "The creation of the sandbox was aborted", {
-        backend: "docker",
-        operation: "open",
-        cause: error,
-      });
-    }
-    throw toSandboxError(error, { backend: "docker", operation: "open" });
-  }
+    return inTime.id === undefined ? await createNew(engine, inTime, docker) : await reopen(inTime.id, inTime);
+  });
 }
 
 /** What every container keeps. */
@@ -100,10 +93,9 @@ export function probe(): Promise<Finding[]> {
 }
 
 async function createNew(engine: Engine, opts: SandboxOptions, docker: DockerOptions): Promise<Sandbox> {
-  const { signal, repo, branch, keep = false } = opts;
+  const { signal, repo, keep = false } = opts;
   const id = newSandboxId();
-  const planned =
-    repo === undefined ? undefined : await planMirror(id, { repo, ...(branch !== undefined && { branch }) });
+  const planned = repo === undefined ? undefined : await planMirror(id, { ...opts, repo });
   const image = await imageFor(engine, opts.image ?? "", docker, signal);
   const network = opts.network ?? "none";
   const { user = image.user, workDir = WORK_DIR, hostname, agent, unsafe } = docker;
@@ -128,6 +120,7 @@ async function createNew(engine: Engine, opts: SandboxOptions, docker: DockerOpt
     network,
     imageEnv: image.env,
     layers: image.layers,
+    options: keptOptions(opts),
     source: planned ? `repository:${planned.base.repository.gitDir}` : `image:${image.id}`,
     ...(planned && { base: planned.base }),
   };
@@ -148,13 +141,20 @@ async function imageFor(
   throw new SandboxError("not_found", `The Docker engine has no image "${name}"`, { hint: `docker pull ${name}` });
 }
 
-async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
+async function reopen(id: string, given: SandboxOptions): Promise<Sandbox> {
   const record = await claimRecord(id);
   try {
     if (record.backend !== "docker") {
       throw new SandboxError("invalid_argument", `Sandbox "${id}" is of the backend ${record.backend}`);
     }
     const kept = record.reopen as KeptPlan;
+    const { mounts, limits } = kept.plan;
+    const opts = reopenOptions(given, kept.options, { network: kept.network, limits, isolation: "required" });
+    if (opts.mounts !== undefined && !isDeepStrictEqual(opts.mounts, mounts)) {
+      throw new SandboxError("unsupported", "The mounts of a container cannot be changed", {
+        hint: "leave mounts out, or make another sandbox",
+      });
+    }
     const container = await resumeContainer(engineOf(kept.engine), kept.plan, opts.signal);
     const live = new LiveSandbox(id, kept, { ...opts, keep: opts.keep ?? true });
     return createSandbox(await live.attach(container), opts);

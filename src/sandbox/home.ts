@@ -6,7 +6,18 @@ import { SandboxError, toSandboxError } from "./errors.js";
 import { assertSandboxId } from "./sandbox-id.js";
 
 /** All that there is in the home. */
-const PARTS = ["bases", "clones", "conformance", "etc", "locks", "runs", "sandboxes", "snapshots"] as const;
+const PARTS = [
+  "bases",
+  "clones",
+  "conformance",
+  "etc",
+  "locks",
+  "runs",
+  "sandboxes",
+  "snapshots",
+  "trust",
+  "views",
+] as const;
 
 /** The directory where Glovebox keeps its records, locks and snapshots; made when absent, private to this user. */
 export function gloveboxHome(): string {

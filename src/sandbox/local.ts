@@ -1,8 +1,8 @@
-import type { Capabilities, Limits, NetworkPolicy } from "../../contracts/types.js";
+import type { Capabilities, Limits, Mount, NetworkPolicy } from "../../contracts/types.js";
 import { assertCapabilities } from "./capabilities.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { openEgress } from "./egress/open-egress.js";
-import { SandboxError, toSandboxError } from "./errors.js";
+import { SandboxError } from "./errors.js";
 import { failpoint } from "./failpoint.js";
 import type { Finding } from "./finding.js";
 import { fillForks, nameForkedBranch } from "./git/fork-files.js";
@@ -10,10 +10,12 @@ import { type LiveTree, sweepScratch } from "./git/live-tree.js";
 import { createOperations } from "./git/operations.js";
 import { shownUrl } from "./git/push-url.js";
 import { removeSnapshot } from "./git/remove-snapshot.js";
+import { recheckRepository } from "./git/repository.js";
 import { parseSourceUrl } from "./git/source-url.js";
 import { runtimeDir } from "./home.js";
 import { findBwrap } from "./jail/find-bwrap.js";
 import { type RunningAgent, startJailedAgent, startPlainAgent } from "./jail/start-agent.js";
+import { type KeptOptions, keptOptions, reopenOptions } from "./kept-options.js";
 import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
 import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
 import { trimCache } from "./local/cache.js";
@@ -37,6 +39,7 @@ import {
   resourcesOf,
   type Workspace,
 } from "./local/workspace.js";
+import { openInTime } from "./open-in-time.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
@@ -52,6 +55,7 @@ interface Reopen {
   isolation: "required" | "none";
   network: NetworkPolicy;
   limits: Limits;
+  options?: KeptOptions;
 }
 
 /** What the local backend keeps on this machine with this kind of isolation, and with or without a repository. */
@@ -84,20 +88,10 @@ export function capabilities(): Capabilities {
 /** Opens a sandbox on this machine: a git worktree, a directory of the user's, or an empty one. */
 export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
   validateSandboxOptions(opts);
-  try {
-    opts.signal?.throwIfAborted();
+  return await openInTime("local", opts, async (inTime) => {
     await reapOnce();
-    return opts.id === undefined ? await createNew(opts) : await reopen(opts.id, opts);
-  } catch (error) {
-    if (opts.signal?.aborted) {
-      throw new SandboxError("aborted", "The creation of the sandbox was aborted", {
-        backend: "local",
-        operation: "open",
-        cause: error,
-      });
-    }
-    throw toSandboxError(error, { backend: "local", operation: "open" });
-  }
+    return inTime.id === undefined ? await createNew(inTime) : await reopen(inTime.id, inTime);
+  });
 }
 
 /** What the registry calls. */
@@ -120,8 +114,18 @@ async function createNew(opts: SandboxOptions): Promise<Sandbox> {
   if (mounts.length > 0 && isolation === "none") {
     throw new SandboxError("unsupported", "Without isolation nothing is mounted: the host's paths are all there");
   }
-  const rules = { isolation, network, limits: opts.limits ?? {} };
+  const rules = {
+    isolation,
+    network,
+    limits: opts.limits ?? {},
+    options: keptOptions({ ...opts, mounts: asMounts(mounts) }),
+  };
   return createSandbox(await makeDriver(id, planned, rules, mounts, opts), opts);
+}
+
+/** Mounts as they are remembered: nothing in them depends on the directory that the process is in. */
+function asMounts(binds: ReturnType<typeof checkMounts>): readonly Mount[] {
+  return binds.map(({ source, target, writable = false }) => ({ source, target, writable }));
 }
 
 /** A sandbox that runs, and that the ledger does not call ready yet. */
@@ -179,6 +183,8 @@ async function begin(
 }
 
 async function finish({ driver: { id }, plan }: Begun, opts: SandboxOptions): Promise<void> {
+  // One that is ready too late must not be kept: nobody would be given its id.
+  opts.signal?.throwIfAborted();
   if (opts.keep === true) await updateRecord(id, { state: "kept", reopen: plan });
   else markReady(id);
   await failpoint("create.ready");
@@ -236,15 +242,18 @@ function liveTree(
   return { ...tree, patience: operationTimeout };
 }
 
-async function reopen(id: string, opts: SandboxOptions): Promise<Sandbox> {
+async function reopen(id: string, given: SandboxOptions): Promise<Sandbox> {
   const record = await claimRecord(id);
   const plan = record.reopen as Reopen;
   try {
+    const opts = reopenOptions(given, plan.options, plan);
     await sweepScratch(id);
     checkPossible({ network: plan.network, limits: plan.limits }, plan.isolation);
-    const { kind, workDir } = plan.workspace;
+    const { kind, workDir, base } = plan.workspace;
+    if (base !== undefined) recheckRepository(base.repository);
     // The user may have made a git directory there since.
     if (kind === "base-dir") plan.workspace.trees = protectGit(checkBaseDir(workDir));
+    // What a mount shows may have been replaced since, so it is checked again.
     const mounts = checkMounts(opts.mounts ?? [], workDir);
     const driver = await startDriver(id, plan, mounts, { ...opts, keep: opts.keep ?? true });
     return createSandbox(driver, opts);

@@ -1,12 +1,13 @@
 import { invalidArgument } from "./checks.js";
 import { SandboxError, toSandboxError } from "./errors.js";
+import { openInTime } from "./open-in-time.js";
 import { validateSandboxOptions } from "./options.js";
 import { chooseBackend, loadBackend } from "./registry.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
 /** Options of `openSandbox`. */
 export interface OpenOptions extends SandboxOptions {
-  /** Name of a backend, path of a module or name of a package. Default: as the environment says, else `local`. */
+  /** Name of a backend, path of a module, or name of a package that is installed beside Glovebox. Default: as the environment says, else `local`. */
   backend?: string;
 }
 
@@ -22,7 +23,7 @@ export async function openSandbox(opts: OpenOptions = {}): Promise<Sandbox> {
   const name = backend ?? chooseBackend(process.env);
   try {
     const module = await loadBackend(name);
-    return await module.open(rest);
+    return await openInTime(name, rest, (inTime) => module.open(inTime));
   } catch (error) {
     throw toSandboxError(error, { backend: name, operation: "open" });
   }

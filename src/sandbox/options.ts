@@ -50,6 +50,11 @@ const checkToken: Check = (value, name) => {
   }
 };
 
+const checkFilter: Check = (value, name) => {
+  if (typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value)) return;
+  throw invalidArgument(name, "the name of a filter", value);
+};
+
 const checkAllow: Check = (value, name) => {
   if (!Array.isArray(value)) throw invalidArgument(name, "an array", value);
   parseAllow(value as string[], name);
@@ -116,13 +121,16 @@ const sandboxShape: Shape = new Map<string, Check>([
   ["signal", checkSignal],
   ["onEvent", checkFunction],
   ["githubToken", checkToken],
+  ["gitFilters", arrayOf(checkFilter)],
+  ["gitAlternates", arrayOf(checkPath)],
   ["daytona", checkRecord],
   ["docker", checkRecord],
   ["vercel", checkRecord],
   ["dagger", checkRecord],
 ]);
 
-const CREATING = ["repo", "branch", "baseDir", "workspace", "image"] as const;
+const CREATING = ["repo", "branch", "baseDir", "workspace", "image", "gitFilters", "gitAlternates"] as const;
+const OF_REPOSITORY = ["branch", "workspace", "gitFilters", "gitAlternates"] as const;
 
 /** Refuses options that are wrong, unknown or do not go together, before anything is created. */
 export function validateSandboxOptions(opts: unknown): asserts opts is SandboxOptions {
@@ -130,13 +138,14 @@ export function validateSandboxOptions(opts: unknown): asserts opts is SandboxOp
   const given = opts as SandboxOptions;
   if (given.id !== undefined) {
     for (const name of CREATING) {
-      if (given[name] !== undefined) throw excluded(name, given[name], "id", "a reopened sandbox is already made");
+      if (given[name] !== undefined)
+        throw excluded(name, String(given[name]), "id", "a reopened sandbox is already made");
     }
   }
   if (given.baseDir !== undefined && given.repo !== undefined) {
     throw excluded("baseDir", given.baseDir, "repo", "choose one of the two");
   }
-  for (const name of ["branch", "workspace"] as const) {
+  for (const name of OF_REPOSITORY) {
     if (given[name] !== undefined && given.repo === undefined) {
       throw new SandboxError("invalid_argument", `Option ${name} ("${given[name]}") needs the option repo`, {
         hint: `add repo, or leave ${name} out`,

@@ -35,7 +35,10 @@ export type PortableOptions = Pick<
 >;
 
 const forkShape: Shape = new Map([["count", whole(1, 64)]]);
-const pushShape: Shape = new Map([["message", checkText]]);
+const pushShape: Shape = new Map([
+  ["message", checkText],
+  ["server", checkText],
+]);
 
 /** Makes the sandbox that callers use out of a backend's driver. */
 export function createSandbox(driver: Driver, opts: PortableOptions = {}): Sandbox {
@@ -174,9 +177,9 @@ class PortableSandbox implements Sandbox {
   }
 
   snapshot(): Promise<string> {
-    return this.#call("snapshot", async () => {
+    return this.#call("snapshot", async (signal) => {
       if (this.#driver.snapshot === undefined) throw this.#unsupported("snapshot");
-      const id = await this.#driver.snapshot();
+      const id = await this.#driver.snapshot(signal);
       this.#state.emit?.("snapshot", `snapshot ${id}`);
       return id;
     });
@@ -193,10 +196,16 @@ class PortableSandbox implements Sandbox {
   fork(): Promise<Sandbox>;
   fork(opts: { count: number }): Promise<Sandbox[]>;
   fork(opts: { count?: number } = {}): Promise<Sandbox | Sandbox[]> {
-    return this.#call("fork", async () => {
+    return this.#call("fork", async (signal) => {
       checkOptions(opts, forkShape, "options");
       if (this.#driver.fork === undefined) throw this.#unsupported("fork");
-      const sandboxes = (await this.#driver.fork(opts.count ?? 1)).map((driver) => createSandbox(driver, this.#opts));
+      const drivers = await this.#driver.fork(opts.count ?? 1);
+      if (signal.aborted) {
+        // Nobody waits for them any more, and nobody else would take them away.
+        await Promise.all(drivers.map((driver) => createSandbox(driver, this.#opts).teardown()));
+        throw signal.reason;
+      }
+      const sandboxes = drivers.map((driver) => createSandbox(driver, this.#opts));
       if (opts.count !== undefined) return sandboxes;
       const [only] = sandboxes;
       if (only === undefined) throw new SandboxError("internal", "The driver forked nothing");
@@ -223,9 +232,11 @@ class PortableSandbox implements Sandbox {
   async #destroy(): Promise<void> {
     this.#state.closed = true;
     const reason = { code: "closed", message: "The sandbox was torn down while the command ran" } as const;
-    await Promise.all([...this.#state.running].map((process) => process.stop(reason)));
     try {
-      await within(this.#state.operationTimeout, "teardown", () => this.#driver.destroy());
+      await within(this.#state.operationTimeout, "teardown", async () => {
+        await Promise.all([...this.#state.running].map((process) => process.stop(reason)));
+        await this.#driver.destroy();
+      });
       this.#state.emit?.("teardown", `sandbox ${this.id} is gone`);
     } catch (error) {
       // The next call tries again: a driver's destroy may be called until it succeeds.

@@ -2,8 +2,11 @@ import { SandboxError, toSandboxError } from "./errors.js";
 import type { SandboxState, Stoppable, StopReason } from "./sandbox-state.js";
 import type { DriverExit, DriverProcess, StartSpec } from "./types.js";
 
-/** How long a driver may take to confirm that a killed tree is gone. */
-const LOST_AFTER = 5_000;
+/**
+ * How long a driver may take to confirm that a killed tree is gone. After a deadline no driver has longer: a call returns within two seconds of
+ * it. Else one that cannot be sure to kill all of it may wait for output that somebody who got away still holds.
+ */
+const LOST_AFTER = { soon: 1_500, late: 5_000 };
 
 /** What bounds a process. */
 export interface WatchOptions {
@@ -31,6 +34,7 @@ export class ProcessWatch implements Stoppable {
   #process: DriverProcess | undefined;
   #resolve!: (exit: DriverExit) => void;
   #reject!: (error: unknown) => void;
+  readonly #unwanted = new AbortController();
   #deadline: NodeJS.Timeout | undefined;
   #grace: NodeJS.Timeout | undefined;
   #lost: NodeJS.Timeout | undefined;
@@ -62,7 +66,12 @@ export class ProcessWatch implements Stoppable {
 
   /** Starts the process. Rejects when it could not be started, or not within the deadline and what follows it. */
   async start(spec: StartSpec): Promise<DriverProcess> {
-    const starting = this.#state.driver.start(spec).then((process) => this.#adopt(process));
+    const { signal } = this.#unwanted;
+    const started = this.#state.driver.start({ ...spec, signal }).catch((error: unknown) => {
+      if (signal.aborted && error instanceof SandboxError && error.code === "aborted") return neverBegun();
+      throw error;
+    });
+    const starting = started.then((process) => this.#adopt(process));
     starting.catch((error: unknown) => {
       this.#exited = true;
       this.#reject(error);
@@ -107,11 +116,14 @@ export class ProcessWatch implements Stoppable {
     clearTimeout(this.#deadline);
     this.onKill?.();
     if (this.#exited) return;
+    this.#unwanted.abort();
     this.signal("SIGKILL");
+    const { killTree } = this.#state.driver.capabilities;
+    const patience = this.timedOut || killTree === "complete" ? LOST_AFTER.soon : LOST_AFTER.late;
     this.#lost = setTimeout(() => {
-      const message = `The backend did not confirm within ${LOST_AFTER} ms that a killed command is gone`;
+      const message = `The backend did not confirm within ${patience} ms that a killed command is gone`;
       this.#reject(new SandboxError("backend_lost", message));
-    }, LOST_AFTER);
+    }, patience);
   }
 
   stop(reason: StopReason): Promise<void> {
@@ -164,6 +176,19 @@ export class ProcessWatch implements Stoppable {
     if (this.#onAbort !== undefined) this.#options.signal?.removeEventListener("abort", this.#onAbort);
     this.#state.running.delete(this);
   }
+}
+
+/** What a command is that was ended before the driver had begun it. */
+function neverBegun(): DriverProcess {
+  const nothing = async function* (): AsyncGenerator<Uint8Array> {};
+  return {
+    stdout: nothing(),
+    stderr: nothing(),
+    writeStdin: async () => undefined,
+    closeStdin: async () => undefined,
+    kill: async () => undefined,
+    wait: async () => ({ exitCode: 137, signal: "SIGKILL" }),
+  };
 }
 
 function abortMessage(signal: AbortSignal): string {

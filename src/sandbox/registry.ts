@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { createRequire, isBuiltin } from "node:module";
+import { isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Capabilities } from "../../contracts/types.js";
@@ -66,6 +66,8 @@ const backends = new Map<string, BackendLoader>([
 ]);
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;
+/** A package, or a file that it exports; no URL and no path. */
+const PACKAGE = /^(?:@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*$/;
 
 /** Adds a backend under a name, for `openSandbox({ backend: name })`. A name can be given only once. */
 export function registerBackend(name: string, load: BackendLoader): void {
@@ -96,7 +98,7 @@ export function chooseBackend(env: Readonly<Record<string, string | undefined>>)
   return "local";
 }
 
-/** Loads a backend by its registered name, by the path of a module, or by the name of a package. */
+/** Loads a backend by its registered name, by the path of a module, or by the name of a package beside Glovebox. */
 export async function loadBackend(name: string): Promise<BackendModule> {
   const load = backends.get(name);
   const module: Partial<BackendModule> = load === undefined ? await importBackend(name) : await load();
@@ -118,22 +120,13 @@ async function importBackend(name: string): Promise<Partial<BackendModule>> {
     if (!existsSync(url)) throw unknownBackend(name);
     return (await import(url.href)) as Partial<BackendModule>;
   }
+  if (!PACKAGE.test(name)) throw unknownBackend(name);
   try {
+    // Looked up beside Glovebox itself, never in the directory that the user is in: that may be anybody's.
     return (await import(name)) as Partial<BackendModule>;
   } catch (cause) {
     if (!isMissing(cause, name)) throw cause;
-    const nearby = resolveFromProject(name);
-    if (nearby === undefined) throw unknownBackend(name, cause);
-    return (await import(nearby)) as Partial<BackendModule>;
-  }
-}
-
-/** Glovebox may be installed elsewhere than the project that names the package. */
-function resolveFromProject(name: string): string | undefined {
-  try {
-    return pathToFileURL(createRequire(resolve("package.json")).resolve(name)).href;
-  } catch {
-    return undefined;
+    throw unknownBackend(name, cause, LOOKED_UP);
   }
 }
 
@@ -141,19 +134,22 @@ function resolveFromProject(name: string): string | undefined {
 function isMissing(error: unknown, name: string): boolean {
   const { code, message = "" } = error as { code?: string; message?: string };
   if (code === "ERR_INVALID_MODULE_SPECIFIER") return true;
-  return code === "ERR_MODULE_NOT_FOUND" && message.includes(`'${packageOf(name)}'`);
+  if (code !== "ERR_MODULE_NOT_FOUND") return false;
+  return [name, packageOf(name)].some((missing) => message.includes(`'${missing}'`));
 }
 
 function packageOf(name: string): string {
   return name.split("/", name.startsWith("@") ? 2 : 1).join("/");
 }
 
-function unknownBackend(name: string, cause?: unknown): SandboxError {
+const LOOKED_UP = "a package is looked up beside Glovebox, not in this directory; give a path: ./node_modules/<name>/…";
+
+function unknownBackend(name: string, cause?: unknown, hint?: string): SandboxError {
   const known = backendNames();
   const nearest = nearestName(name, known);
   return new SandboxError(
     "invalid_argument",
     `Unknown backend "${name}"; known are ${known.join(", ")}, the path of a module or the name of a package`,
-    { cause, hint: nearest === undefined ? undefined : `did you mean "${nearest}"?` },
+    { cause, hint: nearest === undefined ? hint : `did you mean "${nearest}"?` },
   );
 }

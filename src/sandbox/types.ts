@@ -141,7 +141,7 @@ export interface SandboxOptions {
   id?: string;
   /** Leave the files when the sandbox is torn down, to be reopened by `id`. Default false. */
   keep?: boolean;
-  /** Default deadline of one operation. Default 600 000. */
+  /** Default deadline of one operation, also of opening the sandbox. Default 600 000. */
   operationTimeout?: number;
   /** Deadline of a whole harness run. Default 3 600 000. */
   runTimeout?: number;
@@ -162,6 +162,13 @@ export interface SandboxOptions {
   signal?: AbortSignal;
   onEvent?(event: SandboxEvent): void;
   githubToken?: string;
+  /**
+   * Filters that may run on the host when the files of `repo` are checked out, such as `lfs`, as your own git configuration defines them. Those
+   * that a repository defines never run. Default: none.
+   */
+  gitFilters?: readonly string[];
+  /** Object stores outside `repo` that it may borrow from; they become visible inside, read-only. Default: none. */
+  gitAlternates?: readonly string[];
   daytona?: DaytonaOptions;
   docker?: DockerOptions;
   vercel?: VercelOptions;
@@ -243,6 +250,11 @@ export interface Sandbox extends AsyncDisposable {
 export interface PushOptions {
   /** Of the commit of whatever is not committed yet. Default: one that names the sandbox. */
   message?: string;
+  /**
+   * The server that the token is for, such as `https://github.com`. A remote elsewhere is `permission_denied` and never sees the token. Default:
+   * wherever `origin` is, as the repository says; set it when the repository may come from somebody else.
+   */
+  server?: string;
 }
 
 /** A checked command: `cwd` is absolute and lexically inside `workDir`, `env` is complete. */
@@ -263,6 +275,8 @@ export interface StartSpec {
    * between, once it has given that many bytes, and then says in `DriverExit` how much that was. Absent: all is wanted.
    */
   readonly kept?: { readonly stdout?: number; readonly stderr?: number };
+  /** Aborted when nobody wants the command any more. A driver that has not begun it by then does not, and rejects with `aborted`. */
+  readonly signal?: AbortSignal;
   /** As in `SpawnOptions`; given only to a driver with `startsServices`. */
   readonly service?: NonNullable<SpawnOptions["service"]>;
 }
@@ -328,7 +342,8 @@ export interface Driver {
   importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void>;
   /** The tree below `path` as a tar stream. Absent: `not_found`. The reader treats it as hostile. */
   exportTree(path: string): AsyncIterable<Uint8Array>;
-  snapshot?(): Promise<string>;
+  /** `signal` is aborted when nobody waits for the id any more: a snapshot that is ready later is deleted again. */
+  snapshot?(signal?: AbortSignal): Promise<string>;
   restore?(id: string): Promise<void>;
   fork?(count: number): Promise<Driver[]>;
   changes?(): Promise<Changes>;

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { Capabilities } from "../../contracts/types.js";
 import { claimRecord, dismantle, type RemoverOf } from "./dismantle.js";
 import { SandboxError, toSandboxError } from "./errors.js";
@@ -7,67 +6,45 @@ import { setInsideBranch } from "./git/inside-git.js";
 import { sweepScratch } from "./git/live-tree.js";
 import { fillMirror, mirrorResources, planMirror } from "./git/mirror.js";
 import { removeGitResource } from "./git/remove-git-resource.js";
-import { addResource, createRecord, markReady, readRecord, updateRecord } from "./ledger.js";
+import { reopenOptions } from "./kept-options.js";
+import { createRecord, markReady, updateRecord } from "./ledger.js";
 import { validateSandboxOptions } from "./options.js";
 import { createSandbox } from "./portable.js";
 import { reapRecords } from "./reap-records.js";
 import type { Resource } from "./record.js";
-import { readSnapshotRecord, type SnapshotRecord, writeSnapshotRecord } from "./snapshot-record.js";
-import type { Sandbox, SandboxOptions } from "./types.js";
+import type { SnapshotRecord } from "./snapshot-record.js";
+import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "./types.js";
 import { conformance, vercelCapabilities } from "./vercel/capabilities.js";
 import { connect, connectTo, type VercelClient } from "./vercel/client.js";
 import { VercelDriver } from "./vercel/driver.js";
-import { toVercelError } from "./vercel/failure.js";
 import { gitSource, prepareRepository } from "./vercel/git-source.js";
 import { Machine } from "./vercel/machine.js";
-import {
-  createMachine,
-  type MachineSource,
-  removeMachine,
-  removeServiceSnapshot,
-  resumeMachine,
-  stopMachine,
-} from "./vercel/machines.js";
+import { type MachineSource, resumeMachine } from "./vercel/machines.js";
+import { newId, type Plan, planOf, type Reopen } from "./vercel/plan.js";
 import { probe } from "./vercel/probe.js";
-import { branchOf, forkOrigin, type Origin, repositoryOperations, sourceOf } from "./vercel/repository.js";
+import { askedSnapshots, findStopped, removeMachine, removeServiceSnapshot, stopMachine } from "./vercel/removal.js";
+import { branchOf, forkOrigin, repositoryOperations } from "./vercel/repository.js";
 import { toSettings, type VercelSettings } from "./vercel/settings.js";
+import {
+  detailsOf,
+  type MachineResource,
+  nextMachine,
+  noteKept,
+  removeReplaced,
+  restoreFiles,
+  retire,
+  saveFiles,
+  stopForSnapshot,
+} from "./vercel/succession.js";
 
 export { conformance, probe };
+
+/** How long a new sandbox may wait where the service asks for it: nothing is lost when it is opened later. */
+const OPENING_PATIENCE = 20_000;
 
 /** What a sandbox with a repository keeps. */
 export function capabilities(): Capabilities {
   return vercelCapabilities(true);
-}
-
-/** What a kept sandbox remembers of how it was made. Never a secret. */
-interface Reopen {
-  readonly name: string;
-  readonly teamId: string;
-  readonly projectId: string;
-  readonly settings: VercelSettings;
-  readonly origin?: Origin;
-}
-
-interface MachineResource {
-  readonly kind: "vercel-machine";
-  readonly name: string;
-  readonly teamId: string;
-  readonly projectId: string;
-}
-
-/** One sandbox in the making: who it is and how its machines are made. */
-interface Plan {
-  readonly id: string;
-  readonly client: VercelClient;
-  readonly settings: VercelSettings;
-  readonly opts: SandboxOptions;
-  readonly keep: boolean;
-  /** What its files started from, where that is a repository. */
-  origin: Origin | undefined;
-  /** Aborts the creation, and nothing after it. */
-  signal: AbortSignal | undefined;
-  /** Set once there is a driver to tell. */
-  warn(message: string): void;
 }
 
 /** Opens a sandbox in a machine of the Vercel Sandbox service. */
@@ -98,16 +75,20 @@ export function open(opts: SandboxOptions): Promise<Sandbox> {
 
 /** Takes away a machine that a record of the ledger names. */
 export async function removeResource(resource: Resource): Promise<void> {
+  await removeWithin(DEFAULT_OPERATION_TIMEOUT, resource);
+}
+
+async function removeWithin(patience: number, resource: Resource): Promise<void> {
   if (await removeGitResource(resource)) return;
   if (resource.kind !== "vercel-machine") return;
   const { name, teamId, projectId } = resource as unknown as MachineResource;
-  await removeMachine(await connectTo(teamId, projectId), name);
+  await removeMachine(await connectTo(teamId, projectId), name, patience);
 }
 
 /** Deletes a snapshot of the service. */
 export async function removeSnapshot(record: SnapshotRecord): Promise<void> {
   const { snapshotId, teamId, projectId } = detailsOf(record);
-  await removeServiceSnapshot(await connectTo(teamId, projectId), snapshotId);
+  await removeServiceSnapshot(await connectTo(teamId, projectId), snapshotId, DEFAULT_OPERATION_TIMEOUT);
 }
 
 async function createNew(client: VercelClient, settings: VercelSettings, opts: SandboxOptions): Promise<Sandbox> {
@@ -127,6 +108,7 @@ async function planRepository(plan: Plan, warnings: string[]): Promise<Filling> 
   const { repo, branch, githubToken, signal } = plan.opts;
   if (repo === undefined) return {};
   if (/^https:\/\//.test(repo)) {
+    assertNoGitOptions(plan.opts);
     const prepare = async (machine: Machine): Promise<void> => {
       plan.origin = await prepareRepository(machine, repo, branch);
     };
@@ -140,12 +122,14 @@ async function planRepository(plan: Plan, warnings: string[]): Promise<Filling> 
   return { resources: mirror.resources, fill };
 }
 
-function planOf(id: string, client: VercelClient, settings: VercelSettings, opts: SandboxOptions, keep: boolean): Plan {
-  return { id, client, settings, opts, keep, origin: undefined, signal: opts.signal, warn: () => undefined };
-}
-
-function newId(): string {
-  return `vercel-${randomBytes(8).toString("hex")}`;
+/** What the service clones by itself, no git of this machine looks at. */
+function assertNoGitOptions(opts: SandboxOptions): void {
+  for (const name of ["gitFilters", "gitAlternates"] as const) {
+    if (opts[name] === undefined) continue;
+    throw new SandboxError("unsupported", `The vercel backend cannot keep ${name}: the service clones by itself`, {
+      hint: "give the path of a clone of yours as repo",
+    });
+  }
 }
 
 /** Where the files of a new sandbox come from. */
@@ -157,14 +141,21 @@ interface Filling {
   readonly fill?: (driver: VercelDriver) => Promise<void>;
 }
 
-/** Makes a sandbox with its record and its machine; all of it or nothing. */
-async function makeDriver(plan: Plan, { source, resources = [], prepare, fill }: Filling): Promise<VercelDriver> {
+/**
+ * Makes a sandbox with its record and its machine; all of it or nothing. A service that is busy is waited for as long as
+ * `patience` says, in milliseconds.
+ */
+async function makeDriver(
+  plan: Plan,
+  { source, resources = [], prepare, fill }: Filling,
+  patience = OPENING_PATIENCE,
+): Promise<VercelDriver> {
   const { id } = plan;
   await createRecord({ id, backend: "vercel", workDir: "", resources });
   let machine: Machine | undefined;
   try {
     await failpoint("create.recorded");
-    machine = await nextMachine(plan, source);
+    machine = await nextMachine(plan, patience, source);
     await prepare?.(machine);
     const driver = driverOf(plan, machine);
     await fill?.(driver);
@@ -178,7 +169,7 @@ async function makeDriver(plan: Plan, { source, resources = [], prepare, fill }:
   } catch (error) {
     await machine?.close();
     // What cannot be taken away now stays in the ledger for `reap`.
-    await dismantle(id, () => true, removerWith(plan.client)).catch(() => undefined);
+    await dismantle(id, () => true, removerWith(plan, patience)).catch(() => undefined);
     throw error;
   }
 }
@@ -188,6 +179,7 @@ function driverOf(plan: Plan, machine: Machine): VercelDriver {
   const driver = new VercelDriver(
     {
       id: plan.id,
+      patience: plan.patience,
       ...(origin && { repository: (own) => repositoryOperations(origin, own, plan.opts) }),
       snapshot: (current) => saveFiles(plan, current),
       restore: (current, id) => restoreFiles(plan, current, id),
@@ -200,114 +192,34 @@ function driverOf(plan: Plan, machine: Machine): VercelDriver {
   return driver;
 }
 
-/** Makes a machine for a sandbox. It is in the record before the service hears of it. */
-async function nextMachine(plan: Plan, source?: MachineSource): Promise<Machine> {
-  const { id, client, settings, keep, signal } = plan;
-  const { teamId, projectId } = client.access;
-  const name = `${id}-${randomBytes(4).toString("hex")}`;
-  const resource: MachineResource = { kind: "vercel-machine", name, teamId, projectId };
-  await addResource(id, { ...resource });
-  const made = { name, owner: id, persistent: keep, signal, ...(source !== undefined && { source }) };
-  const sandbox = await createMachine(client, settings, made);
-  await failpoint("create.started");
-  return await Machine.start(sandbox, settings.timeout, (message) => plan.warn(message), signal);
-}
-
-/** Writes down what a later process needs to open a kept sandbox again. */
-async function noteKept({ id, client, settings, origin }: Plan, { sandbox: { name } }: Machine): Promise<void> {
-  const { teamId, projectId } = client.access;
-  const reopenable: Reopen = { name, teamId, projectId, settings, ...(origin && { origin }) };
-  await updateRecord(id, { state: "kept", reopen: reopenable });
-}
-
-/** Takes a machine away that another one has replaced. */
-async function retire(plan: Plan, machine: Machine, next: Machine): Promise<void> {
-  const { id, client } = plan;
-  if (plan.keep) await noteKept(plan, next);
-  await machine.close();
-  const { name } = machine.sandbox;
-  await removeMachine(client, name);
-  const resources = (await readRecord(id))?.resources ?? [];
-  await updateRecord(id, { resources: resources.filter((each) => (each as { name?: unknown }).name !== name) });
-}
-
-/** Stops a machine for a snapshot of it. The processes on it end; calls under way learn why. */
-async function stopForSnapshot({ settings }: Plan, machine: Machine): Promise<string> {
-  const { snapshotExpiration: expiration } = settings;
-  try {
-    const { snapshotId } = await machine.session.snapshot(expiration === undefined ? {} : { expiration });
-    await machine.close(new SandboxError("backend_lost", "The machine was stopped for a snapshot of its files"));
-    return snapshotId;
-  } catch (error) {
-    throw toVercelError(error, "snapshot");
-  }
-}
-
-async function saveFiles(plan: Plan, machine: Machine): Promise<{ id: string; next: Machine }> {
-  const { teamId, projectId } = plan.client.access;
-  const snapshotId = await stopForSnapshot(plan, machine);
-  const id = newId();
-  await writeSnapshotRecord({
-    version: 1,
-    id,
-    sandboxId: plan.id,
-    backend: "vercel",
-    createdAt: new Date().toISOString(),
-    details: { snapshotId, teamId, projectId, source: sourceOf(plan.origin) },
-  });
-  try {
-    const next = await nextMachine(plan, { type: "snapshot", snapshotId });
-    await retire(plan, machine, next);
-    return { id, next };
-  } catch (error) {
-    throw new SandboxError("backend_lost", `The files are saved as ${id}, but no machine goes on with them`, {
-      cause: error,
-      hint: `restore("${id}") in another sandbox`,
-    });
-  }
-}
-
-async function restoreFiles(plan: Plan, machine: Machine, id: string): Promise<Machine> {
-  const record = await readSnapshotRecord(id);
-  const { snapshotId, teamId, projectId, source } = detailsOf(record);
-  const { access } = plan.client;
-  if (plan.origin !== undefined && source !== undefined && source !== sourceOf(plan.origin)) {
-    throw new SandboxError("conflict", `The snapshot ${id} is of another repository`, { retryable: false });
-  }
-  if (teamId !== access.teamId || projectId !== access.projectId) {
-    throw new SandboxError("conflict", `The snapshot ${id} is of another project`, { retryable: false });
-  }
-  const next = await nextMachine(plan, { type: "snapshot", snapshotId });
-  await retire(plan, machine, next);
-  return next;
-}
-
 async function forkFiles(
   plan: Plan,
   machine: Machine,
   count: number,
 ): Promise<{ next: Machine; forks: VercelDriver[]; failure?: unknown }> {
-  const { client, settings, opts } = plan;
+  const { client, settings, opts, patience } = plan;
   const snapshotId = await stopForSnapshot(plan, machine);
   const source = { type: "snapshot", snapshotId } as const;
   const made = await Promise.allSettled([
-    nextMachine(plan, source),
+    nextMachine(plan, patience, source),
     ...Array.from({ length: count }, (_, index) => {
       const fork = { ...planOf(newId(), client, settings, opts, false), signal: undefined };
-      return makeDriver(fork, { source, ...forkRepository(plan, fork, index + 1) });
+      return makeDriver(fork, { source, ...forkRepository(plan, fork, index + 1) }, patience);
     }),
   ] as const);
   const [next, ...forks] = made as [PromiseSettledResult<Machine>, ...PromiseSettledResult<VercelDriver>[]];
+  const drivers = forks.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  const failed = made.find((each) => each.status === "rejected");
+  if (failed !== undefined) for (const driver of drivers) await driver.destroy().catch(() => undefined);
   if (next.status === "rejected") {
     throw new SandboxError("backend_lost", "No machine goes on with the files", { cause: next.reason });
   }
-  await retire(plan, machine, next.value);
-  await removeServiceSnapshot(client, snapshotId);
-  const failed = forks.find((each) => each.status === "rejected");
-  const drivers = forks.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
-  if (failed === undefined) return { next: next.value, forks: drivers };
-  for (const driver of drivers) await driver.destroy();
-  return { next: next.value, forks: [], failure: failed.reason };
+  await retire(plan, machine.sandbox.name, next.value);
+  await removeServiceSnapshot(client, snapshotId, patience).catch((error: Error) =>
+    plan.warn(`the snapshot of a fork could not be deleted: ${error.message}`),
+  );
+  if (failed !== undefined) return { next: next.value, forks: [], failure: failed.reason };
+  return { next: next.value, forks: drivers };
 }
 
 /** A fork has a branch of its own. */
@@ -320,26 +232,29 @@ function forkRepository({ origin }: Plan, fork: Plan, n: number): Filling {
 }
 
 async function release(plan: Plan, machine: Machine): Promise<void> {
-  const { id, client, keep } = plan;
+  const { id, client, keep, patience } = plan;
   if (!keep) {
-    if (!(await dismantle(id, () => true, removerWith(client)))) await removeMachine(client, machine.sandbox.name);
+    if (await dismantle(id, () => true, removerWith(plan, patience))) return;
+    await removeMachine(client, machine.sandbox.name, patience);
     return;
   }
-  await stopMachine(machine.sandbox);
+  await stopMachine(client, machine.sandbox, patience);
   await updateRecord(id, { state: "kept", owner: undefined });
 }
 
-async function reopen(id: string, client: VercelClient, opts: SandboxOptions): Promise<Sandbox> {
+async function reopen(id: string, client: VercelClient, given: SandboxOptions): Promise<Sandbox> {
   const record = await claimRecord(id);
   try {
-    const { name, teamId, projectId, settings, origin } = record.reopen as Reopen;
+    const { name, teamId, projectId, settings, origin, options } = record.reopen as Reopen;
+    const opts = reopenOptions(given, options, { network: settings.network, isolation: "required" });
     const { access } = client;
     if (teamId !== access.teamId || projectId !== access.projectId) {
       throw new SandboxError("conflict", `Sandbox "${id}" is of another project`, { retryable: false });
     }
     const plan = { ...planOf(id, client, settings, opts, opts.keep ?? true), origin };
     await sweepScratch(id);
-    const machine = await Machine.start(await resumeMachine(client, name), settings.timeout, (text) => plan.warn(text));
+    const machine = await continueMachine(plan, name);
+    await removeReplaced(plan, machine);
     return createSandbox(driverOf(plan, machine), opts);
   } catch (error) {
     await updateRecord(id, { owner: undefined });
@@ -347,34 +262,37 @@ async function reopen(id: string, client: VercelClient, opts: SandboxOptions): P
   }
 }
 
-function removerWith(client: VercelClient): RemoverOf {
+/**
+ * Goes on where a kept sandbox was left. A machine that stopped for a snapshot that somebody asked for is not started again, but
+ * followed by another one: the service keeps the last snapshot of a machine only, and would delete that one at the next stop.
+ */
+async function continueMachine(plan: Plan, name: string): Promise<Machine> {
+  const { client, settings, patience } = plan;
+  const { currentSnapshotId: snapshotId, status } = await findStopped(client, name, patience);
+  if (snapshotId !== undefined && status !== "running" && (await askedSnapshots()).has(snapshotId)) {
+    // It is a kept one until it is torn down, whatever happens before.
+    const next = await nextMachine(plan, patience, { type: "snapshot", snapshotId }, true);
+    await noteKept(plan, next);
+    await retire(plan, name, next);
+    return next;
+  }
+  const sandbox = await resumeMachine(client, name, settings, patience);
+  return await Machine.start(sandbox, { timeout: settings.timeout, patience, warn: (text) => plan.warn(text) });
+}
+
+function removerWith({ client }: Plan, patience: number): RemoverOf {
   return async () => async (resource) => {
     if (await removeGitResource(resource)) return;
-    await removeMachine(client, (resource as unknown as MachineResource).name);
+    await removeMachine(client, (resource as unknown as MachineResource).name, patience);
   };
-}
-
-/** What the record of a snapshot says about where it is, and of what; older ones do not say the last. */
-interface Details {
-  readonly snapshotId: string;
-  readonly teamId: string;
-  readonly projectId: string;
-  readonly source?: string;
-}
-
-function detailsOf(record: SnapshotRecord): Details {
-  if (record.backend !== "vercel") {
-    throw new SandboxError("conflict", `The snapshot ${record.id} is of the backend ${record.backend}`, {
-      retryable: false,
-    });
-  }
-  return record.details as unknown as Details;
 }
 
 let reaped: Promise<unknown> | undefined;
 
-/** Removes what dead processes left, the first time this process opens a sandbox. */
+/** Removes what dead processes left, the first time this process opens a sandbox. Nobody waits for a busy service here. */
 async function reapOnce(): Promise<void> {
-  reaped ??= reapRecords(async () => removeResource, { backend: "vercel" }).catch(() => undefined);
+  reaped ??= reapRecords(async () => (resource) => removeWithin(0, resource), { backend: "vercel" }).catch(
+    () => undefined,
+  );
   await reaped;
 }

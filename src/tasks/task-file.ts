@@ -1,5 +1,6 @@
+import { existsSync, realpathSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve, sep } from "node:path";
 import {
   arrayOf,
   type Check,
@@ -10,6 +11,7 @@ import {
   type Shape,
 } from "../sandbox/checks.js";
 import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+import { enclosingRepository } from "../sandbox/host.js";
 import { checkCommand, checkSetup } from "./check-setup.js";
 import { checkPrefix } from "./names.js";
 import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.js";
@@ -39,22 +41,33 @@ const fileShape: Shape = new Map<string, Check>([
   ["tasks", arrayOf(() => undefined)],
 ]);
 
+/** How a file of tasks is read. */
+export interface TaskFileOptions {
+  /**
+   * Whether a file in a git repository may name build contexts outside of that repository. Their files would be visible in the containers, and the
+   * file may come from anywhere. Default false.
+   */
+  trust?: boolean;
+}
+
 /** Reads a file of tasks, YAML or JSON. Paths in it are relative to the file. */
-export async function readTaskFile(path: string): Promise<TaskFile> {
+export async function readTaskFile(path: string, opts: TaskFileOptions = {}): Promise<TaskFile> {
   let text: string;
   try {
     text = await readFile(path, "utf8");
   } catch (error) {
     throw toSandboxError(error, { operation: "read the task file" });
   }
-  return await parseTaskFile(text, path);
+  return await parseTaskFile(text, path, opts);
 }
 
 /** As `readTaskFile`, for a text that stands for the file at `path`. */
-export async function parseTaskFile(text: string, path: string): Promise<TaskFile> {
+export async function parseTaskFile(text: string, path: string, opts: TaskFileOptions = {}): Promise<TaskFile> {
   if (text.length > MAX_BYTES) throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_BYTES} bytes`);
   try {
-    return toTaskFile(await parseYaml(text), dirname(resolve(path)));
+    const file = toTaskFile(await parseYaml(text), dirname(resolve(path)));
+    if (opts.trust !== true) assertOwnContexts(file, repositoryOf(path));
+    return file;
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error;
     throw new SandboxError(error.code, `${path}: ${error.message}`, { cause: error, hint: error.hint });
@@ -103,6 +116,43 @@ function toFileTask(value: unknown, name: string, networkEnabled: boolean, direc
     ...(run !== undefined && { run: run as string | string[] }),
     ...(timeout !== undefined && { timeout: timeout as number }),
   };
+}
+
+/** The top of the repository that a file is in, by its path as it is named or as it really is; undefined when it is in none. */
+function repositoryOf(path: string): string | undefined {
+  for (const place of [realOf(path), resolve(path)]) {
+    const top = enclosingRepository(dirname(place));
+    if (existsSync(join(top, ".git"))) return realOf(top);
+  }
+  return undefined;
+}
+
+function assertOwnContexts({ tasks }: TaskFile, top: string | undefined): void {
+  if (top === undefined) return;
+  for (const { setup } of tasks) {
+    for (const { spec } of [setup.agentContainer, ...Object.values(setup.serviceContainers ?? {})]) {
+      for (const context of contextsOf(spec.imageSpec)) {
+        const real = realOf(context);
+        if (real === top || real.startsWith(top + sep)) continue;
+        throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, outside of ${top}`, {
+          hint: "the file is in a repository and could come from anywhere; if you trust it: --trust (trust: true)",
+        });
+      }
+    }
+  }
+}
+
+function contextsOf(spec: ImageSpec): string[] {
+  if (spec.type === "build") return [spec.contextPath];
+  return spec.type === "multi-stage" ? spec.stages.map(({ contextPath }) => contextPath) : [];
+}
+
+function realOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
 }
 
 function withPaths(setup: TaskSetup, directory: string): TaskSetup {

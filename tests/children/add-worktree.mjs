@@ -5,7 +5,7 @@ const { createRecord, updateRecord } = await load("ledger");
 const { findRepository } = await load("git/repository");
 const { addWorktree } = await load("git/worktree");
 
-const repository = await findRepository(repo);
+const repository = await findRepository(repo, { gitFilters: process.env.TEST_GIT_FILTERS?.split(",") });
 const make = async (name) => {
   const path = `${parent}/harness-${name}`;
   await createRecord({ id: name, backend: "local", workDir: path });

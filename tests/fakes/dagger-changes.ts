@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync, rmSync, type Stats } from "node:fs";
 import { join } from "node:path";
 
 /** What became of one tree, as an engine tells it: a directory that went is named with a slash, without what was in it. */
@@ -20,6 +20,7 @@ export function compareTrees(before: string, after: string): TreeChanges {
       const path = join(at, name);
       const now = lstatSync(join(after, path));
       if (!old.delete(name) || !isSame(join(before, path), join(after, path), now)) changed.push(path);
+      if (!now.isDirectory() && isDirectory(join(before, path))) removed.push(`${path}/`);
       if (now.isDirectory()) visit(path);
     }
     for (const name of old) {
@@ -37,6 +38,10 @@ function namesIn(path: string): string[] {
   } catch {
     return [];
   }
+}
+
+function isDirectory(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 function isSame(before: string, after: string, now: Stats): boolean {
@@ -63,8 +68,18 @@ export async function unpack(file: string, tree: string): Promise<void> {
   await run("tar", ["-C", tree, "-xpf", file]);
 }
 
-/** Copies one tree over another one. */
+/** Copies one tree over another one; what is of another kind there gives way. */
 export async function overlay(from: string, to: string): Promise<void> {
+  const clear = (at: string): void => {
+    for (const entry of readdirSync(join(from, at), { withFileTypes: true })) {
+      const path = join(at, entry.name);
+      const there = lstatSync(join(to, path), { throwIfNoEntry: false });
+      if (there === undefined) continue;
+      if (there.isDirectory() && entry.isDirectory()) clear(path);
+      else rmSync(join(to, path), { recursive: true });
+    }
+  };
+  clear("");
   await run("cp", ["-a", `${from}/.`, to]);
 }
 

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { ExecFailure, Graph } from "./dagger-graph.js";
-import { parseQuery } from "./dagger-query.js";
+import { Graph } from "./dagger-graph.js";
+import { answerQuery } from "./dagger-query.js";
+import type { ObjectValue } from "./dagger-values.js";
 
 /** A session endpoint as the Dagger CLI opens one. It runs containers for real, under bubblewrap. */
 export interface DaggerEngine extends AsyncDisposable {
@@ -18,9 +19,17 @@ export interface DaggerEngine extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** How an engine differs from the others. */
+export interface EngineOptions {
+  /** Tags that lead to another image by now. */
+  moved?: readonly string[];
+  /** How long the ports of a service may take to answer, in milliseconds. */
+  healthyWithin?: number;
+}
+
 /** Starts an engine of its own on a free port of the loopback. */
-export async function startDaggerEngine(): Promise<DaggerEngine> {
-  const graph = new Graph();
+export async function startDaggerEngine(options: EngineOptions = {}): Promise<DaggerEngine> {
+  const graph = new Graph(options);
   const token = randomBytes(12).toString("hex");
   const queries: string[] = [];
   const faults: { match: RegExp; status: number; body: string }[] = [];
@@ -44,8 +53,10 @@ export async function startDaggerEngine(): Promise<DaggerEngine> {
       response.writeHead(fault.status, { "content-type": "application/json" }).end(fault.body);
       return;
     }
-    const answer = await answerTo(query, graph, gone.signal);
-    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
+    const { resolvers } = graph;
+    const load = (id: string): ObjectValue => graph.load(id);
+    const { status, body } = await answerQuery(query, { resolvers, load, signal: gone.signal });
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   }
 
   const server = createServer((request, response) => {
@@ -81,29 +92,4 @@ export async function startDaggerEngine(): Promise<DaggerEngine> {
     close,
     [Symbol.asyncDispose]: close,
   };
-}
-
-async function answerTo(query: string, graph: Graph, signal: AbortSignal): Promise<unknown> {
-  const path: string[] = [];
-  try {
-    const chain = parseQuery(query);
-    path.push(...chain.map(({ name }) => name));
-    const value = await graph.resolve(chain, signal);
-    // A list of objects has its last field in each of them already.
-    const nested = Array.isArray(value) && typeof value[0] === "object" ? path.slice(0, -1) : path;
-    return { data: nested.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) };
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    const extensions =
-      error instanceof ExecFailure
-        ? {
-            _type: "EXEC_ERROR",
-            cmd: error.cmd,
-            ...error.ran,
-            stdout: error.ran.stdout.trim(),
-            stderr: error.ran.stderr.trim(),
-          }
-        : {};
-    return { data: null, errors: [{ message, path, extensions }] };
-  }
 }

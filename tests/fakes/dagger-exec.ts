@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { namesOf, networkCommand, networkProgram } from "./dagger-network.js";
 import type { ContainerValue } from "./dagger-values.js";
 
 /** How one command of the fake engine ended. */
@@ -10,45 +11,53 @@ export interface Ran {
   stderr: string;
 }
 
+/** What a container runs, and how. */
+export interface Command {
+  readonly argv: readonly string[];
+  /** Where the engine keeps files of its own. */
+  readonly root: string;
+  /** Without it an engine runs a process of its own before the command, with the same environment. */
+  readonly noInit: boolean;
+  /** By port, where others reach it. */
+  readonly sockets?: ReadonlyMap<number, string>;
+}
+
 /** The capabilities that an engine leaves to root in a container, as far as they matter here. */
 const CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_SETUID", "CAP_SETGID"];
+const ROOT = ["", "0", "root", "0:0"];
+const INIT = "/dev/.init";
 let lastHosts = 0;
 
-/** Starts a command for real in a container's tree; the network is that of this machine, and names of services lead to it. */
-export function startInTree(
-  container: ContainerValue,
-  tree: string,
-  argv: readonly string[],
-  root: string,
-): ChildProcess {
+/** Starts a command for real in a container's tree and in a network of its own, where names of services lead to them. */
+export function startInTree(container: ContainerValue, tree: string, command: Command): ChildProcess {
+  const { argv, root, noInit, sockets = new Map() } = command;
+  if (!ROOT.includes(container.user)) throw new Error(`the stand-in has no user "${container.user}"`);
   const hosts = join(root, `hosts-${++lastHosts}`);
-  const names = [...container.bindings.keys()].map((alias) => `127.0.0.1 ${alias}\n`).join("");
-  writeFileSync(hosts, `127.0.0.1 localhost\n${names}`);
+  const names = namesOf(container.bindings).map(([address, alias]) => `${address} ${alias}\n`);
+  writeFileSync(hosts, `127.0.0.1 localhost\n${names.join("")}`);
   const env = [...container.env, ...container.secrets].flatMap(([name, value]) => ["--setenv", name, value]);
-  const walls = [
-    ...["--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-ipc", "--unshare-uts"],
-    ...[
-      "--die-with-parent",
-      "--new-session",
-      "--cap-drop",
-      "ALL",
-      ...CAPABILITIES.flatMap((name) => ["--cap-add", name]),
-    ],
+  const isolation = [
+    ...["--unshare-user", "--uid", "0", "--gid", "0", "--unshare-pid", "--as-pid-1", "--unshare-ipc", "--unshare-uts"],
+    ...["--die-with-parent", "--new-session", "--cap-drop", "ALL"],
+    ...CAPABILITIES.flatMap((name) => ["--cap-add", name]),
     ...["--bind", tree, "/", "--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"],
+    ...(noInit ? [] : ["--ro-bind", networkProgram(), INIT]),
     ...["--ro-bind", hosts, "/etc/hosts", "--clearenv", ...env, "--chdir", container.workdir || "/"],
   ];
-  return spawn("bwrap", [...walls, "--", ...argv], { stdio: ["pipe", "pipe", "pipe"] });
+  const [program = "", ...args] = networkCommand(container.bindings, sockets);
+  const first = noInit ? [] : [INIT, "init"];
+  return spawn(program, [...args, "bwrap", ...isolation, "--", ...first, ...argv], { stdio: ["pipe", "pipe", "pipe"] });
 }
 
 /** Runs a command to its end; whoever asked for it may be gone before, and it is ended then. */
 export function runInTree(
   container: ContainerValue,
   tree: string,
-  argv: readonly string[],
-  { root, signal, stdin = "" }: { root: string; signal: AbortSignal; stdin?: string },
+  command: Command,
+  { signal, stdin }: { signal: AbortSignal; stdin: string },
 ): Promise<Ran> {
   return new Promise((resolve, reject) => {
-    const child = startInTree(container, tree, argv, root);
+    const child = startInTree(container, tree, command);
     const ran: Ran = { exitCode: 0, stdout: "", stderr: "" };
     const cancel = (): void => {
       child.kill("SIGKILL");

@@ -6,59 +6,78 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { compareTrees, copyPaths, overlay, pack, unpack } from "./dagger-changes.js";
 import { type Ran, runInTree } from "./dagger-exec.js";
-import type { Selection } from "./dagger-query.js";
+import { Images } from "./dagger-images.js";
+import { Networks } from "./dagger-network.js";
+import { removeMatching } from "./dagger-patterns.js";
+import type { Resolvers } from "./dagger-query.js";
 import { endpointOf, startService, stopService } from "./dagger-services.js";
 import { Trees } from "./dagger-trees.js";
-import type { ChangesetValue, ContainerValue, PathValue, ServiceValue, Value } from "./dagger-values.js";
+import type {
+  ChangesetValue,
+  ContainerValue,
+  DirectoryValue,
+  EnvVariableValue,
+  FileValue,
+  ObjectValue,
+  PortForward,
+  SecretValue,
+  ServiceValue,
+} from "./dagger-values.js";
 
 /** A command that ended in a way that the engine reports as an error. */
-export class ExecFailure extends Error {
-  readonly cmd: readonly string[];
-  readonly ran: Ran;
+class ExecFailure extends Error {
+  readonly extensions: Readonly<Record<string, unknown>>;
 
-  constructor(cmd: readonly string[], ran: Ran) {
-    super(`exit code: ${ran.exitCode}`);
-    this.cmd = cmd;
-    this.ran = ran;
+  constructor(cmd: readonly string[], { exitCode, stdout, stderr }: Ran) {
+    super(`exit code: ${exitCode}`);
+    this.extensions = { _type: "EXEC_ERROR", cmd, exitCode, stdout: stdout.trim(), stderr: stderr.trim() };
   }
 }
 
-type Args = Record<string, unknown>;
-type Resolver = (on: never, args: Args, signal: AbortSignal) => Value | Promise<Value>;
+/** So many layers fit into the options of one mount, which the kernel gives a page of memory. */
+const MAX_LAYERS = 440;
+const IMAGE_REF_GONE =
+  "Image reference can only be retrieved immediately after the 'Container.From' call. " +
+  "Error in fetching imageRef as the container image is changed";
+
+interface ExecArgs {
+  args: string[];
+  expect: string;
+  stdin: string;
+  noInit: boolean;
+}
 
 /** The object graph of one fake engine: every step is a new value, identical steps are answered from the cache. */
 export class Graph {
   readonly trees: Trees = new Trees();
   /** Commands that were really run. */
   readonly ran: string[][] = [];
-  readonly #images: Map<string, string>;
-  readonly #handles: Value[] = [];
+  /** How many layers the newest container has. */
+  newestLayers = 0;
+  readonly #images: Images;
+  readonly #networks: Networks;
+  readonly #values: ObjectValue[] = [];
+  readonly #ids = new Map<ObjectValue, string>();
   readonly #cache = new Map<string, Promise<ContainerValue>>();
   readonly #services = new Set<ServiceValue>();
 
-  constructor() {
-    const tree = this.trees.distribution();
-    this.#images = new Map(["debian:stable-slim", "alpine:3"].map((name) => [name, tree]));
+  constructor({ moved = [], healthyWithin = 10_000 }: { moved?: readonly string[]; healthyWithin?: number }) {
+    this.#images = new Images(this.trees, moved);
+    this.#networks = new Networks(this.trees.root, healthyWithin);
   }
 
-  /** Follows a chain of fields from the root; gives what the last one is. */
-  async resolve(chain: readonly Selection[], signal: AbortSignal): Promise<Value> {
-    let at: Value = { type: "Query" };
-    for (const { name, args } of chain) {
-      if (Array.isArray(at)) return at.map((value) => ({ [name]: this.#handle(value) }) as unknown as Value);
-      const type: string = typeof at === "object" && at !== null ? at.type : "";
-      const resolver: Resolver | undefined = (this.#resolvers[type] as Record<string, Resolver> | undefined)?.[name];
-      if (resolver === undefined) throw new Error(`Cannot query field "${name}" on type "${type}".`);
-      at = await resolver(at as never, args, signal);
-    }
-    return at;
+  /** Finds what an id stands for, in this engine alone. */
+  load(id: string): ObjectValue {
+    const number = Number(Buffer.from(id, "base64").toString().replace("handle:", ""));
+    const value = this.#values[number - 1];
+    if (value === undefined) throw new Error(`resolve result ${number}: missing shared result`);
+    return value;
   }
 
   close(): void {
@@ -66,241 +85,268 @@ export class Graph {
     this.trees.remove();
   }
 
-  #handle(value: Value): string {
-    return Buffer.from(`handle:${this.#handles.push(value)}`).toString("base64");
+  #id(value: ObjectValue): string {
+    const known = this.#ids.get(value) ?? Buffer.from(`handle:${this.#values.push(value)}`).toString("base64");
+    this.#ids.set(value, known);
+    return known;
   }
 
-  #load(id: unknown): Value {
-    const number = Number(Buffer.from(String(id), "base64").toString().replace("handle:", ""));
-    const value = this.#handles[number - 1];
-    if (value === undefined) throw new Error(`resolve result ${number}: missing shared result`);
-    return value;
-  }
-
-  #step(on: ContainerValue, how: string, change: () => Promise<Partial<ContainerValue>>): Promise<ContainerValue> {
-    const digest = digestOf(on.digest, how);
+  #step(on: ContainerValue, how: unknown, change: () => Promise<Partial<ContainerValue>>): Promise<ContainerValue> {
+    const digest = digestOf(on.digest, JSON.stringify(how));
     const known = this.#cache.get(digest);
     if (known !== undefined) return known;
-    const made = change().then((changed): ContainerValue => ({ ...on, ...changed, digest }));
+    const made = change().then((changed): ContainerValue => {
+      const container = { ...on, image: undefined, ...changed, digest };
+      this.newestLayers = container.layers;
+      return container;
+    });
     this.#cache.set(digest, made);
     // What failed is tried again by the next who asks.
     made.catch(() => this.#cache.delete(digest));
     return made;
   }
 
-  #configure(on: ContainerValue, how: string, changed: Partial<ContainerValue>): Promise<ContainerValue> {
+  #configure(on: ContainerValue, how: unknown, changed: Partial<ContainerValue>): Promise<ContainerValue> {
     return this.#step(on, how, async () => changed);
   }
 
-  async #changeTree(
-    on: ContainerValue,
-    change: (tree: string) => void | Promise<void>,
-  ): Promise<Partial<ContainerValue>> {
-    const tree = await this.trees.copy(on.tree);
-    await change(tree);
-    return { tree };
-  }
-
-  #without(on: ContainerValue, paths: readonly string[]): Promise<ContainerValue> {
-    return this.#step(on, JSON.stringify(["without", paths]), () =>
-      this.#changeTree(on, (tree) => {
-        for (const path of paths) rmSync(join(tree, inside(on, path)), { recursive: true, force: true });
-      }),
-    );
-  }
-
-  #exec(on: ContainerValue, args: Args, signal: AbortSignal): Promise<ContainerValue> {
-    const argv = args["args"] as string[];
-    return this.#step(on, JSON.stringify(["withExec", args]), async () => {
-      for (const service of on.bindings.values()) await startService(service, this.trees);
-      const tree = await this.trees.copy(on.tree);
-      this.ran.push(argv);
-      const stdin = typeof args["stdin"] === "string" ? args["stdin"] : "";
-      const last = await runInTree(on, tree, argv, { root: this.trees.root, signal, stdin });
-      const { exitCode } = last;
-      const isAny = args["expect"] === "ANY" && (exitCode < 128 || exitCode > 191);
-      if (exitCode !== 0 && !isAny) throw new ExecFailure(argv, last);
-      return { tree, last };
+  /** One more layer of a container. */
+  #change(on: ContainerValue, how: unknown, change: Change): Promise<ContainerValue> {
+    return this.#step(on, how, async () => {
+      const { path, layers } = await this.#changed({ ...on, path: on.tree }, change);
+      return { tree: path, layers };
     });
   }
 
-  #service(fields: Omit<ServiceValue, "type" | "digest">): ServiceValue {
-    const service: ServiceValue = { type: "Service", digest: randomUUID(), ...fields };
+  /** One more layer of a directory. */
+  async #changeDirectory(on: DirectoryValue, how: unknown, change: Change): Promise<DirectoryValue> {
+    const digest = digestOf(on.digest, JSON.stringify(how));
+    return { type: "Directory", digest, ...(await this.#changed(on, change)) };
+  }
+
+  async #changed({ path, layers }: Layers, change: Change): Promise<Layers> {
+    checkMount(layers);
+    const tree = await this.trees.copy(path);
+    await change(tree);
+    return { path: tree, layers: layers + 1 };
+  }
+
+  #exec(on: ContainerValue, how: ExecArgs, signal: AbortSignal): Promise<ContainerValue> {
+    const { args: argv, expect, stdin, noInit } = how;
+    return this.#step(on, ["withExec", argv, expect, stdin, noInit], async () => {
+      checkMount(on.layers);
+      for (const service of on.bindings.values()) await startService(service, this.trees, this.#networks);
+      const tree = await this.trees.copy(on.tree);
+      this.ran.push(argv);
+      const last = await runInTree(on, tree, { argv, root: this.trees.root, noInit }, { signal, stdin });
+      const { exitCode } = last;
+      const isAny = expect === "ANY" && (exitCode < 128 || exitCode > 191);
+      if (exitCode !== 0 && !isAny) throw new ExecFailure(argv, last);
+      return { tree, last, layers: on.layers + 1 };
+    });
+  }
+
+  #service(of: ServiceValue["of"]): ServiceValue {
+    const service: ServiceValue = { type: "Service", digest: randomUUID(), of };
     this.#services.add(service);
     return service;
   }
 
-  readonly #resolvers: Readonly<Record<string, Record<string, Resolver>>> = {
+  readonly resolvers: Resolvers = {
     Query: {
       version: () => "v0.21.9",
-      node: (_, { id }) => this.#load(id),
-      loadContainerFromID: (_, { id }) => this.#load(id),
-      loadServiceFromID: (_, { id }) => this.#load(id),
+      node: (_, { id }: { id: string }) => this.load(id),
       host: () => ({ type: "Host" }),
       container: () => emptyContainer(this.trees),
-      directory: () => ({ type: "Directory", digest: "empty", path: this.trees.empty() }),
-      setSecret: (_, { name, plaintext }) => ({ type: "Secret", name: String(name), plaintext: String(plaintext) }),
-      secret: (_, { uri }) => ({ type: "Secret", name: String(uri), plaintext: providedSecret(String(uri)) }),
+      directory: () => ({ type: "Directory", digest: "empty", path: this.trees.empty(), layers: 0 }),
+      setSecret: (_, { name, plaintext }: { name: string; plaintext: string }) => ({ type: "Secret", name, plaintext }),
+      secret: (_, { uri }: { uri: string }) => ({ type: "Secret", name: uri, plaintext: providedSecret(uri) }),
     },
     Host: {
-      file: (_, { path }) => hostPath("File", String(path)),
-      directory: (_, { path }) => hostPath("Directory", String(path)),
-      service: (_, { ports }) =>
-        this.#service({
-          args: [],
-          forwards: (ports as { backend: number; frontend?: number }[]).map(({ backend, frontend }) => ({
-            backend,
-            frontend: frontend || backend,
-          })),
-        }),
-      tunnel: (_, { service, ports }) => {
-        const { container } = this.#load(service) as ServiceValue;
-        const all = (ports as { backend: number; frontend?: number }[] | undefined) ?? [];
-        const wanted = all.length > 0 ? all : (container?.ports ?? []).map((backend) => ({ backend }));
-        return this.#service({ args: [], forwards: wanted.map(({ backend }) => ({ backend, frontend: 0 })) });
+      file: (_, { path }: { path: string }) => hostFile(path),
+      service: (_, { ports }: { ports: PortForward[] }) => this.#service({ host: ports }),
+      tunnel: (_, { service, ports }: { service: ServiceValue; ports: PortForward[] }) => {
+        const exposed = "container" in service.of ? service.of.container.ports : [];
+        return this.#service({
+          tunnel: service,
+          ports: ports.length > 0 ? ports : exposed.map((backend) => ({ backend })),
+        });
       },
     },
     Container: {
-      from: async (on: ContainerValue, { address }) => {
-        const tree = this.#images.get(String(address).replace(/@sha256:.*/, ""));
-        if (tree === undefined) throw new Error(`failed to resolve image "${String(address)}": not found`);
+      from: async (on: ContainerValue, { address }: { address: string }) => {
+        const { reference: image, tree, layers } = this.#images.resolve(address);
         const env = new Map([["PATH", "/usr/local/bin:/usr/bin:/bin"]]);
-        return await this.#configure(on, `from ${String(address)}`, {
-          tree,
-          env,
-          image: `${String(address).replace(/@.*/, "")}@sha256:${"0".repeat(64)}`,
-        });
+        return await this.#configure(on, ["from", image], { tree, env, image, layers });
       },
-      withExec: (on: ContainerValue, args, signal) => this.#exec(on, args, signal),
-      withWorkdir: (on: ContainerValue, { path }) =>
-        this.#configure(on, `workdir ${String(path)}`, { workdir: String(path) }),
-      withUser: (on: ContainerValue, { name }) => this.#configure(on, `user ${String(name)}`, { user: String(name) }),
-      withEnvVariable: (on: ContainerValue, { name, value }) =>
-        this.#configure(on, `env ${String(name)}=${String(value)}`, {
-          env: new Map(on.env).set(String(name), String(value)),
+      withExec: (on: ContainerValue, { args, expect, stdin, noInit }: ExecArgs, signal) =>
+        this.#exec(on, { args, expect, stdin, noInit }, signal),
+      withWorkdir: (on: ContainerValue, { path }: { path: string }) =>
+        this.#configure(on, ["workdir", path], { workdir: path }),
+      withUser: (on: ContainerValue, { name }: { name: string }) => this.#configure(on, ["user", name], { user: name }),
+      withEnvVariable: (on: ContainerValue, { name, value }: { name: string; value: string }) =>
+        this.#configure(on, ["env", name, value], { env: new Map(on.env).set(name, value) }),
+      withSecretVariable: (on: ContainerValue, { name, secret }: { name: string; secret: SecretValue }) =>
+        this.#configure(on, ["secret", name, secret.name], {
+          secrets: new Map(on.secrets).set(name, secret.plaintext),
         }),
-      withSecretVariable: (on: ContainerValue, { name, secret }) => {
-        const { name: id, plaintext } = this.#load(secret) as { name: string; plaintext: string };
-        return this.#configure(on, `secret ${String(name)}=${id}`, {
-          secrets: new Map(on.secrets).set(String(name), plaintext),
-        });
-      },
-      withServiceBinding: (on: ContainerValue, { alias, service }) => {
-        const bound = this.#load(service) as ServiceValue;
-        return this.#configure(on, `bind ${String(alias)} ${bound.digest}`, {
-          bindings: new Map(on.bindings).set(String(alias), bound),
-        });
-      },
-      withExposedPort: (on: ContainerValue, { port }) =>
-        this.#configure(on, `port ${String(port)}`, { ports: [...on.ports, Number(port)] }),
-      withFile: (on: ContainerValue, { path, source, permissions }) => {
-        const file = this.#load(source) as PathValue;
-        return this.#step(on, JSON.stringify(["withFile", path, permissions, file.digest]), () =>
-          this.#changeTree(on, (tree) => putFile(join(tree, String(path)), readFileSync(file.path), permissions)),
-        );
-      },
-      withNewFile: (on: ContainerValue, { path, contents, permissions }) =>
-        this.#step(on, JSON.stringify(["withNewFile", path, permissions, contents]), () =>
-          this.#changeTree(on, (tree) => putFile(join(tree, String(path)), String(contents), permissions)),
+      withServiceBinding: (on: ContainerValue, { alias, service }: { alias: string; service: ServiceValue }) =>
+        this.#configure(on, ["bind", alias, service.digest], { bindings: new Map(on.bindings).set(alias, service) }),
+      withExposedPort: (on: ContainerValue, { port }: { port: number }) =>
+        this.#configure(on, ["port", port], { ports: [...on.ports, port] }),
+      withFile: (on: ContainerValue, { path, source, permissions }: Put & { source: FileValue }) =>
+        this.#change(on, ["withFile", path, permissions, source.digest], (tree) =>
+          putFile(join(tree, inside(on, path)), readFileSync(source.path), permissions),
         ),
-      withDirectory: (on: ContainerValue, { path, source }) => {
-        const directory = this.#load(source) as PathValue;
-        return this.#step(on, JSON.stringify(["withDirectory", path, directory.digest]), () =>
-          this.#changeTree(on, async (tree) => {
-            mkdirSync(join(tree, String(path)), { recursive: true });
-            await overlay(directory.path, join(tree, String(path)));
-          }),
-        );
+      withNewFile: (on: ContainerValue, { path, contents, permissions }: Put & { contents: string }) =>
+        this.#change(on, ["withNewFile", path, permissions, contents], (tree) =>
+          putFile(join(tree, inside(on, path)), contents, permissions),
+        ),
+      withDirectory: (on: ContainerValue, { path, source }: { path: string; source: DirectoryValue }) =>
+        this.#change(on, ["withDirectory", path, source.digest], (tree) =>
+          putDirectory(source, join(tree, inside(on, path))),
+        ),
+      withoutFile: (on: ContainerValue, { path }: { path: string }) => this.#without(on, path),
+      withoutDirectory: (on: ContainerValue, { path }: { path: string }) => this.#without(on, path),
+      // Of a container, an engine removes one after the other.
+      withoutFiles: async (on: ContainerValue, { paths }: { paths: string[] }) => {
+        let at = on;
+        for (const path of paths) at = await this.#without(at, path);
+        return at;
       },
-      withoutFiles: (on: ContainerValue, { paths }) => this.#without(on, paths as string[]),
-      withoutDirectory: (on: ContainerValue, { path }) => this.#without(on, [String(path)]),
-      rootfs: (on: ContainerValue) => ({ type: "Directory", digest: digestOf(on.digest, "rootfs"), path: on.tree }),
-      withRootfs: (on: ContainerValue, { directory }) => {
-        const { digest, path: tree } = this.#load(directory) as PathValue;
-        return this.#configure(on, `rootfs ${digest}`, { tree });
-      },
+      rootfs: ({ digest, tree, layers }: ContainerValue) => ({
+        type: "Directory",
+        digest: digestOf(digest, "rootfs"),
+        path: tree,
+        layers,
+      }),
+      withRootfs: (on: ContainerValue, { directory: { digest, path, layers } }: { directory: DirectoryValue }) =>
+        this.#configure(on, ["rootfs", digest], { tree: path, layers }),
       asTarball: async (on: ContainerValue) => {
+        checkMount(on.layers);
         const path = `${this.trees.empty()}.tar`;
         await pack(on.tree, path);
         return { type: "File", digest: digestOf(on.digest, "tarball"), path };
       },
-      import: (on: ContainerValue, { source }) => {
-        const { digest, path } = this.#load(source) as PathValue;
-        return this.#step(on, `import ${digest}`, () => this.#changeTree(on, (tree) => unpack(path, tree)));
+      import: (on: ContainerValue, { source }: { source: FileValue }) =>
+        this.#change(on, ["import", source.digest], (tree) => unpack(source.path, tree)),
+      asService: (on: ContainerValue, { args, noInit }: { args: string[]; noInit: boolean }) => {
+        checkMount(on.layers);
+        return this.#service({ container: on, args, noInit });
       },
-      asService: (on: ContainerValue, { args }) =>
-        this.#service({ container: on, args: (args as string[] | undefined) ?? [], forwards: [] }),
-      sync: (on: ContainerValue) => this.#handle(on),
-      id: (on: ContainerValue) => this.#handle(on),
+      sync: (on: ContainerValue) => this.#id(on),
+      id: (on: ContainerValue) => this.#id(on),
       stdout: (on: ContainerValue) => on.last?.stdout ?? "",
       stderr: (on: ContainerValue) => on.last?.stderr ?? "",
       exitCode: (on: ContainerValue) => on.last?.exitCode ?? 0,
       user: (on: ContainerValue) => on.user,
       workdir: (on: ContainerValue) => on.workdir,
-      imageRef: (on: ContainerValue) => on.image,
+      imageRef: ({ image }: ContainerValue) => {
+        if (image === undefined) throw new Error(IMAGE_REF_GONE);
+        return image;
+      },
       platform: () => `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
-      envVariable: (on: ContainerValue, { name }) => on.env.get(String(name)) ?? null,
+      envVariable: (on: ContainerValue, { name }: { name: string }) => on.env.get(name) ?? null,
       envVariables: (on: ContainerValue) => [...on.env].map(([name, value]) => ({ type: "EnvVariable", name, value })),
-      exists: (on: ContainerValue, { path }) => existsSync(join(on.tree, inside(on, path))),
-      file: (on: ContainerValue, { path }) => ({
+      exists: (on: ContainerValue, { path }: { path: string }) => existsSync(join(on.tree, inside(on, path))),
+      file: (on: ContainerValue, { path }: { path: string }) => ({
         type: "File",
-        digest: digestOf(on.digest, String(path)),
+        digest: digestOf(on.digest, path),
         path: join(on.tree, inside(on, path)),
       }),
-      directory: (on: ContainerValue, { path }) => ({
+      directory: (on: ContainerValue, { path }: { path: string }) => ({
         type: "Directory",
-        digest: digestOf(on.digest, String(path)),
+        digest: digestOf(on.digest, path),
         path: join(on.tree, inside(on, path)),
+        layers: on.layers,
       }),
     },
     EnvVariable: {
-      id: (on: never) => this.#handle(on),
-      name: ({ name }: { name: string }) => name,
-      value: ({ value }: { value: string }) => value,
+      id: (on: EnvVariableValue) => this.#id(on),
+      name: ({ name }: EnvVariableValue) => name,
+      value: ({ value }: EnvVariableValue) => value,
     },
     File: {
-      id: (on: PathValue) => this.#handle(on),
-      sync: (on: PathValue) => this.#handle(on),
-      contents: ({ path }: PathValue) => readFileSync(path, "utf8"),
-      size: ({ path }: PathValue) => statSync(path).size,
-      export: ({ path: from }: PathValue, { path }) => {
-        copyFileSync(from, String(path));
-        return String(path);
+      id: (on: FileValue) => this.#id(on),
+      sync: (on: FileValue) => this.#id(on),
+      contents: ({ path }: FileValue) => readFileSync(path, "utf8"),
+      size: ({ path }: FileValue) => statSync(path).size,
+      export: ({ path: from }: FileValue, { path }: { path: string }) => {
+        copyFileSync(from, path);
+        return path;
       },
     },
     Directory: {
-      id: (on: PathValue) => this.#handle(on),
-      changes: (on: PathValue, { from }) => ({ type: "Changeset", before: this.#load(from) as PathValue, after: on }),
-      entries: ({ path }: PathValue) =>
+      id: (on: DirectoryValue) => this.#id(on),
+      sync: (on: DirectoryValue) => this.#id(on),
+      changes: (after: DirectoryValue, { from: before }: { from: DirectoryValue }) => {
+        for (const { layers } of [before, after]) checkMount(layers);
+        return { type: "Changeset", before, after };
+      },
+      withDirectory: (on: DirectoryValue, { path, source }: { path: string; source: DirectoryValue }) =>
+        this.#changeDirectory(on, ["withDirectory", path, source.digest], (tree) =>
+          putDirectory(source, join(tree, path)),
+        ),
+      withoutFile: (on: DirectoryValue, { path }: { path: string }) => this.#withoutAll(on, [path]),
+      withoutDirectory: (on: DirectoryValue, { path }: { path: string }) => this.#withoutAll(on, [path]),
+      withoutFiles: (on: DirectoryValue, { paths }: { paths: string[] }) => this.#withoutAll(on, paths),
+      entries: ({ path }: DirectoryValue) =>
         readdirSync(path, { withFileTypes: true }).map((entry) => entry.name + (entry.isDirectory() ? "/" : "")),
     },
     Changeset: {
-      sync: (on: ChangesetValue) => this.#handle(on),
-      id: (on: ChangesetValue) => this.#handle(on),
+      sync: (on: ChangesetValue) => this.#id(on),
+      id: (on: ChangesetValue) => this.#id(on),
       removedPaths: ({ before, after }: ChangesetValue) => [
         ...compareTrees(before.path, after.path).removed.map((path) => path.slice(1)),
       ],
       layer: async ({ before, after }: ChangesetValue) => {
         const path = this.trees.empty();
         await copyPaths(after.path, compareTrees(before.path, after.path).changed, path);
-        return { type: "Directory", digest: digestOf(before.digest, after.digest), path };
+        return { type: "Directory", digest: digestOf(before.digest, after.digest), path, layers: 1 };
       },
     },
-    Secret: { id: (on: never) => this.#handle(on) },
+    Secret: { id: (on: SecretValue) => this.#id(on) },
     Service: {
-      id: (on: ServiceValue) => this.#handle(on),
+      id: (on: ServiceValue) => this.#id(on),
       start: async (on: ServiceValue) => {
-        await startService(on, this.trees);
-        return this.#handle(on);
+        await startService(on, this.trees, this.#networks);
+        return this.#id(on);
       },
-      stop: (on: ServiceValue) => {
+      stop: (on: ServiceValue, { kill }: { kill: boolean }) => {
+        if (!kill) throw new Error("the stand-in ends services by force alone");
         stopService(on);
-        return this.#handle(on);
+        return this.#id(on);
       },
-      endpoint: (on: ServiceValue, { port, scheme }) =>
-        endpointOf(on, port as number | undefined, scheme as string | undefined),
+      endpoint: (on: ServiceValue, { port, scheme }: { port?: number; scheme: string }) => endpointOf(on, port, scheme),
     },
   };
+
+  #without(on: ContainerValue, path: string): Promise<ContainerValue> {
+    return this.#change(on, ["without", path], (tree) => removeMatching(tree, inside(on, path)));
+  }
+
+  #withoutAll(on: DirectoryValue, paths: readonly string[]): Promise<DirectoryValue> {
+    return this.#changeDirectory(on, ["without", paths], (tree) => {
+      for (const path of paths) removeMatching(tree, path);
+    });
+  }
+}
+
+type Change = (tree: string) => void | Promise<void>;
+
+interface Layers {
+  readonly path: string;
+  readonly layers: number;
+}
+
+interface Put {
+  path: string;
+  permissions?: number | null;
+}
+
+/** To look at layers or to add one to them, an engine mounts them. */
+function checkMount(layers: number): void {
+  if (layers > MAX_LAYERS) throw new Error("failed to mount /tmp/containerd-mount: mount options is too long");
 }
 
 function emptyContainer(trees: Trees): ContainerValue {
@@ -309,7 +355,7 @@ function emptyContainer(trees: Trees): ContainerValue {
     type: "Container",
     digest: "scratch",
     tree: trees.empty(),
-    image: "",
+    layers: 0,
     env: none,
     secrets: none,
     bindings: none,
@@ -319,17 +365,20 @@ function emptyContainer(trees: Trees): ContainerValue {
   };
 }
 
-function hostPath(type: PathValue["type"], path: string): PathValue {
-  const found = statSync(path);
-  const digest = type === "File" ? digestOf(readFileSync(path).toString("latin1")) : digestOf(path, randomUUID());
-  if (found.isDirectory() !== (type === "Directory")) throw new Error(`${path}: wrong kind`);
-  return { type, digest, path };
+function hostFile(path: string): FileValue {
+  if (!statSync(path).isFile()) throw new Error(`${path}: wrong kind`);
+  return { type: "File", digest: digestOf(readFileSync(path).toString("latin1")), path };
 }
 
-function putFile(path: string, content: string | Buffer, permissions: unknown): void {
+function putFile(path: string, content: string | Buffer, permissions: number | null | undefined): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, content);
-  chmodSync(path, typeof permissions === "number" ? permissions : 0o644);
+  chmodSync(path, permissions ?? 0o644);
+}
+
+async function putDirectory({ path }: DirectoryValue, to: string): Promise<void> {
+  mkdirSync(to, { recursive: true });
+  await overlay(path, to);
 }
 
 function providedSecret(uri: string): string {
@@ -339,8 +388,8 @@ function providedSecret(uri: string): string {
   return value;
 }
 
-function inside({ workdir }: ContainerValue, path: unknown): string {
-  return posix.resolve("/", workdir, String(path));
+function inside({ workdir }: ContainerValue, path: string): string {
+  return posix.resolve("/", workdir, path);
 }
 
 function digestOf(...parts: readonly string[]): string {

@@ -1,26 +1,46 @@
-import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { startInTree } from "./dagger-exec.js";
+import { type Networks, offerPort, openTunnel, portOf, reach } from "./dagger-network.js";
 import type { Trees } from "./dagger-trees.js";
-import type { ServiceValue } from "./dagger-values.js";
+import type { RunningService, ServiceValue } from "./dagger-values.js";
 
-const HEALTHY_WITHIN = 10_000;
-
-/** Starts a service unless it runs: its process, and once its ports answer it is healthy. */
-export async function startService(service: ServiceValue, trees: Trees): Promise<void> {
+/** Starts a service unless it runs; one in a container is there once its ports answer from outside of its network. */
+export async function startService(service: ServiceValue, trees: Trees, networks: Networks): Promise<void> {
   if (service.running !== undefined) return;
-  const { container, args, forwards } = service;
-  service.running = { servers: [] };
-  if (container !== undefined) {
-    const child = startInTree(container, await trees.copy(container.tree), args, trees.root);
-    service.running.child = child;
+  const { of } = service;
+  const running: RunningService = { servers: [], sockets: new Map() };
+  service.running = running;
+  if ("host" in of) {
+    for (const { backend, frontend } of of.host) {
+      const socket = networks.newSocket();
+      running.servers.push(await offerPort(socket, backend));
+      running.sockets.set(frontend || backend, socket);
+    }
+  } else if ("tunnel" in of) {
+    await startService(of.tunnel, trees, networks);
+    for (const { backend, frontend } of of.ports) {
+      const socket = of.tunnel.running?.sockets.get(backend);
+      if (socket === undefined) throw new Error(`the service has no port ${backend}`);
+      running.servers.push(await openTunnel(socket, frontend ?? backend));
+    }
+  } else {
+    const { container, args: argv, noInit } = of;
+    for (const bound of container.bindings.values()) await startService(bound, trees, networks);
+    for (const port of container.ports) running.sockets.set(port, networks.newSocket());
+    const { root } = trees;
+    const { sockets } = running;
+    const child = startInTree(container, await trees.copy(container.tree), { argv, root, noInit, sockets });
+    running.child = child;
     child.stdin?.end();
     child.stdout?.resume();
     child.stderr?.resume();
-    for (const port of container.ports) await healthy(port, () => child.exitCode !== null);
-  }
-  for (const { backend, frontend } of forwards) {
-    if (frontend === backend) continue;
-    service.running.servers.push(await forward(backend, frontend));
+    const end = Date.now() + networks.patience;
+    const isOver = (): boolean => child.exitCode !== null || Date.now() > end;
+    try {
+      for (const [port, socket] of running.sockets) await healthy(port, socket, isOver);
+    } catch (error) {
+      stopService(service);
+      throw error;
+    }
   }
 }
 
@@ -31,38 +51,25 @@ export function stopService(service: ServiceValue): void {
   delete service.running;
 }
 
-/** Where a service is reached from the host. */
-export function endpointOf(service: ServiceValue, port: number | undefined, scheme: string | undefined): string {
-  const address = service.running?.servers[0]?.address() as AddressInfo | undefined;
-  const found = address?.port ?? port ?? service.container?.ports[0];
-  if (found === undefined) throw new Error("no ports exposed");
-  return `${scheme === undefined ? "" : `${scheme}://`}localhost:${found}`;
+/** Where a tunnel starts on the host. */
+export function endpointOf({ of, running }: ServiceValue, port: number | undefined, scheme: string): string {
+  if (!("tunnel" in of)) throw new Error("the stand-in has endpoints of tunnels alone");
+  const index = port === undefined ? 0 : of.ports.findIndex(({ backend }) => backend === port);
+  const server = running?.servers[index];
+  if (server === undefined) throw new Error("no ports exposed");
+  return `${scheme === "" ? "" : `${scheme}://`}localhost:${portOf(server)}`;
 }
 
-async function forward(backend: number, frontend: number): Promise<Server> {
-  const server = createServer((downstream) => {
-    const upstream = connect(backend, "127.0.0.1");
-    for (const socket of [upstream, downstream]) socket.on("error", () => socket.destroy());
-    upstream.pipe(downstream).pipe(upstream);
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(frontend, "127.0.0.1", resolve);
-  });
-  return server;
-}
-
-async function healthy(port: number, isOver: () => boolean): Promise<void> {
-  const end = Date.now() + HEALTHY_WITHIN;
-  while (Date.now() < end && !isOver()) {
-    const answers = await new Promise<boolean>((resolve) => {
-      const socket = connect(port, "127.0.0.1");
-      socket.on("connect", () => resolve(true)).on("error", () => resolve(false));
-      socket.on("connect", () => socket.destroy());
-    });
+async function healthy(port: number, socket: string, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    const answers = await reach(socket).then(
+      (connection) => connection.destroy().destroyed,
+      () => false,
+    );
     if (answers) return;
     await new Promise((resolve) => {
       setTimeout(resolve, 20);
     });
   }
-  throw new Error(`service exited before healthcheck of port ${port}`);
+  throw new Error(`port ${port} did not answer`);
 }

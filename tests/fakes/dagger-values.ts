@@ -7,7 +7,10 @@ export interface ContainerValue {
   readonly type: "Container";
   readonly digest: string;
   readonly tree: string;
-  readonly image: string;
+  /** How many layers a mount of its file system has. */
+  readonly layers: number;
+  /** The image with its digest. An engine knows it until the first change. */
+  readonly image?: string | undefined;
   readonly env: ReadonlyMap<string, string>;
   readonly secrets: ReadonlyMap<string, string>;
   readonly bindings: ReadonlyMap<string, ServiceValue>;
@@ -17,9 +20,17 @@ export interface ContainerValue {
   readonly last?: Ran;
 }
 
-/** A file or a directory somewhere on this machine. */
-export interface PathValue {
-  readonly type: "File" | "Directory";
+/** A directory somewhere on this machine. */
+export interface DirectoryValue {
+  readonly type: "Directory";
+  readonly digest: string;
+  readonly path: string;
+  readonly layers: number;
+}
+
+/** A file somewhere on this machine. */
+export interface FileValue {
+  readonly type: "File";
   readonly digest: string;
   readonly path: string;
 }
@@ -27,8 +38,8 @@ export interface PathValue {
 /** What became of one directory. */
 export interface ChangesetValue {
   readonly type: "Changeset";
-  readonly before: PathValue;
-  readonly after: PathValue;
+  readonly before: DirectoryValue;
+  readonly after: DirectoryValue;
 }
 
 export interface SecretValue {
@@ -37,14 +48,29 @@ export interface SecretValue {
   readonly plaintext: string;
 }
 
-/** Something that listens: a container that runs, a port of the host, or a way from the host to one. */
+export interface PortForward {
+  readonly backend: number;
+  readonly frontend?: number;
+}
+
+/** Something that listens: a container that runs, ports of the host, or a way from the host to another service. */
 export interface ServiceValue {
   readonly type: "Service";
   readonly digest: string;
-  readonly container?: ContainerValue;
-  readonly args: readonly string[];
-  readonly forwards: readonly { backend: number; frontend: number }[];
-  running?: { child?: ChildProcess; servers: Server[] };
+  readonly of:
+    | { readonly container: ContainerValue; readonly args: readonly string[]; readonly noInit: boolean }
+    | { readonly host: readonly PortForward[] }
+    | { readonly tunnel: ServiceValue; readonly ports: readonly PortForward[] };
+  running?: RunningService;
+}
+
+/** A service that was started. */
+export interface RunningService {
+  child?: ChildProcess;
+  /** Listeners of ours: they end with it. */
+  readonly servers: Server[];
+  /** By port, the Unix socket by which it is reached from other networks. */
+  readonly sockets: Map<number, string>;
 }
 
 export interface EnvVariableValue {
@@ -57,16 +83,14 @@ export interface RootValue {
   readonly type: "Query" | "Host";
 }
 
-export type Value =
+export type ObjectValue =
   | ContainerValue
-  | PathValue
+  | DirectoryValue
+  | FileValue
   | ChangesetValue
   | SecretValue
   | ServiceValue
   | EnvVariableValue
-  | RootValue
-  | string
-  | number
-  | boolean
-  | null
-  | Value[];
+  | RootValue;
+
+export type Value = ObjectValue | string | number | boolean | null | Value[];

@@ -51,14 +51,14 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
     const source = url.pathname.startsWith("/api/") ? "api" : "daemon";
     try {
       if (await strike(fault, request, response)) return;
-      if (url.pathname.startsWith("/preview/")) return preview(url.pathname, request, response);
+      if (url.pathname.startsWith("/preview/")) return preview(url, request, response);
       authorise(request, source);
       if (url.pathname.startsWith("/build-logs/")) return api.snapshots.sendLog(url.pathname, response);
       const path = url.pathname.replace(/^\/(api|toolbox\/[^/]+)/, "");
       const exchange = { method: request.method ?? "", path, query: url.searchParams, request, response };
       const id = /^\/toolbox\/([^/]+)/.exec(url.pathname)?.[1];
       const known = id === undefined ? await api.handle(exchange) : await toolbox(id, exchange);
-      if (!known) throw new Refusal(404, `no such route: ${line}`);
+      if (!known) throw new Refusal(404, `Cannot ${line}`);
     } catch (error) {
       refuse(response, error, source, url.pathname);
     }
@@ -66,14 +66,24 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
 
   async function toolbox(id: string, exchange: Parameters<ApiRoutes["handle"]>[0]): Promise<boolean> {
     const entry = reachable(id);
-    const { path, response } = exchange;
+    const { method, path, response } = exchange;
+    use(entry, response);
     if (path === "/work-dir" || path === "/user-home-dir") {
-      json(response, 200, { dir: HOME });
-      return true;
+      if (method === "GET") json(response, 200, { dir: HOME });
+      return method === "GET";
     }
     if (path.startsWith("/files")) return await handleFiles(entry.machine, exchange);
     if (path.startsWith("/git/")) return await handleGit(entry.machine, habits, exchange);
     return await entry.processes.handle(exchange);
+  }
+
+  /** A sandbox is in use as long as a request to it, or a socket, is open. */
+  function use(entry: SandboxEntry, what: Duplex | ServerResponse): void {
+    entry.uses += 1;
+    what.once("close", () => {
+      entry.uses -= 1;
+      entry.usedAt = performance.now();
+    });
   }
 
   /** A stopped sandbox looks as if the caller had done something wrong. */
@@ -105,11 +115,14 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
         return;
       }
       // A browser, or what the SDK takes for one, cannot send headers with a handshake.
-      if (!api.previews.has(url.searchParams.get("DAYTONA_SANDBOX_AUTH_KEY") ?? "")) authorise(request, "daemon");
-      if (habits.refuseFollow) throw new Refusal(502, "");
       const [, , id = "", ...rest] = url.pathname.split("/");
-      const { processes } = reachable(id);
-      processes.follow(`/${rest.join("/")}`, acceptWebSocket(request, socket));
+      const key = api.previews.get(url.searchParams.get("DAYTONA_SANDBOX_AUTH_KEY") ?? "");
+      if (key === undefined || key.entry.id !== id) authorise(request, "daemon");
+      if (habits.refuseFollow) throw new Refusal(502, "");
+      const entry = reachable(id);
+      const follow = entry.processes.follower(`/${rest.join("/")}`, url.searchParams);
+      use(entry, socket);
+      follow(acceptWebSocket(request, socket));
     } catch (error) {
       const status = error instanceof Refusal ? error.status : 500;
       socket.end(`HTTP/1.1 ${status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
@@ -122,17 +135,27 @@ export async function startFakeDaytona(): Promise<FakeDaytona> {
     );
     peer.onText = (text) => {
       if (!text.startsWith("40")) return;
+      if (!text.includes(`"token":${JSON.stringify(apiKey)}`)) {
+        peer.send('44{"message":"Unauthorized"}');
+        return;
+      }
       peer.send('40{"sid":"c"}');
       events.add(peer);
     };
     peer.onClose = () => events.delete(peer);
   }
 
-  function preview(path: string, request: IncomingMessage, response: ServerResponse): void {
+  /** A signed address is enough by itself, until its time is over; another one wants its token beside it. */
+  function preview(url: URL, request: IncomingMessage, response: ServerResponse): void {
+    const { pathname: path, search } = url;
     const [, , token = "", ...rest] = path.split("/");
     const found = api.previews.get(token);
-    if (found === undefined) throw new Refusal(401, "unauthorized");
-    const target = { host: "127.0.0.1", port: found.port, path: `/${rest.join("/")}`, method: request.method };
+    const isSigned = found?.until !== undefined && performance.now() < found.until;
+    const isNamed = found?.until === undefined && request.headers["x-daytona-preview-token"] === token;
+    if (found === undefined || !(isSigned || isNamed)) throw new Refusal(401, "unauthorized");
+    use(reachable(found.entry.id), response);
+    const { method, headers } = request;
+    const target = { host: "127.0.0.1", port: found.port, path: `/${rest.join("/")}${search}`, method, headers };
     const onward = httpRequest(target, (from) => {
       response.writeHead(from.statusCode ?? 502, from.headers);
       from.pipe(response);

@@ -1,10 +1,12 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { childrenOf } from "../support/descendants.js";
 
 /** Root can give a command another user; everybody else has one user inside. */
@@ -32,19 +34,24 @@ export interface CommandOrder {
   sudo?: boolean | undefined;
 }
 
+/** Into how many parts a file comes apart on its way, and how long each of them takes. */
+const PARTS = 3;
+const PART_DELAY = 2;
+
 /** Stands for a virtual machine: files of its own at the real paths, processes and network of its own. */
 export class FakeMachine {
   readonly files: string;
+  /** Whether what is started from now on has no network. */
+  isCutOff: boolean;
   readonly #bwrap: ChildProcess;
   readonly #init: number;
-  readonly #isCutOff: boolean;
   readonly #gates: Server[] = [];
 
   private constructor(files: string, bwrap: ChildProcess, init: number, isCutOff: boolean) {
     this.files = files;
     this.#bwrap = bwrap;
     this.#init = init;
-    this.#isCutOff = isCutOff;
+    this.isCutOff = isCutOff;
   }
 
   /** A new set of files, empty or copied. */
@@ -65,8 +72,8 @@ export class FakeMachine {
     const etc = ETC.filter(existsSync).flatMap((path) => ["--ro-bind", path, path]);
     const bind = (name: string): string[] => ["--bind", join(files, name), `/${name}`];
     const args = [
-      ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--ro-bind", "/usr", "/usr"],
-      ...(isCutOff ? ["--unshare-net"] : []),
+      ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--die-with-parent"],
+      ...["--ro-bind", "/usr", "/usr"],
       ...(isRoot ? [] : ["--unshare-user", "--uid", String(USER), "--gid", String(USER)]),
       ...[...system, ...bind("etc"), ...etc, ...bind("vercel"), ...bind("tmp")],
       ...["--proc", "/proc", "--dev", "/dev", "--dir", "/root", "--dir", "/run", "--json-status-fd", "3"],
@@ -93,7 +100,7 @@ export class FakeMachine {
       String(this.#init),
       "-m",
       "-p",
-      "-n",
+      ...(this.isCutOff ? ["-n"] : []),
       "-i",
       "-u",
       ...(isRoot ? [] : ["-U", "--preserve-credentials"]),
@@ -125,13 +132,21 @@ export class FakeMachine {
     };
   }
 
-  /** Unpacks files as the service does: one after the other, each written in place. */
-  write(entries: readonly { name: string; mode: number; content: Buffer }[]): void {
+  /** Unpacks files as the service does: one after the other, each written in place and seen before it is whole. */
+  async write(entries: readonly { name: string; mode: number; content: Buffer }[]): Promise<void> {
     for (const { name, mode, content } of entries) {
       const path = join(this.files, name);
       mkdirFor(dirname(path));
-      writeFileSync(path, content, { mode });
-      if (isRoot) chownSync(path, USER, USER);
+      const file = await open(path, "w", mode);
+      try {
+        if (isRoot) await file.chown(USER, USER);
+        for (const part of inParts(content)) {
+          await file.writeFile(part);
+          await delay(PART_DELAY);
+        }
+      } finally {
+        await file.close();
+      }
     }
   }
 
@@ -143,15 +158,17 @@ export class FakeMachine {
   /** Opens a port of this host that leads to one of the machine. */
   async gate(port: number): Promise<string> {
     const program = `const s=require("net").connect(${port},"127.0.0.1");s.on("error",()=>process.exit(1));process.stdin.pipe(s);s.pipe(process.stdout)`;
-    const into = this.#isCutOff
-      ? ["-t", String(this.#init), "-n", ...(isRoot ? [] : ["-U", "--preserve-credentials"])]
-      : [];
     const server = createServer((socket) => {
+      const into = this.isCutOff
+        ? ["-t", String(this.#init), "-n", ...(isRoot ? [] : ["-U", "--preserve-credentials"])]
+        : [];
       const child = spawn("/usr/bin/nsenter", [...into, "--", process.execPath, "-e", program], {
         stdio: ["pipe", "pipe", "ignore"],
       });
       socket.on("error", () => child.kill());
-      child.stdin?.on("error", () => socket.destroy());
+      // A server may answer and close before it has read anything. What it said still is on its way to the socket then, and
+      // the end of it closes that.
+      child.stdin?.on("error", () => undefined);
       socket.pipe(child.stdin as NodeJS.WritableStream);
       child.stdout?.pipe(socket);
     });
@@ -172,6 +189,14 @@ export class FakeMachine {
     }
     await gone;
   }
+}
+
+/** The pieces in which bytes arrive; the first is so short that not even a small header is whole. */
+export function inParts(content: Buffer): Buffer[] {
+  if (content.length < PARTS) return [content];
+  const middle = Math.ceil(content.length / 2);
+  const first = Math.min(5, middle - 1);
+  return [content.subarray(0, first), content.subarray(first, middle), content.subarray(middle)];
 }
 
 /** Throws files away, whatever their bits. */

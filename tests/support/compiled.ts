@@ -1,8 +1,9 @@
 import { execFileSync, spawn } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { madeForRun } from "./made-for-run.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -25,23 +26,13 @@ export function compileSources({ withAgents = false }: { withAgents?: boolean } 
   return { directory, remove: () => rmSync(directory, { recursive: true }) };
 }
 
-/** Whoever needs them first compiles them for all tests of a run; of those who do so at one time one is taken. */
-function compiledOnce(): string {
-  const place = process.env["GLOVEBOX_TEST_PLACE"];
-  if (place === undefined) throw new Error("there is no place for compiled sources: vitest ran without its set-up");
-  const shared = join(place, "sources");
-  if (existsSync(shared)) return shared;
-  const own = mkdtempSync(join(place, "sources-"));
-  writeFileSync(join(own, "package.json"), '{"type":"module"}');
-  const program = join(root, "scripts", "bundle.mjs");
-  execFileSync(process.execPath, [program, "src", join(own, "src"), ...LOADED], { cwd: root });
-  try {
-    renameSync(own, shared);
-  } catch (error) {
-    if (!existsSync(shared)) throw error;
-    rmSync(own, { recursive: true });
-  }
-  return shared;
+/** The sources as all tests of a run share them. */
+export function compiledOnce(): string {
+  return madeForRun("sources", (folder) => {
+    writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+    const program = join(root, "scripts", "bundle.mjs");
+    execFileSync(process.execPath, [program, "src", join(folder, "src"), ...LOADED], { cwd: root });
+  });
 }
 
 /** A program of `tests/children` in its own process. */

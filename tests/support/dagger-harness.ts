@@ -27,7 +27,7 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
       return [...places.flatMap((path) => readdirSync(path)), ...descendants(process.pid).map(String)];
     },
     host: {
-      sharesNetwork: true,
+      sharesNetwork: false,
       async sever(sandbox) {
         const { stdout } = await sandbox.exec({ argv: ["readlink", "/proc/self/ns/pid"] });
         const agent = descendants(process.pid).find((pid) => isAgent(pid) && namespaceOf(pid) === stdout.trim());
@@ -38,10 +38,10 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
   };
 }
 
-/** A container of the fake engine is gone a moment after its first process: waits for those without one, two seconds at most. */
+/** A container of the fake engine is gone a moment after its first process: waits for those without one, ten seconds at most. */
 async function endingOnes(): Promise<void> {
   const isEnding = (pid: number): boolean => childrenOf(pid).length === 0;
-  for (let tries = 0; tries < 100 && childrenOf(process.pid).some(isEnding); tries++) await delay(20);
+  for (let tries = 0; tries < 500 && childrenOf(process.pid).some(isEnding); tries++) await delay(20);
 }
 
 function isAgent(pid: number): boolean {

@@ -35,7 +35,10 @@ export async function startDaytonaService(): Promise<DaytonaService> {
   const apiCalls: DaytonaService["apiCalls"] = [];
   const api = createServer((request, response) => {
     apiCalls.push({ url: request.url ?? "", authorization: request.headers.authorization });
-    const isKnown = request.url === "/repos/acme/widgets";
+    // What is private is not there for whoever may not see it.
+    const isAllowed =
+      request.headers.authorization === `Bearer ${token}` && request.headers["user-agent"] !== undefined;
+    const isKnown = isAllowed && request.url === "/repos/acme/widgets";
     response.writeHead(isKnown ? 200 : 404, { "Content-Type": "application/json" });
     response.end(JSON.stringify(isKnown ? { default_branch: "main" } : { message: "Not Found" }));
   });

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { readlink, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describeEngine, startEngine, waitForEngine, whyNoEngine } from "../../scripts/docker-engine.mjs";
@@ -7,17 +7,20 @@ import { ensureImage, whyNoImage } from "../../scripts/docker-images.mjs";
 
 export { BUSYBOX, DEBIAN } from "../../scripts/docker-images.mjs";
 
+/** Set when the engine did not start before the tests: the reason. */
+export const FAILED_ENGINE = "GLOVEBOX_TEST_FAILED_ENGINE";
+
 /** Why tests that need an engine with these images are not run; undefined when they can be. */
 export function whyNoDocker(...images: string[]): string | undefined {
-  return whyNoEngine() ?? images.map(whyNoImage).find((reason) => reason !== undefined);
+  return whyNoEngine() ?? process.env[FAILED_ENGINE] ?? images.map(whyNoImage).find((reason) => reason !== undefined);
 }
 
 /** It starts itself anew for each small step of its own: what that leaves behind is not worth collecting. */
 const SPARING = { GOGC: "off", GOMEMLIMIT: "256MiB" };
 
 /**
- * The Docker engine of this test run, with these images, as `DOCKER_HOST` from now on. The first who asks starts it; it
- * ends with the run.
+ * The Docker engine of this test run, with these images, as `DOCKER_HOST` from now on. The first who asks starts it, and
+ * builds the images: `npm test` does so before any test. A hook that asks has `SET_UP_LIMIT`. It ends with the run.
  */
 export async function useEngine(...images: string[]): Promise<string> {
   const place = process.env["GLOVEBOX_TEST_PLACE"];
@@ -38,19 +41,22 @@ export async function useEngine(...images: string[]): Promise<string> {
   return host;
 }
 
+/** Only one process of the run does this work at a time. A lock of a dead process counts for nothing. */
 async function oneAtATime<T>(lock: string, work: () => Promise<T>): Promise<T> {
-  for (let i = 0; ; i++) {
+  for (;;) {
     try {
-      await mkdir(lock);
+      await symlink(String(process.pid), lock);
       break;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST" || i > 4_000) throw error;
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      const holder = await readlink(lock).catch(() => undefined);
+      if (holder !== undefined && !existsSync(`/proc/${holder}`)) await rm(lock, { force: true });
       await delay(50);
     }
   }
   try {
     return await work();
   } finally {
-    await rm(lock, { recursive: true });
+    await rm(lock, { force: true });
   }
 }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import type { EgressConnection } from "../../src/sandbox/egress/connection.js";
 import type { Route } from "../../src/sandbox/egress/dial.js";
-import { parseAllow } from "../../src/sandbox/egress/policy.js";
+import { type EgressPolicy, parseAllow } from "../../src/sandbox/egress/policy.js";
 import { EgressProxy, type ProxyLimits } from "../../src/sandbox/egress/proxy.js";
 import type { BlockedHost } from "../../src/sandbox/egress/refusal.js";
 
@@ -23,7 +23,14 @@ export type Names = Readonly<Record<string, string | readonly string[] | (() => 
 /** Starts a proxy. `names` says what resolves; with `isReachable` the test's own loopback counts as public. */
 export async function startProxy(
   allow: readonly string[],
-  opts: { names?: Names; route?: Partial<Route>; limits?: Partial<ProxyLimits>; isLoopbackPublic?: boolean } = {},
+  opts: {
+    names?: Names;
+    route?: Partial<Route>;
+    limits?: Partial<ProxyLimits>;
+    isLoopbackPublic?: boolean;
+    /** In the place of the list: an address of loopback can stand in no list. */
+    policy?: EgressPolicy;
+  } = {},
 ): Promise<RunningProxy> {
   const { names = {}, isLoopbackPublic = true } = opts;
   const seen = { blocked: [] as BlockedHost[], lookups: [] as string[], checked: [] as string[] };
@@ -39,7 +46,7 @@ export async function startProxy(
     return address === "127.0.0.1";
   };
   const proxy = new EgressProxy(
-    { policy: parseAllow(allow), onBlocked: (blocked) => seen.blocked.push(blocked) },
+    { policy: opts.policy ?? parseAllow(allow), onBlocked: (blocked) => seen.blocked.push(blocked) },
     { route: { lookup, ...(isLoopbackPublic && { isReachable }), ...opts.route }, limits: opts.limits ?? {} },
   );
   const server = createServer({ allowHalfOpen: true }, (socket) => proxy.accept(toConnection(socket)));

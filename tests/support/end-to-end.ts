@@ -13,6 +13,7 @@ import {
   resumeRun,
 } from "../../src/harness.js";
 import { listSandboxes, listSnapshots } from "../../src/sandbox.js";
+import { changePlan } from "./change-plan.js";
 import { type Bench, createBench } from "./cli.js";
 import { createHarnessBench, type HarnessBench } from "./harness-bench.js";
 import { git } from "./scratch.js";
@@ -106,8 +107,7 @@ export function describeEndToEnd(
   };
   /** Goes on, now that nothing waits any more. */
   const goOn = async (runId: string) => {
-    const plan = join(out(), runId, "run.json");
-    writeFileSync(plan, readFileSync(plan, "utf8").replaceAll("sleep 60", "true"));
+    changePlan(bench.scratch.home, join(out(), runId), runId, (text) => text.replaceAll("sleep 60", "true"));
     const report = await resumeRun({ runId, githubToken: bench.github.env.GITHUB_TOKEN });
     expect(report.error).toBeUndefined();
     expect(report).toMatchObject({ status: "success", resumedFrom: "wait" });
@@ -260,7 +260,8 @@ export function describeEndToEnd(
 
     test("a limit that is reached: exit 5, the patch is kept, and a draft by request", async () => {
       const report = await start("limit", [command("work", "echo some > a.txt; sleep 60"), command("never", "true")], {
-        limits: { wall: 3_000 },
+        // From the call to the report: opening the sandbox and saving the work belong to it.
+        limits: { wall: 6_000 },
         pushOn: "limit",
         push: true,
       });

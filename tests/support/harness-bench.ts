@@ -12,9 +12,13 @@ export interface HarnessBench extends AsyncDisposable {
   /** An empty token is none. */
   run(options: Partial<HarnessOptions> & Pick<HarnessOptions, "blueprint">): Promise<RunReport>;
   directoryOf(runId: string): string;
+  /** Where the private files of a run are. */
+  stateOf(runId: string): string;
   events(runId: string): RunEvent[];
   /** A file of a run's directory; "" when it is not there. */
   file(runId: string, name: string): string;
+  /** A private file of a run; "" when it is not there. */
+  state(runId: string, name: string): string;
 }
 
 /** Makes a bench: a repository on `main`, its remote `acme/widgets`, whose default branch is `trunk`. */
@@ -33,10 +37,8 @@ export async function createHarnessBench(
   Object.assign(process.env, github.env);
   delete process.env["GITHUB_TOKEN"];
   const directoryOf = (runId: string): string => join(repo, ".glovebox", "runs", runId);
-  const file = (runId: string, name: string): string => {
-    const path = join(directoryOf(runId), name);
-    return existsSync(path) ? readFileSync(path, "utf8") : "";
-  };
+  const stateOf = (runId: string): string => join(scratch.home, "runs", runId);
+  const read = (path: string): string => (existsSync(path) ? readFileSync(path, "utf8") : "");
   return {
     scratch,
     repo,
@@ -44,8 +46,10 @@ export async function createHarnessBench(
     run: ({ githubToken = github.env.GITHUB_TOKEN, ...options }) =>
       runHarness({ repo, intent: "mend it", sandboxType: "local", ...(githubToken && { githubToken }), ...options }),
     directoryOf,
+    stateOf,
     events: (runId) => readEvents(join(directoryOf(runId), "events.jsonl")),
-    file,
+    file: (runId, name) => read(join(directoryOf(runId), name)),
+    state: (runId, name) => read(join(stateOf(runId), name)),
     async [Symbol.asyncDispose]() {
       for (const name of ["GITHUB_SERVER_URL", "GITHUB_API_URL", "GITHUB_TOKEN"]) {
         if (before[name] === undefined) delete process.env[name];

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { existsSync, lstatSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -51,8 +51,8 @@ export interface Life extends Round {
   harm: string[];
 }
 
-/** Nobody else's: the machine's processes are searched for it, and other tests run beside this one. */
-const TOKEN = "ghp_hostilecycle0123456789abcdefghijklmn";
+/** Nobody else's: the machine's processes are searched for it, and other tests, and other runs of this one, go on beside it. */
+const TOKEN = `ghp_hostilecycle${randomBytes(12).toString("hex")}`;
 
 /** Sets up a repository, its remote, a server that must not be talked to and a victim. */
 export async function setStage(): Promise<Stage> {

@@ -8,6 +8,7 @@ import { ensureImage } from "../../scripts/docker-images.mjs";
 import { describeUnless } from "./describe-unless.js";
 import { BUSYBOX, whyNoDocker } from "./docker-engine.js";
 import { createScratch, type Scratch } from "./scratch.js";
+import { SET_UP_LIMIT } from "./set-up-limit.js";
 
 /** An engine of these tests alone: they may kill and stop it, and what a dead owner left on it nobody else sweeps. */
 export interface OwnEngine {
@@ -30,7 +31,7 @@ export function describeOwnEngine(name: string, tests: (engine: OwnEngine) => vo
       engine = await startEngine(join(place, "engine"), dataSize === undefined ? {} : { dataSize });
       await ensureImage(engine.host, BUSYBOX);
       process.env["DOCKER_HOST"] = engine.host;
-    });
+    }, SET_UP_LIMIT);
     afterAll(async () => {
       if (engine !== undefined) await stopEngine(engine);
       rmSync(place, { recursive: true, force: true });

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -74,9 +75,11 @@ export async function until(holds: () => boolean): Promise<void> {
   }
 }
 
+/** No other run has it, whatever its process ids are. */
+const RUN = randomInt(1e9, 1e10);
 let words = 0;
 /** A number of seconds that no other sleep on this machine has: finds its process again. */
 export function uniqueSeconds(): string {
   words += 1;
-  return `9${process.pid}.${words}`;
+  return `9${RUN}.${words}`;
 }

@@ -5,6 +5,7 @@ import { createSandboxManager, type ManagerOptions, type SandboxManager, type Ta
 import { describeUnless } from "./describe-unless.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./docker-engine.js";
 import { createScratch, type Scratch } from "./scratch.js";
+import { SET_UP_LIMIT } from "./set-up-limit.js";
 
 /** Runs tests with an engine, or says why they are not run. */
 export function describeTasks(name: string, images: readonly string[], tests: (place: TaskPlace) => void): void {
@@ -19,7 +20,7 @@ export function describeTasks(name: string, images: readonly string[], tests: (p
     beforeAll(async () => {
       scratch = createScratch();
       await useEngine(...images);
-    });
+    }, SET_UP_LIMIT);
     afterAll(() => scratch?.remove());
     tests(place);
   });

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { constants, lstatSync } from "node:fs";
 import { appendFile, readFile } from "node:fs/promises";
 import { SandboxError, toSandboxError } from "../../sandbox/errors.js";
 import type { FileTask, TaskResult } from "../../tasks.js";
@@ -14,16 +15,29 @@ export interface ResultLine extends TaskResult {
 /** The results of earlier runs, to which those of this one are added as they come. */
 export class ResultsFile {
   readonly #path: string;
+  readonly #flag: number;
   readonly #lines: ReadonlyMap<string, ResultLine>;
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, lines: ReadonlyMap<string, ResultLine>) {
+  private constructor(path: string, flag: number, lines: ReadonlyMap<string, ResultLine>) {
     this.#path = path;
+    this.#flag = flag;
     this.#lines = lines;
   }
 
-  /** Reads what there is. A last line that was cut by a crash counts as none; any other that cannot be read is refused. */
-  static async open(path: string): Promise<ResultsFile> {
+  /**
+   * Reads what there is. A last line that was cut by a crash counts as none; any other that cannot be read is refused. A link is only followed
+   * where the user named it: one that lies beside a task file may have come with it.
+   */
+  static async open(path: string, { isNamed }: { isNamed: boolean }): Promise<ResultsFile> {
+    if (!isNamed && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) {
+      throw new SandboxError("permission_denied", `${path} is a link, and results would be written to where it leads`, {
+        hint: "name the file yourself with --results",
+      });
+    }
+    const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW } = constants;
+    // Where there is no such flag, the look above has to do.
+    const flag = O_APPEND | O_CREAT | O_WRONLY | (isNamed ? 0 : (O_NOFOLLOW ?? 0));
     const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return "";
       throw toSandboxError(error, { operation: "read the results" });
@@ -39,8 +53,8 @@ export class ResultsFile {
         });
       }
     });
-    if (text !== "" && !text.endsWith("\n")) await appendFile(path, "\n");
-    return new ResultsFile(path, lines);
+    if (text !== "" && !text.endsWith("\n")) await appendFile(path, "\n", { flag });
+    return new ResultsFile(path, flag, lines);
   }
 
   /** What came of a task, if it ran to its end and has not been changed since. */
@@ -52,7 +66,7 @@ export class ResultsFile {
   /** Writes one down; lines never mix. */
   add(line: ResultLine): Promise<void> {
     const text = `${JSON.stringify(line)}\n`;
-    this.#writing = this.#writing.then(() => appendFile(this.#path, text, { mode: 0o600 }));
+    this.#writing = this.#writing.then(() => appendFile(this.#path, text, { mode: 0o600, flag: this.#flag }));
     return this.#writing.catch((error: unknown) => {
       throw toSandboxError(error, { operation: "write the results" });
     });

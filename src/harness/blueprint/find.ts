@@ -1,9 +1,10 @@
-import { readdirSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { basename, extname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { basename, dirname, extname, join, resolve } from "node:path";
 import { SandboxError } from "../../sandbox/errors.js";
+import { openBeneath } from "../../util/beneath.js";
 import { nearestName } from "../../util/nearest.js";
+import { packageRoot } from "../../util/own-version.js";
 
 /** Where a blueprint was found. */
 export type BlueprintOrigin = "path" | "repository" | "user" | "built-in";
@@ -26,6 +27,8 @@ export interface FindOptions {
 
 /** What a blueprint can be written in; the first wins where one name has several files. */
 export const EXTENSIONS: readonly string[] = [".yaml", ".yml", ".json", ".ts", ".mts", ".js", ".mjs"];
+/** Where a repository has its blueprints, from its top. */
+export const REPOSITORY_FOLDER: readonly string[] = [".glovebox", "blueprints"];
 
 /** Finds a blueprint: a path, else a name in the repository, in the user's folder, among the built-in ones. */
 export function findBlueprint(name: string, options: FindOptions = {}): FoundBlueprint {
@@ -47,39 +50,57 @@ export function findBlueprint(name: string, options: FindOptions = {}): FoundBlu
   });
 }
 
-/** Every blueprint that has a name, in the order of the look-up: an earlier one hides a later one of its name. */
+/**
+ * Every blueprint that has a name, in the order of the look-up: an earlier one hides a later one of its name. What comes
+ * from the repository never hides what is built in.
+ */
 export function listBlueprints({
   repoDir,
   cwd = process.cwd(),
   env = process.env,
 }: FindOptions = {}): FoundBlueprint[] {
   const config = env["XDG_CONFIG_HOME"] || join(env["HOME"] || homedir(), ".config");
+  const builtIn = filesIn(join(packageRoot(), "blueprints"), "built-in");
+  const known = new Set(builtIn.map(({ name }) => name));
+  const own = filesInRepository(repoDir ?? cwd);
   return [
-    ...filesIn(join(repoDir ?? cwd, ".glovebox", "blueprints"), "repository"),
+    ...own.filter(({ name }) => !known.has(name)),
     ...filesIn(join(config, "glovebox", "blueprints"), "user"),
-    ...filesIn(builtInDirectory(), "built-in"),
+    ...builtIn,
+    ...own.filter(({ name }) => known.has(name)),
   ];
 }
 
-function filesIn(directory: string, origin: BlueprintOrigin): FoundBlueprint[] {
+/** Links are named and not followed: whoever reads one is told. */
+function filesInRepository(top: string): FoundBlueprint[] {
+  try {
+    using folder = openBeneath(resolve(top), REPOSITORY_FOLDER);
+    return filesIn(dirname(folder.at("x")), "repository", folder.path);
+  } catch (error) {
+    const { code } = error as SandboxError;
+    if (code === "not_found" || code === "invalid_path" || (code as string) === "ENOENT") return [];
+    throw error;
+  }
+}
+
+function filesIn(directory: string, origin: BlueprintOrigin, shown: string = directory): FoundBlueprint[] {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  const isThere = (path: string): boolean => (origin === "repository" ? isFileOrLink(path) : isFile(path));
   const names = new Map<string, string>();
   for (const extension of EXTENSIONS) {
     for (const file of readdirSync(directory).sort()) {
       const name = basename(file, extension);
-      if (extname(file) === extension && !names.has(name) && isFile(join(directory, file))) names.set(name, file);
+      if (extname(file) === extension && !names.has(name) && isThere(join(directory, file))) names.set(name, file);
     }
   }
-  return [...names].sort().map(([name, file]) => ({ name, path: join(directory, file), origin }));
+  return [...names].sort().map(([name, file]) => ({ name, path: join(shown, file), origin }));
 }
 
 function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** `blueprints/` of the package, beside its `package.json`. */
-function builtInDirectory(): string {
-  let directory = fileURLToPath(new URL(".", import.meta.url));
-  while (!isFile(join(directory, "package.json"))) directory = resolve(directory, "..");
-  return join(directory, "blueprints");
+function isFileOrLink(path: string): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found?.isFile() === true || found?.isSymbolicLink() === true;
 }

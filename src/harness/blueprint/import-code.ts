@@ -9,11 +9,14 @@ const HINTS: Readonly<Record<string, string>> = {
   ERR_MODULE_NOT_FOUND: "npm install what it imports next to it; without defineBlueprint a plain object is taken too",
 };
 
-/** Runs a blueprint that is code: its default export, else `blueprint`, else whatever it exports first. */
-export async function importBlueprint(path: string): Promise<Blueprint> {
+/**
+ * Runs a blueprint that is code: its default export, else `blueprint`, else whatever it exports first. `path` is how the
+ * user knows it, `file` what is run.
+ */
+export async function importBlueprint(file: string, path: string): Promise<Blueprint> {
   let module: Record<string, unknown>;
   try {
-    module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+    module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
   } catch (error) {
     const hint = HINTS[(error as NodeJS.ErrnoException).code ?? ""];
     throw new SandboxError("invalid_argument", `The blueprint ${path} cannot be loaded: ${(error as Error).message}`, {

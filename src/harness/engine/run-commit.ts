@@ -3,7 +3,7 @@ import { commitAll, NOBODY } from "../commit-all.js";
 import { type StepOutcome, toOutcome } from "./failure.js";
 import { OutputPipe } from "./output-pipe.js";
 import type { RunState } from "./run-state.js";
-import { renderText } from "./scope.js";
+import { renderMessage } from "./scope.js";
 
 /** What became of a commit. */
 export interface CommitOutcome extends StepOutcome {
@@ -19,7 +19,7 @@ const COMMIT_TIMEOUT = 600_000;
 export async function runCommit(state: RunState, node: CommitNode): Promise<CommitOutcome> {
   const pipe = new OutputPipe((stream, bytes) => state.emitOutput({ nodeId: node.id, stream, bytes }), state.hidden);
   try {
-    const message = toMessage(await renderText(state, node.message));
+    const message = toMessage(await renderMessage(state, node.message));
     const result = await commitAll(state.sandbox, message, node.author ?? NOBODY, {
       timeout: node.timeout ?? COMMIT_TIMEOUT,
       signal: state.signal,

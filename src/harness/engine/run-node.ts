@@ -141,7 +141,7 @@ async function waitToRetry(
   const cause = on.find((known) => known === error?.code);
   if (cause === undefined || tries > max || state.sandboxLost) return false;
   const delayMs = backoff * 2 ** (tries - 1);
-  if (state.stopped !== undefined || state.elapsed + delayMs >= state.limits.wall) return false;
+  if (state.stopped !== undefined || state.elapsed + delayMs >= state.wallLeft) return false;
   await state.emit({ type: "retry.scheduled", ...ids, reason: cause, delayMs, attempt: tries + 1 });
   try {
     await setTimeout(delayMs, undefined, { signal: state.signal });

@@ -24,6 +24,8 @@ export class RunState {
   readonly choice: AgentChoice;
   readonly hidden: RedactOptions;
   readonly startedAt: number = performance.now();
+  /** Milliseconds that the nodes had at the start. */
+  readonly wallLeft: number;
   readonly usage: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   readonly unpriced: string[] = [];
   readonly limitsHit: LimitHit[] = [];
@@ -59,9 +61,12 @@ export class RunState {
     this.#cancelled = options.signal;
     if (options.signal?.aborted) this.#stop.abort();
     options.signal?.addEventListener("abort", this.#cancel, { once: true });
+    this.wallLeft = Math.min(options.wallLeft ?? limits.wall, limits.wall);
+    if (this.wallLeft <= 0) this.#stop.abort();
+    const near = Math.max(0, this.wallLeft - limits.wall * (1 - WARN_AT));
     this.#timers = [
-      setTimeout(() => this.#stop.abort(), limits.wall),
-      setTimeout(() => this.#warnOf("wall", limits.wall, Math.ceil(limits.wall * WARN_AT)), limits.wall * WARN_AT),
+      setTimeout(() => this.#stop.abort(), this.wallLeft),
+      setTimeout(() => this.#warnOf("wall", limits.wall, Math.ceil(limits.wall * WARN_AT)), near),
     ];
   }
 

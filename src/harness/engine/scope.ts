@@ -1,7 +1,9 @@
 import { createPathMatcher } from "../../util/glob.js";
+import { toInert } from "../../util/inert-text.js";
 import type { Text } from "../blueprint-types.js";
 import type { RunContext } from "../context-types.js";
 import type { Scope, Value } from "../expression.js";
+import { toInertReferences } from "../inert-references.js";
 import { renderTemplate } from "../template.js";
 import { changedPaths } from "./changed-paths.js";
 import type { RunState } from "./run-state.js";
@@ -26,6 +28,15 @@ export async function renderText(state: RunState, text: Text, more?: MoreNames):
   const rendered =
     typeof text === "function" ? text(state.context) : await renderTemplate(text, createScope(state, more));
   return String(rendered).replaceAll("\0", "");
+}
+
+/** Makes the message of a commit: what a template fills in notifies nobody, closes nothing and shows all it holds. */
+export async function renderMessage(state: RunState, text: Text): Promise<string> {
+  if (typeof text === "function") return await renderText(state, text);
+  const scope = createScope(state);
+  const inert = (value: Value | undefined): Value | undefined =>
+    typeof value === "string" ? toInertReferences(toInert(value.replace(/\r\n?/g, "\n"))) : value;
+  return await renderTemplate(text, { ...scope, lookUp: (path) => inert(scope.lookUp(path)) });
 }
 
 /** As `renderText`, for every value of a record. */

@@ -1,4 +1,5 @@
 import type { Capabilities, FileStat } from "../../../contracts/types.js";
+import { SandboxError } from "../errors.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import { AgentFiles } from "./agent-files.js";
 import { type AgentCommand, startCommand } from "./agent-process.js";
@@ -74,7 +75,10 @@ export abstract class AgentDriver implements Driver {
   }
 
   async start(spec: StartSpec): Promise<DriverProcess> {
-    while (this.#still) await this.#still;
+    const { signal } = spec;
+    const unwanted = this.#still && abortOf(signal);
+    while (this.#still && signal?.aborted !== true) await Promise.race([this.#still, unwanted]);
+    if (signal?.aborted === true) throw new SandboxError("aborted", "The command was ended before it had begun");
     return await this.startNow(spec);
   }
 
@@ -141,4 +145,8 @@ export abstract class AgentDriver implements Driver {
     if (path === this.workDir) return "";
     return path.slice(this.workDir === "/" ? 1 : this.workDir.length + 1);
   }
+}
+
+function abortOf(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true }));
 }

@@ -6,13 +6,15 @@ import { RelayLines } from "./relay-lines.js";
 /** What a service must offer for an agent to be reached without a channel; see `agent/relay.c`. */
 export interface RelayPort {
   /** Writes the letter of this number. The same one may be written again. */
-  post(number: number, letter: Uint8Array): Promise<void>;
+  post(number: number, letter: Uint8Array, signal: AbortSignal): Promise<void>;
   /** Starts or joins the relay and gives what it prints from this position on, until it is cut off. */
   listen(how: "start" | "join", position: number, signal: AbortSignal): AsyncIterable<string>;
   /** Reads a file that the relay has left beside the letters. */
   fetch(name: string, signal: AbortSignal): Promise<Uint8Array>;
   /** Why there is no use in trying again; undefined when there is. */
   verdict(error: unknown): SandboxError | undefined;
+  /** How many milliseconds the service asked to be left alone; undefined when it did not. */
+  pause?(error: unknown): number | undefined;
   /** Told when the agent gets something to do, and when it has nothing to do any more. */
   onBusy?(busy: boolean): void;
 }
@@ -35,6 +37,8 @@ export class RelayStream extends Duplex {
   readonly #lines = new RelayLines();
   #letters = 0;
   #confirmed = 0;
+  readonly #ending = new AbortController();
+  #posting: AbortController | undefined;
   #listening: AbortController | undefined;
   #isHeld = true;
   #idle: NodeJS.Timeout | undefined;
@@ -93,6 +97,8 @@ export class RelayStream extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     clearTimeout(this.#idle);
+    this.#ending.abort();
+    this.#posting?.abort();
     this.#listening?.abort();
     this.#wake?.();
     this.#room?.();
@@ -112,7 +118,10 @@ export class RelayStream extends Duplex {
       letter.writeUInt32LE(8 + part.length, 0);
       letter.writeBigUInt64LE(BigInt(position), 4);
       letter.set(part, HEAD_BYTES);
-      await this.#persist(() => this.#port.post(this.#letters, letter));
+      await this.#persist(() => {
+        this.#posting = new AbortController();
+        return this.#port.post(this.#letters, letter, this.#posting.signal);
+      });
       this.#letters += 1;
       this.#confirmed = position;
     } while (at < bytes.length);
@@ -126,16 +135,29 @@ export class RelayStream extends Duplex {
       } catch (error) {
         const final = this.destroyed ? lost(error) : this.#verdict(error);
         if (final !== undefined) throw final;
-        if (tries === MAX_TRIES) throw lost(error);
-        await delay(pauseAfter(tries));
+        const told = this.#port.pause?.(error);
+        // Who is told to wait has not failed. How long a call may wait is its own deadline's business.
+        if (told !== undefined) tries -= 1;
+        else if (tries === MAX_TRIES) throw lost(error);
+        await this.#rest(told ?? pauseAfter(tries));
+        if (this.destroyed) throw lost(error);
       }
     }
   }
 
-  /** Once an agent was there, whatever keeps us from it leaves the outcome of its calls unknown. */
+  /** Waits, but not longer than the stream is there; only a call under way keeps the process for it. */
+  async #rest(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#ending.signal, ref: this.#isHeld }).catch(() => undefined);
+  }
+
+  /**
+   * Once an agent was there, whatever keeps us from it leaves the outcome of its calls unknown. Credentials that are not valid any
+   * more are said to be so all the same: only the user can change that.
+   */
   #verdict(error: unknown): SandboxError | undefined {
     const final = this.#port.verdict(error);
-    if (final === undefined || final.code === "tampered" || this.#lines.environment === undefined) return final;
+    if (final === undefined || this.#lines.environment === undefined) return final;
+    if (final.code === "tampered" || final.code === "unauthenticated") return final;
     return new SandboxError("backend_lost", final.message, { cause: final, hint: final.hint });
   }
 
@@ -154,9 +176,14 @@ export class RelayStream extends Duplex {
       if (this.#lines.hasEnded) throw lost();
       const final = failure === undefined ? undefined : this.#verdict(failure);
       if (final !== undefined && this.#isHeld) throw final;
+      const told = failure === undefined ? undefined : this.#port.pause?.(failure);
+      if (told !== undefined) {
+        await this.#rest(told);
+        continue;
+      }
       tries = this.#lines.heard > before ? 0 : tries + 1;
       if (tries === MAX_TRIES) throw lost(failure);
-      if (this.#isHeld && tries > 0) await delay(pauseAfter(tries));
+      if (this.#isHeld && tries > 0) await this.#rest(pauseAfter(tries));
     }
   }
 

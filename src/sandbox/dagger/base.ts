@@ -4,10 +4,13 @@ import type { DaggerOptions } from "../types.js";
 import { AGENT_PATH, HOST_ALIAS } from "./agent-call.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
+import { flattened, MAX_OWN_LAYERS, withLayers } from "./layer-count.js";
 import type { Session } from "./session.js";
 
 /** Small, and with a shell; what a sandbox has when no image is asked for. */
 export const DEFAULT_IMAGE = "debian:stable-slim";
+/** The agent and the work directory. */
+const PREPARED_LAYERS = 2;
 /** The directory that a sandbox works in. */
 export const WORK_DIR = "/work";
 
@@ -20,7 +23,7 @@ export interface Reachable {
 /** What a sandbox starts from. */
 export interface Base {
   readonly container: Container;
-  /** The image with its digest, where the engine knows one: the same files tomorrow. */
+  /** The image with its digest: the same files tomorrow, wherever its tag leads by then. */
   readonly image: string;
   /** What every command gets: the image's own variables, HOME and LANG. */
   readonly env: Readonly<Record<string, string>>;
@@ -38,16 +41,18 @@ export async function buildBase(
   const { client, listener } = session;
   return await cancellable(signal, async () => {
     try {
-      let container = await client.container().from(image).sync();
-      for (const args of opts.setup ?? []) container = container.withExec([...args]);
-      const [platform, user, reference, variables] = await Promise.all([
-        container.platform(),
-        container.user(),
-        container.imageRef().catch(() => image),
-        variablesOf(container),
+      const pulled = await client.container().from(image).sync();
+      // Of a container that was changed, an engine no longer knows the image.
+      const reference = await pulled.imageRef();
+      const { setup = [] } = opts;
+      const prepared = prepare(session, pulled, setup);
+      const [platform, user, variables] = await Promise.all([
+        prepared.platform(),
+        prepared.user(),
+        variablesOf(prepared),
       ]);
       const owner = user === "" ? {} : { owner: user };
-      container = container
+      let container = prepared
         .withFile(AGENT_PATH, client.host().file(agentBinary(archOf(platform))), { permissions: 0o755 })
         .withDirectory(WORK_DIR, client.directory(), owner)
         .withWorkdir(WORK_DIR);
@@ -56,16 +61,21 @@ export async function buildBase(
       for (const [name, uri] of Object.entries(opts.secrets ?? {})) {
         container = container.withSecretVariable(name, client.secret(uri));
       }
-      const token = client.setSecret(listener.tokenName, listener.token);
-      container = await container
-        .withSecretVariable("GLOVEBOX_STEP_TOKEN", token)
-        .withServiceBinding(HOST_ALIAS, listener.service)
-        .sync();
-      return { container, image: reference || image, env: { ...defaultEnv(user), ...variables }, services };
+      container = await container.withServiceBinding(HOST_ALIAS, listener.service).sync();
+      withLayers(container, (setup.length % MAX_OWN_LAYERS) + PREPARED_LAYERS);
+      return { container, image: reference, env: { ...defaultEnv(user), ...variables }, services };
     } catch (error) {
       throw daggerError(error, `The Dagger engine could not prepare the image "${image}"`);
     }
   });
+}
+
+/** Runs the commands that prepare an image. */
+function prepare(session: Session, image: Container, setup: NonNullable<DaggerOptions["setup"]>): Container {
+  return setup.reduce((container, args, index) => {
+    const next = container.withExec([...args]);
+    return (index + 1) % MAX_OWN_LAYERS === 0 ? flattened(session, next) : next;
+  }, image);
 }
 
 function startableServices({ client }: Session, opts: DaggerOptions): Base["services"] {

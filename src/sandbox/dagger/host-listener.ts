@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Client, Service } from "@dagger.io/dagger";
 
@@ -11,15 +10,11 @@ const MAX_STRANGERS = 256;
 /**
  * Where agents call: a port of this machine's loopback, which the engine makes reachable for containers.
  *
- * Others may call as well, such as a look whether somebody listens. Only who knows the token and a step that is awaited
- * gets further than its first line.
+ * Others may call as well, such as a look whether somebody listens. Only a caller that knows the number of a step that is
+ * awaited gets further than its first line, and each number is taken once.
  */
 export class HostListener {
   readonly port: number;
-  /** Secret; known to the containers of this process alone. */
-  readonly token: string = randomBytes(24).toString("hex");
-  /** What the engine calls the token. Never used again: an engine goes by the name, whatever the value is by then. */
-  readonly tokenName: string = `glovebox-${randomBytes(8).toString("hex")}`;
   /** The port as a service that a container can be bound to. */
   readonly service: Service;
   readonly #server: Server;
@@ -87,9 +82,9 @@ export class HostListener {
       socket.off("data", onData).pause();
       clearTimeout(timer);
       meet();
-      const [token, step = ""] = line.toString("latin1", 0, end).split(" ");
-      const take = token === this.token ? this.#awaited.get(step) : undefined;
-      this.#awaited.delete(take === undefined ? "" : step);
+      const step = line.toString("latin1", 0, Math.max(end, 0));
+      const take = this.#awaited.get(step);
+      this.#awaited.delete(step);
       if (take === undefined) {
         socket.destroy();
         return;

@@ -1,8 +1,9 @@
 import type { TreeBase } from "../git/tree-base.js";
+import type { KeptOptions } from "../kept-options.js";
 
 /** How the container of a sandbox is built, on any engine. Never a secret. */
 export interface Recipe {
-  /** With its digest, where the engine knew one. */
+  /** With its digest. */
   readonly image: string;
   readonly setup: readonly (readonly string[])[];
   /** The commit that its files started from. Absent: there is no repository. */
@@ -15,6 +16,8 @@ export interface Saved extends Recipe {
   readonly removed?: readonly string[];
   /** Name of the archive, where it is not known from elsewhere. */
   readonly archive?: string;
+  /** Of a kept sandbox: what restricts it. */
+  readonly options?: KeptOptions;
 }
 
 /** Whether something that was read back is one. */

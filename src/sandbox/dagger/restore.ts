@@ -7,7 +7,7 @@ import type { DaggerOptions } from "../types.js";
 import { buildBase, WORK_DIR } from "./base.js";
 import type { DaggerDriver } from "./driver.js";
 import { applyLayer } from "./layer.js";
-import type { Saved } from "./recipe.js";
+import type { Recipe, Saved } from "./recipe.js";
 import type { Session } from "./session.js";
 import { findSnapshot, type Origin } from "./snapshot.js";
 import { Steps } from "./steps.js";
@@ -21,10 +21,12 @@ export async function restoreSnapshot(
   const { archive, saved } = await findSnapshot(id);
   const { session, base, recipe } = origin;
   const known = session.snapshots.get(id);
-  if (known === undefined && saved.image !== recipe.image) {
+  if (known === undefined && !isSameImage(saved, recipe)) {
     throw new SandboxError("conflict", `The snapshot "${id}" is one of the image ${saved.image}`, {
       retryable: false,
-      hint: "open a sandbox with that image",
+      hint: digestOf(saved)
+        ? `open a sandbox with image: "${saved.image}"`
+        : "it was saved without the image's digest, so the same image cannot be found again; take a new snapshot",
     });
   }
   const container = known ?? (await rebuild(origin, saved, archive));
@@ -36,6 +38,15 @@ export async function restoreSnapshot(
   if (driver.steps.isLost) driver.steps.replace(base.container);
   const files = container === undefined ? createReadStream(archive) : filesOf(session, container);
   await replaceFiles({ driver }, [files], { keepGit: false });
+}
+
+/** Whether two recipes start from the same files; a tag can lead to others tomorrow, a digest cannot. */
+function isSameImage(one: Recipe, other: Recipe): boolean {
+  return digestOf(one) !== undefined && digestOf(one) === digestOf(other);
+}
+
+function digestOf({ image }: Recipe): string | undefined {
+  return image.split("@")[1];
 }
 
 /** Follows a recipe again. Undefined when what was saved with it is the work directory alone. */

@@ -1,10 +1,9 @@
-import { randomUUID } from "node:crypto";
 import type { Service } from "@dagger.io/dagger";
 import { startCommand } from "../agent/agent-process.js";
 import { AgentFailure, errorFor } from "../agent/failure.js";
 import { SandboxError } from "../errors.js";
 import type { DriverProcess, StartSpec } from "../types.js";
-import { CALL_NUMBER, callingCommand, receiveAgent } from "./agent-call.js";
+import { AS_FIRST_PROCESS, CALL_NUMBER, callingCommand, newNumber, receiveAgent } from "./agent-call.js";
 import type { Reachable } from "./base.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
@@ -76,29 +75,30 @@ export class SpawnedServices {
       });
     }
     const { workDir, secrets } = this.#options;
-    const number = randomUUID();
+    const number = newNumber();
     const cancel = new AbortController();
     const receiving = receiveAgent(this.#session, number, cancel.signal);
     let container = from.withEnvVariable(CALL_NUMBER, number);
     for (const [alias, { service }] of this.#running) container = container.withServiceBinding(alias, service);
     for (const port of ports) container = container.withExposedPort(port);
     const args = callingCommand(this.#session, workDir, secrets);
-    const starting = cancellable(cancel.signal, () => container.asService({ args }).start());
-    const failed = new Promise<never>((_, reject) => {
-      starting.catch((error: unknown) => reject(daggerError(error, `The service "${hostname}" could not be started`)));
+    const service = container.asService({ args, ...AS_FIRST_PROCESS });
+    const starting = cancellable(cancel.signal, () => service.start()).catch((error: unknown) => {
+      throw daggerError(error, `The service "${hostname}" could not be started`);
     });
-    for (const each of [receiving, failed]) each.catch(() => undefined);
+    for (const each of [receiving, starting]) each.catch(() => undefined);
     try {
-      const channel = await Promise.race([receiving, failed]);
+      // Without ports to wait for, it may be there before its agent has called.
+      const channel = await Promise.race([receiving, starting.then(() => receiving)]);
       const process = await startCommand(channel, spec, cwd);
       const ended = process.wait().finally(() => channel.close());
       ended.catch(() => undefined);
-      const service = await this.#healthy(hostname, process, [starting, failed]);
-      this.#running.set(hostname, { service, ports });
+      const started = await this.#healthy(hostname, process, starting);
+      this.#running.set(hostname, { service: started, ports });
       const forget = (): void => {
         this.#running.delete(hostname);
         this.#names.delete(hostname);
-        service.stop({ kill: true }).catch(() => undefined);
+        started.stop({ kill: true }).catch(() => undefined);
       };
       ended.then(forget, forget);
       return endingAs(process, ended);
@@ -109,11 +109,12 @@ export class SpawnedServices {
     }
   }
 
-  async #healthy(hostname: string, process: DriverProcess, starting: Promise<Service>[]): Promise<Service> {
+  async #healthy(hostname: string, process: DriverProcess, starting: Promise<Service>): Promise<Service> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       const what = `The service "${hostname}" did not answer on its ports within ${HEALTHY_WITHIN} ms`;
-      timer = setTimeout(() => reject(new SandboxError("unavailable", what)), HEALTHY_WITHIN);
+      const hint = "an engine asks from outside of the container: listen on 0.0.0.0, not on 127.0.0.1";
+      timer = setTimeout(() => reject(new SandboxError("unavailable", what, { hint })), HEALTHY_WITHIN);
     });
     const over = process.wait().then(async ({ exitCode }) => {
       const said = (await textOf(process.stderr)).trim();
@@ -122,7 +123,7 @@ export class SpawnedServices {
     });
     for (const each of [late, over]) each.catch(() => undefined);
     try {
-      return await Promise.race([...starting, late, over]);
+      return await Promise.race([starting, late, over]);
     } finally {
       clearTimeout(timer);
     }

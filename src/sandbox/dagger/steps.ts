@@ -1,11 +1,11 @@
-import { randomUUID } from "node:crypto";
 import type { Container } from "@dagger.io/dagger";
 import type { AgentChannel } from "../agent/channel.js";
 import { SandboxError } from "../errors.js";
-import { CALL_NUMBER, callingCommand, receiveAgent, START_LIMIT } from "./agent-call.js";
+import { AS_FIRST_PROCESS, CALL_NUMBER, callingCommand, newNumber, receiveAgent, START_LIMIT } from "./agent-call.js";
 import type { Reachable } from "./base.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
+import { flattened, layersOf, MAX_OWN_LAYERS, withLayers } from "./layer-count.js";
 import type { Session } from "./session.js";
 
 /** The right to use a step's agent. */
@@ -165,7 +165,7 @@ export class Steps {
   }
 
   async #begin(): Promise<LiveStep> {
-    const number = randomUUID();
+    const number = newNumber();
     const { sdk } = this.#session;
     const { workDir, secrets, services } = this.#options;
     const cancel = new AbortController();
@@ -177,7 +177,8 @@ export class Steps {
     let container = this.#current.withEnvVariable(CALL_NUMBER, number);
     for (const [alias, { service }] of services) container = container.withServiceBinding(alias, service);
     const isBound = services.size > 0;
-    const result = cancellable(signal, () => container.withExec(args, { expect: sdk.ReturnType.Any }).sync());
+    const how = { expect: sdk.ReturnType.Any, ...AS_FIRST_PROCESS };
+    const result = cancellable(signal, () => container.withExec(args, how).sync());
     result.catch(() => undefined);
     let isBegun = false;
     const early = result.then(
@@ -223,7 +224,7 @@ export class Steps {
       step.channel.close();
       try {
         const container = await step.result;
-        if (step.isChanged) this.#current = step.isBound ? await this.#unbound(container) : container;
+        if (step.isChanged) this.#current = await this.#successor(container, step.isBound);
       } catch (error) {
         if (!step.isChanged) return;
         this.#lost = lostError(error);
@@ -238,9 +239,18 @@ export class Steps {
     return finished;
   }
 
-  /** The files of a container without what it was bound to: of a service that has ended, an engine would start another. */
-  #unbound(container: Container): Promise<Container> {
-    return this.#current.withRootfs(container.rootfs()).sync();
+  /** What the sandbox goes on from after a step that changed something. */
+  async #successor(container: Container, isBound: boolean): Promise<Container> {
+    const layers = layersOf(this.#current) + 1;
+    // Of a service that has ended, an engine would start another: only the files go on.
+    const own = isBound ? await this.#current.withRootfs(container.rootfs()).sync() : container;
+    if (layers < MAX_OWN_LAYERS) return withLayers(own, layers);
+    try {
+      return await flattened(this.#session, own).sync();
+    } catch {
+      // The step itself is in the graph. There is room for more of them, and the next one tries again.
+      return withLayers(own, layers);
+    }
   }
 }
 

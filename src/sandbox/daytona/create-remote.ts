@@ -41,7 +41,7 @@ export async function createRemote(client: Daytona, plan: RemotePlan): Promise<R
           )
         : client.create({ ...common, snapshot }, { timeout: seconds });
     // A refusal for too many requests has made nothing; after any other failure nobody knows.
-    return await persist(make, (error) => statusOf(error) === 429);
+    return await persist(make, (error) => statusOf(error) === 429, seconds * 1_000);
   } catch (error) {
     if (hasImage(plan) && /build_failed/.test(String(error))) throw unbuilt(error, opts.image);
     if (resources !== undefined && statusOf(error) === 400 && /cpu|memory|disk/i.test(String(error))) {

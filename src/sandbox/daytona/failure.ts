@@ -16,6 +16,8 @@ const BY_STATUS = new Map<number, SandboxErrorCode>([
 const ATTEMPTS = 6;
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 5_000;
+/** How long the service may ask to wait, where the caller has no deadline of its own. */
+const PATIENCE = 60_000;
 
 interface Failure {
   message?: unknown;
@@ -36,7 +38,7 @@ export function toFailure(error: unknown, what: string): SandboxError {
   const code = status === undefined ? "unavailable" : (BY_STATUS.get(status) ?? "unavailable");
   const { message } = (error ?? {}) as Failure;
   const said = typeof message === "string" && message !== "" ? message : `status ${status ?? "unknown"}`;
-  return new SandboxError(code, `Daytona: ${what}: ${said}`, { cause: error, hint: hintOf(status) });
+  return new SandboxError(code, `Daytona: ${what}: ${said}`, { cause: error, hint: hintOf(status, error) });
 }
 
 /**
@@ -71,30 +73,46 @@ export function isPassing(error: unknown): boolean {
   return status === undefined ? !(error instanceof SandboxError) : status === 429 || status >= 500;
 }
 
-/** Makes a request that may be made twice until it is answered, with growing pauses, or as long as the service asks for. */
+/**
+ * Makes a request that may be made twice until it is answered. A pause is as long as the service asks for, else it grows.
+ * Gives up at once when the pause would end after `patience` milliseconds; without that, after a few attempts.
+ */
 export async function persist<T>(
   work: () => Promise<T>,
   isRetryable: (error: unknown) => boolean = isPassing,
+  patience?: number,
 ): Promise<T> {
+  const started = performance.now();
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
-      if (attempt >= ATTEMPTS || !isRetryable(error)) throw error;
-      await sleep(Math.min(retryAfter(error) ?? FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE));
+      const asked = retryAfter(error);
+      const isLast = patience === undefined && asked === undefined && attempt >= ATTEMPTS;
+      if (isLast || !isRetryable(error)) throw error;
+      const pause = asked ?? Math.min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE);
+      if (performance.now() - started + pause > (patience ?? PATIENCE)) throw error;
+      await sleep(pause);
     }
   }
 }
 
-/** Milliseconds that a 429 asks to wait for. The header's name ends with that of the limit. */
-function retryAfter(error: unknown): number | undefined {
-  const headers = Object.entries((error as Failure).headers ?? {});
-  const [, seconds] = headers.find(([name]) => name.toLowerCase().startsWith("retry-after")) ?? [];
-  return seconds !== undefined && Number(seconds) >= 0 ? Number(seconds) * 1_000 : undefined;
+/** Whether a sandbox is on its way from one state to another, so that it takes no request for a third yet. */
+export function isBetweenStates(error: unknown): boolean {
+  return statusOf(error) === 409 && /state change in progress/i.test(String((error as Failure).message));
 }
 
-function hintOf(status: number | undefined): string | undefined {
+/** Milliseconds that an answer asks to wait for. The header's name ends with that of the limit. */
+function retryAfter(error: unknown): number | undefined {
+  const headers = Object.entries((error as Failure).headers ?? {});
+  const [, value] = headers.find(([name]) => name.toLowerCase().startsWith("retry-after")) ?? [];
+  return value !== undefined && value !== "" && Number(value) >= 0 ? Number(value) * 1_000 : undefined;
+}
+
+function hintOf(status: number | undefined, error: unknown): string | undefined {
   if (status === 401) return "check DAYTONA_API_KEY";
-  if (status === 429) return "the limit of requests was reached; try again later";
-  return undefined;
+  if (status !== 429) return undefined;
+  const wait = retryAfter(error);
+  const when = wait === undefined ? "later" : `in ${Math.ceil(wait / 1_000)} s`;
+  return `the limit of requests was reached; try again ${when}`;
 }

@@ -3,6 +3,7 @@ import type { Changes, NetworkPolicy } from "../../../contracts/types.js";
 import { redact } from "../../util/redact.js";
 import { assertBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
+import { assertServer } from "../git/push-url.js";
 import { parseChanges, RAW_AND_PATCH } from "../raw-diff.js";
 import { readSnapshotRecord, writeSnapshotRecord } from "../snapshot-record.js";
 import type { PushOptions } from "../types.js";
@@ -133,9 +134,10 @@ async function listChanges(driver: DaytonaDriver, base: string): Promise<Changes
 async function pushBranch(
   driver: DaytonaDriver,
   { branch: own, network, source }: Repository,
-  { branch, token, message }: { branch: string; token: string } & PushOptions,
+  { branch, token, message, server }: { branch: string; token: string } & PushOptions,
 ): Promise<{ pushed: boolean; error?: string }> {
   const { remote, workDir } = driver;
+  assertServer(source.url, server);
   try {
     assertBranchName(branch);
     const status = await remote.git.status(workDir);

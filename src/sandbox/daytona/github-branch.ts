@@ -22,8 +22,16 @@ export async function askDefaultBranch({ owner, name }: Source, token: string | 
       hint: "check GITHUB_TOKEN and the name of the repository",
     });
   }
-  const text = (await response.text()).slice(0, MAX_ANSWER);
-  const branch = (JSON.parse(text) as { default_branch?: unknown }).default_branch;
+  const branch = defaultBranchIn((await response.text()).slice(0, MAX_ANSWER));
   if (isBranchName(branch)) return branch;
-  throw new SandboxError("internal", `GitHub names no default branch for ${owner}/${name}`);
+  throw new SandboxError("unavailable", `GitHub names no default branch for ${owner}/${name}`);
+}
+
+/** What an answer says, if it is one of GitHub's and not of something on the way there. */
+function defaultBranchIn(text: string): unknown {
+  try {
+    return (JSON.parse(text) as { default_branch?: unknown } | null)?.default_branch;
+  } catch {
+    return undefined;
+  }
 }

@@ -3,14 +3,15 @@ import type { Capabilities, NetworkPolicy } from "../../../contracts/types.js";
 import { dismantle } from "../dismantle.js";
 import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
+import type { KeptOptions } from "../kept-options.js";
 import { addResource, createRecord, markReady, updateRecord } from "../ledger.js";
-import type { SandboxOptions } from "../types.js";
+import type { DaytonaOptions, SandboxOptions } from "../types.js";
 import { type AgentSession, type Place, startAgent, uploadAgent } from "./agent-session.js";
 import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
 import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-remote.js";
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
-import { persist, statusOf, toFailure } from "./failure.js";
+import { isBetweenStates, isPassing, persist, statusOf, toFailure } from "./failure.js";
 import { gitOperations } from "./git-operations.js";
 import { keepAlive } from "./keep-alive.js";
 import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
@@ -18,11 +19,17 @@ import { networkSettings } from "./network-settings.js";
 import { type Account, BACKEND, readLifetime, type Source } from "./options.js";
 import { remoteResource, removeResource } from "./remove.js";
 
+/** Milliseconds that a change of a state at the service may take. */
+const SETTLED_WITHIN = 60_000;
+
 /** What a sandbox is made from, and what a kept one remembers. Never a key or a token. */
 export interface Plan {
   readonly source?: Source | undefined;
   readonly branch?: string | undefined;
   readonly network: NetworkPolicy;
+  readonly options?: KeptOptions;
+  /** Sizes and times of the machine, which another one in its place gets too. */
+  readonly machine?: Pick<DaytonaOptions, "snapshot" | "resources" | "autoStopMinutes" | "ttlMinutes">;
   /** What of the service's is under the sandbox now; `restore` changes it. */
   name: string;
   place?: Place;
@@ -81,6 +88,8 @@ export class Life {
       await failpoint("create.recorded");
       const life = new Life(id, account, opts, own, connection);
       const driver = await life.#make(saved);
+      // One that is ready too late must not be kept: nobody would be given its id.
+      opts.signal?.throwIfAborted();
       if (opts.keep === true) await updateRecord(id, { state: "kept", workDir: driver.workDir, reopen: life.#plan });
       else markReady(id);
       await failpoint("create.ready");
@@ -241,7 +250,7 @@ export class Life {
   async #letGo(driver: DaytonaDriver): Promise<void> {
     this.#endHeartbeat();
     await driver.stop();
-    if (!(await standStill(driver.remote))) {
+    if (!(await whenSettled(() => standStill(driver.remote)))) {
       await this.#remove(driver);
       return;
     }
@@ -265,11 +274,20 @@ async function wake({ client }: Connection, name: string): Promise<RemoteSandbox
   try {
     const remote = await persist(() => client.get(name));
     // What a process that died left running in it goes with a stop.
-    if (remote.state === "started") await remote.stop();
-    await remote.start();
+    if (remote.state === "started" || remote.state === "starting") await whenSettled(() => standStill(remote));
+    await whenSettled(() => remote.start());
     return remote;
   } catch (error) {
     throw toFailure(error, `sandbox ${name} could not be opened again`);
+  }
+}
+
+/** Waits for a change of a state that is under way, and then makes another. */
+async function whenSettled<T>(change: () => Promise<T>): Promise<T> {
+  try {
+    return await persist(change, (error) => isPassing(error) || isBetweenStates(error), SETTLED_WITHIN);
+  } catch (error) {
+    throw toFailure(error, "the sandbox does not come to another state");
   }
 }
 
@@ -285,6 +303,7 @@ async function standStill(remote: RemoteSandbox): Promise<boolean> {
     );
     if (state === "destroyed" || state === "destroying") return false;
     if (state === "stopped" || state === "archived") return true;
+    if (isBetweenStates(error)) throw error;
     throw toFailure(error, `sandbox ${remote.name} could not be stopped`);
   }
 }

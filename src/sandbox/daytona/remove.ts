@@ -47,6 +47,7 @@ async function deleteSandbox(client: Daytona, name: string): Promise<void> {
     await persist(
       () => remote.delete(DELETE_SECONDS, true),
       (error) => isPassing(error) || statusOf(error) === 409,
+      DELETE_SECONDS * 1_000,
     );
   } catch (error) {
     if (statusOf(error) !== 404) throw toFailure(error, `sandbox ${name} could not be deleted`);

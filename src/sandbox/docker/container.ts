@@ -46,8 +46,17 @@ export async function resumeContainer(
   plan: ContainerPlan,
   signal?: AbortSignal,
 ): Promise<RunningContainer> {
-  const { Id } = await engine.call<{ Id: string }>("GET", `/containers/${plan.name}/json`, { signal });
-  return await hold(engine, plan, Id, signal);
+  const found = await engine.call<{ Id: string; State: { Running: boolean } }>("GET", `/containers/${plan.name}/json`, {
+    signal,
+  });
+  // Nobody holds it any more, but on a busy machine it may not have ended yet: its agent would not greet us.
+  if (found.State.Running) await endContainer(engine, found.Id, signal);
+  return await hold(engine, plan, found.Id, signal);
+}
+
+async function endContainer(engine: Engine, id: string, signal: AbortSignal | undefined): Promise<void> {
+  await engine.call("POST", `/containers/${id}/kill`, { signal }).catch(ignoreStopped);
+  await engine.call("POST", `/containers/${id}/wait`, { query: { condition: "not-running" }, signal });
 }
 
 async function hold(engine: Engine, plan: ContainerPlan, id: string, signal?: AbortSignal): Promise<RunningContainer> {

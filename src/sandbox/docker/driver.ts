@@ -20,7 +20,7 @@ export class DockerDriver extends AgentDriver {
   readonly backend = "docker";
   readonly #release: () => Promise<void>;
   #container: RunningContainer;
-  declare readonly snapshot?: () => Promise<string>;
+  declare readonly snapshot?: (signal?: AbortSignal) => Promise<string>;
   declare readonly restore?: (id: string) => Promise<void>;
   declare readonly fork?: (count: number) => Promise<Driver[]>;
   declare readonly changes?: () => Promise<Changes>;

@@ -1,5 +1,6 @@
 import type { NetworkPolicy } from "../../../contracts/types.js";
 import type { TreeBase } from "../git/tree-base.js";
+import type { KeptOptions } from "../kept-options.js";
 import type { ContainerPlan } from "./container-config.js";
 import type { EndpointChoice } from "./endpoint.js";
 
@@ -14,6 +15,8 @@ export interface KeptPlan {
   readonly layers: number;
   /** What the files belong to: a snapshot can be restored where this is the same. */
   readonly source: string;
+  /** What the portable part restricts. */
+  readonly options?: KeptOptions;
   /** The commit that the files started from, where there is a repository. */
   readonly base?: TreeBase;
 }

@@ -6,6 +6,7 @@ import { failpoint } from "../failpoint.js";
 import { nameForkedBranch } from "../git/fork-files.js";
 import { fillMirror, forkMirror, mirroredTree } from "../git/mirror.js";
 import { createOperations } from "../git/operations.js";
+import { snapshotInTime } from "../late-snapshot.js";
 import { addResource, createRecord, markReady, readRecord, updateRecord } from "../ledger.js";
 import type { Resource } from "../record.js";
 import type { SandboxOptions } from "../types.js";
@@ -18,7 +19,7 @@ import type { KeptPlan } from "./kept-plan.js";
 import { ownerLabels, SANDBOX_LABEL } from "./labels.js";
 import { createNetwork } from "./network.js";
 import { type EngineResource, removeResource } from "./resources.js";
-import { findSnapshot, saveForForks, saveSnapshot } from "./save-image.js";
+import { findSnapshot, removeSnapshot, saveForForks, saveSnapshot } from "./save-image.js";
 
 /** What removes the resources of this backend. */
 export const ownRemover: RemoverOf = async () => removeResource;
@@ -72,6 +73,8 @@ export async function makeSandbox(
     const driver = await live.attach(container);
     if (base && !isFork) await live.fill(driver, opts.signal);
     if (base && isFork) await nameForkedBranch(mirroredTree(base, driver, live.signal));
+    // One that is ready too late must not be kept: nobody would be given its id.
+    opts.signal?.throwIfAborted();
     if (keep) await updateRecord(id, { state: "kept", reopen: kept });
     else markReady(id);
     await failpoint("create.ready");
@@ -149,7 +152,10 @@ export class LiveSandbox {
   #operations(driver: DockerDriver): DockerOperations {
     const { base } = this.#kept;
     const files: DockerOperations = {
-      snapshot: () => driver.undisturbed((container) => saveSnapshot(this.#id, container, this.#kept)),
+      snapshot: (signal) =>
+        driver.undisturbed((container) =>
+          snapshotInTime(signal, () => saveSnapshot(this.#id, container, this.#kept), removeSnapshot),
+        ),
       restore: (snapshot) => this.#restore(driver, snapshot),
       fork: (count) => this.#fork(driver, count),
     };

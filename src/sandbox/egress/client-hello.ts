@@ -1,5 +1,13 @@
-/** What the first bytes of a tunnel say: not yet enough, nothing about a name, a name, or a hello that cannot be read. */
-export type Hello = { kind: "more" } | { kind: "unnamed" } | { kind: "named"; name: string } | { kind: "malformed" };
+/**
+ * What the first bytes of a tunnel say: at least `atLeast` of them are needed to know, they are no TLS, or a hello that
+ * names no server, names one, or cannot be read.
+ */
+export type Hello =
+  | { kind: "more"; atLeast: number }
+  | { kind: "other" }
+  | { kind: "unnamed" }
+  | { kind: "named"; name: string }
+  | { kind: "malformed" };
 
 const HANDSHAKE = 22;
 const CLIENT_HELLO = 1;
@@ -7,19 +15,18 @@ const SERVER_NAME = 0;
 /** A hello has a few thousand bytes at most; whoever sends more wants something else. */
 const MAX_BYTES = 32 << 10;
 const MALFORMED: Hello = { kind: "malformed" };
-const MORE: Hello = { kind: "more" };
 
-/** Finds the server name in a TLS hello, which may lie in several records; anything but TLS is `unnamed`. */
+/** Finds the server name in a TLS hello, which may be spread over several records. */
 export function readHello(bytes: Buffer): Hello {
-  if (bytes.length === 0) return MORE;
-  if (bytes[0] !== HANDSHAKE) return { kind: "unnamed" };
+  if (bytes.length === 0) return { kind: "more", atLeast: 1 };
+  if (bytes[0] !== HANDSHAKE) return { kind: "other" };
   const pieces: Buffer[] = [];
   let held = 0;
   let wanted: number | undefined;
   for (let at = 0; ; ) {
     const record = bytes.subarray(at);
     if ((record.length > 0 && record[0] !== HANDSHAKE) || (record.length > 1 && record[1] !== 3)) return MALFORMED;
-    if (record.length < 5) return bytes.length > MAX_BYTES ? MALFORMED : MORE;
+    if (record.length < 5) return more(at + Math.min(record.length + 1, 5));
     const length = record.readUInt16BE(3);
     if (length === 0) return MALFORMED;
     const piece = record.subarray(5, 5 + length);
@@ -31,12 +38,18 @@ export function readHello(bytes: Buffer): Hello {
       if (start[0] !== CLIENT_HELLO) return MALFORMED;
       wanted = start.readUIntBE(1, 3) + 4;
     }
-    if (wanted !== undefined && held >= wanted) return serverName(Buffer.concat(pieces).subarray(4, wanted));
-    if (at > bytes.length) return bytes.length > MAX_BYTES ? MALFORMED : MORE;
+    if (at > bytes.length) return more(at);
+    // Nothing may follow a hello in its record: the server has not answered yet.
+    if (wanted !== undefined && held > wanted) return MALFORMED;
+    if (held === wanted) return readExtensions(Buffer.concat(pieces).subarray(4));
   }
 }
 
-function serverName(hello: Buffer): Hello {
+function more(atLeast: number): Hello {
+  return atLeast > MAX_BYTES ? MALFORMED : { kind: "more", atLeast };
+}
+
+function readExtensions(hello: Buffer): Hello {
   try {
     const fields = new Fields(hello);
     fields.take(34); // version and random
@@ -45,22 +58,30 @@ function serverName(hello: Buffer): Hello {
     fields.vector(1);
     if (fields.isEmpty) return { kind: "unnamed" };
     const extensions = new Fields(fields.vector(2));
-    let found: string | undefined;
+    if (!fields.isEmpty) return MALFORMED;
+    let name: string | undefined;
     while (!extensions.isEmpty) {
       const type = extensions.number(2);
       const body = extensions.vector(2);
       if (type !== SERVER_NAME) continue;
-      if (found !== undefined) return MALFORMED;
-      const names = new Fields(new Fields(body).vector(2));
-      if (names.number(1) !== 0) return MALFORMED;
-      found = names.vector(2).toString("latin1");
-      if (!names.isEmpty) return MALFORMED;
+      if (name !== undefined) return MALFORMED;
+      name = readName(body);
     }
-    return found === undefined ? { kind: "unnamed" } : { kind: "named", name: found };
+    return name === undefined ? { kind: "unnamed" } : { kind: "named", name };
   } catch (error) {
     if (error instanceof RangeError) return MALFORMED;
     throw error;
   }
+}
+
+/** The one name of a list; a `RangeError` for a list of any other shape. */
+function readName(extension: Buffer): string {
+  const list = new Fields(extension);
+  const names = new Fields(list.vector(2));
+  const type = names.number(1);
+  const name = names.vector(2).toString("latin1");
+  if (type !== 0 || !names.isEmpty || !list.isEmpty) throw new RangeError("the list has not one name");
+  return name;
 }
 
 /** Reads the fields of a message one after the other; a `RangeError` beyond its end. */

@@ -9,30 +9,39 @@ import { normalizeHost, normalizeIPv6, parseAuthority } from "./host-name.js";
 export interface EgressPolicy {
   /** Whether a host, in any spelling, may be asked for at this port. What names no host may not. */
   isAllowed(host: string, port: number): boolean;
+  /** Whether an entry for this host and port says `plain`: a tunnel there may carry something else than TLS. */
+  isPlain(host: string, port: number): boolean;
 }
 
 /** The ports of an entry that names none. */
 const DEFAULT_PORTS: readonly number[] = [80, 443];
+
+/** Before an entry whose tunnels may carry something else than TLS. */
+const PLAIN = "plain://";
 
 interface Rule {
   /** For a wildcard, what must follow the labels that it stands for, with the dot before it. */
   host: string;
   isWildcard: boolean;
   ports: readonly number[];
+  isPlain: boolean;
 }
 
 /**
  * Reads a list of names: `host`, `host:port`, `*.host` for everything below `host` but not itself, or the exact public
- * address. An entry that could never match, or would match too much, is `invalid_argument`. An empty list allows nothing.
+ * address; with `plain://` before a host and its port, tunnels there need not carry TLS. An entry that could never match,
+ * or would match too much, is `invalid_argument`. An empty list allows nothing.
  */
 export function parseAllow(list: readonly string[], name = "network.allow"): EgressPolicy {
   const rules = list.map((entry, index) => parseEntry(entry, `${name}[${index}]`));
+  const rulesFor = (host: string, port: number): Rule[] => {
+    const wanted = normalizeHost(host) ?? normalizeIPv6(host);
+    if (wanted === undefined) return [];
+    return rules.filter((rule) => matches(rule, wanted) && rule.ports.includes(port));
+  };
   return {
-    isAllowed(host, port) {
-      const wanted = normalizeHost(host);
-      if (wanted === undefined) return false;
-      return rules.some((rule) => matches(rule, wanted) && rule.ports.includes(port));
-    },
+    isAllowed: (host, port) => rulesFor(host, port).length > 0,
+    isPlain: (host, port) => rulesFor(host, port).some((rule) => rule.isPlain),
   };
 }
 
@@ -44,25 +53,28 @@ function parseEntry(entry: unknown, name: string): Rule {
   const refuse = (expected: string, hint?: string): SandboxError =>
     new SandboxError("invalid_argument", `Invalid ${name}: expected ${expected}, got ${describe(entry)}`, { hint });
   if (typeof entry !== "string" || entry === "") throw refuse("the name of a host");
-  const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(entry);
+  const isPlain = entry.startsWith(PLAIN);
+  const text = isPlain ? entry.slice(PLAIN.length) : entry;
+  const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(text);
   if (url) throw refuse("a name without a scheme", url[1] ? `write ${describe(url[1])}` : undefined);
-  if (/[/?#]/.test(entry)) throw refuse("a name without a path", "whole hosts are allowed, not parts of them");
-  if (/^\*(?::\d+)?$/.test(entry)) throw refuse("a name", 'network: "full" allows every host');
+  if (/[/?#]/.test(text)) throw refuse("a name without a path", "whole hosts are allowed, not parts of them");
+  if (/^\*(?::\d+)?$/.test(text)) throw refuse("a name", 'network: "full" allows every host');
 
-  const isWildcard = entry.startsWith("*.");
-  const { host, port } = parseHost(isWildcard ? entry.slice(2) : entry) ?? {};
+  const isWildcard = text.startsWith("*.");
+  const { host, port } = parseHost(isWildcard ? text.slice(2) : text) ?? {};
   if (host === undefined) throw refuse('a name such as "example.com", "*.example.com" or "example.com:8080"');
+  if (isPlain && port === undefined) throw refuse('a port, as in "plain://example.com:22"');
   const ports = port === undefined ? DEFAULT_PORTS : [port];
   if (isIP(host) > 0) {
     if (isWildcard) throw refuse("an address without a wildcard");
     if (!isPublicAddress(host)) throw refuse("a public address", "private and local addresses are never reached");
-    return { host, isWildcard, ports };
+    return { host, isWildcard, ports, isPlain };
   }
   if (!host.includes(".")) {
     if (isWildcard) throw refuse("a wildcard below a registered name", `"*.example.${host}" would do`);
     throw refuse("a name with a dot in it", "names of the local network are never reached");
   }
-  return { host: isWildcard ? `.${host}` : host, isWildcard, ports };
+  return { host: isWildcard ? `.${host}` : host, isWildcard, ports, isPlain };
 }
 
 function parseHost(text: string): ReturnType<typeof parseAuthority> {

@@ -15,7 +15,7 @@ import { type Exchange, tunnel } from "./tunnel.js";
 export interface ProxyLimits {
   /** Connections at one time. */
   connections: number;
-  /** From the first moment of a connection to the end of its head. */
+  /** From the first moment of a connection to the end of its head, and from there to the end of a tunnel's TLS hello. */
   head: number;
   /** From a request to the head of its response. */
   response: number;
@@ -109,8 +109,10 @@ export class EgressProxy {
       const target = targetOf(head);
       this.#check(target);
       const exchange: Exchange = { client, life, route: this.#route, report: this.#report };
-      if (target.kind === "tunnel") await tunnel(exchange, target);
-      else {
+      if (target.kind === "tunnel") {
+        const isPlain = this.#policy.isPlain(target.host, target.port);
+        await tunnel(exchange, target, { isPlain, timeout: this.#limits.head });
+      } else {
         await forward(exchange, head, target, this.#limits.response);
         await finish(client, life, this.#limits.linger);
       }

@@ -2,7 +2,13 @@ import { STATUS_CODES } from "node:http";
 import { hostInUrl } from "./host-name.js";
 
 /** Why a host was not reached although the program asked for it. */
-export type BlockReason = "not_allowed" | "malformed_host" | "host_mismatch" | "name_mismatch" | "not_public";
+export type BlockReason =
+  | "not_allowed"
+  | "malformed_host"
+  | "host_mismatch"
+  | "name_mismatch"
+  | "no_name"
+  | "not_public";
 
 /** A host that was kept from a program. It is what the program wrote: no more than 255 printable characters of it. */
 export interface BlockedHost {
@@ -52,12 +58,15 @@ const WHY: Readonly<Record<BlockReason, string>> = {
   malformed_host: "it names no host",
   host_mismatch: "the Host header of a request to another host named it",
   name_mismatch: "the TLS hello of a tunnel to another host named it, or could not be read",
+  no_name: "its tunnel did not open with a TLS hello that names it",
   not_public: "its address is not public",
 };
 
-/** Says in a sentence what was blocked and why. */
+/** Says in a sentence what was blocked and why, and what allows it where that is not a new name. */
 export function explainBlocked({ host, port, reason }: BlockedHost): string {
-  return `blocked ${port === undefined ? host : `${hostInUrl(host)}:${port}`}: ${WHY[reason]}`;
+  const where = port === undefined ? host : `${hostInUrl(host)}:${port}`;
+  const remedy = reason === "no_name" ? `; to allow that: "plain://${where}"` : "";
+  return `blocked ${where}: ${WHY[reason]}${remedy}`;
 }
 
 /** The whole answer to a request that is refused. */

@@ -1,10 +1,10 @@
-import type { Socket } from "node:net";
-import { readHello } from "./client-hello.js";
+import { isIP, type Socket } from "node:net";
+import { type Hello, readHello } from "./client-hello.js";
 import type { ClientStream } from "./client-stream.js";
 import { dial, type Route, writeTo } from "./dial.js";
-import { normalizeHost } from "./host-name.js";
+import { normalizeHost, normalizeIPv6 } from "./host-name.js";
 import type { Lifetime } from "./lifetime.js";
-import { type BlockedHost, blockedHost } from "./refusal.js";
+import { type BlockedHost, type BlockReason, blockedHost } from "./refusal.js";
 import type { RequestTarget } from "./request-target.js";
 
 const ESTABLISHED = Buffer.from("HTTP/1.1 200 Connection established\r\n\r\n");
@@ -17,17 +17,30 @@ export interface Exchange {
   report(blocked: BlockedHost): void;
 }
 
+/** How a tunnel must open. */
+export interface Opening {
+  /** Whether it may carry something else than TLS. */
+  isPlain: boolean;
+  /** Milliseconds for a TLS hello. */
+  timeout: number;
+}
+
 /** Joins a program with the host it asked for, both ways, each half as long as it lasts. */
-export async function tunnel(exchange: Exchange, target: RequestTarget): Promise<void> {
+export async function tunnel(exchange: Exchange, target: RequestTarget, opening: Opening): Promise<void> {
   const { client, life, route } = exchange;
   const socket = await dial(target.host, target.port, route, life);
   await client.write(ESTABLISHED);
-  await Promise.all([sendUp(exchange, target, socket), sendDown(exchange, socket)]);
+  if (opening.isPlain) {
+    const up = readOpening(exchange, target, true).then((first) => sendUp(exchange, socket, first));
+    await Promise.all([up, sendDown(exchange, socket)]);
+    return;
+  }
+  const first = await readHelloFirst(exchange, target, socket, opening.timeout);
+  if (first.length > 0) await Promise.all([sendUp(exchange, socket, first), sendDown(exchange, socket)]);
 }
 
-async function sendUp({ client, life, report }: Exchange, target: RequestTarget, socket: Socket): Promise<void> {
-  const opening = await readOpening(client, target, report);
-  if (opening.length > 0) await writeTo(socket, opening, life);
+async function sendUp({ client, life }: Exchange, socket: Socket, first: Buffer): Promise<void> {
+  if (first.length > 0) await writeTo(socket, first, life);
   for (;;) {
     const chunk = await client.read();
     if (chunk === undefined) break;
@@ -45,27 +58,70 @@ async function sendDown({ client, life }: Exchange, socket: Socket): Promise<voi
   await client.end();
 }
 
-/**
- * Holds back the first bytes until it is known whether they name a server. A name other than the host of the tunnel would
- * reach, at an address that many hosts share, one that was never allowed.
- */
-async function readOpening(
-  client: ClientStream,
-  { host, port }: RequestTarget,
-  report: Exchange["report"],
+/** Waits for a hello while nothing passes either way; a server that speaks before it got one speaks no TLS. */
+async function readHelloFirst(
+  exchange: Exchange,
+  target: RequestTarget,
+  socket: Socket,
+  timeout: number,
 ): Promise<Buffer> {
-  let opening = Buffer.alloc(0);
-  for (;;) {
-    const hello = readHello(opening);
-    if (hello.kind === "unnamed") return opening;
-    if (hello.kind === "named" && normalizeHost(hello.name) === host) return opening;
-    if (hello.kind !== "more") {
-      const name = hello.kind === "named" ? hello.name : "";
-      report(blockedHost(name === "" ? host : name, port, "name_mismatch"));
-      throw new Error("the TLS hello names another server");
-    }
-    const chunk = await client.read();
-    if (chunk === undefined) return opening;
-    opening = Buffer.concat([opening, chunk]);
+  const late = (): Error => refuse(exchange, target, "no_name");
+  let watch = (): void => undefined;
+  const spoken = new Promise<never>((_resolve, reject) => {
+    watch = () => {
+      if (socket.readableLength > 0) reject(late());
+    };
+    socket.on("readable", watch);
+  });
+  try {
+    return await exchange.life.within(Promise.race([readOpening(exchange, target, false), spoken]), timeout, late);
+  } finally {
+    socket.off("readable", watch);
   }
+}
+
+/**
+ * Takes the first bytes until it is known whether they name a server. Any name but the tunnel's host, or none, could
+ * reach a host that was never allowed at an address that many share. Gives nothing when the program closes unheard.
+ */
+async function readOpening(exchange: Exchange, target: RequestTarget, isPlain: boolean): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for (let atLeast = 1; ; ) {
+    const chunk = await exchange.client.read();
+    if (chunk === undefined && (isPlain || length === 0)) return Buffer.concat(chunks);
+    if (chunk === undefined) throw refuse(exchange, target, "no_name");
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length < atLeast) continue;
+    const opening = Buffer.concat(chunks);
+    const hello = readHello(opening);
+    if (hello.kind !== "more") {
+      checkHello(exchange, target, hello, isPlain);
+      return opening;
+    }
+    atLeast = hello.atLeast;
+  }
+}
+
+function checkHello(exchange: Exchange, target: RequestTarget, hello: Hello, isPlain: boolean): void {
+  if (hello.kind === "malformed") throw refuse(exchange, target, "name_mismatch");
+  if (hello.kind === "named" && !isNameOf(hello.name, target.host)) {
+    throw refuse(exchange, { ...target, host: hello.name === "" ? target.host : hello.name }, "name_mismatch");
+  }
+  if (isPlain) return;
+  // An address has no name that a hello could carry.
+  if (hello.kind === "other" || (hello.kind === "unnamed" && isIP(target.host) === 0)) {
+    throw refuse(exchange, target, "no_name");
+  }
+}
+
+function isNameOf(name: string, host: string): boolean {
+  return (normalizeHost(name) ?? normalizeIPv6(name)) === host;
+}
+
+/** Reports a tunnel that is cut off; its program was answered before, and gets nothing more. */
+function refuse({ report }: Exchange, { host, port }: RequestTarget, reason: BlockReason): Error {
+  report(blockedHost(host, port, reason));
+  return new Error("the tunnel did not open as it must");
 }

@@ -10,9 +10,9 @@ import { addResource, listRecords } from "../ledger.js";
 import { isLocked, withLock } from "../lock.js";
 import { removeTree } from "../remove-tree.js";
 import { checkOut } from "./checkout.js";
-import { hostGit } from "./host-git.js";
 import { givePrivateIndex, writePrivateGit } from "./private-git.js";
-import { inRepository, type Repository } from "./repository.js";
+import type { Repository } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
 import { withRepositoryLock } from "./repository-lock.js";
 import { removeStaleRefLock } from "./stale-ref-lock.js";
 import { isGitDirectory } from "./worktree-entry.js";
@@ -36,7 +36,14 @@ const making = new Map<string, Promise<void>>();
 
 /** Where the base of a commit is, or will be; to be noted in the ledger before `openBase`, so that it is not taken away. */
 export function baseDirOf(repository: Repository, sha: string): string {
-  return join(basesDirOf(repository.gitDir), sha);
+  const { filters = [] } = repository;
+  const mark = createHash("sha256").update(filters.join("\n")).digest("hex").slice(0, 8);
+  return join(basesDirOf(repository.gitDir), filters.length === 0 ? sha : `${sha}-${mark}`);
+}
+
+/** The commit that an entry of the cache is of. */
+function shaOf(dir: string): string {
+  return basename(dir).split("-")[0] ?? "";
 }
 
 function basesDirOf(gitDir: string): string {
@@ -70,7 +77,7 @@ async function makeBase(repository: Repository, sha: string, dir: string, record
       await checkOut(repository, sha, { tree: join(draft, "tree"), index: join(draft, "index") });
       await failpoint("base.drafted");
       // As long as the base is there its objects are too, whatever becomes of the branches.
-      await hostGit(["update-ref", holdingRef(sha), sha], inRepository(repository.gitDir));
+      await repositoryGit(["update-ref", holdingRef(sha), sha], repository.gitDir);
       await failpoint("base.held");
       await writePrivateGit({ repository, baseSha: sha, dir: join(draft, "git") });
       await givePrivateIndex(join(draft, "git"), join(draft, "index", "index"));
@@ -132,21 +139,21 @@ export async function removeUnfinishedBase(target: { repo: string; dir: string; 
   await removeTree(draft);
   if (existsSync(dir)) return;
   await withLock(`base:${dir}`, async () => {
-    if (!existsSync(dir) && (await isGitDirectory(repo))) await removeHoldingRef(repo, basename(dir));
+    if (!existsSync(dir) && (await isGitDirectory(repo))) await removeHoldingRef(repo, shaOf(dir));
   });
 }
 
 async function removeHoldingRef(gitDir: string, sha: string): Promise<void> {
   await withRepositoryLock(gitDir, async () => {
     await removeStaleRefLock(gitDir, holdingRef(sha));
-    await hostGit(["update-ref", "-d", holdingRef(sha)], inRepository(gitDir));
+    await repositoryGit(["update-ref", "-d", holdingRef(sha)], gitDir);
   });
 }
 
 async function removeBase(dir: string): Promise<void> {
   const gitDir = await readFile(join(dir, SOURCE), "utf8").catch(() => undefined);
   // The repository may be gone by now, and its ref with it.
-  if (gitDir !== undefined && (await isGitDirectory(gitDir))) await removeHoldingRef(gitDir, basename(dir));
+  if (gitDir !== undefined && (await isGitDirectory(gitDir))) await removeHoldingRef(gitDir, shaOf(dir));
   await removeTree(dir);
 }
 

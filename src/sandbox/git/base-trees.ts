@@ -1,6 +1,5 @@
 import { parseTree, type TreeEntry } from "./git-object.js";
-import { hostGit } from "./host-git.js";
-import { inRepository } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
 import type { TreeBase } from "./tree-base.js";
 
 /** A directory of a commit. */
@@ -53,10 +52,9 @@ interface ReadObject {
 
 /** What is at paths of the base, all by one git; undefined for what is not there. */
 async function readObjects(base: TreeBase, paths: readonly string[]): Promise<(ReadObject | undefined)[]> {
-  const env = { GIT_NO_REPLACE_OBJECTS: "1", GIT_NO_LAZY_FETCH: "1" };
   const text = paths.map((path) => `${base.sha}:${path}\n`).join("");
-  const options = { ...inRepository(base.repository.gitDir), env, interruptible: true, maxOutput: MAX_OUTPUT };
-  const answer = Buffer.from(await hostGit(["cat-file", "--batch"], { ...options, text, isBinary: true }), "latin1");
+  const how = { interruptible: true, maxOutput: MAX_OUTPUT, text, isBinary: true };
+  const answer = Buffer.from(await repositoryGit(["cat-file", "--batch"], base.repository.gitDir, how), "latin1");
   let place = 0;
   return paths.map(() => {
     const end = answer.indexOf(0x0a, place);

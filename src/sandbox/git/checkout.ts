@@ -1,8 +1,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { hostGit } from "./host-git.js";
 import { INSIDE_GIT } from "./private-git.js";
 import type { Repository } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
+import { readUserFilter } from "./repository-settings.js";
 
 /** Writes the files of a commit into a new directory, without a worktree of the repository being registered, and the index that belongs to them. */
 export async function checkOut(...args: Parameters<typeof beginCheckOut>): Promise<void> {
@@ -21,7 +22,7 @@ export async function beginCheckOut(
   await mkdir(index, { recursive: true, mode: 0o700 });
   // What the inside finds here; a read-only file is bound over it.
   await writeFile(join(tree, ".git"), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
-  const filled = writeFiles(sha, { gitDir: repository.gitDir, tree, index: join(index, "index") }, signal);
+  const filled = writeFiles(repository, sha, { tree, index: join(index, "index") }, signal);
   filled.catch(() => undefined);
   return { filled };
 }
@@ -34,15 +35,29 @@ const FULL = {
   "index.version": "2",
 };
 
-/** Writes the files of a commit into an empty directory of the host's, and the index: that of the git directory, or another one. */
+/**
+ * Writes the files of a commit into an empty directory of the host's, and their index. Attributes of the files say how they are written, but no
+ * filter runs that was not named.
+ */
 export async function writeFiles(
+  { gitDir, filters = [] }: Repository,
   sha: string,
-  places: { gitDir: string; tree: string; index?: string },
+  { tree, index }: { tree: string; index: string },
   signal?: AbortSignal,
 ): Promise<void> {
-  const { gitDir, tree, index } = places;
-  await hostGit(["read-tree", "--reset", "-u", sha], {
-    ...{ cwd: tree, gitDir, workTree: tree, config: FULL, signal, interruptible: true },
-    ...(index !== undefined && { env: { GIT_INDEX_FILE: index } }),
-  });
+  const named = filters.length === 0 ? {} : await namedFilters(gitDir, filters);
+  const how = { workTree: tree, index, signal, interruptible: true };
+  await repositoryGit(["read-tree", "--reset", "-u", sha], gitDir, { ...how, config: FULL, ...named });
+}
+
+/** Filters as the user's own configuration defines them; a filter is a program of the user's and finds the user's files. */
+async function namedFilters(
+  gitDir: string,
+  filters: readonly string[],
+): Promise<{ config: Record<string, string>; env: Record<string, string> }> {
+  // Git LFS keeps what it has fetched in the repository; from elsewhere nothing is fetched.
+  const config: Record<string, string> = { ...FULL, "lfs.storage": join(gitDir, "lfs") };
+  for (const name of filters) Object.assign(config, await readUserFilter(name));
+  const { HOME = "" } = process.env;
+  return { config, env: HOME === "" ? {} : { HOME } };
 }

@@ -1,12 +1,14 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { isBranchName } from "../branch-name.js";
 import { SandboxError } from "../errors.js";
 import { withAskpass } from "./askpass.js";
-import { runHostGit } from "./host-git.js";
 import { type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
+import { readHead } from "./plain-ref.js";
 import { withPrivateStore } from "./private-store.js";
 import { findPushTarget } from "./push-branch.js";
 import { runRemoteGit } from "./remote-git.js";
-import { inRepository } from "./repository.js";
+import { runRepositoryGit } from "./repository-git.js";
 
 const TIMEOUT = 30_000;
 
@@ -19,15 +21,20 @@ export async function findDefaultBranch(tree: LiveTree, token: string | undefine
   if (isBranchName(remembered)) return remembered;
   const told = await askRemote(tree, token).catch(() => undefined);
   if (isBranchName(told)) return told;
-  const current = await symbolicRef(gitDir, "HEAD");
+  const current = await currentBranch(gitDir);
   if (isBranchName(current)) return current;
   throw new SandboxError("not_found", `The repository ${gitDir} does not tell its default branch`, {
     hint: "git remote set-head origin --auto",
   });
 }
 
+async function currentBranch(gitDir: string): Promise<string | undefined> {
+  if (existsSync(join(gitDir, "reftable"))) return await symbolicRef(gitDir, "HEAD");
+  return readHead(gitDir).ref?.replace(/^refs\/heads\//, "");
+}
+
 async function symbolicRef(gitDir: string, name: string): Promise<string | undefined> {
-  const answer = await runHostGit(["symbolic-ref", "--quiet", "--short", name], inRepository(gitDir));
+  const answer = await runRepositoryGit(["symbolic-ref", "--quiet", "--short", name], gitDir);
   return answer.exitCode === 0 ? answer.stdout.trim() : undefined;
 }
 

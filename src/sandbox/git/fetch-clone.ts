@@ -4,11 +4,10 @@ import { isBranchName } from "../branch-name.js";
 import { SandboxError, type SandboxErrorCode } from "../errors.js";
 import { withAskpass } from "./askpass.js";
 import type { HostGitOptions, HostGitResult } from "./host-git.js";
-import { hostGit } from "./host-git.js";
-import { NO_CONFIG } from "./private-store.js";
+import { hostGit, inStore, NO_CONFIG } from "./host-git.js";
 import { shownUrl } from "./push-url.js";
 import { complaintOf, runRemoteGit } from "./remote-git.js";
-import { inRepository, type Repository } from "./repository.js";
+import type { Repository } from "./repository.js";
 import { withRepositoryLock } from "./repository-lock.js";
 import type { SourceUrl } from "./source-url.js";
 import { removeStaleRefLock } from "./stale-ref-lock.js";
@@ -68,12 +67,12 @@ export async function fetchAll(
     }
     await make?.(sha.length === 64 ? "sha256" : "sha1");
     if (make === undefined) await removeLeftLocks(dir);
-    await remote([...FETCH, "--", source.url, ...REFSPECS], inRepository(dir));
+    await remote([...FETCH, "--", source.url, ...REFSPECS], inStore(dir));
     const first = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(said)?.[1];
     const name = "refs/remotes/origin/HEAD";
     if (isBranchName(first)) {
-      await hostGit(["symbolic-ref", name, `refs/remotes/origin/${first}`], inRepository(dir));
-      await hostGit(["symbolic-ref", "HEAD", `refs/heads/${first}`], inRepository(dir));
+      await hostGit(["symbolic-ref", name, `refs/remotes/origin/${first}`], inStore(dir));
+      await hostGit(["symbolic-ref", "HEAD", `refs/heads/${first}`], inStore(dir));
     }
   });
 }

@@ -33,7 +33,7 @@ export async function fillForks(
   });
   if (isFilled) return;
   await answerForSnapshots(tree);
-  const pack = await jailedPackOf(tree, { withCommits: true, look });
+  const pack = await jailedPackOf(tree, { withCommits: true, look, isExact: true });
   const { gitDir, ref, commit, head, warnings } = await createSnapshot({ ...pack, beside: fill });
   try {
     // Files need no warning: all of them are copied, wherever they would be in a snapshot.

@@ -1,10 +1,13 @@
 import { copyFile, mkdir, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SandboxError } from "../errors.js";
-import type { Repository } from "./repository.js";
+import { readUntrustedFile } from "./untrusted-file.js";
 
 /** How the sandbox's jails see the object store of the source repository. */
 export const INSIDE_OBJECTS = "/glovebox/objects";
+
+/** How objects are named. */
+type ObjectFormat = "sha1" | "sha256";
 
 /** Settings of a git directory, by section. */
 export type GitConfig = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -20,8 +23,9 @@ export async function writeGitDirectory(
   opts: {
     head: string;
     config: GitConfig;
-    repository?: Repository | undefined;
-    objectFormat?: Repository["objectFormat"];
+    /** One whose objects it will read. */
+    repository?: { readonly gitDir: string; readonly objectFormat: ObjectFormat } | undefined;
+    objectFormat?: ObjectFormat;
   },
 ): Promise<void> {
   const { head, config, repository } = opts;
@@ -36,7 +40,8 @@ export async function writeGitDirectory(
   if (repository === undefined) return;
   // A shallow history ends where this file says; without it git takes the missing parents for damage.
   for (const name of ["shallow", "info/exclude", "info/attributes"]) {
-    await copyIfThere(join(repository.gitDir, name), join(path, name));
+    const content = readUntrustedFile(join(repository.gitDir, name));
+    if (content !== undefined) await writeFile(join(path, name), content, { mode: 0o600 });
   }
 }
 
@@ -57,7 +62,8 @@ export async function copyIfThere(from: string, to: string): Promise<boolean> {
   }
 }
 
-function formatConfig(config: GitConfig): string {
+/** The text of a configuration file. */
+export function formatConfig(config: GitConfig): string {
   const sections = Object.entries(config).map(([section, values]) => {
     const lines = Object.entries(values).map(([key, value]) => `\t${key} = ${quote(value)}\n`);
     return `[${section}]\n${lines.join("")}`;

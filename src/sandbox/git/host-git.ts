@@ -8,10 +8,12 @@ import { assertOutside, findGit } from "./find-git.js";
 
 /** Where and how git runs on the host. */
 export interface HostGitOptions {
-  /** Directory that git is run in (`-C`). Must be one that no sandbox can write. */
+  /** Directory that git is run in (`-C`). */
   cwd: string;
-  /** Named outright, so that nothing is searched for. */
+  /** A git directory of our own, named outright, so that nothing is searched for. */
   gitDir?: string;
+  /** The index to work on, where it is another than that of the git directory. */
+  index?: string | undefined;
   workTree?: string;
   /** Settings beside the ones that are always made. */
   config?: Readonly<Record<string, string>>;
@@ -34,6 +36,19 @@ export interface HostGitOptions {
   interruptible?: boolean;
 }
 
+/** How to run git on a git directory of our own, without any search for it. */
+export function inStore(gitDir: string): HostGitOptions {
+  return { cwd: gitDir, gitDir };
+}
+
+/** Runs git in one place. */
+export type RunGit = (args: readonly string[], opts?: Omit<HostGitOptions, "cwd" | "gitDir">) => Promise<HostGitResult>;
+
+/** What runs git in a place of our own. */
+export function gitIn(place: HostGitOptions): RunGit {
+  return (args, opts = {}) => runHostGit(args, { ...place, ...opts });
+}
+
 /** What git answered. */
 export interface HostGitResult {
   exitCode: number;
@@ -53,15 +68,33 @@ const ALWAYS: Readonly<Record<string, string>> = {
   "core.fsync": "reference",
   "gc.auto": "0",
   "maintenance.auto": "false",
+  "protocol.ext.allow": "never",
   "submodule.recurse": "false",
   "advice.detachedHead": "false",
 };
 
+/** Objects are those that are there, and what they are. */
+export const NO_FETCH: Readonly<Record<string, string>> = {
+  GIT_NO_LAZY_FETCH: "1",
+  GIT_NO_REPLACE_OBJECTS: "1",
+  GIT_ALLOW_PROTOCOL: "none",
+};
+
+/** Nobody's configuration counts: not the user's, not the system's, not the one of the environment. */
+export const NO_CONFIG: Readonly<Record<string, string>> = {
+  HOME: "/nonexistent",
+  XDG_CONFIG_HOME: "/nonexistent",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_ATTR_NOSYSTEM: "1",
+  ...NO_FETCH,
+};
+
 /**
- * Runs git on the user's own repository and gives whatever came out.
+ * Runs git on the host, on a git directory of our own or on none, and gives whatever came out.
  *
- * The user's configuration counts, hooks and background work do not. Never to be run on a git directory, or in a tree,
- * that the inside of a sandbox can write: there git executes what the files say.
+ * Git executes what the settings in a git directory say. A repository of the user's may come from anywhere: for that there is
+ * `runRepositoryGit`. What the inside of a sandbox can write is only ever looked at by a jailed git.
  */
 export async function runHostGit(args: readonly string[], opts: HostGitOptions): Promise<HostGitResult> {
   const { program, path, launcher } = findGit();
@@ -79,6 +112,7 @@ export async function runHostGit(args: readonly string[], opts: HostGitOptions):
     GIT_OPTIONAL_LOCKS: "0",
     ...ownerMark(),
     ...opts.env,
+    ...(opts.index !== undefined && { GIT_INDEX_FILE: opts.index }),
   };
   const start = opts.interruptible === true ? launcher.ending : launcher.finishing;
   const command = [...start, program, "-C", opts.cwd, ...settings, ...place, ...args];
@@ -102,6 +136,7 @@ export function wasGitKilled(error: unknown): boolean {
 
 /** What git itself said, and how it ended. */
 class GitFailure extends Error {
+  override readonly name = "GitFailure";
   readonly signal: NodeJS.Signals | undefined;
 
   constructor({ stderr, signal }: Pick<HostGitResult, "stderr" | "signal">) {

@@ -1,14 +1,13 @@
 import { existsSync } from "node:fs";
-import { readUpTo } from "../../util/read-up-to.js";
 import { startCommand } from "../agent/agent-process.js";
 import { SandboxError } from "../errors.js";
 import { chooseStage, chooseUser } from "../jail/identity.js";
 import type { JailBind } from "../jail/jail.js";
 import { type RunningAgent, startJailedAgent } from "../jail/start-agent.js";
 import { systemBinds } from "../jail/system.js";
-import type { DriverProcess } from "../types.js";
-import type { JailedGitResult, RunJailedGit } from "./jailed-commit.js";
-import { INSIDE_GIT } from "./private-git.js";
+import { finishJailed } from "./finish-jailed.js";
+import type { RunJailedGit } from "./jailed-commit.js";
+import { watchForPipe } from "./watch-for-pipe.js";
 
 /** What a jailed git works on. */
 export interface JailedGitPlaces {
@@ -26,22 +25,8 @@ export interface JailedGitPlaces {
   timeout?: number | undefined;
 }
 
-const MAX_OUTPUT = 64 << 20;
 /** What the tree holds can make git wait for ever. */
 const TIMEOUT = 600_000;
-/** A git that takes longer may be waiting at a pipe. */
-const SLOW = 2_000;
-/**
- * Every pipe at which git could wait when it reads what belongs to it, of the tree or of the git directory of the inside: the pipe itself, a link to
- * one, or one in a directory that a link leads to. Only git knows what a file leads to: a call that waits for that ends at its time.
- */
-const FIND_PIPE = [
-  ...["find", "/wt", INSIDE_GIT, "(", "-path", "*/.git*", "-o", "-path", `${INSIDE_GIT}/*`, ")", "("],
-  ...["-type", "p", "-print", "-quit", "-o"],
-  ...["-type", "l", "-exec", "test", "-p", "{}", ";", "-print", "-quit", "-o"],
-  ...["-type", "l", "-exec", "test", "-d", "{}", ";", "-exec"],
-  ...["find", "-L", "{}", "-maxdepth", "8", "-type", "p", "-print", ";", ")"],
-];
 const ENV: Readonly<Record<string, string>> = {
   PATH: "/usr/bin:/bin",
   HOME: "/nonexistent",
@@ -111,9 +96,11 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
     const bound = Math.min(timeout, TIMEOUT);
     const spec = { argv, cwd: "/wt", env: { ...ENV, ...opts.env }, stdin, timeout: bound } as const;
     const git = await startCommand(channel, spec, "");
-    const awaitPipe = watchForPipe(channel, git);
+    const awaitPipe = watchForPipe(git, (argv) =>
+      startCommand(channel, { argv, cwd: "/wt", env: ENV, stdin: "none", timeout: bound }, ""),
+    );
     try {
-      return await finish(git, opts.stdin, signal);
+      return await finishJailed(git, opts.stdin, signal);
     } finally {
       await awaitPipe();
     }
@@ -128,40 +115,6 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
   return Object.assign(run, { begin: () => void begin(), end });
 }
 
-/** Ends a git that waits at a pipe of the inside's. The function that it gives is to be called when git has ended, and throws when it was so. */
-function watchForPipe(channel: RunningAgent["channel"], git: DriverProcess): () => Promise<void> {
-  let looking: Promise<string> | undefined;
-  const look = async (): Promise<string> => {
-    const find = await startCommand(
-      channel,
-      { argv: FIND_PIPE, cwd: "/wt", env: ENV, stdin: "none", timeout: TIMEOUT },
-      "",
-    );
-    const [pipe = ""] = Buffer.from((await finish(find)).stdout)
-      .toString("utf8")
-      .split("\n");
-    if (pipe !== "") await git.kill("SIGKILL");
-    return pipe;
-  };
-  const timer = setTimeout(() => {
-    looking = look().catch(() => "");
-  }, SLOW);
-  return async () => {
-    clearTimeout(timer);
-    const pipe = (await looking) ?? "";
-    if (pipe === "") return;
-    const isOfTree = pipe.startsWith("/wt/");
-    const name = JSON.stringify(isOfTree ? pipe.slice("/wt/".length) : pipe);
-    throw new SandboxError(
-      isOfTree ? "not_regular_file" : "tampered",
-      `${name} is a pipe, at which git would wait for ever`,
-      {
-        hint: "remove it inside, and call again",
-      },
-    );
-  };
-}
-
 /** For other backends than the local one a jail is not what their sandboxes are made of, so it is said what it is needed for. */
 async function startJail(...args: Parameters<typeof startJailedAgent>): Promise<RunningAgent> {
   try {
@@ -170,27 +123,5 @@ async function startJail(...args: Parameters<typeof startJailedAgent>): Promise<
     if (!(error instanceof SandboxError) || error.code !== "no_isolation") throw error;
     const message = `git looks at the files of a sandbox in a jail only, and there is none to be had: ${error.message}`;
     throw new SandboxError("no_isolation", message, { cause: error, hint: "apt-get install bubblewrap, on Linux" });
-  }
-}
-
-async function finish(git: DriverProcess, stdin?: Uint8Array, signal?: AbortSignal): Promise<JailedGitResult> {
-  const kill = (): void => void git.kill("SIGKILL").catch(() => undefined);
-  signal?.addEventListener("abort", kill, { once: true });
-  try {
-    if (signal?.aborted === true) kill();
-    const [stdout, stderr, exit] = await Promise.all([
-      readUpTo(git.stdout, MAX_OUTPUT, kill),
-      readUpTo(git.stderr, MAX_OUTPUT, kill),
-      git.wait(),
-      stdin === undefined ? undefined : git.writeStdin(stdin).then(() => git.closeStdin()),
-    ]);
-    if (signal?.aborted === true) throw new SandboxError("aborted", "Aborted while git ran");
-    if (exit.timedOut === true) throw new SandboxError("unavailable", "git was not done in time with what is inside");
-    if (!stdout.isWhole || !stderr.isWhole) {
-      throw new SandboxError("limit_exceeded", `git said more than ${MAX_OUTPUT} bytes`);
-    }
-    return { exitCode: exit.exitCode, stdout: stdout.bytes, stderr: stderr.bytes.toString("utf8") };
-  } finally {
-    signal?.removeEventListener("abort", kill);
   }
 }

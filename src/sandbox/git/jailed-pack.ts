@@ -6,7 +6,7 @@ import { SandboxError } from "../errors.js";
 import { removeOwnTree, removeTree } from "../remove-tree.js";
 import { readCheckoutSettings } from "./checkout-settings.js";
 import { copyIfThere, makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
-import { gitError, runHostGit } from "./host-git.js";
+import { gitError, type RunGit } from "./host-git.js";
 import {
   type CommitPlan,
   commitInJail,
@@ -16,7 +16,8 @@ import {
   snapshotMessage,
 } from "./jailed-commit.js";
 import type { PlainCommit } from "./plain-commit.js";
-import { inRepository, type Repository } from "./repository.js";
+import type { Repository } from "./repository.js";
+import { filterSections } from "./repository-settings.js";
 
 /** What `withJailedPack` needs. */
 export interface JailedPackOptions {
@@ -34,6 +35,8 @@ export interface JailedPackOptions {
   message?: string | undefined;
   /** `index`: one that the host made of the files of the base; it saves hashing those that are as they were. */
   source?: { repository: Repository; baseSha: string; index?: string } | undefined;
+  /** Filters of the user's that decide what the files are in the commit. They run in the jail. Default: none, every file is as it is. */
+  filters?: readonly string[] | undefined;
   /** Where the jail sees the git directory of the inside, when the commits made there are to come along. */
   inside?: string | undefined;
   /** A descendant of the base in the source that the commit is to be made on. */
@@ -92,7 +95,7 @@ export async function withJailedPack<T>(
       // Nobody waits for it when the store cannot be made.
       listing?.catch(() => undefined);
       if (opts.isBegun !== true) await beginStore(store, opts.runJailedGit);
-      await fillStore(store, source?.repository);
+      await fillStore(store, source?.repository, opts.filters);
       const changedPaths = await listing;
       // To be done before git has run in the jail: then the store is no place for the host to write in.
       const isIndexed = (changedPaths === undefined || withOthers === true) && (await copyIndex(source?.index, store));
@@ -130,11 +133,16 @@ async function beginStore(store: string, jail?: RunJailedGit): Promise<void> {
   jail?.begin?.();
 }
 
-async function fillStore(store: string, repository: Repository | undefined): Promise<void> {
+async function fillStore(
+  store: string,
+  repository: Repository | undefined,
+  filters: readonly string[] = [],
+): Promise<void> {
   const settings = repository === undefined ? {} : await readCheckoutSettings(repository);
   // The jail sees other owners and inodes. The time of the last change of any kind, which nobody can set, still counts.
   const core = { bare: "false", checkstat: "minimal", ...settings };
-  const config = { core, gc: { auto: "0" }, maintenance: { auto: "false" }, fastimport: { unpacklimit: "0" } };
+  const own = { core, gc: { auto: "0" }, maintenance: { auto: "false" }, fastimport: { unpacklimit: "0" } };
+  const config = { ...own, ...(await filterSections(filters)) };
   await writeGitDirectory(store, { head: "refs/heads/none", config, repository });
 }
 
@@ -151,11 +159,11 @@ async function copyIndex(index: string | undefined, store: string): Promise<bool
  * Stores the objects of a pack, each one checked. Not by `git fetch` from a bundle: before 2.46 that ignores
  * `transfer.fsckObjects`. Durable ones outlive a power loss, which git does not care for with single objects.
  */
-export async function importPack(gitDir: string, pack: string, isDurable = false): Promise<void> {
+export async function importPack(git: RunGit, pack: string, isDurable = false): Promise<void> {
   const isSmall = (await countObjects(pack)) < UNPACK_LIMIT;
   const args = isSmall ? ["unpack-objects", "-q", "--strict"] : ["index-pack", "--stdin", "--strict"];
   const config = isDurable ? { config: { "core.fsync": "loose-object" } } : {};
-  const result = await runHostGit(args, { ...inRepository(gitDir), ...config, input: pack, interruptible: true });
+  const result = await git(args, { ...config, input: pack, interruptible: true });
   if (result.exitCode === 0) return;
   const error = gitError(args, result);
   throw error.code === "internal" ? new SandboxError("tampered", error.message, { cause: error }) : error;

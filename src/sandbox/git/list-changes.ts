@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Changes } from "../../../contracts/types.js";
 import { parseChanges, RAW_AND_PATCH } from "../raw-diff.js";
-import { type HostGitOptions, hostGit } from "./host-git.js";
+import { gitIn, type HostGitOptions, hostGit } from "./host-git.js";
 import { importPack, withJailedPack } from "./jailed-pack.js";
 import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
 import { writeLooseObjects } from "./loose-object.js";
@@ -19,20 +19,23 @@ const MAX_OUTPUT = 256 * 1024 * 1024;
 export async function listChanges(tree: LiveTree): Promise<Changes> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("changes");
-  const compared = async (commit: string, fill: (gitDir: string) => Promise<void>): Promise<Changes> =>
+  const compared = async (
+    commit: string,
+    fill: (store: HostGitOptions & { gitDir: string }) => Promise<void>,
+  ): Promise<Changes> =>
     await withPrivateStore(scratchPath(tree.id, "changes"), base.repository, async (store) => {
-      await fill(store.gitDir);
+      await fill(store);
       return await compare({ ...store, maxOutput: MAX_OUTPUT, signal: tree.signal }, base.sha, commit);
     });
   return await withJailedPack(
     await jailedPackOf(tree, { withCommits: false }),
     async (made, pack) => {
       for (const warning of told(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
-      return await compared(made.commit, (gitDir) => importPack(gitDir, pack));
+      return await compared(made.commit, (store) => importPack(gitIn(store), pack));
     },
     async ({ commit, isUnchanged, objects }) => {
       if (isUnchanged) return { patch: "", files: [] };
-      return await compared(commit, (gitDir) => writeLooseObjects(join(gitDir, "objects"), objects));
+      return await compared(commit, ({ gitDir }) => writeLooseObjects(join(gitDir, "objects"), objects));
     },
   );
 }

@@ -6,12 +6,11 @@ import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
 import { removeTree } from "../remove-tree.js";
 import type { Driver } from "../types.js";
-import { alternateBinds } from "./alternates.js";
 import { listIndexPaths, listLayerPaths } from "./changed-paths.js";
 import type { RunAgent } from "./gather-changes.js";
-import { INSIDE_OBJECTS } from "./git-directory.js";
 import type { InsideHead } from "./jailed-commit.js";
 import type { JailedPackOptions } from "./jailed-pack.js";
+import { objectBinds } from "./object-store.js";
 import { makePlainCommit } from "./plain-commit.js";
 import { INSIDE_GIT } from "./private-git.js";
 import { resolveCommit } from "./repository.js";
@@ -81,26 +80,27 @@ export async function sweepScratch(id: string): Promise<void> {
   for (const name of await readdir(dir)) if (SCRATCH.test(name)) await removeTree(join(dir, name));
 }
 
-/** What a jail needs to read the objects of a repository. */
-export function objectBinds(objects: string): JailBind[] {
-  return [{ source: objects, target: INSIDE_OBJECTS }, ...alternateBinds(objects)];
-}
-
-/** How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. One of many has a jail begun for the next. */
+/**
+ * How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. One of many has a jail begun for the next. An
+ * exact one has every byte of files that a filter wrote: what a filter would make of them may stand for bytes that are nowhere else.
+ */
 export async function jailedPackOf(
   tree: LiveTree,
-  opts: { withCommits: boolean; look?: TreeLook; isOneOfMany?: boolean },
+  opts: { withCommits: boolean; look?: TreeLook; isOneOfMany?: boolean; isExact?: boolean },
 ): Promise<JailedPackOptions> {
   const { id, base, signal } = tree;
   signal.throwIfAborted();
   const look = opts.look ?? tree.look();
   const store = scratchPath(id, "store");
-  const objects = base === undefined ? [] : objectBinds(base.repository.objects);
+  const objects = base === undefined ? [] : objectBinds(base.repository);
   const own = opts.withCommits ? look.inside : undefined;
   if (own !== undefined) objects.push({ ...own, writable: false });
   const isShared = opts.withCommits && own === undefined && base !== undefined;
   const parent = isShared ? await resolveCommit(base.repository.gitDir, `refs/heads/${base.branch}`) : undefined;
-  const { repository, sha: baseSha, index } = base ?? {};
+  const { repository, sha: baseSha } = base ?? {};
+  const filters = repository?.filters ?? [];
+  const isUnfiltered = opts.isExact === true && filters.length > 0;
+  const index = isUnfiltered ? undefined : base?.index;
   const { source, overlay } = look.root;
   const places = { tree: look.root, objects, signal, timeout: tree.patience };
   return {
@@ -111,8 +111,11 @@ export async function jailedPackOf(
       tree.isLasting === true && { done: () => beginSpareJail(tree, scratchPath(id, "store"), places) }),
     ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
     ...(own && { inside: INSIDE_GIT }),
+    ...(!isUnfiltered && { filters }),
     parent,
-    ...(base?.index !== undefined &&
+    ...(base !== undefined &&
+      filters.length === 0 &&
+      index !== undefined &&
       tree.isLasting === true && {
         plainly: async (message) =>
           await makePlainCommit({
@@ -126,8 +129,11 @@ export async function jailedPackOf(
           }),
       }),
     changedPaths: async () => {
+      if (isUnfiltered) return undefined;
       if (overlay !== undefined) return await listLayerPaths(source, overlay);
-      return base?.index === undefined ? undefined : await listIndexPaths(base.index, await treeOf(base), source);
+      return base === undefined || index === undefined
+        ? undefined
+        : await listIndexPaths(index, await treeOf(base), source);
     },
     frozen: (work) => look.frozen(work),
   };

@@ -32,7 +32,7 @@ export interface MirrorPlan {
 /** Checks `repo` and `branch`, without making anything. */
 export async function planMirror(
   id: string,
-  opts: Pick<SandboxOptions, "branch" | "githubToken" | "signal"> & { repo: string },
+  opts: Pick<SandboxOptions, "branch" | "githubToken" | "signal" | "gitFilters" | "gitAlternates"> & { repo: string },
 ): Promise<MirrorPlan> {
   const repository = await findSource(opts.repo, opts);
   const sha = await findStart(repository, opts.branch);

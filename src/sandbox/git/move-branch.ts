@@ -1,9 +1,10 @@
+import { join } from "node:path";
 import { SandboxError } from "../errors.js";
-import { hostGit, runHostGit } from "./host-git.js";
+import { checkedOutAt } from "./checked-out.js";
 import type { LiveTree } from "./live-tree.js";
-import { inRepository, resolveCommit } from "./repository.js";
+import { resolveCommit } from "./repository.js";
+import { repositoryGit, runRepositoryGit } from "./repository-git.js";
 import { withRepositoryLock } from "./repository-lock.js";
-import { checkedOutAt } from "./worktree.js";
 
 /** Refuses a branch that is checked out somewhere else than in this sandbox. */
 export async function assertFree(gitDir: string, branch: string, own: string | undefined): Promise<void> {
@@ -39,14 +40,13 @@ export async function moveBranch(
       return;
     }
     const move = ["update-ref", "--no-deref", "--create-reflog", "-m", `glovebox: pushed from ${tree.id}`];
-    const env = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };
-    await hostGit([...move, ref, sha, old ?? ""], { ...inRepository(gitDir), env });
+    await repositoryGit([...move, ref, sha, old ?? ""], gitDir);
     if (!isOwn || base.worktree === undefined) return;
     // The index only: the files are the sandbox's.
-    await hostGit(["read-tree", "-i", "-m", sha], inRepository(base.worktree));
+    await repositoryGit(["read-tree", "-i", "-m", sha], gitDir, { index: join(base.worktree, "index") });
   });
 }
 
 async function isAncestor(gitDir: string, older: string, newer: string): Promise<boolean> {
-  return (await runHostGit(["merge-base", "--is-ancestor", older, newer], inRepository(gitDir))).exitCode === 0;
+  return (await runRepositoryGit(["merge-base", "--is-ancestor", older, newer], gitDir)).exitCode === 0;
 }

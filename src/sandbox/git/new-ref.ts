@@ -2,8 +2,9 @@ import { randomBytes } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { link, mkdir, readdir, readFile, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { gitError, hostGit, runHostGit } from "./host-git.js";
-import { inRepository } from "./repository.js";
+import { gitError } from "./host-git.js";
+import { repositoryGit, runRepositoryGit } from "./repository-git.js";
+import { checkWayTo } from "./repository-layout.js";
 
 /** Bytes of packed refs beyond which git finds one sooner than we read all. */
 const MANY = 4 << 20;
@@ -19,6 +20,7 @@ function hasFiles(gitDir: string): boolean {
 
 /** Makes a ref that is not there yet; false when it is. Not by a lock as git has it, which would stay when we are killed. */
 export async function createRef(gitDir: string, ref: string, commit: string): Promise<boolean> {
+  checkWayTo(gitDir, ref);
   if (hasFiles(gitDir)) {
     try {
       return await linkRef(gitDir, ref, commit);
@@ -27,9 +29,9 @@ export async function createRef(gitDir: string, ref: string, commit: string): Pr
     }
   }
   const args = ["update-ref", "--no-deref", ref, commit, ""];
-  const result = await runHostGit(args, inRepository(gitDir));
+  const result = await runRepositoryGit(args, gitDir);
   if (result.exitCode === 0) return true;
-  const found = await runHostGit(["show-ref", "--verify", "--quiet", ref], inRepository(gitDir));
+  const found = await runRepositoryGit(["show-ref", "--verify", "--quiet", ref], gitDir);
   if (found.exitCode === 0) return false;
   throw gitError(args, result);
 }
@@ -61,7 +63,7 @@ export async function lastNumber(gitDir: string, prefix: string): Promise<number
           return at === -1 ? [] : line.slice(at + 1 + prefix.length);
         }),
       ]
-    : (await hostGit(["for-each-ref", "--format=%(refname)", prefix], inRepository(gitDir)))
+    : (await repositoryGit(["for-each-ref", "--format=%(refname)", prefix], gitDir))
         .split("\n")
         .map((name) => name.slice(prefix.length));
   return Math.max(0, ...names.map((name) => Number(name) || 0));

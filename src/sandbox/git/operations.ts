@@ -1,9 +1,11 @@
 import { SandboxError } from "../errors.js";
+import { snapshotInTime } from "../late-snapshot.js";
 import type { Driver } from "../types.js";
 import { findDefaultBranch } from "./default-branch.js";
 import { listChanges } from "./list-changes.js";
 import type { LiveTree } from "./live-tree.js";
 import { pushBranch } from "./push-branch.js";
+import { removeSnapshot } from "./remove-snapshot.js";
 import { restoreSnapshot } from "./restore-snapshot.js";
 import { saveSnapshot } from "./save-snapshot.js";
 import { endSpareJail } from "./spare-jail.js";
@@ -38,7 +40,7 @@ export function createOperations(
       await Promise.allSettled(running);
       await endSpareJail(tree);
     },
-    snapshot: () => track(() => saveSnapshot(tree)),
+    snapshot: (signal) => track(() => snapshotInTime(signal, () => saveSnapshot(tree), removeSnapshot)),
     restore: (id) => track(() => restoreSnapshot(tree, id)),
     ...(fork && { fork: (count) => track(() => fork(tree, count)) }),
     ...(tree.base && {

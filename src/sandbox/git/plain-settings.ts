@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readCheckoutSettings } from "./checkout-settings.js";
 import type { Repository } from "./repository.js";
+import { readUntrustedFile } from "./untrusted-file.js";
 
 /** What the settings of a repository say about how its files are stored. */
 export interface PlainSettings {
@@ -14,7 +14,7 @@ const SPECIAL = /refstorage|partialclone|sharedrepository|worktreeconfig/i;
 
 /** Undefined where files are not stored as they are, or not in the plainest way. */
 export async function readPlainSettings(repository: Repository): Promise<PlainSettings | undefined> {
-  const text = await readFile(join(repository.gitDir, "config"), "utf8");
+  const text = readUntrustedFile(join(repository.gitDir, "config"))?.toString("latin1") ?? "";
   const { autocrlf, ignorecase, precomposeunicode, symlinks, filemode } = await readCheckoutSettings(repository);
   const isPlain = ignorecase !== "true" && precomposeunicode !== "true" && symlinks !== "false" && filemode !== "false";
   if (!isPlain || SPECIAL.test(text)) return undefined;

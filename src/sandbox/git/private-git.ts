@@ -3,11 +3,12 @@ import { chmod, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JailBind } from "../jail/jail.js";
-import { alternateBinds } from "./alternates.js";
 import { readCheckoutSettings } from "./checkout-settings.js";
 import { copyIfThere, type GitConfig, INSIDE_OBJECTS, writeGitDirectory } from "./git-directory.js";
-import { hostGit } from "./host-git.js";
-import { inRepository, type Repository } from "./repository.js";
+import { objectBinds } from "./object-store.js";
+import type { Repository } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
+import { filterSections } from "./repository-settings.js";
 
 /** Where the inside finds its git directory. */
 export const INSIDE_GIT = "/glovebox/git";
@@ -83,6 +84,7 @@ export async function insideConfig(repository: Repository): Promise<GitConfig> {
       checkstat: "minimal",
       ...(await readCheckoutSettings(repository)),
     },
+    ...(await filterSections(repository.filters)),
     user: { name: "Glovebox", email: "glovebox@localhost" },
     gc: { auto: "0" },
     maintenance: { auto: "false" },
@@ -108,19 +110,14 @@ function gitFile(dir: string): string {
 
 /** What has to be bound where for the inside to find a private git directory, except for that directory itself. */
 export function privateGitBinds(repository: Repository, dir: string, workDir: string): JailBind[] {
-  const binds: JailBind[] = [
-    { source: repository.objects, target: INSIDE_OBJECTS },
-    ...alternateBinds(repository.objects),
-    { source: gitFile(dir), target: join(workDir, ".git") },
-  ];
-  return binds.map((bind) => ({ ...bind, owned: true }));
+  return [...objectBinds(repository), { source: gitFile(dir), target: join(workDir, ".git"), owned: true }];
 }
 
 /** The branches and tags of the source, in the form of a `packed-refs` file. */
 export async function listRefs(repository: Repository): Promise<string> {
   const format = "%(objectname)%00%(refname)%00%(*objectname)%00%(symref)";
   const query = ["for-each-ref", `--format=${format}`, "refs/heads", "refs/tags", "refs/remotes"];
-  const answer = await hostGit(query, { ...inRepository(repository.gitDir), maxOutput: 256 * 1024 * 1024 });
+  const answer = await repositoryGit(query, repository.gitDir, { maxOutput: 256 * 1024 * 1024 });
   const lines = ["# pack-refs with: peeled fully-peeled sorted"];
   for (const line of answer.split("\n")) {
     const [sha, name, peeled, target] = line.split("\0");

@@ -3,23 +3,11 @@ import { join } from "node:path";
 import { SandboxError } from "../errors.js";
 import { removeOwnTree } from "../remove-tree.js";
 import { makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
-import type { HostGitOptions } from "./host-git.js";
-import { inRepository, type Repository } from "./repository.js";
+import { type HostGitOptions, inStore, NO_CONFIG } from "./host-git.js";
+import type { Repository } from "./repository.js";
 
 /** What git may hold of one object in memory. Its content comes from inside: a few bytes there can be a file of many gigabytes. */
 const ALLOC_LIMIT = "1g";
-
-/** Nobody's configuration counts: not the user's, not the system's, not the one of the environment. */
-export const NO_CONFIG: Readonly<Record<string, string>> = {
-  HOME: "/nonexistent",
-  XDG_CONFIG_HOME: "/nonexistent",
-  GIT_CONFIG_NOSYSTEM: "1",
-  GIT_CONFIG_GLOBAL: "/dev/null",
-  GIT_ATTR_NOSYSTEM: "1",
-  GIT_NO_LAZY_FETCH: "1",
-  GIT_NO_REPLACE_OBJECTS: "1",
-  GIT_ALLOW_PROTOCOL: "none",
-};
 
 /**
  * Runs something on a repository of our own that can read the objects of the user's, if there is one, has none of its settings, and is
@@ -39,7 +27,7 @@ export async function withPrivateStore<T>(
     await writeGitDirectory(path, { head: "refs/heads/none", config: { core: { bare: "true" } }, repository });
     if (objects !== "") await writeFile(join(path, "objects", "info", "alternates"), `${objects}\n`);
     const env = { ...NO_CONFIG, GIT_ALLOC_LIMIT: ALLOC_LIMIT };
-    return await use({ ...inRepository(path), gitDir: path, env });
+    return await use({ ...inStore(path), gitDir: path, env });
   } finally {
     await removeOwnTree(path);
   }

@@ -3,15 +3,16 @@ import { SandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
 import type { PushOptions } from "../types.js";
 import { withAskpass } from "./askpass.js";
-import { type HostGitOptions, type HostGitResult, hostGit, runHostGit } from "./host-git.js";
+import { type HostGitOptions, type HostGitResult, runHostGit } from "./host-git.js";
 import { advanceInsideHead } from "./inside-git.js";
 import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "./live-tree.js";
 import { assertFree, moveBranch } from "./move-branch.js";
 import { withPrivateStore } from "./private-store.js";
-import { type PushTarget, parsePushUrl } from "./push-url.js";
+import { assertServer, type PushTarget, parsePushUrl } from "./push-url.js";
 import { complaintOf, runRemoteGit } from "./remote-git.js";
 import { deleteRef } from "./remove-snapshot.js";
-import { inRepository } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
+import { readRepositorySettings } from "./repository-settings.js";
 import { holdCommit } from "./restore-snapshot.js";
 import { answerForSnapshots } from "./save-snapshot.js";
 import { createSnapshot } from "./snapshot.js";
@@ -33,7 +34,7 @@ export async function pushBranch(
   tree: LiveTree,
   branch: string,
   token: string,
-  { message }: PushOptions = {},
+  { message, server }: PushOptions = {},
 ): Promise<PushResult> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("pushBranch");
@@ -43,6 +44,7 @@ export async function pushBranch(
   }
   const { gitDir } = base.repository;
   const target = await findPushTarget(gitDir);
+  assertServer(target.url, server);
   await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
   await answerForSnapshots(tree);
   const pack = await jailedPackOf(tree, { withCommits: true });
@@ -68,9 +70,7 @@ export async function pushBranch(
 
 /** The remote that the user's repository calls origin, as its own file names it: no setting elsewhere changes it. */
 export async function findPushTarget(gitDir: string): Promise<PushTarget> {
-  const query = ["config", "--local", "--get", "remote.origin.url"];
-  const { stdout } = await runHostGit(query, inRepository(gitDir));
-  const url = stdout.replace(/\n$/, "");
+  const { originUrl: url = "" } = await readRepositorySettings(gitDir);
   if (url !== "") return parsePushUrl(url);
   throw new SandboxError("invalid_argument", `The repository ${gitDir} has no remote "origin"`, {
     hint: "git remote add origin https://<host>/<repository>.git",
@@ -80,7 +80,7 @@ export async function findPushTarget(gitDir: string): Promise<PushTarget> {
 /** The parent instead of a commit that changes nothing; else the commit, and the parent that it was made on. */
 async function withoutEmptyCommit(gitDir: string, commit: string): Promise<{ sha: string; parent?: string }> {
   const query = ["rev-parse", `${commit}^`, `${commit}^{tree}`, `${commit}^^{tree}`];
-  const [parent = "", tree, before] = (await hostGit(query, inRepository(gitDir))).trimEnd().split("\n");
+  const [parent = "", tree, before] = (await repositoryGit(query, gitDir)).trimEnd().split("\n");
   return tree === before ? { sha: parent } : { sha: commit, parent };
 }
 

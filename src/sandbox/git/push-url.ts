@@ -38,6 +38,18 @@ export function parseHttpUrl(text: string, refuse: (why: string) => SandboxError
   return { url: `${origin}${url.pathname}`, origin, protocol };
 }
 
+/** Refuses a remote that is not on the server that a token is for. */
+export function assertServer(url: string, server: string | undefined): void {
+  if (server === undefined || (URL.canParse(server) && new URL(url).origin === new URL(server).origin)) return;
+  throw new SandboxError(
+    "permission_denied",
+    `The remote ${shownUrl(url)} is not on ${server}, which the token is for`,
+    {
+      hint: "nothing was sent; if you trust that server, give a token of its own",
+    },
+  );
+}
+
 /** A URL as it may be shown: not endless, and without a password that was written into it. */
 export function shownUrl(text: string): string {
   return text.slice(0, 200).replace(/\/\/[^/]*@/, "//***@");

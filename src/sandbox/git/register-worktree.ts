@@ -3,8 +3,7 @@ import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { toSandboxError } from "../errors.js";
 import { failpoint } from "../failpoint.js";
-import { hostGit } from "./host-git.js";
-import { inRepository } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
 
 /** A worktree that git is to know. */
 export interface NewEntry {
@@ -52,10 +51,14 @@ export async function registerWorktree(opts: NewEntry): Promise<string> {
 }
 
 /** For a way of storing refs in which an entry is more than these files. */
-async function registerByGit({ shared, path, branch, signal }: NewEntry): Promise<string> {
+async function registerByGit({ shared, name, path, branch, signal }: NewEntry): Promise<string> {
   // Relative links between the worktree and the repository would not survive being mounted elsewhere.
   const config = { "worktree.useRelativePaths": "false" };
   const add = ["worktree", "add", "--quiet", "--no-checkout", "--", path, branch];
-  await hostGit(add, { ...inRepository(shared), config, signal });
-  return (await hostGit(["rev-parse", "--absolute-git-dir"], { cwd: path, signal })).trimEnd();
+  await mkdir(join(shared, "worktrees"), { recursive: true });
+  await repositoryGit(add, shared, { config, signal });
+  const entry = join(shared, "worktrees", name);
+  // It was made through our view of the repository, and must not depend on that.
+  await writeFile(join(path, ".git"), `gitdir: ${entry}\n`);
+  return entry;
 }

@@ -1,6 +1,5 @@
 import { redact, truncate } from "../../util/sanitize.js";
-import { type HostGitOptions, type HostGitResult, runHostGit } from "./host-git.js";
-import { NO_CONFIG } from "./private-store.js";
+import { type HostGitOptions, type HostGitResult, NO_CONFIG, runHostGit } from "./host-git.js";
 import type { SourceUrl } from "./source-url.js";
 
 const MAX_COMPLAINT = 2_000;

@@ -5,8 +5,8 @@ import { readRecord } from "../ledger.js";
 import { removeTree } from "../remove-tree.js";
 import { assertSandboxId } from "../sandbox-id.js";
 import { readSnapshotRecords, type SnapshotRecord, snapshotIds, snapshotsDir } from "../snapshot-record.js";
-import { hostGit } from "./host-git.js";
-import { inRepository, resolveCommit } from "./repository.js";
+import { resolveCommit } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
 import { withRepositoryLock } from "./repository-lock.js";
 import { ownRepository } from "./snapshot.js";
 import { removeStaleRefLocks } from "./stale-ref-lock.js";
@@ -53,7 +53,7 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
   const left = await withRepositoryLock(gitDir, async () => {
     await removeStaleRefLocks(gitDir, `refs/glovebox/${sandboxId}/`);
     const format = "--format=%(objectname) %(refname)";
-    const answer = await hostGit(["for-each-ref", format, `refs/glovebox/${sandboxId}/`], inRepository(gitDir));
+    const answer = await repositoryGit(["for-each-ref", format, `refs/glovebox/${sandboxId}/`], gitDir);
     const refs = answer
       .split("\n")
       .filter(Boolean)
@@ -71,5 +71,5 @@ export async function deleteRef(gitDir: string, ref: string, sha: string): Promi
 
 /** As `deleteRef`, for the holder of the repository's lock. */
 async function dropRef(gitDir: string, ref: string, sha: string): Promise<void> {
-  await hostGit(["update-ref", "--no-deref", "-d", ref, sha], inRepository(gitDir));
+  await repositoryGit(["update-ref", "--no-deref", "-d", ref, sha], gitDir);
 }

@@ -1,82 +1,98 @@
-import { realpathSync, statSync } from "node:fs";
-import { realpath } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { existsSync, lstatSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { SandboxError } from "../errors.js";
-import { gitError, type HostGitOptions, hostGit, runHostGit } from "./host-git.js";
-import { readPlainRef } from "./plain-ref.js";
-import { repositoryState } from "./repository-state.js";
+import { gitError, runHostGit } from "./host-git.js";
+import { type Location, locateRepository } from "./locate-repository.js";
+import { type Alternate, findAlternates } from "./object-store.js";
+import { readHead, readPlainRef } from "./plain-ref.js";
+import { runRepositoryGit } from "./repository-git.js";
+import { checkLayout } from "./repository-layout.js";
+import { readRepositorySettings, readUserFilter } from "./repository-settings.js";
 
 /** A repository of the user's. Every path is absolute and real. */
-export interface Repository {
-  /** The git directory that all its worktrees share. */
-  readonly gitDir: string;
+export interface Repository extends Location {
   readonly objects: string;
-  /** Absent for a bare one. */
-  readonly topLevel?: string;
+  /** Other stores that objects are borrowed from. */
+  readonly alternates?: readonly Alternate[];
+  /** Filters that were named, which run on the host when files are checked out. */
+  readonly filters?: readonly string[];
   readonly objectFormat: "sha1" | "sha256";
   /** Of a clone in our cache: what it is a clone of. */
   readonly url?: string;
 }
 
-/** What git said of plain repositories, and by what: asked again it would say the same. */
-const known = new Map<string, { state: string; repository: Repository }>();
+/** What of a repository takes effect outside it only because the user named it. */
+export interface RepositoryTrust {
+  readonly gitFilters?: readonly string[] | undefined;
+  readonly gitAlternates?: readonly string[] | undefined;
+}
+
+/** How long git may think about whose a repository is. */
+const TIMEOUT = 10_000;
 
 /** Looks at a directory that is to be a repository: its top level, or the directory of a bare one. */
-export async function findRepository(path: string): Promise<Repository> {
-  const cwd = realDirectory(path);
-  const state = repositoryState(cwd);
-  const before = known.get(cwd);
-  if (before !== undefined && before.state === state) return before.repository;
-  // A bare one has no top level: then git fails, but only after it has told the rest.
-  const query = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--show-object-format", "--show-toplevel"];
-  // Without this git would also take a repository further up, which the caller did not name.
-  const opts: HostGitOptions = { cwd, env: { GIT_CEILING_DIRECTORIES: dirname(cwd) } };
-  const answer = await runHostGit(query, opts);
-  const [shared = "", objectFormat, topLevel] = answer.stdout.trimEnd().split("\n");
-  if (answer.exitCode !== 0 && !/must be run in a work tree/.test(answer.stderr)) {
-    if (!/not a git repository/.test(answer.stderr)) throw gitError(query, answer);
-    throw new SandboxError("invalid_argument", `Invalid repo "${path}" — not a git repository`, {
-      hint: await enclosing(cwd),
-    });
-  }
-  if (objectFormat !== "sha1" && objectFormat !== "sha256") {
-    throw new SandboxError("unsupported", `Repository "${path}" has the unknown object format ${objectFormat ?? ""}`);
-  }
-  const gitDir = await realpath(shared);
-  const objects = await realpath(join(gitDir, "objects"));
-  const repository: Repository = { gitDir, objects, ...(topLevel && { topLevel }), objectFormat };
-  if (state !== undefined && topLevel === cwd && gitDir === join(cwd, ".git")) known.set(cwd, { state, repository });
-  return repository;
+export async function findRepository(path: string, trust: RepositoryTrust = {}): Promise<Repository> {
+  const location = await locateRepository(path);
+  const { gitDir } = location;
+  checkLayout(gitDir);
+  await assertOwn(location);
+  const { objectFormat } = await readRepositorySettings(gitDir);
+  const alternates = findAlternates(gitDir, trust.gitAlternates);
+  for (const name of trust.gitFilters ?? []) await assertDefined(name);
+  return {
+    ...location,
+    objects: join(gitDir, "objects"),
+    objectFormat,
+    ...(alternates.length > 0 && { alternates }),
+    ...(trust.gitFilters?.length && { filters: trust.gitFilters }),
+  };
 }
 
-/** How to run git on a repository without any search for it. */
-export function inRepository(gitDir: string): HostGitOptions {
-  return { cwd: gitDir, gitDir };
+/** Looks again at a repository that was found before, and may have been changed since: it must not lead elsewhere now. */
+export function recheckRepository({ gitDir, alternates }: Repository): void {
+  checkLayout(gitDir);
+  findAlternates(
+    gitDir,
+    alternates?.map(({ store }) => store),
+  );
 }
 
-/** The commit that a name stands for; undefined when there is none. */
-export async function resolveCommit(gitDir: string, name: string): Promise<string | undefined> {
-  const plain = await readPlainRef(gitDir, name);
-  if (plain !== undefined) return plain;
-  const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
-  const answer = await runHostGit(query, inRepository(gitDir));
+/** The commit that a name stands for; undefined when there is none. `HEAD` is that of `ownGitDir`, for a linked worktree. */
+export async function resolveCommit(
+  gitDir: string,
+  name: string,
+  ownGitDir: string = gitDir,
+): Promise<string | undefined> {
+  if (ownGitDir === gitDir) {
+    const plain = await readPlainRef(gitDir, name);
+    if (plain !== undefined) return plain;
+  }
+  const head = existsSync(join(gitDir, "reftable")) ? null : /^(?:HEAD|@)([~^:@].*)?$/s.exec(name);
+  const { ref, sha } = head === null ? { ref: name } : readHead(ownGitDir);
+  const asked = ref ?? sha;
+  if (asked === undefined) return undefined;
+  const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${asked}${head?.[1] ?? ""}^{commit}`];
+  const answer = await runRepositoryGit(query, gitDir);
   return answer.exitCode === 0 ? answer.stdout.trim() : undefined;
 }
 
-function realDirectory(path: string): string {
-  let real: string;
-  try {
-    real = realpathSync.native(resolve(path));
-  } catch (cause) {
-    throw new SandboxError("not_found", `Invalid repo "${path}" — no such directory`, { cause });
-  }
-  if (!statSync(real).isDirectory()) {
-    throw new SandboxError("invalid_argument", `Invalid repo "${path}" — not a directory`);
-  }
-  return real;
+/** Refuses a repository of another user's unless the user has told git to trust it. */
+async function assertOwn({ gitDir, topLevel, ownGitDir }: Location): Promise<void> {
+  const self = process.geteuid?.();
+  const parts = [gitDir, join(gitDir, "objects"), topLevel, topLevel && join(topLevel, ".git"), ownGitDir];
+  const owners = parts.flatMap((path) => (path === undefined ? [] : lstatSync(path).uid));
+  if (self === undefined || owners.every((uid) => uid === self)) return;
+  const cwd = topLevel ?? gitDir;
+  // Git knows what the user's own configuration says about that. This query runs nothing, whatever the repository says.
+  const query = ["rev-parse", "--git-dir"];
+  const env = { GIT_CEILING_DIRECTORIES: dirname(cwd) };
+  const answer = await runHostGit(query, { cwd, env, signal: AbortSignal.timeout(TIMEOUT), interruptible: true });
+  if (answer.exitCode !== 0) throw gitError(query, answer);
 }
 
-async function enclosing(cwd: string): Promise<string> {
-  const above = await hostGit(["rev-parse", "--show-toplevel"], { cwd }).catch(() => "");
-  return above === "" ? "Make it one with: git init" : `The repository above it is ${above.trimEnd()}`;
+async function assertDefined(filter: string): Promise<void> {
+  if (Object.keys(await readUserFilter(filter)).length > 0) return;
+  throw new SandboxError("missing_dependency", `Your git configuration does not define the filter "${filter}"`, {
+    hint: filter === "lfs" ? "git lfs install" : `git config --global filter.${filter}.smudge <command>`,
+  });
 }

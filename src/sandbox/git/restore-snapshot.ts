@@ -6,13 +6,15 @@ import { SandboxError } from "../errors.js";
 import { removeOwnTree } from "../remove-tree.js";
 import { readSnapshotRecord, type SnapshotRecord } from "../snapshot-record.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
-import { gitError, hostGit } from "./host-git.js";
+import { gitError } from "./host-git.js";
 import { setInsideHead } from "./inside-git.js";
 import { createJailedGit } from "./jailed-git.js";
 import { prepareStore } from "./jailed-pack.js";
-import { type LiveTree, objectBinds, scratchPath } from "./live-tree.js";
+import { type LiveTree, scratchPath } from "./live-tree.js";
+import { objectBinds } from "./object-store.js";
 import { replaceFiles } from "./replace-files.js";
-import { inRepository, resolveCommit } from "./repository.js";
+import { resolveCommit } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
 import { withRepositoryLock } from "./repository-lock.js";
 import { answerForSnapshots, type SnapshotDetails } from "./save-snapshot.js";
 
@@ -40,7 +42,7 @@ export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void>
 export async function holdCommit(tree: LiveTree, gitDir: string, sha: string): Promise<void> {
   await answerForSnapshots(tree);
   const ref = `refs/glovebox/${tree.id}/held`;
-  await withRepositoryLock(gitDir, () => hostGit(["update-ref", "--no-deref", ref, sha], inRepository(gitDir)));
+  await withRepositoryLock(gitDir, () => repositoryGit(["update-ref", "--no-deref", ref, sha], gitDir));
 }
 
 async function checkRecord(
@@ -67,7 +69,7 @@ async function checkRecord(
 async function checkOut(tree: LiveTree, gitDir: string, commit: string, out: string): Promise<void> {
   const { id, base, signal } = tree;
   const store = scratchPath(id, "store");
-  const objects = objectBinds(base?.repository.objects ?? join(gitDir, "objects"));
+  const objects = objectBinds(base?.repository ?? { objects: join(gitDir, "objects") });
   const git = createJailedGit({ store, tree: { source: out }, writable: true, objects, signal });
   try {
     await prepareStore(store, base?.repository);

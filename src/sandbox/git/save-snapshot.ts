@@ -35,7 +35,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
   let kept = 0;
   try {
     const { ref, commit, head, gitDir, warnings } = await createSnapshot({
-      ...(await jailedPackOf(tree, { withCommits: true, look, isOneOfMany: true })),
+      ...(await jailedPackOf(tree, { withCommits: true, look, isOneOfMany: true, isExact: true })),
       withOthers: true,
       isDurable: true,
       fate: "saved beside the commit, with the ignored files",

@@ -1,10 +1,9 @@
 import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { findAlternates } from "./alternates.js";
 import { copyIfThere, writeGitDirectory } from "./git-directory.js";
-import { hostGit } from "./host-git.js";
 import { insideConfig, listRefs, writeBranch } from "./private-git.js";
-import { inRepository, type Repository } from "./repository.js";
+import type { Repository } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
 
 /** What `writeSealedGit` needs. */
 export interface SealedGit {
@@ -59,22 +58,18 @@ export async function writePack(
     await writeFile(list, `${wanted.join("\n")}\n`, { mode: 0o600 });
     const args = ["pack-objects", "--revs", ...(opts.isShallow ? ["--shallow"] : []), "--delta-base-offset", "--quiet"];
     const { signal } = opts;
-    await hostGit([...args, join(dir, "pack")], {
-      ...inRepository(repository.gitDir),
-      input: list,
-      signal,
-      interruptible: true,
-    });
+    const how = { input: list, signal, interruptible: true };
+    await repositoryGit([...args, join(dir, "pack")], repository.gitDir, how);
   } finally {
     await rm(list, { force: true });
   }
 }
 
 /** About how many bytes the objects of a repository have, with those that it borrows. */
-async function historySize({ gitDir, objects }: Repository): Promise<number> {
-  const counted = await hostGit(["count-objects", "-v"], inRepository(gitDir));
+async function historySize({ gitDir, objects, alternates = [] }: Repository): Promise<number> {
+  const counted = await repositoryGit(["count-objects", "-v"], gitDir);
   let bytes = 1024 * Number(/^size: (\d+)$/m.exec(counted)?.[1] ?? 0);
-  for (const store of [objects, ...findAlternates(objects)]) {
+  for (const store of [objects, ...alternates.map((alternate) => alternate.store)]) {
     for (const name of await readdir(join(store, "pack")).catch(() => [])) {
       if (name.endsWith(".pack")) bytes += (await stat(join(store, "pack", name)).catch(() => ({ size: 0 }))).size;
     }

@@ -6,12 +6,14 @@ import { failpoint } from "../failpoint.js";
 import { privateSubdirectory } from "../home.js";
 import { assertSandboxId } from "../sandbox-id.js";
 import { writeGitDirectory } from "./git-directory.js";
+import { gitIn, type RunGit } from "./host-git.js";
 import type { InsideHead, JailedCommit } from "./jailed-commit.js";
 import { importPack, type JailedPackOptions, withJailedPack } from "./jailed-pack.js";
 import { writeLooseObjects } from "./loose-object.js";
 import { createRef, lastNumber } from "./new-ref.js";
 import type { PlainCommit } from "./plain-commit.js";
 import { withPrivateStore } from "./private-store.js";
+import { runRepositoryGit } from "./repository-git.js";
 import { withRepositoryLock } from "./repository-lock.js";
 import { checkHistory, checkSnapshot } from "./snapshot-policy.js";
 
@@ -66,22 +68,22 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
     async (made, pack) => {
       const { commit, head } = made;
       const parent = head?.sha ?? opts.parent ?? source?.baseSha;
-      const check = async (store: string): Promise<string[]> => {
-        await importPack(store, pack);
+      const check = async (git: RunGit): Promise<string[]> => {
+        await importPack(git, pack);
         const [, warnings] = await Promise.all([
-          head && source && head.sha !== source.baseSha ? checkHistory(store, head.sha, source.baseSha) : undefined,
-          checkSnapshot(store, commit, { parent, base: source?.baseSha }),
+          head && source && head.sha !== source.baseSha ? checkHistory(git, head.sha, source.baseSha) : undefined,
+          checkSnapshot(git, commit, { parent, base: source?.baseSha }),
         ]);
         return [...told(made, opts.fate ?? "not in the commit"), ...warnings];
       };
       // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
       const warnings = await withPrivateStore(`${opts.store}.check`, source?.repository, (store) =>
-        check(store.gitDir),
+        check(gitIn(store)),
       );
       await failpoint("snapshot.committed");
       return await withRepositoryLock(gitDir, async () => {
         if (source === undefined) await prepareOwnRepository(gitDir);
-        await importPack(gitDir, pack, opts.isDurable);
+        await importPack((args, how) => runRepositoryGit(args, gitDir, how), pack, opts.isDurable);
         return await name(commit, head, warnings);
       });
     },

@@ -4,19 +4,19 @@ import type { Resource } from "../record.js";
 import type { SandboxOptions } from "../types.js";
 import { openClone } from "./clone-cache.js";
 import { REMOTE_HEAD } from "./fetch-clone.js";
-import { findRepository, type Repository, resolveCommit } from "./repository.js";
+import { findRepository, type Repository, type RepositoryTrust, resolveCommit } from "./repository.js";
 import { parseSourceUrl } from "./source-url.js";
 
 /** Finds the repository that `repo` names, on this machine or elsewhere; then a clone in the cache is brought up to date. */
 export async function findSource(
   repo: string,
-  opts: Pick<SandboxOptions, "githubToken" | "signal">,
+  opts: Pick<SandboxOptions, "githubToken" | "signal"> & RepositoryTrust,
 ): Promise<Repository> {
   const { githubToken, signal } = opts;
   const elsewhere = parseSourceUrl(repo, { hasToken: githubToken !== undefined });
-  if (elsewhere === undefined) return await findRepository(repo);
+  if (elsewhere === undefined) return await findRepository(repo, opts);
   const dir = await openClone(elsewhere, { token: githubToken, signal });
-  return { ...(await findRepository(dir)), url: elsewhere.url };
+  return { ...(await findRepository(dir, { gitFilters: opts.gitFilters })), url: elsewhere.url };
 }
 
 /** The commit to start from: that of a branch which was named and exists, else the one that the repository begins with. */

@@ -1,5 +1,5 @@
-import { hostGit } from "./host-git.js";
-import { inRepository, type Repository } from "./repository.js";
+import type { Repository } from "./repository.js";
+import { repositoryGit } from "./repository-git.js";
 
 /** The commit that the files of a sandbox started from, in the user's repository. Nothing but data: it can be written down. */
 export interface TreeBase {
@@ -18,7 +18,7 @@ const trees = new WeakMap<TreeBase, Promise<string>>();
 /** The tree object of the commit, which never changes. */
 export async function treeOf(base: TreeBase): Promise<string> {
   const query = ["rev-parse", "--verify", `${base.sha}^{tree}`];
-  const asked = trees.get(base) ?? hostGit(query, inRepository(base.repository.gitDir)).then((id) => id.trim());
+  const asked = trees.get(base) ?? repositoryGit(query, base.repository.gitDir).then((id) => id.trim());
   trees.set(base, asked);
   asked.catch(() => trees.delete(base));
   return await asked;

@@ -1,7 +1,8 @@
-import { lstat, readdir, readFile, rename, rmdir } from "node:fs/promises";
+import { lstat, readdir, rename, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { removeOwnTree } from "../remove-tree.js";
 import { hiddenEntry } from "./register-worktree.js";
+import { readUntrustedText } from "./untrusted-file.js";
 
 /** The name under which git will register a worktree: the first free one of `work`, `work1`, `work2`, … */
 export async function freeEntryName(gitDir: string, wanted: string): Promise<string> {
@@ -21,7 +22,7 @@ export async function freeEntryName(gitDir: string, wanted: string): Promise<str
 export async function removeEntry(gitDir: string, name: string, path: string): Promise<void> {
   for (const entry of await entryNames(gitDir)) {
     const place = join(gitDir, "worktrees", entry);
-    const link = await readFile(join(place, "gitdir"), "utf8").catch(() => "");
+    const link = readUntrustedText(join(place, "gitdir"));
     const isHalfMade = entry === name && link.trim() === "";
     if (isHalfMade || link.trimEnd() === join(path, ".git")) await removeWhole(gitDir, entry);
   }

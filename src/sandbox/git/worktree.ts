@@ -8,11 +8,14 @@ import { failpoint } from "../failpoint.js";
 import { runtimeDir } from "../home.js";
 import { addResource } from "../ledger.js";
 import type { Resource } from "../record.js";
+import { branchMark, unmovedMark } from "./branch-story.js";
+import { checkedOutAt } from "./checked-out.js";
 import { writeFiles } from "./checkout.js";
 import { copyIfThere } from "./git-directory.js";
-import { gitError, hostGit, runHostGit } from "./host-git.js";
+import { gitError } from "./host-git.js";
 import { registerWorktree } from "./register-worktree.js";
-import { inRepository, type Repository, resolveCommit } from "./repository.js";
+import { type Repository, resolveCommit } from "./repository.js";
+import { repositoryGit, runRepositoryGit } from "./repository-git.js";
 import { withRepositoryLock } from "./repository-lock.js";
 import { freeEntryName } from "./worktree-entry.js";
 
@@ -46,11 +49,6 @@ export interface AddWorktree {
   signal?: AbortSignal | undefined;
 }
 
-/** What the reflog of a branch begins with that was made for a sandbox. */
-export function branchMark(record: string): string {
-  return `glovebox: created for ${record}`;
-}
-
 /** Makes a registered worktree with its files. */
 export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
   const { worktree, filled } = await beginWorktree(opts);
@@ -74,7 +72,7 @@ export async function beginWorktree(opts: AddWorktree): Promise<{ worktree: Work
   // By git it would be open to every user of the machine, however private the repository is.
   const makeTarget = (): Promise<unknown> => mkdir(target, { mode: 0o700 });
   const fill = (sha: string): void => {
-    files = writeFiles(sha, { gitDir: shared, tree: target, index }, signal);
+    files = writeFiles(repository, sha, { tree: target, index }, signal);
     files.catch(() => undefined);
     opts.onFilling?.();
   };
@@ -91,8 +89,10 @@ export async function beginWorktree(opts: AddWorktree): Promise<{ worktree: Work
       await makeTarget();
       if (!existsSync(join(shared, "reftable"))) fill(sha);
     };
-    if (used !== undefined) await addResource(record, entry);
-    if (used !== undefined) await fillEarly(used);
+    if (used !== undefined) {
+      await addResource(record, ...(await leftBranch(shared, branch, used)), entry);
+      await fillEarly(used);
+    }
     const baseSha =
       used ?? (await createBranch(shared, branch, { record, at: newAt, next: entry, onRecorded: fillEarly }));
     await failpoint("create.branched");
@@ -134,15 +134,24 @@ async function useBranch(shared: string, branch: string): Promise<string | undef
   });
 }
 
+/**
+ * A branch that another sandbox created, left unmoved and has checked out no longer: its teardown is under way and keeps
+ * its hands off what is in use. Whoever uses it last removes it.
+ */
+async function leftBranch(shared: string, branch: string, sha: string): Promise<Resource[]> {
+  const mark = await unmovedMark(shared, `refs/heads/${branch}`);
+  return mark === undefined ? [] : [{ kind: "branch", repo: shared, name: branch, sha, mark }];
+}
+
 /** Takes away a branch that is checked out nowhere. What is on it was pushed: else no branch of a clone ever moves. */
 async function dropBranch(shared: string, branch: string): Promise<void> {
   const sha = await useBranch(shared, branch);
-  if (sha !== undefined) await hostGit(["update-ref", "-d", `refs/heads/${branch}`, sha], inRepository(shared));
+  if (sha !== undefined) await repositoryGit(["update-ref", "-d", `refs/heads/${branch}`, sha], shared);
 }
 
 /** The first of `<branch>-fork-1`, `-2`, … that is no branch. */
 async function freeForkName(shared: string, branch: string): Promise<string> {
-  const list = await hostGit(["for-each-ref", "--format=%(refname)", "refs/heads/"], inRepository(shared));
+  const list = await repositoryGit(["for-each-ref", "--format=%(refname)", "refs/heads/"], shared);
   const taken = new Set(list.split("\n"));
   for (let n = 1; ; n++) {
     const name = `${branch}-fork-${n}`;
@@ -172,9 +181,7 @@ async function createBranch(
   await addResource(record, { kind: "branch", repo: shared, name: branch, sha, mark }, next);
   await onRecorded(sha);
   const create = ["update-ref", "--create-reflog", "-m", mark, `refs/heads/${branch}`, sha, ""];
-  // Without a name git would refuse to write the reflog, in a repository whose user never configured one.
-  const env = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };
-  const answer = await runHostGit(create, { ...inRepository(shared), env });
+  const answer = await runRepositoryGit(create, shared);
   if (answer.exitCode === 0) {
     // By it the branch is known to be ours. Git never syncs it, and elsewhere than in a file it is as safe as the branch.
     const log = join(shared, "logs", "refs", "heads", branch);
@@ -183,20 +190,20 @@ async function createBranch(
   }
   const { code } = gitError(create, answer);
   if (code !== "conflict") throw gitError(create, answer);
+  if (/reference broken/.test(answer.stderr)) {
+    throw new SandboxError("invalid_argument", `Branch "${branch}" cannot be read: ${answer.stderr.trim()}`, {
+      hint: `The file refs/heads/${branch} of the repository is damaged. Remove it, or name another branch`,
+    });
+  }
+  if (/Unable to create '.*\.lock': File exists/.test(answer.stderr)) {
+    throw new SandboxError("conflict", `Branch "${branch}" cannot be created: ${answer.stderr.trim()}`, {
+      hint: "Another git is at work there. If there is none, remove the lock file that the message names",
+    });
+  }
   throw new SandboxError("conflict", `Branch "${branch}" cannot be created: ${answer.stderr.trim()}`, {
     retryable: false,
     hint: "A branch cannot lie below another one, as x/y below x. Name another branch.",
   });
-}
-
-/** Where a branch is checked out, in any worktree of a repository. */
-export async function checkedOutAt(shared: string, branch: string): Promise<string | undefined> {
-  const list = await hostGit(["worktree", "list", "--porcelain"], inRepository(shared));
-  for (const block of list.split("\n\n")) {
-    const lines = block.split("\n");
-    if (lines.includes(`branch refs/heads/${branch}`)) return lines[0]?.replace(/^worktree /, "");
-  }
-  return undefined;
 }
 
 async function freePath(path: string): Promise<string> {

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { lstatSync } from "node:fs";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { agentBinary } from "../agent/binary.js";
@@ -31,7 +32,10 @@ const SCARCE = /\b(EAGAIN|ENOMEM)\b|Resource temporarily unavailable|Cannot allo
 /** How long an end that takes nothing but time is waited for. */
 const SHORTLY = 50;
 
-/** Starts an agent as PID 1 of a jail; `no_isolation` when the jail cannot be had or does not hold. */
+/**
+ * Starts an agent as PID 1 of a jail; `no_isolation` when the jail cannot be had or does not hold, `not_found` when a
+ * directory that belongs inside is gone.
+ */
 export async function startJailedAgent(
   spec: Omit<JailSpec, "program" | "privileged" | "env">,
   signal?: AbortSignal,
@@ -46,7 +50,11 @@ export async function startJailedAgent(
     tellsEnd: spec.binds.some(({ overlay }) => overlay !== undefined),
   };
   const { file, args } = jailCommand(jail, findBwrap());
-  return await start(file, args, "jailed", signal);
+  try {
+    return await start(file, args, "jailed", signal);
+  } catch (error) {
+    throw missingTree(spec.binds, error) ?? error;
+  }
 }
 
 /** Starts an agent as an ordinary process: it confines paths and ends trees, nothing else. */
@@ -143,6 +151,18 @@ function collect(child: ChildProcess): () => string {
   });
   stderr.unref();
   return () => text.trim();
+}
+
+/** A directory that somebody has removed says nothing about isolation; undefined when all of them are there. */
+function missingTree(binds: JailSpec["binds"], cause: unknown): SandboxError | undefined {
+  if (!(cause instanceof SandboxError) || cause.code !== "no_isolation") return undefined;
+  const trees = binds.flatMap(({ source, overlay }) => (overlay === undefined ? [source] : [source, overlay]));
+  const missing = trees.find((path) => lstatSync(path, { throwIfNoEntry: false }) === undefined);
+  if (missing === undefined) return undefined;
+  return new SandboxError("not_found", `${missing} is gone, and the sandbox needs it`, {
+    cause,
+    hint: "Somebody removed it. Remove what is left of the sandbox (glovebox rm <id>) and open another",
+  });
 }
 
 /** An agent that never said hello: what bubblewrap or the launcher complained about is the reason. */

@@ -26,7 +26,7 @@ export class LocalDriver extends AgentDriver {
   readonly #parts: LocalParts;
   readonly #ending = new AbortController();
   readonly #settled: () => Promise<void>;
-  declare readonly snapshot?: () => Promise<string>;
+  declare readonly snapshot?: (signal?: AbortSignal) => Promise<string>;
   declare readonly restore?: (id: string) => Promise<void>;
   declare readonly fork?: (count: number) => Promise<Driver[]>;
   declare readonly changes?: () => Promise<Changes>;

@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { failpoint } from "../failpoint.js";
 import { baseDirOf, openBase } from "../git/base-cache.js";
+import { branchMark } from "../git/branch-story.js";
 import { beginCheckOut } from "../git/checkout.js";
 import {
   type GitSource,
@@ -17,7 +18,7 @@ import {
 import { type Repository, resolveCommit } from "../git/repository.js";
 import { findSource, findStart, resourcesOfSource } from "../git/source.js";
 import type { TreeBase } from "../git/tree-base.js";
-import { beginWorktree, branchMark } from "../git/worktree.js";
+import { beginWorktree } from "../git/worktree.js";
 import { runtimeDir } from "../home.js";
 import type { JailBind } from "../jail/jail.js";
 import type { Resource } from "../record.js";

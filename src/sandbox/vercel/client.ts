@@ -2,6 +2,7 @@ import { registerSecret } from "../../util/redact.js";
 import { SandboxError } from "../errors.js";
 import type { VercelOptions } from "../types.js";
 import { findCredentials, type VercelCredentials } from "./credentials.js";
+import { WAIT_HEADER } from "./failure.js";
 
 /** The SDK's module. */
 export type VercelSdk = typeof import("@vercel/sandbox");
@@ -13,6 +14,8 @@ export interface VercelClient {
 }
 
 const ADDRESS = "https://vercel.com/api";
+/** The SDK waits so many seconds by itself, unseen and without a deadline; of more it says so. */
+const SDK_PATIENCE = 20;
 /** Clients that this process has used, so that what they made can be taken away by them. */
 const used = new Map<string, VercelClient>();
 
@@ -21,7 +24,7 @@ export async function connect(opts: VercelOptions = {}): Promise<VercelClient> {
   const credentials = findCredentials(opts);
   registerSecret(credentials.token, "VERCEL_TOKEN");
   const sdk = (opts.sdk as VercelSdk | undefined) ?? (await importSdk());
-  const client = { sdk, access: { ...credentials, fetch: redirected(opts.fetch ?? globalThis.fetch) } };
+  const client = { sdk, access: { ...credentials, fetch: openAboutWaits(redirected(opts.fetch ?? globalThis.fetch)) } };
   used.set(placeOf(credentials), client);
   return client;
 }
@@ -67,5 +70,18 @@ function redirected(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return (input, init) => {
     const url = input instanceof Request ? input.url : String(input);
     return fetch(url.startsWith(ADDRESS) ? `${other}${url.slice(ADDRESS.length)}` : url, init);
+  };
+}
+
+/** Leaves every wait that the service asks for to us: who calls has a deadline, of which the SDK knows nothing. */
+function openAboutWaits(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
+    if (response.status !== 429 || !(seconds > 0 && seconds <= SDK_PATIENCE)) return response;
+    const headers = new Headers(response.headers);
+    headers.set("retry-after", `${SDK_PATIENCE + 1}`);
+    headers.set(WAIT_HEADER, `${seconds}`);
+    return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
   };
 }

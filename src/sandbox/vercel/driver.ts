@@ -7,11 +7,15 @@ import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import { vercelCapabilities } from "./capabilities.js";
 import { toVercelError } from "./failure.js";
 import type { Machine } from "./machine.js";
+import { patiently } from "./patience.js";
 import type { repositoryOperations } from "./repository.js";
+import { writeTogether } from "./write-together.js";
 
 /** What a driver asks of the one who makes machines and keeps their record. */
 export interface VercelParts {
   readonly id: string;
+  /** How long a call may wait where the service asks for it, in milliseconds. */
+  readonly patience: number;
   /** What can be done with its repository. Absent: it has none. */
   readonly repository?: (driver: VercelDriver) => ReturnType<typeof repositoryOperations>;
   /** Saves the files, which stops the machine, and goes on with a new one that has them. Gives the snapshot's id. */
@@ -78,7 +82,7 @@ export class VercelDriver implements Driver {
 
   async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
     await this.#settled();
-    for (const { path, content, mode } of files) await this.#files.write(path, content, mode);
+    await writeTogether(this.#files, files);
   }
 
   async stat(path: string): Promise<FileStat | null> {
@@ -145,7 +149,7 @@ export class VercelDriver implements Driver {
         if (open.length >= MAX_PORTS) {
           throw new SandboxError("limit_exceeded", `Port ${port} cannot be opened: ${MAX_PORTS} are open already`);
         }
-        await sandbox.update({ ports: [...open, port] });
+        await patiently(this.#parts.patience, () => sandbox.update({ ports: [...open, port] }));
       }
       const route = sandbox.routes.find((each) => each.port === port);
       if (route !== undefined) return new URL(route.url).origin;

@@ -1,7 +1,10 @@
 import type { Session } from "@vercel/sandbox";
+import { isPassing, toldToWait } from "./failure.js";
 
 /** Extended when no more than this is left, or half of the timeout. */
 const MARGIN = 60_000;
+/** So long after a failure that may pass it is tried again. */
+const PAUSE = 1_000;
 
 /** Keeps a machine from reaching its timeout while something runs on it. An idle one is left to the service. */
 export class Lifetime {
@@ -27,9 +30,10 @@ export class Lifetime {
     if (this.#holders > 0 && !this.#isAtItsEnd) this.#schedule();
   }
 
-  #schedule(): void {
+  #schedule(atLeast = 0): void {
     const margin = Math.min(MARGIN, this.#timeout / 2);
-    const wait = Math.max(0, this.#expires - margin - performance.now());
+    const wait = Math.max(atLeast, this.#expires - margin - performance.now());
+    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#extend(), wait).unref();
   }
 
@@ -39,6 +43,10 @@ export class Lifetime {
       this.#expires += this.#timeout;
       if (this.#holders > 0) this.#schedule();
     } catch (error) {
+      if (isPassing(error) && performance.now() < this.#expires) {
+        if (this.#holders > 0) this.#schedule(toldToWait(error) ?? PAUSE);
+        return;
+      }
       this.#isAtItsEnd = true;
       this.#warn(`the machine's timeout could not be extended: ${(error as Error).message}`);
     }

@@ -1,8 +1,9 @@
 import type { Sandbox } from "@vercel/sandbox";
-import type { NetworkPolicy } from "../../../contracts/types.js";
 import { SandboxError } from "../errors.js";
 import type { VercelClient } from "./client.js";
-import { statusOf, toVercelError } from "./failure.js";
+import { codeOf, statusOf, toVercelError } from "./failure.js";
+import { patiently } from "./patience.js";
+import { hasPolicy, toPolicy } from "./policy.js";
 import type { VercelSettings } from "./settings.js";
 
 /** Where the files of a new machine come from. */
@@ -19,6 +20,21 @@ export interface NewMachine {
   readonly persistent: boolean;
   readonly source?: MachineSource;
   readonly signal?: AbortSignal | undefined;
+  /** How long to wait where the service asks for it, in milliseconds. */
+  readonly patience: number;
+}
+
+/** Answers by which the service refuses a machine before it has made anything. */
+const REFUSALS: readonly number[] = [401, 402, 403, 429];
+
+/** A machine that does not exist, and never did: there is nothing to remove. */
+export class RefusedMachine extends Error {
+  readonly reason: SandboxError;
+
+  constructor(reason: SandboxError) {
+    super(reason.message);
+    this.reason = reason;
+  }
 }
 
 /** Starts a machine. The name is ours alone: if it is taken, an answer was lost and the machine is this one. */
@@ -27,14 +43,16 @@ export async function createMachine(
   settings: VercelSettings,
   machine: NewMachine,
 ): Promise<Sandbox> {
-  const { name, owner, persistent, source, signal } = machine;
+  const { name, owner, persistent, source, signal, patience } = machine;
   const policy = toPolicy(settings.network);
   // The clone needs the network; nothing of the user's runs before it is taken away.
   const isCloned = source?.type === "git" && settings.network !== "full";
   const isFromSnapshot = source?.type === "snapshot";
+  const seen = { isUncertain: false };
   try {
     const params = {
       ...access,
+      fetch: watched(access.fetch, seen),
       name,
       persistent,
       timeout: settings.timeout,
@@ -50,67 +68,67 @@ export async function createMachine(
       ...(signal !== undefined && { signal }),
     };
     // Its type has one form for each kind of source; the service takes them as they are.
-    const sandbox = await sdk.Sandbox.create(params as Parameters<typeof sdk.Sandbox.create>[0] & object).catch(
-      async (error: unknown) => {
-        if (statusOf(error) !== 400 || !/already exists/i.test(String((error as Error).message))) throw error;
-        return await sdk.Sandbox.get({ ...access, name, resume: false });
-      },
-    );
-    if (isCloned) await sandbox.currentSession().update({ networkPolicy: policy });
+    const create = (): Promise<Sandbox> =>
+      sdk.Sandbox.create(params as Parameters<typeof sdk.Sandbox.create>[0] & object);
+    const sandbox = await patiently(patience, create, signal).catch(async (error: unknown) => {
+      if (statusOf(error) !== 400 || !/already exists/i.test(String((error as Error).message)))
+        throw refusal(error, seen);
+      return await patiently(patience, () => sdk.Sandbox.get({ ...access, name, resume: false }));
+    });
+    // On the machine as well as on its session: the next session starts with what the machine has.
+    if (isCloned) await patiently(patience, () => sandbox.update({ networkPolicy: policy }));
     return sandbox;
   } catch (error) {
-    throw toVercelError(error, "open");
+    throw error instanceof RefusedMachine ? error : toVercelError(error, "open");
   }
 }
 
-/** Starts a kept machine again. */
-export async function resumeMachine({ sdk, access }: VercelClient, name: string): Promise<Sandbox> {
-  try {
-    return await sdk.Sandbox.get({ ...access, name, resume: true });
-  } catch (error) {
-    if (statusOf(error) !== 404 && statusOf(error) !== 410) throw toVercelError(error, "open");
-    throw new SandboxError("not_found", `The service has no machine "${name}" any more`, {
-      cause: toVercelError(error),
-    });
-  }
-}
-
-/** Stops a machine and takes its name away; one that is not there is no error. */
-export async function removeMachine({ sdk, access }: VercelClient, name: string): Promise<void> {
-  try {
-    const sandbox = await sdk.Sandbox.get({ ...access, name, resume: false });
-    await stopMachine(sandbox);
-    await sandbox.delete();
-    // What the service saved by itself when it stopped. Snapshots that were asked for are of machines without this.
-    if (sandbox.persistent && sandbox.currentSnapshotId !== undefined) {
-      await removeServiceSnapshot({ sdk, access }, sandbox.currentSnapshotId);
+/** Notes when the outcome of a request cannot be known: the SDK repeats it, and only its last answer is seen. */
+function watched(fetch: typeof globalThis.fetch, seen: { isUncertain: boolean }): typeof globalThis.fetch {
+  return async (input, init) => {
+    try {
+      const response = await fetch(input, init);
+      if (response.status >= 500) seen.isUncertain = true;
+      return response;
+    } catch (error) {
+      seen.isUncertain = true;
+      throw error;
     }
-  } catch (error) {
-    if (statusOf(error) !== 404) throw toVercelError(error, "teardown");
-  }
+  };
 }
 
-/** Stops a machine; one that has stopped already is no error. */
-export async function stopMachine(sandbox: Sandbox): Promise<void> {
+function refusal(error: unknown, { isUncertain }: { isUncertain: boolean }): unknown {
+  const isRefused = REFUSALS.includes(statusOf(error) ?? 0) || codeOf(error) === "snapshot_not_found";
+  return isRefused && !isUncertain ? new RefusedMachine(toVercelError(error, "open")) : error;
+}
+
+/** Starts a kept machine again, with the network policy that it was given. */
+export async function resumeMachine(
+  { sdk, access }: VercelClient,
+  name: string,
+  settings: VercelSettings,
+  patience: number,
+): Promise<Sandbox> {
   try {
-    await sandbox.currentSession().stop();
+    const sandbox = await patiently(patience, () => sdk.Sandbox.get({ ...access, name, resume: true }));
+    const policy = toPolicy(settings.network);
+    // Nothing of the user's runs yet.
+    if (!hasPolicy(sandbox, policy)) await patiently(patience, () => sandbox.update({ networkPolicy: policy }));
+    return sandbox;
   } catch (error) {
-    if (![404, 410, 422].includes(statusOf(error) ?? 0)) throw toVercelError(error, "teardown");
+    throw withoutMachine(error, name);
   }
 }
 
-/** Deletes a snapshot of the service; one that is not there is no error. */
-export async function removeServiceSnapshot({ sdk, access }: VercelClient, snapshotId: string): Promise<void> {
-  try {
-    await (await sdk.Snapshot.get({ ...access, snapshotId })).delete();
-  } catch (error) {
-    if (statusOf(error) !== 404 && statusOf(error) !== 410) throw toVercelError(error, "deleteSnapshot");
-  }
-}
-
-function toPolicy(network: NetworkPolicy): "allow-all" | "deny-all" | { allow: string[] } {
-  if (network === "full") return "allow-all";
-  // A list without names would be a policy without a rule.
-  if (network === "none" || network.allow.length === 0) return "deny-all";
-  return { allow: [...network.allow] };
+/** Says of a machine that is not there that it is not. */
+export function withoutMachine(error: unknown, name: string): SandboxError {
+  const status = statusOf(error);
+  if (status !== 404 && status !== 410) return toVercelError(error, "open");
+  const cause = toVercelError(error);
+  return codeOf(error) === "snapshot_not_found"
+    ? new SandboxError("not_found", `The service has the files of machine "${name}" no more`, {
+        cause,
+        hint: cause.hint,
+      })
+    : new SandboxError("not_found", `The service has no machine "${name}" any more`, { cause });
 }

@@ -1,7 +1,7 @@
 import type { Session } from "@vercel/sandbox";
 import type { RelayPort } from "../agent/relay-stream.js";
 import { SandboxError } from "../errors.js";
-import { isPassing, toVercelError } from "./failure.js";
+import { isPassing, toldToWait, toVercelError } from "./failure.js";
 
 /** Where an agent runs and as whom. */
 export interface RelayPlace {
@@ -14,13 +14,15 @@ export interface RelayPlace {
   /** Absent: the machine's own user. */
   readonly user?: string;
   onBusy(busy: boolean): void;
+  /** Called with the milliseconds that the service asked to be left alone. */
+  onPause(ms: number): void;
 }
 
 const MAX_COMPLAINT = 2_000;
 
 /** Reaches an agent by the service's files and commands; nothing in it does harm when it is done twice. */
 export function createRelayPort(place: RelayPlace): RelayPort {
-  const { session, program, directory, root, user, onBusy } = place;
+  const { session, program, directory, root, user, onBusy, onPause } = place;
   // Letters are written by the machine's own user, and read and taken away by whoever the agent runs as. The program is in
   // the first directory, so others may pass through it, and read nothing of it.
   const mode = user === undefined ? "711" : "777";
@@ -28,8 +30,8 @@ export function createRelayPort(place: RelayPlace): RelayPort {
   let complaint = "";
   return {
     onBusy,
-    post: (number, letter) =>
-      session.writeFiles([{ path: `${directory}/${number}`, content: letter, mode: letterMode }]),
+    post: (number, letter, signal) =>
+      session.writeFiles([{ path: `${directory}/${number}`, content: letter, mode: letterMode }], { signal }),
     async *listen(how, position, signal) {
       const words = [program, "relay", how, directory, directory, mode, root, String(position)];
       const [cmd = "", ...args] =
@@ -54,6 +56,11 @@ export function createRelayPort(place: RelayPlace): RelayPort {
       const bytes = await session.readFileToBuffer({ path: `${directory}/${name}` }, { signal });
       if (bytes === null) throw new Error(`${name} is not there`);
       return bytes;
+    },
+    pause(error) {
+      const ms = toldToWait(error);
+      if (ms !== undefined) onPause(ms);
+      return ms;
     },
     verdict: (error) => (isPassing(error) ? undefined : toVercelError(error)),
   };

@@ -20,8 +20,10 @@ const BOUNDARY = "DAYTONA-FILE-BOUNDARY";
 export async function handleFiles(machine: Machine, exchange: Exchange): Promise<boolean> {
   const { method, path, query, request, response } = exchange;
   const target = query.get("path") ?? "";
-  if (path === "/files/folder") {
-    mkdirSync(machine.hostPath(target), { recursive: true, mode: Number.parseInt(query.get("mode") ?? "755", 8) });
+  const isBulk = path.startsWith("/files/bulk-");
+  if (!isBulk && target === "") throw new Refusal(400, "path is required");
+  if (path === "/files/folder" && method === "POST") {
+    mkdirSync(machine.hostPath(target), { recursive: true, mode: modeOf(query) });
     json(response, 201);
   } else if (path === "/files" && method === "GET") {
     const folder = existing(machine, target).path;
@@ -30,7 +32,8 @@ export async function handleFiles(machine: Machine, exchange: Exchange): Promise
       200,
       readdirSync(folder).flatMap((name) => described(join(folder, name))),
     );
-  } else if (path === "/files/info") json(response, 200, described(existing(machine, target).path)[0]);
+  } else if (path === "/files/info" && method === "GET")
+    json(response, 200, described(existing(machine, target).path)[0]);
   else if (path === "/files" && method === "DELETE") {
     const found = existing(machine, target);
     const recursive = query.get("recursive") === "true";
@@ -38,12 +41,15 @@ export async function handleFiles(machine: Machine, exchange: Exchange): Promise
       throw new Refusal(400, "cannot delete directory without recursive flag");
     rmSync(found.path, { recursive, force: true });
     json(response, 204);
-  } else if (path === "/files/permissions") {
-    chmodSync(existing(machine, target).path, Number.parseInt(query.get("mode") ?? "644", 8));
+  } else if (path === "/files/permissions" && method === "POST") {
+    chmodSync(existing(machine, target).path, modeOf(query));
     json(response, 200);
-  } else if (path === "/files/bulk-upload") upload(machine, exchange, await bodyOf(request));
-  else if (path === "/files/bulk-download") download(machine, exchange, (await objectOf(request))["paths"] as string[]);
-  else return false;
+  } else if (path === "/files/bulk-upload" && method === "POST") upload(machine, exchange, await bodyOf(request));
+  else if (path === "/files/bulk-download" && method === "POST") {
+    const { paths } = await objectOf(request);
+    if (!Array.isArray(paths) || paths.length === 0) throw new Refusal(400, "request body must contain paths");
+    download(machine, exchange, paths as string[]);
+  } else return false;
   return true;
 }
 
@@ -51,10 +57,19 @@ export async function handleFiles(machine: Machine, exchange: Exchange): Promise
 function upload(machine: Machine, { request, response }: Exchange, body: Buffer): void {
   const files: { path: string; bytes: number }[] = [];
   const errors: string[] = [];
-  let path = "";
-  for (const part of readMultipart(request.headers["content-type"] ?? "", body)) {
-    if (part.name.endsWith(".path")) path = part.body.toString("utf8").trim();
-    if (!part.name.endsWith(".file")) continue;
+  const type = request.headers["content-type"] ?? "";
+  if (!type.startsWith("multipart/form-data")) throw new Refusal(400, "invalid multipart form");
+  const paths = new Map<string, string>();
+  for (const part of readMultipart(type, body)) {
+    const [, index = "", what] = /^files\[(\d+)\]\.(path|file)$/.exec(part.name) ?? [];
+    if (what === "path") paths.set(index, part.body.toString("utf8").trim());
+    if (what !== "file") continue;
+    // It is written as it comes: where to must have been said before.
+    const path = paths.get(index);
+    if (path === undefined || path === "") {
+      errors.push(`file ${part.name} missing path metadata`);
+      continue;
+    }
     try {
       const target = machine.hostPath(path);
       mkdirSync(dirname(target), { recursive: true });
@@ -65,6 +80,12 @@ function upload(machine: Machine, { request, response }: Exchange, body: Buffer)
     }
   }
   json(response, errors.length > 0 ? 400 : 200, errors.length > 0 ? { errors, files } : { files });
+}
+
+function modeOf(query: URLSearchParams): number {
+  const mode = query.get("mode") ?? "";
+  if (!/^[0-7]{3,4}$/.test(mode)) throw new Refusal(400, "invalid mode format");
+  return Number.parseInt(mode, 8);
 }
 
 function download(machine: Machine, { response }: Exchange, paths: readonly string[]): void {

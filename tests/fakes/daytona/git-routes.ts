@@ -39,7 +39,10 @@ export async function handleGit(machine: Machine, habits: Habits, exchange: Exch
       json(response, 200);
       return true;
     case "POST /git/add":
-      await git(place, "add", "-A", "--", ...(body["files"] as string[]));
+      if (!Array.isArray(body["files"]) || body["files"].length === 0) throw new Refusal(400, "files is required");
+      await git(place, "add", "-A", "--", ...(body["files"] as string[])).catch(() => {
+        throw new Refusal(500, "entry not found");
+      });
       json(response, 200);
       return true;
     case "POST /git/commit": {

@@ -26,6 +26,10 @@ export interface Habits {
   failingBuild: RegExp | undefined;
   /** The most that one sandbox of the organisation may have. */
   largest: Size;
+  /** How long a change of a state takes: a start, a stop, a snapshot. Meanwhile no other begins. */
+  transitMs: number;
+  /** How long a minute of the service is: an idle sandbox stops after so many of them. */
+  minuteMs: number;
   /** How long a deleted one is `destroying`. */
   deleteMs: number;
   /** How long a log is followed after its command has ended. The service takes a second. */
@@ -64,6 +68,8 @@ export function createHabits(): Habits {
     buildMs: 0,
     failingBuild: undefined,
     largest: { cpu: 8, memory: 16, disk: 40 },
+    transitMs: 5,
+    minuteMs: 60_000,
     deleteMs: 5,
     lingerMs: 20,
     frameBytes: 1_024,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Habits } from "./habits.js";
 import { HOME, type Machine } from "./machine.js";
 import { type Exchange, json, objectOf, Refusal, textOf } from "./reply.js";
-import { Session } from "./session.js";
+import { Session, type SessionCommand } from "./session.js";
 import type { WebSocketPeer } from "./web-socket.js";
 
 /** Commands and sessions of one sandbox. */
@@ -34,23 +34,41 @@ export class ProcessRoutes {
       await this.#session(id).remove();
       this.sessions.delete(id);
       json(response, 204);
-    } else if (second === "exec") {
+    } else if (second === "exec" && method === "POST") {
       await this.#run(this.#session(id), await objectOf(request), response);
-    } else if (second === "command" && last === undefined) {
+    } else if (second === "command" && last === undefined && method === "GET") {
       const found = this.#session(id).find(command);
       json(response, 200, { id: found.id, command: found.command, exitCode: found.exitCode });
-    } else if (last === "logs") json(response, 200, this.#session(id).find(command).log.read());
-    else if (last === "input") {
-      this.#session(id).input(command, textOf(await objectOf(request), "data"), this.#habits.echoInput);
+    } else if (last === "logs" && method === "GET") this.#sendLog(this.#session(id).find(command), request, response);
+    else if (last === "input" && method === "POST") {
+      this.#session(id).input(command, String((await objectOf(request))["data"] ?? ""), this.#habits.echoInput);
       json(response, 204);
     } else return false;
     return true;
   }
 
-  /** Sends a log as it grows, in small frames, from its beginning. */
-  follow(path: string, peer: WebSocketPeer): void {
-    const [, , , id = "", , commandId = ""] = path.split("/");
+  /** Gives what sends a log as it grows. Which one is found out before the socket is taken. */
+  follower(path: string, query: URLSearchParams): (peer: WebSocketPeer) => void {
+    const [, kind, part, id = "", second, commandId = "", last] = path.split("/");
+    if (`${kind} ${part} ${second} ${last}` !== "process session command logs" || query.get("follow") !== "true") {
+      throw new Refusal(404, "page not found");
+    }
     const command = this.#session(id).find(commandId);
+    return (peer) => this.#follow(command, peer);
+  }
+
+  /** Clients that are older than the two streams get them as one text. */
+  #sendLog(command: SessionCommand, request: Exchange["request"], response: Exchange["response"]): void {
+    const [, minor = 0] = String(request.headers["x-daytona-sdk-version"] ?? "0.0")
+      .split(".")
+      .map(Number);
+    const log = command.log.read();
+    if (minor >= 167) json(response, 200, log);
+    else response.writeHead(200, { "Content-Type": "text/plain" }).end(log.output);
+  }
+
+  /** Sends a log as it grows, in small frames, from its beginning. */
+  #follow(command: SessionCommand, peer: WebSocketPeer): void {
     let left = this.#habits.followCutAfter ?? Number.POSITIVE_INFINITY;
     const stop = command.log.follow((chunk) => {
       for (let at = 0; at < chunk.length && left > 0; at += this.#habits.frameBytes) {
@@ -93,6 +111,9 @@ export class ProcessRoutes {
   async #execute(body: Record<string, unknown>): Promise<{ exitCode: number; result: string }> {
     const seconds = body["timeout"] ?? 0;
     if (!Number.isInteger(seconds) || (seconds as number) < 0) throw new Refusal(400, "timeout must be a whole number");
+    const envs = Object.keys((body["envs"] ?? {}) as object);
+    const wrong = envs.find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
+    if (wrong !== undefined) throw new Refusal(400, `invalid environment variable name: ${wrong}`);
     const cwd = typeof body["cwd"] === "string" ? body["cwd"] : HOME;
     const script = `cd "$0" 2>&1 || exit 255\n${textOf(body, "command")}`;
     const child = this.#machine.start(["bash", "-c", script, cwd], body["envs"] as Record<string, string> | undefined);

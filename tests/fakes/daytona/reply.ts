@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 
 /** An answer that is an error; thrown anywhere below a handler. */
 export class Refusal extends Error {
@@ -39,7 +39,13 @@ export function refuse(response: ServerResponse, error: unknown, source: "api" |
     return;
   }
   const common = { statusCode: status, message, path, timestamp: new Date().toISOString() };
-  json(response, status, source === "api" ? { ...common, error: message } : { ...common, ...(code && { code }) });
+  json(
+    response,
+    status,
+    source === "api"
+      ? { ...common, error: STATUS_CODES[status] ?? "Error" }
+      : { ...common, method: response.req.method, ...(code && { code, source: "DAYTONA_DAEMON" }) },
+  );
 }
 
 /** The body of a request, whole. */
@@ -52,12 +58,23 @@ export async function bodyOf(request: IncomingMessage): Promise<Buffer> {
 /** The body of a request as an object. */
 export async function objectOf(request: IncomingMessage): Promise<Record<string, unknown>> {
   const text = (await bodyOf(request)).toString("utf8");
-  return text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
+  if (text === "") return {};
+  // The daemon takes a body for what it should be; the API reads none that does not say so.
+  const isSaid = /^application\/json\b/.test(request.headers["content-type"] ?? "");
+  if (!isSaid && request.url?.startsWith("/api/") === true) throw new Refusal(400, "the body is not JSON");
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw new Refusal(400, "the body is malformed");
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body)) throw new Refusal(400, "the body is no object");
+  return body as Record<string, unknown>;
 }
 
 /** A field that must be a text. */
 export function textOf(body: Record<string, unknown>, name: string): string {
   const value = body[name];
-  if (typeof value !== "string") throw new Refusal(400, `${name} is required`);
+  if (typeof value !== "string" || value === "") throw new Refusal(400, `${name} is required`);
   return value;
 }

@@ -8,7 +8,7 @@ import type { Size } from "./sizes.js";
 export interface SandboxEntry {
   readonly id: string;
   readonly name: string;
-  readonly labels: Record<string, string>;
+  labels: Record<string, string>;
   /** As it was asked for. */
   readonly asked: Record<string, unknown>;
   state: string;
@@ -17,6 +17,10 @@ export interface SandboxEntry {
   machine: Machine;
   processes: ProcessRoutes;
   activity: number;
+  /** When it was last used, and what uses it now. */
+  usedAt: number;
+  uses: number;
+  ttlMinutes: number;
   networkBlockAll: boolean;
   domainAllowList: string | undefined;
   networkAllowList: string | undefined;
@@ -39,6 +43,9 @@ export function createEntry(asked: Record<string, unknown>, habits: Habits, size
     machine,
     processes: new ProcessRoutes(machine, habits),
     activity: 0,
+    usedAt: performance.now(),
+    uses: 0,
+    ttlMinutes: Number(asked["ttlMinutes"] ?? 0),
     networkBlockAll: asked["networkBlockAll"] === true,
     domainAllowList: asked["domainAllowList"] as string | undefined,
     networkAllowList: asked["networkAllowList"] as string | undefined,
@@ -58,7 +65,7 @@ export function applyNetwork(entry: SandboxEntry): void {
 
 /** A sandbox as the API describes it. */
 export function toDto(entry: SandboxEntry, origin: string): Record<string, unknown> {
-  const { asked, size, machine: _, processes: __, activity: ___, ...rest } = entry;
+  const { asked, size, machine: _, processes: __, activity: ___, usedAt: ____, uses: _____, ...rest } = entry;
   return {
     ...rest,
     ...size,

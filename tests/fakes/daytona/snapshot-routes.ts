@@ -6,6 +6,7 @@ import { discard, saveMachine } from "./machine.js";
 import { type Exchange, json, objectOf, Refusal, textOf } from "./reply.js";
 import type { SandboxEntry } from "./sandbox-state.js";
 import { assertWithin, type Size, sizeOf } from "./sizes.js";
+import { checkBody } from "./strict-body.js";
 
 /** A saved state of a machine, or an image. */
 export interface SnapshotEntry {
@@ -42,17 +43,26 @@ export class SnapshotRoutes {
       json(response, 200, this.#build(await objectOf(request)));
       return true;
     }
+    if (id === "") {
+      const items = [...this.all.values()];
+      json(response, 200, { items, total: items.length, page: 1, totalPages: 1 });
+      return method === "GET";
+    }
     const found = [...this.all.values()].find((each) => each.id === id || each.name === decodeURIComponent(id));
     if (found === undefined) throw new Refusal(404, `Snapshot ${id} not found`);
-    if (verb === "build-logs-url") json(response, 200, { url: `${this.#origin()}/build-logs/${found.id}` });
-    else if (verb === "activate") {
+    if (`${method} ${verb ?? ""}` === "GET build-logs-url")
+      json(response, 200, { url: `${this.#origin()}/build-logs/${found.id}` });
+    else if (verb === "activate" && method === "POST") {
+      if (found.state === "active") throw new Refusal(400, `Snapshot ${found.name} is already active`);
+      if (found.state !== "inactive") throw new Refusal(400, `Snapshot ${found.name} cannot be activated`);
       found.state = "active";
       json(response, 200, found);
-    } else if (method === "DELETE") {
+    } else if (method === "DELETE" && verb === undefined) {
       this.all.delete(found.name);
       if (found.files !== undefined) discard(found.files);
       json(response, 200);
-    } else json(response, 200, found);
+    } else if (method === "GET" && verb === undefined) json(response, 200, found);
+    else return false;
     return true;
   }
 
@@ -67,7 +77,13 @@ export class SnapshotRoutes {
   save({ machine, size }: SandboxEntry, name: string): void {
     this.#assertNew(name);
     const files = saveMachine(machine);
-    this.all.set(name, { id: randomUUID(), name, state: "active", size: { ...size }, files, asked: {} });
+    this.all.set(name, { id: randomUUID(), name, state: "pending", size: { ...size }, files, asked: {} });
+  }
+
+  /** The state of a machine is kept. */
+  finish(name: string): void {
+    const found = this.all.get(name);
+    if (found !== undefined) found.state = "active";
   }
 
   /** What a build says, as long as it goes on. */
@@ -87,6 +103,10 @@ export class SnapshotRoutes {
   }
 
   #build(asked: Record<string, unknown>): SnapshotEntry {
+    checkBody("build", asked, "name");
+    if (asked["imageName"] === undefined && asked["buildInfo"] === undefined) {
+      throw new Refusal(400, "Either imageName or buildInfo must be given");
+    }
     const name = textOf(asked, "name");
     this.#assertNew(name);
     const size = sizeOf(asked);

@@ -1,0 +1,25 @@
+import { join } from "node:path";
+import { gitError } from "./host-git.js";
+import { type Repository, resolveCommit } from "./repository.js";
+import { type RepositoryGitOptions, repositoryGit, runRepositoryGit } from "./repository-git.js";
+
+/** Repositories in the tree are left out: git would do what their settings say. */
+const DIFF = ["diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+
+/** The files of a working tree of the user's that differ from what is checked out there. */
+export async function uncommittedFiles(
+  { gitDir, ownGitDir = gitDir, topLevel }: Repository,
+  { withUntracked = false }: { withUntracked?: boolean } = {},
+): Promise<string[]> {
+  if (topLevel === undefined) return [];
+  const head = await resolveCommit(gitDir, "HEAD", ownGitDir);
+  if (head === undefined) return [];
+  const place: RepositoryGitOptions = { workTree: topLevel, index: join(ownGitDir, "index") };
+  const query = [...DIFF, head, "--"];
+  const changed = await runRepositoryGit(query, gitDir, place);
+  if (changed.exitCode !== 0) throw gitError(query, changed);
+  const others = ["ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"];
+  // What the user ignores everywhere is ignored here.
+  const untracked = withUntracked ? await repositoryGit(others, gitDir, { ...place, withUserSettings: true }) : "";
+  return `${changed.stdout}${untracked}`.split("\0").filter((path) => path !== "");
+}
