@@ -4,26 +4,35 @@ import { bundleTests } from "./bundle-tests.mjs";
 
 /** Runs vitest as `vitest run` does and writes what came of every test to the file named by the first argument. */
 const [file, ...filters] = process.argv.slice(2);
-const tally = { passed: 0, failed: 0, skipped: [] };
+const tally = { passed: 0, failed: 0, skipped: [], failures: [] };
 
 const counter = {
   onTestRunEnd(modules, unhandled) {
     for (const module of modules) {
-      for (const test of module.children.allTests()) count(test);
+      for (const test of module.children.allTests()) count(test, module.relativeModuleId);
       // A file or a suite that broke outside its tests has no failed test to show for it.
-      tally.failed += module.errors().length;
-      for (const suite of module.children.allSuites()) tally.failed += suite.errors().length;
-      if ([...module.children.allTests()].length === 0 && module.errors().length === 0) tally.failed += 1;
+      fail(module.relativeModuleId, module.errors());
+      for (const suite of module.children.allSuites()) fail(`${module.relativeModuleId} > ${suite.fullName}`, suite.errors());
+      const isEmpty = [...module.children.allTests()].length === 0 && module.errors().length === 0;
+      if (isEmpty) fail(module.relativeModuleId, [new Error("no tests in this file")]);
     }
-    tally.failed += unhandled.length;
+    fail("outside any test", unhandled);
   },
 };
 
-function count(test) {
-  const { state, note } = test.result();
+function count(test, file) {
+  const { state, note, errors } = test.result();
   if (state === "passed") tally.passed += 1;
   else if (state === "skipped") tally.skipped.push({ name: test.fullName, reason: note ?? "no reason given" });
-  else tally.failed += 1;
+  else fail(`${file} > ${test.fullName}`, [errors[0] ?? new Error(`ended as ${state}`)]);
+}
+
+/** Counts failures and keeps the first lines of each, which are printed again where the output ends. */
+function fail(name, errors) {
+  for (const { stack, message } of errors) {
+    tally.failed += 1;
+    tally.failures.push({ name, error: String(stack ?? message).split("\n").slice(0, 12).join("\n") });
+  }
 }
 
 await bundleTests();

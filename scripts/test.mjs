@@ -14,7 +14,7 @@ const suites = [
   { name: "soak", script: "scripts/soak.mjs", args: ["--seconds", "15", "--summary"] },
 ];
 
-const total = { passed: 0, failed: 0, skipped: [] };
+const total = { passed: 0, failed: 0, skipped: [], failures: [] };
 const scratch = createScratch();
 const env = environmentIn(scratch.path);
 
@@ -109,12 +109,13 @@ async function runSuite({ name, script, args = [] }) {
 }
 
 /** A suite that failed, or that had nothing to say, without a failed test to show for it counts as one. */
-function add(name, code, { passed, failed, skipped }) {
+function add(name, code, { passed, failed, skipped, failures = [] }) {
   const silent = failed === 0 && (code !== 0 || passed + skipped.length === 0);
   if (silent) console.log(`  FAILED ${name}: exit code ${code}, ${passed} tests passed, none failed`);
   total.passed += passed;
   total.failed += silent ? 1 : failed;
   total.skipped.push(...skipped);
+  total.failures.push(...failures);
 }
 
 function clean() {
@@ -129,6 +130,8 @@ function clean() {
 function report() {
   console.log("");
   for (const { name, reason } of total.skipped) console.log(`not run: ${name}: ${reason}`);
+  // Last, where somebody who sees only the end of a long output finds them.
+  for (const { name, error } of total.failures) console.log(`\nFAILED ${name}\n${error}`);
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped.length} skipped`);
   process.exitCode = total.failed > 0 ? 1 : 0;
 }
