@@ -12,7 +12,8 @@ const counter = {
       for (const test of module.children.allTests()) count(test, module.relativeModuleId);
       // A file or a suite that broke outside its tests has no failed test to show for it.
       fail(module.relativeModuleId, module.errors());
-      for (const suite of module.children.allSuites()) fail(`${module.relativeModuleId} > ${suite.fullName}`, suite.errors());
+      for (const suite of module.children.allSuites())
+        fail(`${module.relativeModuleId} > ${suite.fullName}`, suite.errors());
       const isEmpty = [...module.children.allTests()].length === 0 && module.errors().length === 0;
       if (isEmpty) fail(module.relativeModuleId, [new Error("no tests in this file")]);
     }
@@ -31,7 +32,13 @@ function count(test, file) {
 function fail(name, errors) {
   for (const { stack, message } of errors) {
     tally.failed += 1;
-    tally.failures.push({ name, error: String(stack ?? message).split("\n").slice(0, 12).join("\n") });
+    tally.failures.push({
+      name,
+      error: String(stack ?? message)
+        .split("\n")
+        .slice(0, 12)
+        .join("\n"),
+    });
   }
 }
 

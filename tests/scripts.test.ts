@@ -87,13 +87,20 @@ describe("the tally of tests", () => {
     const tally = join(place, "tally.json");
     const { code } = await run([join(root, "scripts", "run-vitest.mjs"), tally], { cwd: place });
     expect(code).toBe(1);
-    expect(JSON.parse(await readFile(tally, "utf8"))).toEqual({
+    const { failures, ...counts } = JSON.parse(await readFile(tally, "utf8")) as { failures: { name: string }[] };
+    expect({ ...counts, failures: failures.toSorted((a, b) => a.name.localeCompare(b.name)) }).toEqual({
       passed: 1,
       failed: 4,
       skipped: expect.arrayContaining([
         { name: "is skipped", reason: "no such thing here" },
         { name: "is silent", reason: "no reason given" },
       ]) as unknown,
+      failures: [
+        { name: "a.test.mjs > fails", error: expect.stringContaining("Error: red") as unknown },
+        { name: "broken.test.mjs", error: expect.stringContaining("missing.mjs") as unknown },
+        { name: "empty.test.mjs", error: expect.stringContaining("No test suite found") as unknown },
+        { name: "hook.test.mjs > suite", error: expect.stringContaining("Error: red") as unknown },
+      ],
     });
   });
 });
