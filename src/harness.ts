@@ -1,11 +1,21 @@
 export { type AgentChoice, agentNames } from "./harness/agents.js";
-export { type ApplyResult, applyRun } from "./harness/apply-run.js";
 export * from "./harness/blueprint.js";
 export { runBlueprint } from "./harness/engine.js";
-export { readEvents } from "./harness/event-log.js";
-export { formatChanges, formatCost, formatDuration, formatRunCost } from "./harness/format.js";
-export { type GcReport, gcRuns, removeRun } from "./harness/gc-runs.js";
-export { resolveInputs } from "./harness/inputs.js";
+export { pullRequestBody, pullRequestTitle } from "./harness/github/pull-request-text.js";
+export { formatChanges, formatCost, formatDuration, formatRunCost } from "./harness/report/format.js";
+export {
+  changesOf,
+  listRuns,
+  type RunState,
+  type RunSummary,
+  readReport,
+  stateOfRun,
+} from "./harness/report/read-report.js";
+export { reportHtml } from "./harness/report/report-html.js";
+export { nextCommands, reportMarkdown } from "./harness/report/report-markdown.js";
+export { type ApplyResult, applyRun } from "./harness/run/apply-run.js";
+export { type GcReport, gcRuns, removeRun } from "./harness/run/gc-runs.js";
+export { resolveInputs } from "./harness/run/inputs.js";
 export {
   type AgentNeed,
   type BlueprintNeeds,
@@ -13,15 +23,12 @@ export {
   resolveSecrets,
   type SecretNeed,
   sandboxOptionsOf,
-} from "./harness/needs.js";
-export { pullRequestBody, pullRequestTitle } from "./harness/pull-request-text.js";
-export { pushRunAgain } from "./harness/push-run.js";
-export { changesOf, listRuns, type RunState, type RunSummary, readReport, stateOfRun } from "./harness/read-report.js";
-export { reportHtml } from "./harness/report-html.js";
-export { nextCommands, reportMarkdown } from "./harness/report-markdown.js";
-export { type ResumeOptions, resumeRun } from "./harness/resume-run.js";
-export { findRunDirectory, isRun, type RunDirectory } from "./harness/run-directory.js";
-export { type PreparedRun, prepareRun, runHarness } from "./harness/run-harness.js";
-export { isRunning } from "./harness/run-owner.js";
-export { stopRun } from "./harness/stop-run.js";
+} from "./harness/run/needs.js";
+export { pushRunAgain } from "./harness/run/push-run.js";
+export { type ResumeOptions, resumeRun } from "./harness/run/resume-run.js";
+export { type PreparedRun, prepareRun, runHarness } from "./harness/run/run-harness.js";
+export { stopRun } from "./harness/run/stop-run.js";
+export { readEvents } from "./harness/store/event-log.js";
+export { findRunDirectory, isRun, type RunDirectory } from "./harness/store/run-directory.js";
+export { isRunning } from "./harness/store/run-owner.js";
 export * from "./harness/types.js";

@@ -1,5 +1,7 @@
+export type { Finding } from "../contracts/finding.js";
+export { type ConformanceNote, lastConformance, noteConformance } from "./machine/conformance-record.js";
+export { temporaryDirectory } from "./machine/temporary-directory.js";
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
-export { type ConformanceNote, lastConformance, noteConformance } from "./sandbox/conformance-record.js";
 export {
   type CommandResult,
   DEFAULT_ALLOWED_COMMANDS,
@@ -8,7 +10,6 @@ export {
   getSandboxExecutor,
   type SandboxExecutor,
 } from "./sandbox/executor.js";
-export type { Finding } from "./sandbox/finding.js";
 export { importArchive } from "./sandbox/import-archive.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
@@ -23,4 +24,3 @@ export {
   registerBackend,
 } from "./sandbox/registry.js";
 export { deleteSnapshot, listSnapshots, type SnapshotInfo } from "./sandbox/snapshots.js";
-export { temporaryDirectory } from "./sandbox/temporary-directory.js";

@@ -1,5 +1,5 @@
-import type { Interruption } from "./interruption.js";
-import type { Screen } from "./screen.js";
+import type { Interruption } from "./terminal/interruption.js";
+import type { Screen } from "./terminal/screen.js";
 
 /** The flags that were given. */
 export interface Flags {

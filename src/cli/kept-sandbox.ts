@@ -1,4 +1,4 @@
-import { SandboxError } from "../sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { listSandboxes, openSandbox } from "../sandbox.js";
 import { nearestName } from "../util/nearest.js";

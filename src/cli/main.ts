@@ -1,12 +1,12 @@
-import { SandboxError, toSandboxError } from "../sandbox/errors.js";
-import { COMMANDS } from "./commands.js";
-import { findCommand } from "./find-command.js";
-import { commandHelp, generalHelp } from "./help-text.js";
-import { Interruption } from "./interruption.js";
-import { parseCommandLine } from "./parse.js";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
+import { COMMANDS } from "./commands/all.js";
+import { findCommand } from "./commands/find-command.js";
+import { commandHelp, generalHelp } from "./commands/help-text.js";
+import { parseCommandLine } from "./commands/parse.js";
+import { UsageError } from "./commands/usage-error.js";
 import { reportError, toFailure } from "./report-error.js";
-import { Screen } from "./screen.js";
-import { UsageError } from "./usage-error.js";
+import { Interruption } from "./terminal/interruption.js";
+import { Screen } from "./terminal/screen.js";
 import { loadVerb } from "./verbs.js";
 
 /** Runs one command line to its end and gives the exit code. */

@@ -1,4 +1,4 @@
-import { SandboxError } from "../sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 import type { Invocation } from "./invocation.js";
 
 /**

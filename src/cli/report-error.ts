@@ -1,7 +1,7 @@
-import { SandboxError, type SandboxErrorCode, toSandboxError } from "../sandbox/errors.js";
+import { SandboxError, type SandboxErrorCode, toSandboxError } from "../../contracts/errors.js";
 import { toInert } from "../util/inert-text.js";
-import type { Screen } from "./screen.js";
-import { UsageError } from "./usage-error.js";
+import { UsageError } from "./commands/usage-error.js";
+import type { Screen } from "./terminal/screen.js";
 
 const USAGE = 2;
 const FAILURE = 1;

@@ -1,6 +1,6 @@
 import type { ProcessExit, SandboxProcess } from "../../contracts/types.js";
-import type { Interruption } from "./interruption.js";
-import type { Sink } from "./sink.js";
+import type { Interruption } from "./terminal/interruption.js";
+import type { Sink } from "./terminal/sink.js";
 
 /** How long a command may take to end by itself once this program was told to. */
 const GRACE = 2_000;

@@ -1,9 +1,6 @@
 import { existsSync } from "node:fs";
 import type { SandboxEvent } from "../../contracts/types.js";
 import type { OpenOptions } from "../sandbox.js";
-import type { Flags, Invocation } from "./invocation.js";
-import type { Screen } from "./screen.js";
-import { findToken, isFor } from "./token.js";
 import {
   parseCores,
   parseCount,
@@ -13,7 +10,10 @@ import {
   parseNetwork,
   parseSize,
   parseWord,
-} from "./values.js";
+} from "./commands/values.js";
+import type { Flags, Invocation } from "./invocation.js";
+import type { Screen } from "./terminal/screen.js";
+import { findToken, isFor } from "./token.js";
 
 /** Turns the flags that `exec` and `shell` share into the options of a sandbox. */
 export function toOpenOptions({ flags, screen, interruption }: Invocation): OpenOptions {

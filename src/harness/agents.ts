@@ -1,11 +1,11 @@
-import { SandboxError } from "../sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 import { nearestName } from "../util/nearest.js";
-import type { AgentDriver } from "./agent-types.js";
 import { claudeCode } from "./agents/claude-code.js";
 import { codex } from "./agents/codex.js";
 import { customAgent } from "./agents/custom.js";
 import { pi } from "./agents/pi.js";
-import type { AgentTask } from "./blueprint-types.js";
+import type { AgentDriver } from "./types/agent-types.js";
+import type { AgentTask } from "./types/blueprint-types.js";
 
 export { findVersion, isOlder } from "./agents/version.js";
 

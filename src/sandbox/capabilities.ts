@@ -1,5 +1,5 @@
+import { SandboxError } from "../../contracts/errors.js";
 import type { Capabilities } from "../../contracts/types.js";
-import { SandboxError } from "./errors.js";
 import type { SandboxOptions } from "./types.js";
 
 /** What a call may ask for that not every backend can keep. */

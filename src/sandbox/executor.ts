@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
+import { SandboxError } from "../../contracts/errors.js";
 import type { ExecOptions } from "../../contracts/types.js";
-import { makeDirectories } from "../util/make-directories.js";
 import {
   checkBoolean,
   checkEnv,
@@ -10,8 +10,8 @@ import {
   checkTimeout,
   invalidArgument,
   type Shape,
-} from "./checks.js";
-import { SandboxError } from "./errors.js";
+} from "../util/checks.js";
+import { makeDirectories } from "../util/make-directories.js";
 import { type OpenOptions, openSandbox } from "./open.js";
 import { chooseBackend } from "./registry.js";
 import type { Sandbox } from "./types.js";

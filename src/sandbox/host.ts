@@ -1,6 +1,9 @@
 /** What the layers above need of the host: the same files, locks, owners and git that sandboxes are kept with. */
-export { writeFileAtomic } from "./atomic-file.js";
-export { assertBranchName } from "./branch-name.js";
+export { writeFileAtomic } from "../machine/atomic-file.js";
+export { privateSubdirectory } from "../machine/home.js";
+export { withLock } from "../machine/lock.js";
+export { currentOwner, isOwnerAlive, type Owner } from "../machine/owner.js";
+export { assertBranchName } from "../util/branch-name.js";
 export {
   type Check,
   checkBoolean,
@@ -11,15 +14,12 @@ export {
   invalidArgument,
   oneOf,
   type Shape,
-} from "./checks.js";
-export { checkedOutAt } from "./git/checked-out.js";
-export { trustedPath } from "./git/find-git.js";
-export { enclosingRepository } from "./git/locate-repository.js";
-export { findRepository, type Repository, resolveCommit } from "./git/repository.js";
-export { repositoryGit, runRepositoryGit } from "./git/repository-git.js";
-export { readRepositorySettings } from "./git/repository-settings.js";
-export { findSource, findStart } from "./git/source.js";
-export { uncommittedFiles } from "./git/uncommitted-files.js";
-export { privateSubdirectory } from "./home.js";
-export { withLock } from "./lock.js";
-export { currentOwner, isOwnerAlive, type Owner } from "./owner.js";
+} from "../util/checks.js";
+export { checkedOutAt } from "./git/repository/checked-out.js";
+export { trustedPath } from "./git/repository/find-git.js";
+export { enclosingRepository } from "./git/repository/locate-repository.js";
+export { findRepository, type Repository, resolveCommit } from "./git/repository/repository.js";
+export { repositoryGit, runRepositoryGit } from "./git/repository/repository-git.js";
+export { readRepositorySettings } from "./git/repository/repository-settings.js";
+export { uncommittedFiles } from "./git/repository/uncommitted-files.js";
+export { findSource, findStart } from "./git/source/source.js";

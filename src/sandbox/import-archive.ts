@@ -3,10 +3,10 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
+import { runtimeDir } from "../machine/home.js";
+import { removeTree } from "../machine/remove-tree.js";
 import { unpackTar } from "../util/tar-unpack.js";
-import { SandboxError, toSandboxError } from "./errors.js";
-import { runtimeDir } from "./home.js";
-import { removeTree } from "./remove-tree.js";
 import type { Sandbox } from "./types.js";
 
 const MAX_BYTES = 8 * 1024 ** 3;

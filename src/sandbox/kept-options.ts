@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { SandboxError } from "./errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 import type { SandboxOptions } from "./types.js";
 
 /** What becomes of an option when a kept sandbox is opened again. */

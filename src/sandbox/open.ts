@@ -1,5 +1,5 @@
-import { invalidArgument } from "./checks.js";
-import { SandboxError, toSandboxError } from "./errors.js";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
+import { invalidArgument } from "../util/checks.js";
 import { openInTime } from "./open-in-time.js";
 import { validateSandboxOptions } from "./options.js";
 import { chooseBackend, loadBackend } from "./registry.js";

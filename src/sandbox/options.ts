@@ -1,4 +1,5 @@
-import { branchNameFault } from "./branch-name.js";
+import { SandboxError } from "../../contracts/errors.js";
+import { branchNameFault } from "../util/branch-name.js";
 import {
   arrayOf,
   type Check,
@@ -14,9 +15,8 @@ import {
   oneOf,
   type Shape,
   whole,
-} from "./checks.js";
+} from "../util/checks.js";
 import { parseAllow } from "./egress/policy.js";
-import { SandboxError } from "./errors.js";
 import { MAX_FILE_BYTES, type SandboxOptions } from "./types.js";
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;

@@ -1,3 +1,4 @@
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import type {
   Capabilities,
   Changes,
@@ -8,16 +9,16 @@ import type {
   SandboxProcess,
   SpawnOptions,
 } from "../../contracts/types.js";
+import { checkOptions, checkText, invalidArgument, type Shape, whole } from "../util/checks.js";
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
 import { assertCapabilities } from "./capabilities.js";
-import { checkOptions, checkText, invalidArgument, type Shape, whole } from "./checks.js";
-import { SandboxError, toSandboxError } from "./errors.js";
-import { createEmit, redactError, type Secrets } from "./events.js";
-import { runToEnd } from "./exec.js";
-import * as files from "./files.js";
-import type { SandboxState } from "./sandbox-state.js";
-import { startProcess } from "./spawned-process.js";
-import { exportDirectory, refreshFromHost } from "./transfer.js";
+import { createEmit, redactError, type Secrets } from "./portable/events.js";
+import { runToEnd } from "./portable/exec.js";
+import * as files from "./portable/files.js";
+import type { SandboxState } from "./portable/sandbox-state.js";
+import { startProcess } from "./portable/spawned-process.js";
+import { exportDirectory, refreshFromHost } from "./portable/transfer.js";
+import { checkExecOptions, checkShellCall, checkSpawnOptions, type ShellOptions } from "./portable/validate.js";
 import {
   DEFAULT_OPERATION_TIMEOUT,
   type Driver,
@@ -26,7 +27,6 @@ import {
   type Sandbox,
   type SandboxOptions,
 } from "./types.js";
-import { checkExecOptions, checkShellCall, checkSpawnOptions, type ShellOptions } from "./validate.js";
 
 /** What the portable part itself needs of a sandbox's options. */
 export type PortableOptions = Pick<

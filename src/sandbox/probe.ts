@@ -1,5 +1,5 @@
+import type { Finding } from "../../contracts/finding.js";
 import type { Capabilities } from "../../contracts/types.js";
-import type { Finding } from "./finding.js";
 import { type BackendModule, loadBackend } from "./registry.js";
 
 /** What a backend says of this machine; a backend that cannot be loaded says only that. */

@@ -1,12 +1,12 @@
+import { SandboxError, toSandboxError, withTypedErrors } from "../../contracts/errors.js";
 import type { SandboxEvent } from "../../contracts/types.js";
-import { dismantle, type RemoverOf } from "./dismantle.js";
-import { SandboxError, toSandboxError, withTypedErrors } from "./errors.js";
-import { failpoint } from "./failpoint.js";
-import { mendRepositories } from "./git/repository-lock.js";
-import { listRecords, sweepLedger } from "./ledger.js";
-import { sweepStaleLocks } from "./lock.js";
-import { isOwnerAlive } from "./owner.js";
-import type { RecordState, SandboxRecord } from "./record.js";
+import { dismantle, type RemoverOf } from "../ledger/dismantle.js";
+import type { RecordState, SandboxRecord } from "../ledger/record.js";
+import { listRecords, sweepLedger } from "../ledger/records.js";
+import { failpoint } from "../machine/failpoint.js";
+import { sweepStaleLocks } from "../machine/lock.js";
+import { isOwnerAlive } from "../machine/owner.js";
+import { mendRepositories } from "./git/repository/repository-lock.js";
 
 /** One sandbox of the ledger. What a damaged record does not tell is absent. */
 export interface SandboxInfo {

@@ -1,5 +1,5 @@
-import { dismantle, inUse, type Remover } from "./dismantle.js";
-import { SandboxError, withTypedErrors } from "./errors.js";
+import { SandboxError, withTypedErrors } from "../../contracts/errors.js";
+import { dismantle, inUse, type Remover } from "../ledger/dismantle.js";
 import {
   isHeld,
   listSandboxes as listKnown,

@@ -2,14 +2,14 @@ import { existsSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { SandboxError } from "../../contracts/errors.js";
+import type { Finding } from "../../contracts/finding.js";
 import type { Capabilities } from "../../contracts/types.js";
+import type { Resource } from "../ledger/record.js";
+import type { SnapshotRecord } from "../ledger/snapshot-record.js";
+import type { Owner } from "../machine/owner.js";
+import { invalidArgument } from "../util/checks.js";
 import { nearestName } from "../util/nearest.js";
-import { invalidArgument } from "./checks.js";
-import { SandboxError } from "./errors.js";
-import type { Finding } from "./finding.js";
-import type { Owner } from "./owner.js";
-import type { Resource } from "./record.js";
-import type { SnapshotRecord } from "./snapshot-record.js";
 import type { Sandbox, SandboxOptions } from "./types.js";
 
 /** A sandbox of ours at a service, as its labels describe it. */
@@ -58,11 +58,11 @@ export interface BackendModule {
 export type BackendLoader = () => Promise<BackendModule>;
 
 const backends = new Map<string, BackendLoader>([
-  ["local", () => import("./local.js")],
-  ["daytona", () => import("./daytona.js")],
-  ["docker", () => import("./docker.js")],
-  ["vercel", () => import("./vercel.js")],
-  ["dagger", () => import("./dagger.js")],
+  ["local", () => import("./backends/local.js")],
+  ["daytona", () => import("./backends/daytona.js")],
+  ["docker", () => import("./backends/docker.js")],
+  ["vercel", () => import("./backends/vercel.js")],
+  ["dagger", () => import("./backends/dagger.js")],
 ]);
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;

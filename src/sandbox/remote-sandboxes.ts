@@ -1,5 +1,5 @@
-import { toSandboxError } from "./errors.js";
-import { isOwnerAlive } from "./owner.js";
+import { toSandboxError } from "../../contracts/errors.js";
+import { isOwnerAlive } from "../machine/owner.js";
 import type { ReapOptions, ReapReport, SandboxInfo } from "./reap-records.js";
 import { loadBackend, type RemoteSandboxInfo } from "./registry.js";
 

@@ -1,11 +1,11 @@
-import { SandboxError, withTypedErrors } from "./errors.js";
-import { loadBackend } from "./registry.js";
+import { SandboxError, withTypedErrors } from "../../contracts/errors.js";
 import {
   readSnapshotRecord,
   readSnapshotRecords,
   removeSnapshotRecord,
   type SnapshotRecord,
-} from "./snapshot-record.js";
+} from "../ledger/snapshot-record.js";
+import { loadBackend } from "./registry.js";
 
 /** One snapshot, of this or of another process, whether its sandbox is still there or not. */
 export type SnapshotInfo = Omit<SnapshotRecord, "version" | "details">;

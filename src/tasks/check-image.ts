@@ -1,3 +1,4 @@
+import { SandboxError } from "../../contracts/errors.js";
 import {
   arrayOf,
   type Check,
@@ -8,8 +9,7 @@ import {
   invalidArgument,
   oneOf,
   type Shape,
-} from "../sandbox/checks.js";
-import { SandboxError } from "../sandbox/errors.js";
+} from "../util/checks.js";
 import type { BuildStage, ImageSpec, MultiStageBuildImageSpec } from "./types.js";
 
 const PART = "[a-z0-9]+(?:(?:\\.|_{1,2}|-+)[a-z0-9]+)*";

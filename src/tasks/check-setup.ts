@@ -1,3 +1,4 @@
+import { SandboxError } from "../../contracts/errors.js";
 import {
   arrayOf,
   type Check,
@@ -8,8 +9,7 @@ import {
   invalidArgument,
   type Shape,
   whole,
-} from "../sandbox/checks.js";
-import { SandboxError } from "../sandbox/errors.js";
+} from "../util/checks.js";
 import { checkImageSpec } from "./check-image.js";
 import type { ContainerSetup, TaskSetup, WaitFor } from "./types.js";
 

@@ -1,3 +1,4 @@
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import {
   createNetwork,
   type Engine,
@@ -6,8 +7,7 @@ import {
   removeNetwork,
   startTaskContainer,
   type TaskContainer,
-} from "../sandbox/docker.js";
-import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+} from "../sandbox/backends/docker.js";
 import { OwnCommand } from "./own-command.js";
 import type { ContainerPlan, TaskPlan } from "./task-plan.js";
 import { waitUntilReady } from "./wait-for.js";

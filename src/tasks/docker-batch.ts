@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import {
   commitContainer,
   copyTree,
@@ -7,8 +8,7 @@ import {
   ImageStore,
   ownerLabels,
   removeImage,
-} from "../sandbox/docker.js";
-import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+} from "../sandbox/backends/docker.js";
 import { checkSetup } from "./check-setup.js";
 import { ContainerGroup, type GroupParts, type Member } from "./container-group.js";
 import type { EmitTaskEvent } from "./emit.js";

@@ -1,5 +1,7 @@
 import { availableParallelism } from "node:os";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import type { ExecResult } from "../../contracts/types.js";
+import { Engine, findEndpoint, sweep } from "../sandbox/backends/docker.js";
 import {
   type Check,
   checkBoolean,
@@ -9,9 +11,7 @@ import {
   invalidArgument,
   type Shape,
   whole,
-} from "../sandbox/checks.js";
-import { Engine, findEndpoint, sweep } from "../sandbox/docker.js";
-import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+} from "../util/checks.js";
 import { createLimit } from "../util/limit.js";
 import { shellQuote } from "../util/shell.js";
 import { checkCommand, checkSetup } from "./check-setup.js";

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { SandboxError } from "../sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 import type { BuildStage, ImageSpec, TaskSetup } from "./types.js";
 
 /** One image to be had: pulled, or built once its parent is there. */

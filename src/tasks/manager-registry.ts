@@ -1,5 +1,5 @@
-import { checkFunction, invalidArgument } from "../sandbox/checks.js";
-import { SandboxError } from "../sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
+import { checkFunction, invalidArgument } from "../util/checks.js";
 import { nearestName } from "../util/nearest.js";
 import { createDockerManager } from "./docker-manager.js";
 import type { ManagerOptions, SandboxManager } from "./types.js";

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { invalidArgument } from "../sandbox/checks.js";
+import { invalidArgument } from "../util/checks.js";
 
 /** Longest part of a name that comes from a caller; engines take names of any length, people do not read them. */
 const MAX_PART = 48;

@@ -1,5 +1,5 @@
-import type { SandboxError } from "../sandbox/errors.js";
-import { toSandboxError } from "../sandbox/errors.js";
+import type { SandboxError } from "../../contracts/errors.js";
+import { toSandboxError } from "../../contracts/errors.js";
 import type { DriverExit, DriverProcess } from "../sandbox/types.js";
 import { OutputCollector } from "../util/output-collector.js";
 import type { CommandStatus } from "./types.js";

@@ -1,4 +1,4 @@
-import { SandboxError, toSandboxError } from "../sandbox/errors.js";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { createLimit } from "../util/limit.js";
 import type { FileTask } from "./task-file.js";
 import type { Batch, SandboxManager } from "./types.js";

@@ -1,4 +1,4 @@
-import { SandboxError } from "../sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import type { ContainerGroup, Member } from "./container-group.js";
 import type { CommandStatus, SandboxState, Task } from "./types.js";

@@ -1,6 +1,8 @@
 import { existsSync, realpathSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
+import { enclosingRepository } from "../sandbox/host.js";
 import {
   arrayOf,
   type Check,
@@ -9,9 +11,7 @@ import {
   checkTimeout,
   invalidArgument,
   type Shape,
-} from "../sandbox/checks.js";
-import { SandboxError, toSandboxError } from "../sandbox/errors.js";
-import { enclosingRepository } from "../sandbox/host.js";
+} from "../util/checks.js";
 import { checkCommand, checkSetup } from "./check-setup.js";
 import { checkPrefix } from "./names.js";
 import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.js";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { SandboxError } from "../sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { logTail, type OwnCommand } from "./own-command.js";
 import type { WaitFor } from "./types.js";

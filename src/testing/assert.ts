@@ -1,5 +1,5 @@
 import { inspect, isDeepStrictEqual } from "node:util";
-import { ERROR_CODES, type SandboxError, type SandboxErrorCode } from "../sandbox/errors.js";
+import { ERROR_CODES, type SandboxError, type SandboxErrorCode } from "../../contracts/errors.js";
 
 /** A promise of the contract that did not hold. */
 export class ConformanceFailure extends Error {

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { SandboxError } from "../sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 

@@ -2,20 +2,22 @@
 const RANKS: Readonly<Record<string, number>> = {
   contracts: 0,
   util: 1,
-  sandbox: 2,
-  tasks: 3,
-  testing: 3,
-  harness: 4,
-  surfaces: 5,
-  root: 6,
+  machine: 2,
+  ledger: 3,
+  sandbox: 4,
+  tasks: 5,
+  testing: 5,
+  harness: 6,
+  surfaces: 7,
+  root: 8,
 };
 
 const SURFACES = ["cli", "mcp", "viewer", "adapters"];
 
-/** The contract's two files that live with the sandbox: vocabulary, which every layer speaks. */
-const CONTRACT_FILES = ["src/sandbox/types.ts", "src/sandbox/errors.ts"];
+/** Doors to the contract that the specs name: vocabulary, which every layer speaks. */
+const CONTRACT_FILES = ["src/sandbox/types.ts"];
 
-/** The backends that exist or are planned: `src/sandbox/<name>.ts` and the room behind it. */
+/** The backends: `src/sandbox/backends/<name>.ts` and the room behind it, and `src/sandbox/<name>.ts`, which the specs name. */
 const BACKENDS = ["local", "docker", "daytona", "vercel", "dagger"];
 
 /** The one file that names the backends, through `import()`. */
@@ -24,13 +26,9 @@ export const REGISTRY = "src/sandbox/registry.ts";
 /** The files that load what a user names: a backend, a blueprint that is code. */
 export const LOADERS: readonly string[] = [REGISTRY, "src/harness/blueprint/import-code.ts"];
 
-/** How every layer refuses options that it does not know or that are wrong. */
-const CHECKS = "src/sandbox/checks.ts";
-
 /** Files that a neighbour may import though they lie in a room: they are entry points of the package, or made for neighbours. */
 export const PUBLIC_ROOM_FILES: readonly string[] = [
   ...CONTRACT_FILES,
-  CHECKS,
   "src/sandbox/host.ts",
   ...BACKENDS.map((name) => `src/sandbox/${name}.ts`),
 ];
@@ -53,6 +51,6 @@ export function isArrowAllowed(from: string, to: string): boolean {
 
 /** The backend that a file is part of. */
 export function backendOf(file: string): string | undefined {
-  const name = /^src\/sandbox\/([^/.]+)(?:\.ts$|\/)/.exec(file)?.[1];
+  const name = /^src\/sandbox\/(?:backends\/)?([^/.]+)(?:\.ts$|\/)/.exec(file)?.[1];
   return name !== undefined && BACKENDS.includes(name) ? name : undefined;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createDockerSandbox } from "../../src/sandbox/docker.js";
+import { createDockerSandbox } from "../../src/sandbox/backends/docker.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker-engine.js";
 import { dockerCensus } from "../support/docker-harness.js";

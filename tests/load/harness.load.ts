@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { runHarness } from "../../src/harness.js";
-import { createLocalSandbox } from "../../src/sandbox/local.js";
+import { createLocalSandbox } from "../../src/sandbox/backends/local.js";
 import { listSandboxes, removeSandbox } from "../../src/sandbox.js";
 import { expectInTime, timed, useLoad } from "./suite.js";
 

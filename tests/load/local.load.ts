@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createLocalSandbox } from "../../src/sandbox/local.js";
+import { createLocalSandbox } from "../../src/sandbox/backends/local.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { listSandboxes, listSnapshots } from "../../src/sandbox.js";
 import { expectInTime, timed, useLoad } from "./suite.js";

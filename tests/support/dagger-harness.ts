@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { conformance, createDaggerSandbox } from "../../src/sandbox/dagger.js";
-import { runtimeDir } from "../../src/sandbox/home.js";
+import { runtimeDir } from "../../src/machine/home.js";
+import { conformance, createDaggerSandbox } from "../../src/sandbox/backends/dagger.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";

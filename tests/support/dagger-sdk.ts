@@ -1,4 +1,4 @@
-import type { Sdk } from "../../src/sandbox/dagger/load-sdk.js";
+import type { Sdk } from "../../src/sandbox/backends/dagger/load-sdk.js";
 
 const entry = import.meta.resolve("@dagger.io/dagger");
 const { Client, ReturnType } = (await import(new URL("api/client.gen.js", entry).href)) as Sdk;

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
-import { conformance, createDaytonaSandbox } from "../../src/sandbox/daytona.js";
-import { runtimeDir } from "../../src/sandbox/home.js";
+import { runtimeDir } from "../../src/machine/home.js";
+import { conformance, createDaytonaSandbox } from "../../src/sandbox/backends/daytona.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";

@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { createDaytonaSandbox } from "../../src/sandbox/daytona.js";
+import { createDaytonaSandbox } from "../../src/sandbox/backends/daytona.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { type FakeDaytona, startFakeDaytona } from "../fakes/daytona-server.js";
 import { type GitServer, serveGit } from "./git-server.js";

@@ -1,8 +1,8 @@
 import { readdirSync } from "node:fs";
-import { engineOf } from "../../src/sandbox/docker/engines.js";
-import { HOME_LABEL, homeMark, SANDBOX_LABEL } from "../../src/sandbox/docker/labels.js";
-import { conformance, createDockerSandbox } from "../../src/sandbox/docker.js";
-import { sandboxesDir } from "../../src/sandbox/home.js";
+import { sandboxesDir } from "../../src/machine/home.js";
+import { engineOf } from "../../src/sandbox/backends/docker/engine/engines.js";
+import { HOME_LABEL, homeMark, SANDBOX_LABEL } from "../../src/sandbox/backends/docker/labels.js";
+import { conformance, createDockerSandbox } from "../../src/sandbox/backends/docker.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";

@@ -1,4 +1,4 @@
-import { Engine, findEndpoint } from "../../src/sandbox/docker.js";
+import { Engine, findEndpoint } from "../../src/sandbox/backends/docker.js";
 
 /** How long the engine takes, from `work` on, until it has taken away so many containers with a label; in milliseconds. */
 export async function untilDestroyed(label: string, count: number, work: () => unknown): Promise<number> {

@@ -3,7 +3,7 @@ import { existsSync, lstatSync, readdirSync, readlinkSync, writeFileSync } from 
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Changes, SandboxEvent } from "../../contracts/types.js";
-import { createLocalSandbox } from "../../src/sandbox/local.js";
+import { createLocalSandbox } from "../../src/sandbox/backends/local.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { listSnapshots } from "../../src/sandbox.js";
 import { type GitServer, serveEvil, serveGit } from "./git-server.js";

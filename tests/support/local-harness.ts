@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { runtimeDir } from "../../src/sandbox/home.js";
-import { conformance, createLocalSandbox } from "../../src/sandbox/local.js";
+import { runtimeDir } from "../../src/machine/home.js";
+import { conformance, createLocalSandbox } from "../../src/sandbox/backends/local.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";

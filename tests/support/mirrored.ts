@@ -1,17 +1,23 @@
 import { cp, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { dismantle } from "../../src/sandbox/dismantle.js";
-import { nameForkedBranch } from "../../src/sandbox/git/fork-files.js";
-import { fillMirror, forkMirror, type MirrorPlan, mirroredTree, planMirror } from "../../src/sandbox/git/mirror.js";
-import type { MirroredDriver } from "../../src/sandbox/git/mirrored-git.js";
+import { dismantle } from "../../src/ledger/dismantle.js";
+import { createRecord, markReady } from "../../src/ledger/records.js";
+import { LocalDriver } from "../../src/sandbox/backends/local/driver.js";
+import { buildWalls } from "../../src/sandbox/backends/local/walls.js";
+import { newSandboxId } from "../../src/sandbox/backends/local/workspace.js";
+import { localCapabilities, removeResource } from "../../src/sandbox/backends/local.js";
+import {
+  fillMirror,
+  forkMirror,
+  type MirrorPlan,
+  mirroredTree,
+  planMirror,
+} from "../../src/sandbox/git/inside/mirror.js";
+import type { MirroredDriver } from "../../src/sandbox/git/inside/mirrored-git.js";
 import { createOperations } from "../../src/sandbox/git/operations.js";
+import { nameForkedBranch } from "../../src/sandbox/git/snapshot/fork-files.js";
 import type { JailBind } from "../../src/sandbox/jail/jail.js";
-import { startJailedAgent } from "../../src/sandbox/jail/start-agent.js";
-import { createRecord, markReady } from "../../src/sandbox/ledger.js";
-import { LocalDriver } from "../../src/sandbox/local/driver.js";
-import { buildWalls } from "../../src/sandbox/local/walls.js";
-import { newSandboxId } from "../../src/sandbox/local/workspace.js";
-import { localCapabilities, removeResource } from "../../src/sandbox/local.js";
+import { startJailedAgent } from "../../src/sandbox/jail/start-guest.js";
 import { createSandbox } from "../../src/sandbox/portable.js";
 import type { Driver, Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { SandboxError } from "../../src/sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 
 /** Longer than any path may be. */
 export const LONG: string = "x".repeat(5_000);

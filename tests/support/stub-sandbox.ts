@@ -1,5 +1,5 @@
+import { SandboxError, type SandboxErrorCode } from "../../contracts/errors.js";
 import type { Capabilities, ExecOptions, ExecResult } from "../../contracts/types.js";
-import { SandboxError, type SandboxErrorCode } from "../../src/sandbox/errors.js";
 import type { Sandbox } from "../../src/sandbox/types.js";
 import type { ConformanceHarness } from "../../src/testing.js";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from "vitest";
-import { Engine, findEndpoint } from "../../src/sandbox/docker.js";
+import { Engine, findEndpoint } from "../../src/sandbox/backends/docker.js";
 import type { ContainerSetup, ContainerSpec, TaskSetup } from "../../src/tasks/types.js";
 import { createSandboxManager, type ManagerOptions, type SandboxManager, type TaskEvent } from "../../src/tasks.js";
 import { describeUnless } from "./describe-unless.js";

@@ -1,5 +1,5 @@
 import type { ProcessExit, SandboxProcess } from "../../contracts/types.js";
-import { createLocalSandbox } from "../../src/sandbox/local.js";
+import { createLocalSandbox } from "../../src/sandbox/backends/local.js";
 import type { Sandbox } from "../../src/sandbox/types.js";
 
 /** A program on a terminal of its own, and all that it has written to it. */

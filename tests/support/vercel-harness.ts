@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { runtimeDir } from "../../src/sandbox/home.js";
+import { runtimeDir } from "../../src/machine/home.js";
+import { conformance, createVercelSandbox } from "../../src/sandbox/backends/vercel.js";
 import type { Sandbox } from "../../src/sandbox/types.js";
-import { conformance, createVercelSandbox } from "../../src/sandbox/vercel.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
 import type { FakeVercel } from "../fakes/vercel-server.js";

@@ -1,5 +1,5 @@
-import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict } from "../agent-types.js";
-import type { TokenUsage } from "../report-types.js";
+import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict } from "../types/agent-types.js";
+import type { TokenUsage } from "../types/report-types.js";
 import { classifyFailure } from "./classify-failure.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { withoutResult } from "./no-result.js";

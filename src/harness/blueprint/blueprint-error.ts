@@ -1,4 +1,4 @@
-import { SandboxError } from "../../sandbox/errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 import type { Fault, Place } from "./find-faults.js";
 
 /** Something that is wrong with a blueprint, and where. */

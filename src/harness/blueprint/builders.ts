@@ -1,5 +1,5 @@
-import type { AgentSpec, BlueprintSpec, CommandSpec, CommitSpec, GateSpec } from "../blueprint-spec.js";
-import type { Blueprint } from "../blueprint-types.js";
+import type { AgentSpec, BlueprintSpec, CommandSpec, CommitSpec, GateSpec } from "../types/blueprint-spec.js";
+import type { Blueprint } from "../types/blueprint-types.js";
 import { defineBlueprint } from "./define.js";
 
 /** Another name of `defineBlueprint`. */

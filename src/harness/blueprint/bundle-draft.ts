@@ -1,5 +1,5 @@
 import { sep } from "node:path";
-import { SandboxError } from "../../sandbox/errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 import { openBeneath, readIn } from "../../util/beneath.js";
 
 const MAX_FILES = 5_000;

@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { SandboxError } from "../../sandbox/errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 import { BundleDraft, SCANNED, TRIED } from "./bundle-draft.js";
 import { addPackage, entriesOf, findPackage, packageNameOf } from "./code-packages.js";
 import { scanImports } from "./scan-imports.js";

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { SandboxError } from "../../sandbox/errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 import { type BundleDraft, SCANNED, TRIED } from "./bundle-draft.js";
 
 /** A package in a `node_modules` of the repository, by paths from its top. */

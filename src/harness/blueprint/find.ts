@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, extname, join, resolve } from "node:path";
-import { SandboxError } from "../../sandbox/errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 import { openBeneath } from "../../util/beneath.js";
 import { nearestName } from "../../util/nearest.js";
 import { packageRoot } from "../../util/own-version.js";

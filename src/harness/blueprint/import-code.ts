@@ -1,7 +1,7 @@
 import { pathToFileURL } from "node:url";
-import { SandboxError } from "../../sandbox/errors.js";
-import type { BlueprintSpec } from "../blueprint-spec.js";
-import type { Blueprint } from "../blueprint-types.js";
+import { SandboxError } from "../../../contracts/errors.js";
+import type { BlueprintSpec } from "../types/blueprint-spec.js";
+import type { Blueprint } from "../types/blueprint-types.js";
 import { defineBlueprint, isBlueprint } from "./define.js";
 
 const HINTS: Readonly<Record<string, string>> = {

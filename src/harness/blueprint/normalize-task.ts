@@ -1,6 +1,13 @@
-import type { AgentTaskSpec, CheckSpec, Duration, GateSpec, LimitsSpec, RunnableSpec } from "../blueprint-spec.js";
-import type { AgentTask, GateCheck, GateRepair, RunLimits } from "../blueprint-types.js";
 import { parseDuration } from "../duration.js";
+import type {
+  AgentTaskSpec,
+  CheckSpec,
+  Duration,
+  GateSpec,
+  LimitsSpec,
+  RunnableSpec,
+} from "../types/blueprint-spec.js";
+import type { AgentTask, GateCheck, GateRepair, RunLimits } from "../types/blueprint-types.js";
 import type { Fault, Place } from "./find-faults.js";
 
 /** Tells what is wrong at a place of the blueprint. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { SandboxError } from "../../sandbox/errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
 
 /** Every path that differs from the start, the old names of renamed files too. */

@@ -1,5 +1,5 @@
-import type { AgentChannel } from "../agent/channel.js";
-import { listenInside } from "../agent/listener.js";
+import type { AgentChannel } from "../guest/channel.js";
+import { listenInside } from "../guest/listener.js";
 import { proxyEnv } from "./env.js";
 import { parseAllow } from "./policy.js";
 import { EgressProxy, type ProxyInternals } from "./proxy.js";

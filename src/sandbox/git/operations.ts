@@ -1,14 +1,14 @@
-import { SandboxError } from "../errors.js";
-import { snapshotInTime } from "../late-snapshot.js";
+import { SandboxError } from "../../../contracts/errors.js";
+import { snapshotInTime } from "../../ledger/late-snapshot.js";
 import type { Driver } from "../types.js";
-import { findDefaultBranch } from "./default-branch.js";
-import { listChanges } from "./list-changes.js";
-import type { LiveTree } from "./live-tree.js";
-import { pushBranch } from "./push-branch.js";
-import { removeSnapshot } from "./remove-snapshot.js";
-import { restoreSnapshot } from "./restore-snapshot.js";
-import { saveSnapshot } from "./save-snapshot.js";
-import { endSpareJail } from "./spare-jail.js";
+import type { LiveTree } from "./inside/live-tree.js";
+import { endSpareJail } from "./jailed/spare-jail.js";
+import { findDefaultBranch } from "./push/default-branch.js";
+import { pushBranch } from "./push/push-branch.js";
+import { listChanges } from "./snapshot/list-changes.js";
+import { removeSnapshot } from "./snapshot/remove-snapshot.js";
+import { restoreSnapshot } from "./snapshot/restore-snapshot.js";
+import { saveSnapshot } from "./snapshot/save-snapshot.js";
 
 /** The operations of a driver that not every sandbox has. */
 export interface TreeOperations extends Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git"> {

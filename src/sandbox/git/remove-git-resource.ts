@@ -1,9 +1,9 @@
-import type { Vanishing } from "../dismantle.js";
-import { SandboxError } from "../errors.js";
-import type { Resource } from "../record.js";
-import { removeUnfinishedBase } from "./base-cache.js";
-import { removeUnfinishedSnapshots } from "./remove-snapshot.js";
-import { removeBranch, removeWorktree } from "./remove-worktree.js";
+import { SandboxError } from "../../../contracts/errors.js";
+import type { Vanishing } from "../../ledger/dismantle.js";
+import type { Resource } from "../../ledger/record.js";
+import { removeUnfinishedSnapshots } from "./snapshot/remove-snapshot.js";
+import { removeUnfinishedBase } from "./source/base-cache.js";
+import { removeBranch, removeWorktree } from "./worktree/remove-worktree.js";
 
 /**
  * Takes away one resource that belongs to a repository, and the directories `beside` it when that takes no longer. Gives false when it is of

@@ -1,5 +1,5 @@
 import { accessSync, constants } from "node:fs";
-import { SandboxError } from "../errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 
 let found: string | undefined;
 

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { SandboxError } from "../errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 import type { JailUser } from "./jail.js";
 
 /** User ids that no distribution hands out, wide enough that two sandboxes never meet. */

@@ -1,4 +1,4 @@
-import { agentBinary } from "../agent/binary.js";
+import { agentBinary } from "../guest/binary.js";
 
 /** A host path that is visible inside. */
 export interface JailBind {

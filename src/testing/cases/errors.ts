@@ -1,4 +1,4 @@
-import type { SandboxErrorCode } from "../../sandbox/errors.js";
+import type { SandboxErrorCode } from "../../../contracts/errors.js";
 import { asSandboxError, check, equal, includes, refuses } from "../assert.js";
 import type { ConformanceCase } from "../types.js";
 

@@ -1,0 +1,19 @@
+import { nearestName } from "../../util/nearest.js";
+import { COMMANDS } from "./all.js";
+import type { Command } from "./command.js";
+import { UsageError } from "./usage-error.js";
+
+/** The verb of this name; the nearest one is named when there is none. */
+export function findCommand(verb: string): Command {
+  const found = COMMANDS.find(({ name }) => name === verb);
+  if (found !== undefined) return found;
+  if (verb.startsWith("-")) throw new UsageError(`"${verb}" stands before the verb`, "glovebox <verb> [flags]");
+  const nearest = nearestName(
+    verb,
+    COMMANDS.map(({ name }) => name),
+  );
+  throw new UsageError(
+    `unknown verb "${verb}"`,
+    nearest === undefined ? "glovebox --help lists the verbs" : `did you mean ${nearest}?`,
+  );
+}

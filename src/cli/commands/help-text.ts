@@ -1,0 +1,58 @@
+import type { Style } from "../terminal/style.js";
+import { COMMANDS } from "./all.js";
+import type { Command } from "./command.js";
+import type { Flag } from "./flags.js";
+
+/** The verbs that a newcomer needs: their examples fit on one screen. */
+const FIRST_VERBS: ReadonlySet<string> = new Set(["doctor", "exec", "shell", "ls", "init", "run", "task"]);
+
+/** What `glovebox --help` prints. */
+export function generalHelp({ bold, dim }: Style): string {
+  const width = Math.max(...COMMANDS.map(({ name }) => name.length));
+  return [
+    `${bold("glovebox")}: run commands in a sandbox that is really confined`,
+    "",
+    bold("Usage"),
+    "  glovebox <verb> [flags] [-- command [argument…]]",
+    "",
+    bold("Verbs"),
+    ...COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
+    "",
+    bold("Examples"),
+    ...COMMANDS.filter(({ name }) => FIRST_VERBS.has(name))
+      .flatMap(({ examples }) => examples.slice(0, 1))
+      .map(([line, meaning]) => `  ${line}${dim(`  # ${meaning}`)}`),
+    "",
+    "glovebox help <verb> shows flags and examples. glovebox doctor says what holds on this machine.",
+    "",
+  ].join("\n");
+}
+
+/** What `glovebox <verb> --help` prints. */
+export function commandHelp(
+  { name, summary, operands, flags, notes, examples }: Command,
+  { bold, dim }: Style,
+): string {
+  const labels = flags.map(labelOf);
+  const width = Math.max(...labels.map((label) => label.length));
+  return [
+    `${bold(`glovebox ${name}`)}: ${summary}`,
+    "",
+    bold("Usage"),
+    `  ${["glovebox", name, "[flags]", operands].filter(Boolean).join(" ")}`,
+    "",
+    bold("Flags"),
+    ...flags.map(({ help }, index) => `  ${(labels[index] ?? "").padEnd(width)}  ${help}`),
+    "",
+    ...(notes === undefined ? [] : [...notes, ""]),
+    bold("Examples"),
+    ...examples.map(([line, meaning]) => `  ${line}${dim(`  # ${meaning}`)}`),
+    "",
+  ].join("\n");
+}
+
+function labelOf({ name, short, value, isOptional }: Flag): string {
+  const shown = isOptional === true ? `[${value}]` : `<${value}>`;
+  const long = value === undefined ? `--${name}` : `--${name} ${shown}`;
+  return short === undefined ? `    ${long}` : `-${short}, ${long}`;
+}

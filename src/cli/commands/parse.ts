@@ -1,0 +1,117 @@
+import { parseArgs } from "node:util";
+import { nearestName } from "../../util/nearest.js";
+import { shellQuote } from "../../util/shell.js";
+import type { Flags, Parsed } from "../invocation.js";
+import type { Command } from "./command.js";
+import type { Flag } from "./flags.js";
+import { UsageError } from "./usage-error.js";
+
+/** Reads what stands behind a verb; everything that does not fit is a `UsageError`. */
+export function parseCommandLine(command: Command, args: readonly string[]): Parsed {
+  const border = args.indexOf("--");
+  const before = border === -1 ? args : args.slice(0, border);
+  const argv = border === -1 ? [] : args.slice(border + 1);
+  const { flags, operands } = readFlags(command, before);
+  if (!flags.has("help")) checkOperands(command, operands, border === -1 ? undefined : argv);
+  return { flags, operands, argv };
+}
+
+function readFlags(command: Command, args: readonly string[]): { flags: Flags; operands: string[] } {
+  const options = Object.fromEntries(
+    command.flags.map(({ name, short, value }) => [
+      name,
+      { type: value === undefined ? ("boolean" as const) : ("string" as const), ...(short && { short }) },
+    ]),
+  );
+  const { tokens } = parseArgs({
+    args: withLeftOut(command, args),
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const found = new Map<string, string[]>();
+  const operands: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === "positional") {
+      if (command.argv !== "none" && operands.length >= command.operandCount[1]) {
+        throw missingBorder(command, args, token.index);
+      }
+      operands.push(token.value);
+    }
+    if (token.kind !== "option") continue;
+    const flag = command.flags.find(({ name }) => name === token.name);
+    if (flag === undefined) throw unknownFlag(command, token.rawName);
+    found.set(flag.name, [...(found.get(flag.name) ?? []), readValue(flag, token)]);
+  }
+  for (const { name, repeat, value } of command.flags) {
+    if (value === undefined || repeat === true || (found.get(name)?.length ?? 0) < 2) continue;
+    throw new UsageError(`--${name} is given twice`, "leave one of them out");
+  }
+  const flags: Flags = {
+    has: (name) => found.has(name),
+    text: (name) => found.get(name)?.at(-1),
+    texts: (name) => found.get(name) ?? [],
+  };
+  return { flags, operands };
+}
+
+/** Marks the values that may be left out and are, so that the next word is not taken for one. */
+function withLeftOut(command: Command, args: readonly string[]): string[] {
+  const names = command.flags.filter(({ isOptional }) => isOptional === true).map(({ name }) => `--${name}`);
+  return args.map((word, at) => {
+    const isLeftOut = names.includes(word) && (args[at + 1] ?? "-").startsWith("-");
+    return isLeftOut ? `${word}=` : word;
+  });
+}
+
+function readValue(
+  flag: Flag,
+  token: { rawName: string; value: string | undefined; inlineValue: boolean | undefined },
+): string {
+  const { rawName, value, inlineValue } = token;
+  if (flag.value === undefined) {
+    if (inlineValue === true) throw new UsageError(`${rawName} takes no value`, `say ${rawName} alone`);
+    return "";
+  }
+  if (value === "" && flag.isOptional === true) return "";
+  const isFlag = inlineValue !== true && value?.startsWith("-") === true;
+  if (value === undefined || value === "" || isFlag) {
+    throw new UsageError(`${rawName} needs a value`, `${rawName} <${flag.value}>: ${flag.help}`);
+  }
+  return value;
+}
+
+function unknownFlag(command: Command, name: string): UsageError {
+  const known = command.flags.map((flag) => `--${flag.name}`);
+  const nearest = nearestName(name, known);
+  return new UsageError(
+    `unknown flag "${name}" of ${command.name}`,
+    nearest === undefined ? `glovebox help ${command.name} lists the flags` : `did you mean ${nearest}?`,
+  );
+}
+
+/** `exec ls -la`: what stands behind the first word is the command's, so it must not be read as ours. */
+function missingBorder({ name }: Command, args: readonly string[], at: number): UsageError {
+  const line = [name, ...args.slice(0, at), "--", ...args.slice(at)].map(quoted);
+  return new UsageError(`${name} needs "--" before the command`, `glovebox ${line.join(" ")}`);
+}
+
+function checkOperands(command: Command, operands: readonly string[], argv: readonly string[] | undefined): void {
+  const { name } = command;
+  const [least, most] = command.operandCount;
+  if (command.argv === "none" && argv !== undefined) {
+    throw new UsageError(`${name} takes no command after "--"`, `glovebox help ${name}`);
+  }
+  if (command.argv === "required" && (argv === undefined || argv.length === 0)) {
+    throw new UsageError(`${name} needs a command`, `glovebox ${name} -- echo hello`);
+  }
+  if (argv?.[0] === "") throw new UsageError("the name of the command is empty", `glovebox ${name} -- echo hello`);
+  if (operands.length < least) throw new UsageError(`${name} needs ${command.operands}`, `glovebox help ${name}`);
+  const extra = operands[most];
+  if (extra !== undefined) throw new UsageError(`${name} does not take "${extra}"`, `glovebox help ${name}`);
+}
+
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : shellQuote([word]);
+}

@@ -1,0 +1,101 @@
+import type { Mount, NetworkPolicy } from "../../../contracts/types.js";
+import { UsageError } from "./usage-error.js";
+
+const UNITS: Readonly<Record<string, number>> = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
+const TIMES: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const LONGEST = 2_147_483_647;
+
+/** Reads a size (`512m`, `1.5g`, `1048576`) as bytes; units are powers of 1024. */
+export function parseSize(flag: string, text: string): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(?:([kmgt])(?:i?b)?|b)?$/i.exec(text) ?? [];
+  const bytes = Math.round(Number(number) * (UNITS[(unit ?? "").toLowerCase()] ?? 1));
+  if (number === undefined || bytes < 1 || !Number.isSafeInteger(bytes)) {
+    throw wrong(flag, text, "a size", "a number with k, m, g or t behind it, for example 512m or 1.5g");
+  }
+  return bytes;
+}
+
+/** Reads a time (`30s`, `500ms`, `2m`, `1h`) as milliseconds. A bare number is refused: it could mean either. */
+export function parseDuration(flag: string, text: string): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
+  if (number !== undefined && unit === undefined) {
+    throw wrong(flag, text, "a time with its unit", `say ${flag} ${text}s or ${flag} ${text}ms`);
+  }
+  const time = Math.round(Number(number) * (TIMES[unit ?? ""] ?? 1));
+  if (number === undefined || time < 1 || time > LONGEST) {
+    throw wrong(flag, text, "a time", "a number with ms, s, m or h behind it, for example 30s; at most 24 days");
+  }
+  return time;
+}
+
+/** Reads a whole number above zero. */
+export function parseCount(flag: string, text: string): number {
+  const count = /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  if (count < 1) throw wrong(flag, text, "a whole number above zero", `for example ${flag} 64`);
+  return count;
+}
+
+/** Reads a number of cores, fractions allowed. */
+export function parseCores(flag: string, text: string): number {
+  const cores = /^\d+(\.\d+)?$|^\.\d+$/.test(text) ? Number(text) : 0;
+  if (cores <= 0) throw wrong(flag, text, "a number of cores above zero", `for example ${flag} 1.5`);
+  return cores;
+}
+
+/** Reads `none`, `full` or `allow=name,name`. */
+export function parseNetwork(flag: string, text: string): NetworkPolicy {
+  if (text === "none" || text === "full") return text;
+  const allow = /^allow=(.+)$/.exec(text)?.[1]?.split(",");
+  if (allow === undefined || allow.includes("")) {
+    throw wrong(flag, text, "a network rule", "none, full or allow=example.com,example.org");
+  }
+  return { allow };
+}
+
+/** Reads `source[:target][:rw]`. */
+export function parseMount(flag: string, text: string): Mount {
+  const [, rest = "", mode] = /^(.*?)(?::(rw|ro))?$/s.exec(text) ?? [];
+  const border = rest.indexOf(":/");
+  const source = border === -1 ? rest : rest.slice(0, border);
+  const target = border === -1 ? undefined : rest.slice(border + 1);
+  // A word behind the last colon is a mode that there is not, unless it is a part of a path.
+  if (source === "" || /:[^/]*$/.test(target ?? rest)) {
+    throw wrong(flag, text, "a mount", "source[:/target][:rw], for example ./data:/data:rw");
+  }
+  return { source, ...(target !== undefined && { target }), writable: mode === "rw" };
+}
+
+/** Reads `KEY=value`, or `KEY` alone for the value that it has here. Values are never shown: they may be secrets. */
+export function parseEnv(
+  flag: string,
+  texts: readonly string[],
+  host: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const env: [string, string][] = texts.map((text) => {
+    const border = text.indexOf("=");
+    const key = border === -1 ? text : text.slice(0, border);
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) {
+      throw wrong(flag, key, "KEY=value or KEY", "a key has letters, digits and _, and does not begin with a digit");
+    }
+    const value = border === -1 ? host[key] : text.slice(border + 1);
+    if (value === undefined) {
+      throw new UsageError(
+        `${flag} ${key}: there is no such variable here to pass on`,
+        `give it: ${flag} ${key}=value`,
+      );
+    }
+    return [key, value];
+  });
+  return Object.fromEntries(env);
+}
+
+/** Reads one of a few words. */
+export function parseWord<T extends string>(flag: string, text: string, words: readonly T[]): T {
+  const found = words.find((word) => word === text);
+  if (found === undefined) throw wrong(flag, text, words.join(" or "), `say ${flag} ${words[0]}`);
+  return found;
+}
+
+function wrong(flag: string, text: string, expected: string, hint: string): UsageError {
+  return new UsageError(`${flag} takes ${expected}, not "${text}"`, hint);
+}

@@ -1,0 +1,40 @@
+import { InertStream } from "../../util/inert-stream.js";
+import { OutputCollector } from "../../util/output-collector.js";
+import { MAX_OUTPUT_BYTES } from "../../util/sanitize.js";
+import type { Output } from "./output.js";
+import type { Screen } from "./screen.js";
+
+/** Where one output stream of a command goes. */
+export interface Sink {
+  write(chunk: Uint8Array): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** A sink that shows the stream: exactly as it is, or inert where a terminal would act on it. */
+export function createSink(screen: Screen, output: Output, isRaw: boolean): Sink {
+  if (isRaw || output.isTTY !== true) {
+    return { write: (chunk) => screen.write(output, chunk), end: () => Promise.resolve() };
+  }
+  const inert = new InertStream();
+  return {
+    write: (chunk) => screen.write(output, inert.push(chunk)),
+    end: () => screen.write(output, inert.end()),
+  };
+}
+
+/** A sink that keeps head and tail of the stream within the usual bound. */
+export class CollectingSink implements Sink {
+  readonly #collector = new OutputCollector(MAX_OUTPUT_BYTES);
+
+  async write(chunk: Uint8Array): Promise<void> {
+    this.#collector.push(chunk);
+  }
+
+  async end(): Promise<void> {}
+
+  /** What was kept. */
+  get result(): { text: string; truncated: boolean; bytes: number } {
+    const { text, truncated, bytes } = this.#collector.result(false);
+    return { text, truncated, bytes };
+  }
+}

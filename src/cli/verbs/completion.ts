@@ -1,0 +1,25 @@
+import { backendNames } from "../../sandbox.js";
+import { COMMANDS } from "../commands/all.js";
+import type { Command } from "../commands/command.js";
+import { parseWord } from "../commands/values.js";
+import type { Invocation } from "../invocation.js";
+import { bashCompletion } from "./completion/bash.js";
+import { fishCompletion } from "./completion/fish.js";
+import { zshCompletion } from "./completion/zsh.js";
+
+const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
+
+/** `glovebox completion bash|zsh|fish`. */
+export async function run({ operands: [name = ""], flags, screen }: Invocation): Promise<number> {
+  const shell = parseWord("completion", name, ["bash", "zsh", "fish"]);
+  const script = SCRIPTS[shell](COMMANDS.map(withNames));
+  await (flags.has("json") ? screen.printJson({ shell, script }) : screen.print(script));
+  return 0;
+}
+
+/** The backends are not known before the registry is loaded, nor the verbs before all of them are. */
+function withNames(command: Command): Command {
+  const flags = command.flags.map((flag) => (flag.offers === "backends" ? { ...flag, offers: backendNames() } : flag));
+  if (command.name !== "help") return { ...command, flags };
+  return { ...command, flags, offers: [COMMANDS.map(({ name }) => name)] };
+}

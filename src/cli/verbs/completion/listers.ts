@@ -1,0 +1,17 @@
+import type { Flag } from "../../commands/flags.js";
+
+const LISTERS = {
+  sandboxes: ["ls"],
+  snapshots: ["snapshots"],
+  runs: ["runs"],
+  "sandboxes and runs": ["ls", "runs"],
+} as const;
+
+/** The kinds of names that only this machine knows. */
+export const LISTED: readonly (keyof typeof LISTERS)[] = Object.keys(LISTERS) as (keyof typeof LISTERS)[];
+
+/** The command that lists what is offered, one name a line; undefined when that is no list of this machine's. */
+export function listerOf(offers: Flag["offers"]): string | undefined {
+  const kind = LISTED.find((each) => each === offers);
+  return kind && LISTERS[kind].map((verb) => `glovebox ${verb} --quiet 2>/dev/null`).join("; ");
+}

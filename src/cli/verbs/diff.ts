@@ -1,0 +1,81 @@
+import { SandboxError } from "../../../contracts/errors.js";
+import type { Changes } from "../../../contracts/types.js";
+import type { Sandbox } from "../../sandbox/types.js";
+import { countLines, type FileLines } from "../../util/patch-lines.js";
+import { UsageError } from "../commands/usage-error.js";
+import type { Invocation } from "../invocation.js";
+import { withKept } from "../kept-sandbox.js";
+import { createSink } from "../terminal/sink.js";
+import { formatTable } from "../terminal/table.js";
+
+const LETTERS: Readonly<Record<Changes["files"][number]["status"], string>> = {
+  added: "A",
+  modified: "M",
+  deleted: "D",
+  renamed: "R",
+};
+
+/** `glovebox diff <id>`. */
+export async function run(invocation: Invocation): Promise<number> {
+  const { operands, flags, screen } = invocation;
+  const [id = ""] = operands;
+  const [isStat, isNames] = [flags.has("stat"), flags.has("name-status")];
+  if (isStat && isNames) throw new UsageError("--stat and --name-status are two answers", "leave one of them out");
+  const changes = (await changesOfRun(id)) ?? (await withKept(invocation, id, `comparing ${id}`, changesOf));
+  if (flags.has("json")) {
+    const { patch, files } = changes;
+    await screen.printJson(isStat ? { files: withLines(changes) } : isNames ? { files } : { patch, files });
+    return 0;
+  }
+  const text = isStat ? statOf(withLines(changes)) : isNames ? namesOf(changes) : changes.patch;
+  const sink = createSink(screen, screen.stdout, false);
+  await sink.write(Buffer.from(text));
+  await sink.end();
+  return 0;
+}
+
+async function changesOf(sandbox: Sandbox): Promise<Changes> {
+  return await sandbox.changes().catch((error: unknown) => {
+    if (!(error instanceof SandboxError) || error.code !== "unsupported" || error.hint !== undefined) throw error;
+    const hint = "only what was made with --repo has a beginning to compare with";
+    throw new SandboxError("unsupported", `Sandbox "${sandbox.id}" was not made from a repository`, {
+      cause: error,
+      hint,
+    });
+  });
+}
+
+/** What a run changed, when the id is that of a run. */
+async function changesOfRun(id: string): Promise<Changes | undefined> {
+  if (/^[0-9a-f]{16}$/.test(id)) return undefined;
+  const { isRun, changesOf } = await import("../../harness.js");
+  return (await isRun(id)) ? await changesOf(id) : undefined;
+}
+
+type Counted = Changes["files"][number] & FileLines;
+
+/** The sections of a patch are in the order of its files. */
+function withLines({ patch, files }: Changes): Counted[] {
+  const lines = countLines(patch);
+  return files.map((file, at) => ({ ...file, ...(lines[at] ?? { added: 0, removed: 0 }) }));
+}
+
+function statOf(files: readonly Counted[]): string {
+  const sum = (field: "added" | "removed"): number => files.reduce((total, file) => total + file[field], 0);
+  const rows = files.map((file) => [
+    ` ${shown(file.path)}`,
+    file.isBinary === true ? "binary" : `+${file.added} -${file.removed}`,
+  ]);
+  const count = (number: number, thing: string): string => `${number} ${thing}${number === 1 ? "" : "s"}`;
+  const [changed, added] = [count(files.length, "file"), count(sum("added"), "line")];
+  return `${formatTable(rows)}${changed} changed, ${added} added, ${sum("removed")} removed\n`;
+}
+
+function namesOf({ files }: Changes): string {
+  return files.map(({ path, status }) => `${LETTERS[status]}\t${shown(path)}\n`).join("");
+}
+
+/** A name that would break its line stands there as a JSON string. */
+function shown(path: string): string {
+  return /[\p{Cc}"\\]/u.test(path) ? JSON.stringify(path) : path;
+}

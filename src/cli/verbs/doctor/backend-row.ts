@@ -1,0 +1,81 @@
+import type { Capabilities } from "../../../../contracts/types.js";
+import type { ConformanceNote, Finding } from "../../../sandbox.js";
+
+type Column =
+  | ("installed" | "credentials" | "reachable" | "isolation" | "limits")
+  | ("network" | "snapshot" | "fork" | "conformance");
+
+/** What `doctor` says of a backend, in this order. */
+export const COLUMNS: readonly Column[] = [
+  ...(["installed", "credentials", "reachable", "isolation", "limits"] as const),
+  ...(["network", "snapshot", "fork", "conformance"] as const),
+];
+
+/** What one backend is here, in words. */
+export interface BackendRow extends Readonly<Record<Column, string>> {
+  readonly backend: string;
+  /** What mends cells that are not as they could be. */
+  readonly fixes: readonly { readonly of: readonly Column[]; readonly fix: string }[];
+}
+
+/** The findings that speak of a column, whatever the backend. */
+const SPEAK: Readonly<Partial<Record<Column, readonly string[]>>> = {
+  installed: ["backend", "installed", "package", "system", "bubblewrap", "agent"],
+  credentials: ["credentials"],
+  reachable: ["reachable", "engine", "account", "session", "self-test"],
+  isolation: ["user namespaces", "seccomp", "privileges", "walls"],
+  limits: ["limits"],
+  network: ["network"],
+};
+
+const UNKNOWN = "-";
+
+/** Makes the row of a backend out of what was found, what it says it keeps, and what the kit said last. */
+export function toBackendRow(
+  backend: string,
+  findings: readonly Finding[],
+  capabilities: Capabilities | undefined,
+  last: ConformanceNote | undefined,
+): BackendRow {
+  const about = (column: Column): Finding[] => findings.filter(({ name }) => SPEAK[column]?.includes(name));
+  const stateOf = (column: Column, otherwise: string): string => {
+    const states = about(column).map(({ status }) => status);
+    if (states.length === 0) return otherwise;
+    if (states.includes("missing")) return "no";
+    return states.includes("unused") ? (column === "reachable" ? "not tried" : "no") : "yes";
+  };
+  const list = (words: readonly string[] | undefined): string =>
+    words === undefined ? UNKNOWN : words.join(" ") || "none";
+  const isBroken = findings.some(({ status }) => status === "missing");
+  const again = last === undefined || (last.counts["failed"] ?? 0) > 0;
+  const fixOf = (column: Column): string | undefined =>
+    column === "conformance"
+      ? again
+        ? `glovebox doctor --conformance ${backend}`
+        : undefined
+      : about(column).find(({ fix, status }) => fix !== undefined && status !== "ok")?.fix;
+  const fixes = [...new Set(COLUMNS.map(fixOf))].flatMap((fix) => {
+    return fix === undefined ? [] : [{ of: COLUMNS.filter((column) => fixOf(column) === fix), fix }];
+  });
+  return {
+    backend,
+    installed: stateOf("installed", "yes"),
+    credentials: stateOf("credentials", "not needed"),
+    // What was not looked at for want of something else is not known to be there.
+    reachable: stateOf("reachable", isBroken ? "no" : "yes"),
+    isolation: capabilities?.isolation ?? UNKNOWN,
+    limits: list(capabilities?.limits),
+    network: list(capabilities?.network),
+    snapshot: capabilities?.snapshot ?? UNKNOWN,
+    fork: capabilities?.fork ?? UNKNOWN,
+    conformance: describeRun(last),
+    fixes,
+  };
+}
+
+function describeRun(last: ConformanceNote | undefined): string {
+  if (last === undefined) return "never run";
+  const { passed = 0, failed = 0, refused = 0 } = last.counts;
+  const outcome = failed > 0 ? `${failed} FAILED, ${passed} passed` : `${passed} passed, ${refused} refused`;
+  return `${outcome} (${last.time.slice(0, 10)}, ${last.on})`;
+}

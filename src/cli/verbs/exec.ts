@@ -1,0 +1,76 @@
+import type { ProcessExit } from "../../../contracts/types.js";
+import type { Sandbox } from "../../sandbox/types.js";
+import { openSandbox } from "../../sandbox.js";
+import type { Invocation } from "../invocation.js";
+import { explainAbsent } from "../kept-sandbox.js";
+import { runProcess } from "../run-process.js";
+import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
+import { CollectingSink, createSink } from "../terminal/sink.js";
+
+const TIMED_OUT = 124;
+
+/** `glovebox exec`: a sandbox, one command in it, and the sandbox is gone. */
+export async function run(invocation: Invocation): Promise<number> {
+  const { flags, screen, interruption } = invocation;
+  const timeout = timeoutOf(flags);
+  const options = toOpenOptions(invocation);
+  const sandbox = await screen.during("opening the sandbox", () =>
+    openSandbox(options).catch((error: unknown) => explainAbsent(error, options.id)),
+  );
+  let exit: ProcessExit;
+  try {
+    exit = flags.has("json")
+      ? await runToJson(sandbox, invocation, timeout)
+      : await runToScreen(sandbox, invocation, timeout);
+  } finally {
+    await screen.during("taking the sandbox down", () => sandbox.teardown());
+  }
+  if (interruption.ending === undefined) {
+    if (exit.timedOut) await screen.remark(`the command was ended at its deadline of ${flags.text("timeout")}`);
+    if (exit.oomKilled === true) await screen.remark("the memory limit ended the command");
+  }
+  if (flags.has("keep") && !flags.has("json")) {
+    await screen.remark(`kept ${sandbox.id}; glovebox exec --id ${sandbox.id} -- … opens it again`);
+  }
+  return exit.timedOut ? TIMED_OUT : exit.exitCode;
+}
+
+async function runToScreen(sandbox: Sandbox, invocation: Invocation, timeout: Timeout): Promise<ProcessExit> {
+  const { flags, screen } = invocation;
+  const isRaw = flags.has("raw");
+  return await start(sandbox, invocation, timeout, {
+    stdout: createSink(screen, screen.stdout, isRaw),
+    stderr: createSink(screen, screen.stderr, isRaw),
+  });
+}
+
+async function runToJson(sandbox: Sandbox, invocation: Invocation, timeout: Timeout): Promise<ProcessExit> {
+  const [stdout, stderr] = [new CollectingSink(), new CollectingSink()];
+  const exit = await start(sandbox, invocation, timeout, { stdout, stderr });
+  const [out, err] = [stdout.result, stderr.result];
+  const { id, backend, workDir } = sandbox;
+  await invocation.screen.printJson({
+    ...exit,
+    stdout: out.text,
+    stderr: err.text,
+    truncated: { stdout: out.truncated, stderr: err.truncated },
+    bytes: { stdout: out.bytes, stderr: err.bytes },
+    sandbox: { id, backend, workDir },
+  });
+  return exit;
+}
+
+type Timeout = ReturnType<typeof timeoutOf>;
+type Streams = Pick<Parameters<typeof runProcess>[1], "stdout" | "stderr">;
+
+async function start(
+  sandbox: Sandbox,
+  { argv, interruption }: Invocation,
+  timeout: Timeout,
+  streams: Streams,
+): Promise<ProcessExit> {
+  // On a terminal it would read what is typed for whatever comes next; a terminal inside is what `shell` is for.
+  const withStdin = process.stdin.isTTY !== true;
+  const child = await sandbox.spawn({ argv, stdin: withStdin ? "pipe" : "none", ...timeout });
+  return await runProcess(child, { ...streams, ...(withStdin && { stdin: process.stdin }) }, interruption);
+}

@@ -1,0 +1,24 @@
+import { resumeRun } from "../../harness.js";
+import type { Invocation } from "../invocation.js";
+import { limitsOf } from "./run.js";
+import { environmentFailure, followRun } from "./run-view/follow-run.js";
+
+/** `glovebox resume <run>`. */
+export async function run(invocation: Invocation): Promise<number> {
+  const { flags, operands } = invocation;
+  const [runId = ""] = operands;
+  const [from, token] = [flags.text("from"), process.env["GITHUB_TOKEN"]];
+  try {
+    const limits = limitsOf(flags);
+    const options = {
+      runId,
+      trust: flags.has("trust"),
+      ...(from !== undefined && { from }),
+      ...(token && { githubToken: token }),
+      ...(Object.keys(limits).length > 0 && { limits }),
+    };
+    return await followRun(invocation, (more) => resumeRun({ ...options, ...more }));
+  } catch (error) {
+    return await environmentFailure(invocation, error);
+  }
+}

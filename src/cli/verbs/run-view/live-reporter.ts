@@ -1,0 +1,97 @@
+import { formatCost, formatDuration, type Reporter, type RunEvent } from "../../../harness.js";
+import { toInertLine } from "../../../util/inert-text.js";
+import { drawLiveLine } from "../../terminal/live-line.js";
+import type { Output } from "../../terminal/output.js";
+import type { Style } from "../../terminal/style.js";
+import { nodeLine } from "./node-line.js";
+
+const TICK = 120;
+/** Bytes of the last line that are looked at; no terminal is as wide. */
+const LONGEST_LINE = 2048;
+const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+interface Running {
+  id: string;
+  since: number;
+  isChild: boolean;
+  told: string;
+  last: string;
+}
+
+/** Shows a run on a terminal: a line for each node, and a live one for the node that runs. */
+export function createLiveReporter(output: Output, style: Style): Reporter & { stop(): void } {
+  let running: Running | undefined;
+  let isDrawn = false;
+  const clear = (): void => {
+    if (isDrawn) output.write("\r\x1b[2K");
+    isDrawn = false;
+  };
+  const draw = (): void => {
+    if (running === undefined) return;
+    const elapsed = Date.now() - running.since;
+    const frame = FRAMES[Math.floor(elapsed / TICK) % FRAMES.length];
+    const head = `${running.isChild ? "  ↻ " : " "}${frame} ${running.id} ${formatDuration(elapsed)}`;
+    const line = [head, running.told, running.last].filter((part) => part !== "").join(" · ");
+    drawLiveLine(output, line);
+    isDrawn = true;
+  };
+  const timer = setInterval(draw, TICK);
+  timer.unref();
+  const print = (line: string): void => {
+    clear();
+    output.write(`${line}\n`);
+  };
+  const start = (id: string, isChild: boolean): void => {
+    running = { id, since: Date.now(), isChild, told: "", last: "" };
+    draw();
+  };
+  return {
+    event(event: RunEvent) {
+      switch (event.type) {
+        case "run.started":
+          return print(`${style.bold("glovebox")} ${toInertLine(event.blueprint)} · run ${event.runId}`);
+        case "sandbox.creating":
+          return start(`opening a ${event.backend} sandbox`, false);
+        case "sandbox.ready":
+          running = undefined;
+          return clear();
+        case "node.started":
+          return start(event.nodeId, event.parentId !== undefined);
+        case "agent.message":
+          if (running !== undefined) running.last = lastLine(event.text) ?? running.last;
+          return;
+        case "agent.usage":
+          if (running !== undefined) running.told = `${event.turns} turns, ${formatCost(event.costUsd)}`;
+          return;
+        case "node.finished":
+          running = undefined;
+          return print(nodeLine(event.result, style, event.parentId !== undefined));
+        case "node.skipped":
+          return print(` ${style.dim("∙")} ${event.nodeId.padEnd(14)} ${toInertLine(event.reason)}`);
+        case "warning":
+          return print(`   ${style.warn("!")} ${toInertLine(event.message)}`);
+        case "retry.scheduled":
+          return print(
+            `   ${style.warn("↻")} ${event.nodeId} again in ${formatDuration(event.delayMs)}: ${toInertLine(event.reason)}`,
+          );
+        case "limit.hit":
+          return print(`   ${style.warn("◆")} the ${event.limit} limit is reached`);
+        default:
+          return;
+      }
+    },
+    nodeBytes({ stream, bytes }) {
+      if (running === undefined || stream === "transcript") return;
+      running.last = lastLine(Buffer.from(bytes.subarray(-LONGEST_LINE)).toString("utf8")) ?? running.last;
+    },
+    stop() {
+      clearInterval(timer);
+      clear();
+    },
+  };
+}
+
+function lastLine(text: string): string | undefined {
+  const line = text.trimEnd().split("\n").at(-1);
+  return line === undefined || line === "" ? undefined : toInertLine(line.trim());
+}

@@ -1,0 +1,87 @@
+import {
+  formatChanges,
+  formatDuration,
+  formatRunCost,
+  type NodeReport,
+  nextCommands,
+  type RunReport,
+} from "../../../harness.js";
+import { toInert, toInertLine } from "../../../util/inert-text.js";
+import { shellQuote } from "../../../util/shell.js";
+import type { Style } from "../../terminal/style.js";
+
+const LAST_LINES = 20;
+
+/** What a person wants to know when a run is over, and what to type next. */
+export function summaryOf(report: RunReport, directory: string, style: Style): string {
+  const { status, error, pushResult } = report;
+  const paint =
+    status === "success" ? style.good : status === "no_changes" || status === "limit" ? style.warn : style.bad;
+  const head = [
+    `${paint(status.toUpperCase().replace("_", " "))} in ${formatDuration(report.totalDurationMs)}`,
+    formatRunCost(report.cost),
+    report.changes && formatChanges(report.changes),
+  ].filter((part) => part !== undefined);
+  const rows: [string, string | undefined][] = [
+    ["Error", error && `${error.code}: ${error.message}`],
+    ["Hint", error?.hint],
+    ["PR", pushResult?.prUrl && `${pushResult.prUrl}${pushNote(pushResult)}`],
+    ["Push", pushResult?.error ?? (pushResult?.state === "no_changes" ? "nothing to push" : undefined)],
+    ["Patch", report.changes && report.changes.files.length > 0 ? `${directory}/changes.patch` : undefined],
+    ["Report", `${directory}/report.html`],
+    ["Kept", report.sandbox?.kept === true ? `sandbox ${report.sandbox.id}` : undefined],
+    ["Next", nextCommands(report).join("  ·  ")],
+  ];
+  return [
+    "",
+    ...failureOf(report, style),
+    head.join(" · "),
+    ...rows.flatMap(([name, text]) =>
+      text === undefined ? [] : [`  ${style.dim(name.padEnd(7))} ${toInertLine(text)}`],
+    ),
+    "",
+  ].join("\n");
+}
+
+function pushNote({ draft, existing }: NonNullable<RunReport["pushResult"]>): string {
+  const notes = [draft === true ? "draft" : undefined, existing === true ? "was open already" : undefined];
+  const said = notes.filter((note) => note !== undefined);
+  return said.length === 0 ? "" : ` (${said.join(", ")})`;
+}
+
+/** The node that ended the run, its last lines, and how to see it again. */
+function failureOf(report: RunReport, style: Style): string[] {
+  const node = report.nodes.find(
+    ({ status, tolerated }) => status !== "success" && status !== "skipped" && tolerated !== true,
+  );
+  if (node === undefined) return [];
+  const again = commandOf(node);
+  const lines = outputOf(node).trimEnd().split("\n").slice(-LAST_LINES);
+  const code = node.exitCode === undefined ? "" : ` with exit code ${node.exitCode}`;
+  return [
+    `${style.bad(node.status)}: ${style.bold(node.id)}${code}${node.error === undefined ? "" : `: ${toInertLine(node.error.message)}`}`,
+    ...lines.filter((line) => line !== "").map((line) => `  ${style.dim("│")} ${toInert(line)}`),
+    ...(again !== undefined && report.sandbox?.kept === true
+      ? [`  again: glovebox exec --id ${report.sandbox.id} -- ${toInertLine(toArguments(again))}`]
+      : again === undefined
+        ? []
+        : [`  command: ${toInertLine(again)}`]),
+    "",
+  ];
+}
+
+function commandOf(node: NodeReport): string | undefined {
+  return node.command ?? node.checks?.find(({ status }) => status !== "success")?.command;
+}
+
+/** A command line as arguments, for a shell of the host to pass on: words in quotes are that already. */
+function toArguments(command: string): string {
+  if (/^(?:'(?:[^']|'\\'')*'(?: |$))+$/.test(command)) return command;
+  if (!command.includes("\n")) return shellQuote(["sh", "-c", command]);
+  return `sh -c $'${command.replace(/[\\']/g, "\\$&").replaceAll("\n", "\\n")}'`;
+}
+
+function outputOf(node: NodeReport): string {
+  const red = node.checks?.find(({ status }) => status !== "success")?.output;
+  return red ?? node.output;
+}

@@ -1,0 +1,124 @@
+import { readFileSync } from "node:fs";
+import { type HarnessOptions, prepareRun, runHarness } from "../../harness.js";
+import { toInertLine } from "../../util/inert-text.js";
+import { UsageError } from "../commands/usage-error.js";
+import { parseDuration, parseWord } from "../commands/values.js";
+import type { Flags, Invocation } from "../invocation.js";
+import { environmentFailure, followRun } from "./run-view/follow-run.js";
+
+/** `glovebox run <blueprint>`. */
+export async function run(invocation: Invocation): Promise<number> {
+  const { flags, screen } = invocation;
+  try {
+    const options = optionsOf(invocation);
+    if (!flags.has("dry-run")) return await followRun(invocation, (more) => runHarness({ ...options, ...more }));
+    const { plan, blueprint, warnings } = await prepareRun(options);
+    const nodes = blueprint.nodes.map(({ id, kind }) => ({ id, kind }));
+    const { repo, branch, backend, baseCommit, push, sandbox } = plan;
+    if (flags.has("json"))
+      await screen.printJson({
+        blueprint: blueprint.name,
+        repo,
+        branch,
+        backend,
+        baseCommit,
+        push,
+        sandbox,
+        nodes,
+        warnings,
+      });
+    else {
+      const lines = [
+        `${blueprint.name} on ${repo} (${baseCommit?.slice(0, 12) ?? "its default branch"}), sandbox ${backend}`,
+        ...nodes.map(({ id, kind }, at) => `  ${at + 1}. ${id} (${kind})`),
+        push ? `then push ${branch} and open a pull request` : `then leave the changes in the run's directory`,
+        ...warnings.map((warning) => `warning: ${warning}`),
+      ];
+      await screen.print(`${lines.map(toInertLine).join("\n")}\n`);
+    }
+    return 0;
+  } catch (error) {
+    return await environmentFailure(invocation, error);
+  }
+}
+
+function optionsOf({ flags, operands }: Invocation): HarnessOptions {
+  const blueprint = operands[0] ?? flags.text("blueprint");
+  if (blueprint === undefined) throw new UsageError("run needs a blueprint", "glovebox blueprints lists them");
+  if (operands[0] !== undefined && flags.has("blueprint")) {
+    throw new UsageError("the blueprint is named twice", "leave --blueprint out");
+  }
+  const token = process.env["GITHUB_TOKEN"];
+  const limits = limitsOf(flags);
+  const inputs = Object.fromEntries(flags.texts("input").map(parseInput));
+  const image = flags.text("image");
+  return {
+    blueprint,
+    repo: flags.text("repo") ?? ".",
+    intent: intentOf(flags),
+    push: flags.has("push"),
+    draft: flags.has("draft"),
+    trust: flags.has("trust"),
+    ...(flags.has("push-on") && {
+      pushOn: parseWord("--push-on", flags.text("push-on") ?? "", ["success", "limit", "always"]),
+    }),
+    ...(flags.has("pr-with") && { prWith: parseWord("--pr-with", flags.text("pr-with") ?? "", ["rest", "gh"]) }),
+    ...(flags.has("keep") && { keep: parseWord("--keep", flags.text("keep") ?? "", ["never", "failed", "always"]) }),
+    ...text(flags, "sandbox", "sandboxType"),
+    ...text(flags, "run-id", "runId"),
+    ...text(flags, "spec", "specPath"),
+    ...text(flags, "ref", "ref"),
+    ...text(flags, "branch", "branch"),
+    ...text(flags, "base", "base"),
+    ...text(flags, "agent", "agent"),
+    ...text(flags, "model", "model"),
+    ...text(flags, "from", "from"),
+    ...text(flags, "until", "until"),
+    ...text(flags, "out", "out"),
+    ...(image !== undefined && { sandbox: { image } }),
+    ...(Object.keys(inputs).length > 0 && { inputs }),
+    ...(Object.keys(limits).length > 0 && { limits }),
+    ...(token && { githubToken: token }),
+  };
+}
+
+/** The limits that the flags set. */
+export function limitsOf(flags: Flags): NonNullable<HarnessOptions["limits"]> {
+  const [time, cost, idle] = [flags.text("max-time"), flags.text("max-cost"), flags.text("idle-timeout")];
+  return {
+    ...(time !== undefined && { wall: parseDuration("--max-time", time) }),
+    ...(cost !== undefined && { costUsd: parseMoney("--max-cost", cost) }),
+    ...(idle !== undefined && { idle: parseDuration("--idle-timeout", idle) }),
+  };
+}
+
+function intentOf(flags: Flags): string {
+  const [intent, file] = [flags.text("intent"), flags.text("intent-file")];
+  if (intent !== undefined && file !== undefined) {
+    throw new UsageError("--intent and --intent-file say it twice", "leave one of them out");
+  }
+  if (intent !== undefined) return intent;
+  if (file === undefined) throw new UsageError("run needs --intent <text>", 'say what is wanted: -m "mend the login"');
+  try {
+    return readFileSync(file === "-" ? 0 : file, "utf8");
+  } catch (error) {
+    throw new UsageError(`--intent-file ${file} cannot be read: ${(error as Error).message}`, "name a file of text");
+  }
+}
+
+function parseInput(text: string): [string, string] {
+  const border = text.indexOf("=");
+  if (border > 0) return [text.slice(0, border), text.slice(border + 1)];
+  throw new UsageError(`--input takes name=value, not "${text}"`, "for example --input issue=12");
+}
+
+function parseMoney(flag: string, text: string): number {
+  const amount = /^\$?\d+(\.\d+)?$/.test(text) ? Number(text.replace("$", "")) : 0;
+  if (amount > 0) return amount;
+  throw new UsageError(`${flag} takes an amount of US dollars, not "${text}"`, `for example ${flag} 2.50`);
+}
+
+function text<K extends string>(flags: Flags, flag: string, option: K): { [P in K]?: string } {
+  const value = flags.text(flag);
+  return value === undefined ? {} : ({ [option]: value } as { [P in K]?: string });
+}

@@ -1,0 +1,49 @@
+import { openSandbox } from "../../sandbox.js";
+import { UsageError } from "../commands/usage-error.js";
+import type { Invocation } from "../invocation.js";
+import { explainAbsent } from "../kept-sandbox.js";
+import { runProcess } from "../run-process.js";
+import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
+import { RawTerminal } from "../terminal/raw-terminal.js";
+import { createSink } from "../terminal/sink.js";
+
+const TIMED_OUT = 124;
+const ANY_SHELL = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
+
+/** `glovebox shell`: a terminal in a sandbox. */
+export async function run(invocation: Invocation): Promise<number> {
+  const { argv, flags, screen, interruption } = invocation;
+  if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
+    throw new UsageError("shell needs a terminal as standard input and output", "glovebox exec -- … needs none");
+  }
+  const timeout = timeoutOf(flags);
+  const options = toOpenOptions(invocation);
+  const env = { ...terminalName(), ...options.env };
+  const sandbox = await screen.during("opening the sandbox", () =>
+    openSandbox({ ...options, env }).catch((error: unknown) => explainAbsent(error, options.id)),
+  );
+  try {
+    const terminal = new RawTerminal(process.stdin, process.stdout);
+    const child = await sandbox.spawn({ argv: argv.length > 0 ? argv : ANY_SHELL, pty: terminal.size, ...timeout });
+    let exit: Awaited<ReturnType<typeof runProcess>>;
+    try {
+      terminal.enter((cols, rows) => void child.resize?.(cols, rows).catch(() => undefined));
+      const stdout = createSink(screen, screen.stdout, true);
+      // An interactive shell ignores every other polite signal.
+      exit = await runProcess(child, { stdout, stderr: stdout, stdin: process.stdin }, interruption, "SIGHUP");
+    } finally {
+      terminal.leave();
+    }
+    if (exit.timedOut) await screen.remark(`the shell was ended at its deadline of ${flags.text("timeout")}`);
+    return exit.timedOut ? TIMED_OUT : exit.exitCode;
+  } finally {
+    await screen.during("taking the sandbox down", () => sandbox.teardown());
+    if (flags.has("keep")) await screen.remark(`kept ${sandbox.id}; glovebox shell --id ${sandbox.id} opens it again`);
+  }
+}
+
+/** The terminal's kind, where it is a plain name: it becomes a part of paths inside. */
+function terminalName(): { TERM: string } {
+  const name = process.env["TERM"] ?? "";
+  return { TERM: /^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(name) ? name : "dumb" };
+}

@@ -1,0 +1,153 @@
+import { availableParallelism } from "node:os";
+import {
+  type Batch,
+  commandOf,
+  createSandboxManager,
+  type FileTask,
+  readTaskFile,
+  runTasks,
+  type SandboxManager,
+  type TaskResult,
+} from "../../tasks.js";
+import { UsageError } from "../commands/usage-error.js";
+import { parseCount, parseDuration } from "../commands/values.js";
+import type { Invocation } from "../invocation.js";
+import { LiveTable } from "./task/live-table.js";
+import { digestOf, type ResultLine, ResultsFile } from "./task/results-file.js";
+
+interface Planned {
+  readonly task: FileTask;
+  readonly digest: string;
+  /** What came of it in an earlier run. */
+  readonly earlier: ResultLine | undefined;
+}
+
+/** `glovebox task run <file>`: every task of a file, its results as lines of JSON. */
+export async function run(invocation: Invocation): Promise<number> {
+  const { operands, flags, argv, screen, interruption } = invocation;
+  const [action, path = ""] = operands;
+  if (action !== "run")
+    throw new UsageError(`task does not know "${action}"`, "glovebox task run tasks.yaml -- command");
+  const given = argv.length > 0 ? argv : undefined;
+  const concurrency = parseCount("--concurrency", flags.text("concurrency") ?? String(availableParallelism()));
+  const limit = flags.text("timeout");
+  const timeout = limit === undefined ? {} : { timeout: parseDuration("--timeout", limit) };
+  const file = await readTaskFile(path, { trust: flags.has("trust") });
+  const named = flags.text("results");
+  const beside = `${path.replace(/\.(ya?ml|json)$/, "")}.results.jsonl`;
+  const results = await ResultsFile.open(named ?? beside, { isNamed: named !== undefined });
+  const planned = file.tasks.map((task): Planned => {
+    const digest = digestOf(task, commandOf(task, given));
+    return { task, digest, earlier: flags.has("again") ? undefined : results.find(task.setup.taskId, digest) };
+  });
+  const open = planned.filter(({ earlier }) => earlier === undefined);
+  const tally = new Tally(planned);
+  if (open.length > 0) {
+    let tell: ((message: string) => void) | undefined;
+    const manager = createSandboxManager({
+      networkEnabled: file.networkEnabled,
+      ...(file.batchIdPrefix !== undefined && { batchIdPrefix: file.batchIdPrefix }),
+      onEvent: ({ type, message, progress }) => {
+        const share = progress === undefined ? "" : ` (${Math.round((100 * progress.current) / progress.total)} %)`;
+        if (type.startsWith("image-")) tell?.(`${message}${share}`);
+        if (type === "warning") void screen.remark(`warning: ${message}`);
+        if (type === "leak") void screen.complain(message, "glovebox reap tries again");
+      },
+    });
+    const setups = open.map(({ task }) => task.setup);
+    const batch = await screen.during("preparing the images", (progress) => {
+      tell = (message) => progress.tell(message);
+      return manager.setupBatch(setups, { signal: interruption.signal });
+    });
+    await runAll(invocation, manager, batch, open, results, tally, {
+      concurrency,
+      ...timeout,
+      ...(given && { argv: given }),
+    });
+  }
+  await screen.remark(tally.summary);
+  return tally.isGood ? 0 : 1;
+}
+
+async function runAll(
+  { flags, screen, interruption }: Invocation,
+  manager: SandboxManager,
+  batch: Batch,
+  open: readonly Planned[],
+  results: ResultsFile,
+  tally: Tally,
+  opts: { argv?: readonly string[]; concurrency: number; timeout?: number },
+): Promise<void> {
+  const digests = new Map(open.map(({ task, digest }) => [task.setup.taskId, digest]));
+  const table = new LiveTable(screen.stderr, process.env, [...digests.keys()]);
+  try {
+    await runTasks(
+      manager,
+      batch,
+      open.map(({ task }) => task),
+      {
+        ...opts,
+        signal: interruption.signal,
+        onStage: (taskId, stage) => table.set(taskId, stage),
+        async onResult(result) {
+          const line = { ...result, digest: digests.get(result.taskId) ?? "", endedAt: new Date().toISOString() };
+          await results.add(line);
+          if (flags.has("json") || screen.stdout.isTTY !== true) await screen.printJsonLine(line);
+          tally.add(result);
+          table.set(result.taskId, result.error === undefined ? "done" : "failed", noteOf(result));
+          if (screen.stderr.isTTY !== true) await screen.remark(`${result.taskId}: ${noteOf(result)}`);
+        },
+      },
+    );
+  } finally {
+    table.stop();
+    await screen.during("taking the tasks down", () => batch.teardown());
+  }
+}
+
+function noteOf({ exitCode, timedOut, durationMs = 0, error }: TaskResult): string {
+  if (error !== undefined) return `${error.code}: ${error.message.split("\n")[0]}`;
+  const how = timedOut === true ? "ended at its deadline" : `exit code ${exitCode}`;
+  return `${how} after ${(durationMs / 1000).toFixed(1)} s`;
+}
+
+/** Counts what came of the tasks, of this run and of those before. */
+class Tally {
+  readonly #total: number;
+  readonly #began = performance.now();
+  #skipped = 0;
+  #succeeded = 0;
+  #ended = 0;
+  #errors = 0;
+
+  constructor(planned: readonly Planned[]) {
+    this.#total = planned.length;
+    for (const { earlier } of planned) {
+      if (earlier === undefined) continue;
+      this.#skipped += 1;
+      this.add(earlier);
+    }
+  }
+
+  add({ exitCode, timedOut, error }: TaskResult): void {
+    if (error !== undefined) this.#errors += 1;
+    else if (exitCode === 0 && timedOut !== true) this.#succeeded += 1;
+    else this.#ended += 1;
+  }
+
+  get isGood(): boolean {
+    return this.#succeeded === this.#total;
+  }
+
+  get summary(): string {
+    const left = this.#total - this.#succeeded - this.#ended - this.#errors;
+    const parts = [
+      `${this.#succeeded} succeeded`,
+      `${this.#ended} failed`,
+      `${this.#errors} could not be run`,
+      ...(left > 0 ? [`${left} not done`] : []),
+      ...(this.#skipped > 0 ? [`${this.#skipped} of them in an earlier run`] : []),
+    ];
+    return `${this.#total} ${this.#total === 1 ? "task" : "tasks"}: ${parts.join(", ")}; ${((performance.now() - this.#began) / 1000).toFixed(1)} s`;
+  }
+}

@@ -1,0 +1,68 @@
+import type { TaskStage } from "../../../tasks.js";
+import { toInertLine } from "../../../util/inert-text.js";
+import { columnsOf } from "../../terminal/live-line.js";
+import type { Output } from "../../terminal/output.js";
+import { createStyle, type Style } from "../../terminal/style.js";
+import { formatTable } from "../../terminal/table.js";
+
+const TICK = 200;
+const ORDER: readonly TaskStage[] = ["running", "starting", "stopping", "failed", "waiting", "done"];
+
+interface Row {
+  stage: TaskStage;
+  note: string;
+  since: number;
+}
+
+/** The state of all tasks, drawn again and again where a terminal is looked at; nothing elsewhere. */
+export class LiveTable {
+  readonly #output: Output;
+  readonly #style: Style;
+  readonly #rows: Map<string, Row>;
+  #timer: NodeJS.Timeout | undefined;
+  #height = 0;
+
+  constructor(output: Output, env: Readonly<Record<string, string | undefined>>, taskIds: readonly string[]) {
+    this.#output = output;
+    this.#style = createStyle(output, env);
+    const now = Date.now();
+    this.#rows = new Map(taskIds.map((id) => [id, { stage: "waiting", note: "", since: now }]));
+    if (output.isTTY === true) this.#timer = setInterval(() => this.#draw(), TICK).unref();
+  }
+
+  /** Says where a task is now. */
+  set(taskId: string, stage: TaskStage, note = ""): void {
+    const row = this.#rows.get(taskId);
+    this.#rows.set(taskId, { stage, note: note || (row?.note ?? ""), since: Date.now() });
+  }
+
+  /** Draws it for the last time, with all that there is room for. */
+  stop(): void {
+    if (this.#timer === undefined) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#draw();
+  }
+
+  #draw(): void {
+    const room = Math.max(3, (this.#output.rows ?? 24) - 2);
+    const sorted = [...this.#rows].sort(([, a], [, b]) => ORDER.indexOf(a.stage) - ORDER.indexOf(b.stage));
+    const shown = sorted.slice(0, room).map(([id, row]) => this.#cells(id, row));
+    const more = sorted.length - shown.length;
+    const lines = formatTable(shown).split("\n").slice(0, -1);
+    if (more > 0) lines.push(this.#style.dim(`and ${more} more`));
+    const up = this.#height > 0 ? `\x1b[${this.#height}A` : "";
+    // A line that is too long is cut by the terminal: folded, it would be two, and the way up too short.
+    this.#output.write(`${up}\x1b[J\x1b[?7l${lines.map((line) => `${line}\n`).join("")}\x1b[?7h`);
+    this.#height = lines.length;
+  }
+
+  #cells(id: string, { stage, note, since }: Row): string[] {
+    const { good, bad, dim, bold } = this.#style;
+    const paint = { waiting: dim, starting: bold, running: bold, stopping: dim, done: good, failed: bad }[stage];
+    const isUnderWay = stage === "starting" || stage === "running" || stage === "stopping";
+    const width = Math.max(20, columnsOf(this.#output) - 50);
+    const time = isUnderWay ? `${Math.floor((Date.now() - since) / 1000)} s` : "";
+    return [toInertLine(id).slice(0, 30), paint(stage), time, toInertLine(note).slice(0, width)];
+  }
+}

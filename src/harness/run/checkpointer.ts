@@ -1,0 +1,94 @@
+import type { Sandbox } from "../../sandbox/types.js";
+import { type Checkpoint, saveCheckpoint, savePatch } from "../store/checkpoints.js";
+import type { RunRecorder } from "../store/recorder.js";
+import type { RunDirectory } from "../store/run-directory.js";
+import { isOnThisMachine } from "../store/saved-state.js";
+import type { NodeReport, RunContext } from "../types.js";
+import { stampOfFiles } from "./file-stamp.js";
+
+/**
+ * Writes down what each node did, with the files as they were after it. Saving files costs more than a short command
+ * does, so it is done only when a cheap look says that something has changed.
+ */
+export class Checkpointer {
+  readonly #directory: RunDirectory;
+  readonly #recorder: RunRecorder;
+  readonly #sandbox: Sandbox;
+  readonly #context: RunContext;
+  /** How the files looked when they were last known to be those of the snapshot. */
+  #stamp: string | undefined;
+  #snapshotId: string | undefined;
+  /** Whether snapshots are commits in a repository of this machine. Undefined: there was none yet. */
+  #isHere: boolean | undefined;
+  #isFresh = false;
+
+  constructor(
+    { directory, recorder, snapshotId }: { directory: RunDirectory; recorder: RunRecorder; snapshotId?: string },
+    sandbox: Sandbox,
+    context: RunContext,
+  ) {
+    this.#directory = directory;
+    this.#recorder = recorder;
+    this.#snapshotId = snapshotId;
+    this.#sandbox = sandbox;
+    this.#context = context;
+  }
+
+  /** To be called when the files are those of the snapshot, or of the base when there is none. */
+  async begin(): Promise<void> {
+    if (this.#canSave) this.#stamp = await stampOfFiles(this.#sandbox);
+  }
+
+  /** To be called instead in a session that goes on: what it begins with is a checkpoint too. */
+  async beginAgain(nodes: readonly { id: string }[], startAt: number, isSaved: boolean): Promise<void> {
+    if (!this.#canSave) return;
+    if (isSaved) await this.begin();
+    else await this.#saveFiles();
+    if (this.#snapshotId === undefined) return;
+    await this.#write(nodes[startAt - 1]?.id ?? "start", startAt - 1, this.#context.results, true);
+  }
+
+  /** The snapshot that was made after the last node; undefined when that changed nothing, or was not saved. */
+  get fresh(): string | undefined {
+    return this.#isFresh ? this.#snapshotId : undefined;
+  }
+
+  /** To be called after each node. Only what went well is worth going on from. */
+  async save({ node, index }: { node: NodeReport; index: number }): Promise<void> {
+    if (node.status === "skipped") return;
+    this.#isFresh = false;
+    if (node.status !== "success" && node.tolerated !== true) return;
+    if (this.#canSave) await this.#saveFiles();
+    await this.#write(node.id, index, { ...this.#context.results, [node.id]: node }, this.#isFresh);
+  }
+
+  async #write(nodeId: string, index: number, results: Checkpoint["results"], hasNewFiles: boolean): Promise<void> {
+    const snapshotId = this.#snapshotId;
+    const saved = { nodeId, ...(snapshotId !== undefined && { snapshotId }) };
+    const savedAt = new Date().toISOString();
+    const checkpoint: Checkpoint = { version: 1, index, ...saved, isSaved: this.#canSave, results, savedAt };
+    await saveCheckpoint(this.#directory, checkpoint, hasNewFiles);
+    await this.#recorder.record({ type: "checkpoint.saved", ...saved });
+  }
+
+  get #canSave(): boolean {
+    return this.#sandbox.capabilities.snapshot !== "none";
+  }
+
+  async #saveFiles(): Promise<void> {
+    const stamp = await stampOfFiles(this.#sandbox);
+    if (stamp !== undefined && stamp === this.#stamp) return;
+    this.#stamp = undefined;
+    const snapshotId = await this.#sandbox.snapshot();
+    this.#isHere ??= await isOnThisMachine(snapshotId);
+    // What cannot be compared here must tell its changes now, lest they go with the sandbox.
+    if (!this.#isHere) {
+      await savePatch(this.#directory, snapshotId, (await this.#sandbox.changes()).patch);
+    }
+    this.#snapshotId = snapshotId;
+    this.#isFresh = true;
+    // A backend may commit inside to save the files: that is no change of the next node's. Where none does, what was
+    // changed since the look is seen by the next one.
+    this.#stamp = this.#isHere ? stamp : await stampOfFiles(this.#sandbox);
+  }
+}

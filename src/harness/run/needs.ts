@@ -1,0 +1,116 @@
+import { SandboxError } from "../../../contracts/errors.js";
+import type { NetworkPolicy } from "../../../contracts/types.js";
+import type { SandboxOptions } from "../../sandbox/types.js";
+import { type AgentChoice, driverOf } from "../agents.js";
+import type { AgentDriver } from "../types/agent-types.js";
+import type { AgentTask, Blueprint, RunLimits } from "../types/blueprint-types.js";
+
+/** A variable that a node needs; of several names one is enough. */
+export interface SecretNeed {
+  readonly nodeId: string;
+  readonly names: readonly string[];
+}
+
+/** An agent that a node asks for. */
+export interface AgentNeed {
+  readonly nodeId: string;
+  readonly task: AgentTask;
+  readonly driver: AgentDriver;
+}
+
+/** What a blueprint needs of the sandbox and of the host, known before either is touched. */
+export interface BlueprintNeeds {
+  readonly network: NetworkPolicy;
+  readonly secrets: readonly SecretNeed[];
+  readonly agents: readonly AgentNeed[];
+}
+
+/**
+ * What a blueprint needs. A sandbox's network is fixed when it is opened, so it is the union over all nodes. Refuses
+ * what an agent cannot keep: a list of tools, a session to go on with, a cost limit when it does not tell its cost.
+ */
+export function needsOf(
+  blueprint: Blueprint,
+  choice: AgentChoice & { readonly limits?: Partial<RunLimits> } = {},
+): BlueprintNeeds {
+  const agents = agentsOf(blueprint, choice);
+  const costLimit = choice.limits?.costUsd ?? blueprint.limits.costUsd;
+  for (const need of agents) checkAgent(need, costLimit);
+  const { allow, network } = blueprint.sandbox;
+  const hosts = new Set([
+    ...allow,
+    ...agents.flatMap(({ driver, task }) => [...driver.network, ...task.network.allow]),
+  ]);
+  return {
+    network: network === "full" ? "full" : hosts.size === 0 ? "none" : { allow: [...hosts].sort() },
+    secrets: secretsOf(blueprint, agents),
+    agents,
+  };
+}
+
+function agentsOf({ nodes }: Blueprint, choice: AgentChoice): AgentNeed[] {
+  return nodes.flatMap((node): AgentNeed[] => {
+    const task = node.kind === "agent" ? node : node.kind === "gate" ? node.onFail : undefined;
+    return task === undefined ? [] : [{ nodeId: node.id, task, driver: driverOf(task, choice) }];
+  });
+}
+
+function checkAgent({ nodeId, task, driver }: AgentNeed, costLimit: number | undefined): void {
+  const limit = task.limits.costUsd ?? costLimit;
+  if (limit !== undefined && !driver.reportsCost) {
+    throw new SandboxError(
+      "unsupported",
+      `The cost limit of $${limit} cannot be kept: ${driver.name} in node ${nodeId} does not tell what it costs`,
+      {
+        hint: "leave the cost limit out and use limits of time or turns, or take an agent that tells: claude-code or pi",
+      },
+    );
+  }
+  for (const wish of driver.cannot ?? []) {
+    if (task[wish] === undefined) continue;
+    throw new SandboxError("unsupported", `${driver.name} cannot keep ${wish} of node ${nodeId}`, {
+      hint: `leave ${wish} out, or take another agent`,
+    });
+  }
+}
+
+function secretsOf({ nodes }: Blueprint, agents: readonly AgentNeed[]): SecretNeed[] {
+  return nodes.flatMap((node): SecretNeed[] => {
+    const repair = node.kind === "gate" ? (node.onFail?.secrets ?? []) : [];
+    const named = [...node.secrets, ...repair].map((name) => ({ nodeId: node.id, names: [name] }));
+    const driver = agents.find(({ nodeId }) => nodeId === node.id)?.driver;
+    return [...named, ...(driver?.secrets ?? []).map((names) => ({ nodeId: node.id, names }))];
+  });
+}
+
+/** Takes the values of all needed secrets from where they are; of several names all that are there. */
+export function resolveSecrets(
+  needs: Pick<BlueprintNeeds, "secrets">,
+  source: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const { nodeId, names } of needs.secrets) {
+    const found = names.filter((name) => (source[name] ?? "") !== "");
+    if (found.length === 0) {
+      throw new SandboxError("unauthenticated", `Node ${nodeId} needs ${names.join(" or ")}, which is not set`, {
+        hint: `export ${names[0] ?? ""}=… before the run; only nodes that name it get it`,
+      });
+    }
+    for (const name of found) values[name] = source[name] ?? "";
+  }
+  return values;
+}
+
+/** How the sandbox of a blueprint is opened. */
+export function sandboxOptionsOf(blueprint: Blueprint, needs: Pick<BlueprintNeeds, "network">): SandboxOptions {
+  const { image, workspace, env, limits, mounts } = blueprint.sandbox;
+  return {
+    network: needs.network,
+    env,
+    runTimeout: blueprint.limits.wall,
+    ...(image !== undefined && { image }),
+    ...(workspace !== undefined && { workspace }),
+    ...(limits !== undefined && { limits }),
+    ...(mounts.length > 0 && { mounts }),
+  };
+}

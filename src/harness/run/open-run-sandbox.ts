@@ -1,0 +1,73 @@
+import { SandboxError } from "../../../contracts/errors.js";
+import type { SandboxEvent } from "../../../contracts/types.js";
+import { resolveCommit } from "../../sandbox/host.js";
+import type { Sandbox } from "../../sandbox/types.js";
+import { type OpenOptions, openSandbox } from "../../sandbox.js";
+import type { RunPlan } from "../store/run-plan.js";
+import type { SessionOptions } from "./session-options.js";
+import { createBranchAt } from "./source-repository.js";
+
+/** What a kept sandbox was made with, and does not take again. */
+const REMEMBERED: ReadonlySet<string> = new Set([
+  ...["image", "workspace", "network", "limits", "isolation", "mounts", "gitFilters", "gitAlternates"],
+]);
+
+/** The sandbox of a session, and whether its branch was made for it beforehand. */
+export interface RunSandbox {
+  readonly sandbox: Sandbox;
+  readonly madeBranch: boolean;
+}
+
+/** Opens what a session works in: the kept sandbox of the run, or a new one with the files that it begins with. */
+export async function openRunSandbox(
+  opts: SessionOptions,
+  signal: AbortSignal,
+  onEvent: (event: SandboxEvent) => void,
+): Promise<RunSandbox> {
+  const { plan, resume } = opts;
+  const always = { backend: plan.backend, signal, onEvent, ...opts.sandboxOptions };
+  if (resume?.sandboxId !== undefined) {
+    // It was made so, and remembers it.
+    const isAsked = ([name]: [string, unknown]): boolean => !REMEMBERED.has(name);
+    const rest: OpenOptions = Object.fromEntries(Object.entries(always).filter(isAsked));
+    const sandbox = await openSandbox({ ...rest, id: resume.sandboxId, keep: true });
+    return { sandbox: await withFiles(sandbox, resume), madeBranch: false };
+  }
+  const madeBranch = await makeBranch(plan);
+  const options: OpenOptions = { ...always, repo: plan.sandboxRepo, branch: plan.branch };
+  // Whether it stays is known at the end; only what was made to be kept can be.
+  if (plan.keep !== "never") options.keep = true;
+  return { sandbox: await withFiles(await openSandbox(options), resume), madeBranch };
+}
+
+/** Puts saved files into a sandbox that was just opened; one that cannot have them is closed. */
+export async function withFiles(
+  sandbox: Sandbox,
+  files: { readonly snapshotId?: string; readonly patch?: string } = {},
+): Promise<Sandbox> {
+  try {
+    if (files.snapshotId !== undefined) await sandbox.restore(files.snapshotId);
+    else if (files.patch) await applyPatch(sandbox, files.patch);
+    return sandbox;
+  } catch (error) {
+    await sandbox.teardown();
+    throw error;
+  }
+}
+
+async function applyPatch(sandbox: Sandbox, patch: string): Promise<void> {
+  const { exitCode, stderr } = await sandbox.exec({ argv: ["git", "apply", "--whitespace=nowarn"], stdin: patch });
+  if (exitCode === 0) return;
+  throw new SandboxError("conflict", `What was saved does not fit to the repository any more: ${stderr.trim()}`, {
+    retryable: false,
+    hint: "begin a new run; the patch is in the run's directory",
+  });
+}
+
+/** A sandbox starts a new branch at HEAD; where the run starts elsewhere, the branch is made first. */
+async function makeBranch({ gitDir, baseCommit, branch, sandboxRepo }: RunPlan): Promise<boolean> {
+  if (gitDir === undefined || baseCommit === undefined || /^https?:/i.test(sandboxRepo)) return false;
+  return (await resolveCommit(gitDir, "HEAD")) === baseCommit
+    ? false
+    : await createBranchAt(gitDir, branch, baseCommit);
+}

@@ -1,0 +1,124 @@
+import { SandboxError } from "../../../contracts/errors.js";
+import { removeSandbox } from "../../sandbox.js";
+import { gitHubHost } from "../github/github-host.js";
+import { readReport } from "../report/read-report.js";
+import { findRunDirectory } from "../store/run-directory.js";
+import { isRunning } from "../store/run-owner.js";
+import { assertPlanUntouched, keptBlueprint, type RunPlan, readRunPlan } from "../store/run-plan.js";
+import type { Blueprint, HarnessOptions, RunReport } from "../types.js";
+import { blueprintOf } from "./blueprint-of.js";
+import { needsOf, resolveSecrets } from "./needs.js";
+import { findResumePoint } from "./resume-point.js";
+import { resumedOptions } from "./resumed-options.js";
+import { hiddenValues, readSpec, reportersOf } from "./run-harness.js";
+import { runSession } from "./run-session.js";
+import type { ResumePoint } from "./session-options.js";
+
+/** How a run goes on. Everything else is as it was told the first time. */
+export interface ResumeOptions
+  extends Pick<
+    HarnessOptions,
+    "reporter" | "githubToken" | "daytona" | "secretSource" | "agents" | "limits" | "signal" | "trust"
+  > {
+  runId: string;
+  /** Node to begin with. Default: where it stopped. */
+  from?: string;
+  /** What the sandbox was opened with and is not written down: variables, credentials, clients. */
+  sandbox?: HarnessOptions["sandbox"];
+  /** Values of `env` that are secrets, and so are not written down. */
+  env?: HarnessOptions["env"];
+  /** Needed when the blueprint was given as code, not as a file. */
+  blueprint?: HarnessOptions["blueprint"];
+}
+
+/** Goes on with a run that failed, was stopped, or whose process is gone. */
+export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
+  const startedAt = performance.now();
+  const directory = await findRunDirectory(options.runId);
+  if (await isRunning(directory)) {
+    throw new SandboxError("conflict", `Run "${options.runId}" is still going on`, {
+      retryable: false,
+      hint: `glovebox stop ${options.runId} ends it; glovebox logs ${options.runId} -f follows it`,
+    });
+  }
+  await assertPlanUntouched(directory);
+  const written = await readRunPlan(directory);
+  const { daytona = options.sandbox?.daytona } = options;
+  const given = { ...options.sandbox, ...(daytona !== undefined && { daytona }) };
+  const sandbox = resumedOptions(options.runId, written.sandbox, written.again ?? [], given);
+  const limited = {
+    ...written,
+    ...(written.env && { env: envAgain(written, options) }),
+    ...(options.limits && { limits: { ...written.limits, ...options.limits } }),
+  };
+  const blueprint = await blueprintAgain(limited, options);
+  const report = await readReport(directory);
+  const found = await findResumePoint(directory, blueprint, report, options.from);
+  const { plan, resume } = beyondUntil(blueprint, limited, found, report?.finishedAt !== undefined);
+  const secrets = resolveSecrets(needsOf(blueprint, { ...plan, ...options }), options.secretSource ?? process.env);
+  const spec = await readSpec(plan.specPath);
+  const old = report?.sandbox?.id;
+  // Its branch would still be in use there. When it is gone already, so much the better.
+  if (old !== undefined && old !== resume.sandboxId) await removeSandbox(old).catch(() => undefined);
+  return await runSession({
+    plan,
+    directory,
+    blueprint,
+    host: gitHubHost(process.env),
+    reporters: reportersOf(options.reporter),
+    startedAt,
+    warnings: [],
+    ...(spec !== undefined && { spec }),
+    sandboxOptions: {
+      ...sandbox,
+      env: { ...blueprint.sandbox.env, ...plan.env, ...sandbox.env },
+      ...(options.githubToken !== undefined && { githubToken: options.githubToken }),
+    },
+    secrets,
+    ...(options.agents !== undefined && { agents: options.agents }),
+    githubToken: options.githubToken,
+    hidden: hiddenValues(secrets, options.githubToken),
+    ...(options.signal !== undefined && { signal: options.signal }),
+    resume,
+  });
+}
+
+/** A run that was to stop after a node and did goes on behind it; one that was killed then only lacks its end. */
+function beyondUntil(
+  { nodes }: Blueprint,
+  plan: RunPlan,
+  resume: ResumePoint,
+  isOver: boolean,
+): { plan: RunPlan; resume: ResumePoint } {
+  const at = (id: string | undefined): number => nodes.findIndex((node) => node.id === id);
+  if (plan.until === undefined || at(resume.startAt) <= at(plan.until)) return { plan, resume };
+  const { until: _, ...onward } = plan;
+  const { startAt: __, ...done } = resume;
+  return isOver ? { plan: onward, resume } : { plan, resume: done };
+}
+
+function envAgain({ runId, env, envAgain = [] }: RunPlan, { env: given = {} }: ResumeOptions): Record<string, string> {
+  const missing = envAgain.filter((name) => given[name] === undefined);
+  if (missing.length === 0) {
+    return { ...env, ...Object.fromEntries(envAgain.map((name) => [name, given[name] ?? ""])) };
+  }
+  throw new SandboxError("invalid_argument", `Run "${runId}" was started with secrets in env: ${missing.join(", ")}`, {
+    hint: "resumeRun({ runId, env }) takes them again; they are not written down",
+  });
+}
+
+async function blueprintAgain({ blueprint: kept, repo, runId }: RunPlan, options: ResumeOptions): Promise<Blueprint> {
+  if (kept.document !== undefined) return kept.document;
+  const wanted = options.blueprint ?? kept.source;
+  if (wanted === undefined) {
+    throw new SandboxError("invalid_argument", `The blueprint of run "${runId}" is code and was not kept`, {
+      hint: "resumeRun({ runId, blueprint }) takes it again",
+    });
+  }
+  const blueprint = await blueprintOf(wanted, { repo, trust: options.trust });
+  if (keptBlueprint(blueprint).sha256 === kept.sha256) return blueprint;
+  throw new SandboxError("conflict", `The blueprint ${kept.name} is not the one that run "${runId}" was begun with`, {
+    retryable: false,
+    hint: "glovebox run begins a new run with it",
+  });
+}

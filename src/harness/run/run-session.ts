@@ -1,0 +1,283 @@
+import { readFile } from "node:fs/promises";
+import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
+import type { Sandbox } from "../../sandbox/types.js";
+import { deleteSnapshot } from "../../sandbox.js";
+import { redact, registerSecret } from "../../util/sanitize.js";
+import { runBlueprint } from "../engine.js";
+import { reportHtml } from "../report/report-html.js";
+import { reportMarkdown } from "../report/report-markdown.js";
+import { forgetCheckpoints } from "../store/checkpoints.js";
+import { RunRecorder } from "../store/recorder.js";
+import { writeBoth, writePublic } from "../store/run-directory.js";
+import { claimRun, releaseRun } from "../store/run-owner.js";
+import { forgetEndState, snapshotsOf } from "../store/saved-state.js";
+import { watchStopRequest } from "../store/stop-request.js";
+import type { RunContext, RunError, RunOutcome, RunReport, RunStatus } from "../types.js";
+import { Checkpointer } from "./checkpointer.js";
+import { collectWork, exitCodeOf, finalStatus, isLeft, leaveSandbox, pushRun } from "./finish-run.js";
+import { openRunSandbox } from "./open-run-sandbox.js";
+import type { ResumePoint, SessionOptions } from "./session-options.js";
+import { deleteUnmovedBranch } from "./source-repository.js";
+import { WallClock } from "./wall-clock.js";
+
+/** Runs the nodes of a run, or what is left of them, to a report. Whatever happens on the way, there is a report. */
+export async function runSession(opts: SessionOptions): Promise<RunReport> {
+  const { plan, directory, blueprint, resume, hidden } = opts;
+  await claimRun(directory);
+  // Also the engine and the sandbox must not show what only the push needs.
+  const forget = opts.githubToken ? registerSecret(opts.githubToken, "GITHUB_TOKEN") : () => undefined;
+  let recorder: RunRecorder;
+  try {
+    const nodeIds = blueprint.nodes.map(({ id }) => id);
+    recorder = new RunRecorder({ directory, report: firstReport(opts), nodeIds, reporters: opts.reporters, hidden });
+  } catch (error) {
+    forget();
+    await releaseRun(directory);
+    throw error;
+  }
+  const stopping = new AbortController();
+  const signals = [stopping.signal, ...(opts.signal === undefined ? [] : [opts.signal])];
+  const unwatch = watchStopRequest(directory, () => stopping.abort(new Error("stopped by glovebox stop")));
+  const clock = new WallClock(plan.limits?.wall ?? blueprint.limits.wall, opts.startedAt);
+  try {
+    const { intent, repo } = plan;
+    const nodes = blueprint.nodes.map(({ id, kind }) => ({ id, kind }));
+    await recorder.record({ type: "run.started", blueprint: blueprint.name, repo, intent, nodes });
+    recorder.saveReport();
+    for (const warning of opts.warnings) await recorder.warn(warning);
+    await runInSandbox(opts, recorder, AbortSignal.any(signals), clock);
+  } catch (error) {
+    // Whatever is not foreseen is the harness's own fault, and the report says so.
+    const { code, message, hint } = toSandboxError(error);
+    recorder.report.error ??= { code, message: redact(message), retryable: false, ...(hint && { hint }) };
+    setStatus(opts, recorder.report, "error");
+  } finally {
+    unwatch();
+    if (resume?.startAt !== undefined) recorder.report.resumedFrom = resume.startAt;
+    clock.end();
+    await conclude(opts, recorder, clock.elapsed);
+    forget();
+  }
+  return recorder.report;
+}
+
+async function runInSandbox(
+  opts: SessionOptions,
+  recorder: RunRecorder,
+  signal: AbortSignal,
+  clock: WallClock,
+): Promise<void> {
+  const { plan } = opts;
+  const { report } = recorder;
+  const began = performance.now();
+  await recorder.record({ type: "sandbox.creating", backend: plan.backend });
+  let opened: Awaited<ReturnType<typeof openRunSandbox>>;
+  try {
+    const until = AbortSignal.any([signal, clock.signal]);
+    until.throwIfAborted();
+    opened = await openRunSandbox(opts, until, ({ type, message }) => {
+      if (type === "warning" || type === "leak") void recorder.warn(message);
+    });
+    clock.setAside(performance.now() - began);
+  } catch (error) {
+    await notOpened(opts, recorder, error, signal, clock);
+    await writeBoth(opts.directory, "changes.patch", "");
+    return;
+  }
+  const { sandbox, madeBranch } = opened;
+  const { id, backend, workDir } = sandbox;
+  report.sandbox = { type: backend, id, ...(plan.sandbox.image && { image: plan.sandbox.image }), kept: true };
+  await recorder.record({ type: "sandbox.ready", backend, sandboxId: id, workDir });
+  // A later process must find the sandbox also when this one is killed.
+  recorder.saveReport();
+  let status: RunStatus = "error";
+  try {
+    const { outcome, saved } = await runNodes(opts, recorder, sandbox, signal, clock);
+    takeOver(report, outcome);
+    await collectWork(opts, recorder, sandbox, outcome, clock, saved);
+    status = finalStatus(outcome.status, report, opts.blueprint.expectsChanges);
+    setStatus(opts, report, status);
+    if (plan.push) {
+      report.pushResult = await clock.outside(() => pushRun(opts, report, status, sandbox));
+      await recorder.record({ type: "push.finished", result: report.pushResult });
+      setStatus(opts, report, status);
+    }
+  } finally {
+    const kept = isLeft(plan, status);
+    const leaving = async (): Promise<void> => {
+      await leaveSandbox(plan, status, sandbox);
+      if (madeBranch && !kept && plan.gitDir !== undefined && plan.baseCommit !== undefined) {
+        await deleteUnmovedBranch(plan.gitDir, plan.branch, plan.baseCommit);
+      }
+    };
+    await clock.bounded("leaving", leaving).catch((error: unknown) => {
+      return recorder.warn(`the sandbox ${id} is still being left: ${toSandboxError(error).message}`);
+    });
+    report.sandbox.kept = kept;
+    await recorder.record({ type: "sandbox.destroyed", kept });
+  }
+}
+
+/** A run without a sandbox: it was cancelled, its time was over, or there was none to be had. */
+async function notOpened(
+  opts: SessionOptions,
+  recorder: RunRecorder,
+  error: unknown,
+  signal: AbortSignal,
+  clock: WallClock,
+): Promise<void> {
+  const { report } = recorder;
+  report.error = toRunError(error);
+  const isLate = !signal.aborted && clock.signal.aborted;
+  setStatus(opts, report, signal.aborted ? "cancelled" : isLate ? "limit" : "error");
+  if (!isLate) return;
+  const [first] = opts.blueprint.nodes;
+  const hit = { limit: "wall", nodeId: first?.id ?? "", allowed: clock.wall, used: Math.round(clock.elapsed) } as const;
+  report.limitsHit.push(hit);
+  await recorder.record({ type: "limit.hit", ...hit });
+}
+
+async function runNodes(
+  opts: SessionOptions,
+  recorder: RunRecorder,
+  sandbox: Sandbox,
+  signal: AbortSignal,
+  clock: WallClock,
+): Promise<{ outcome: RunOutcome; saved: string | undefined }> {
+  const { plan, resume, secrets, directory } = opts;
+  const context = contextOf(opts, sandbox);
+  const startAt = resume === undefined ? plan.from : (resume.startAt ?? null);
+  const { snapshotId } = resume ?? {};
+  const checkpointer = new Checkpointer({ directory, recorder, ...(snapshotId && { snapshotId }) }, sandbox, context);
+  // What was not looked at in time is saved as if it had changed.
+  if (resume === undefined) await clock.bounded("saving", () => checkpointer.begin()).catch(() => undefined);
+  else await beginAgain(opts, checkpointer, resume);
+  const outcome = await runBlueprint(opts.blueprint, {
+    sandbox,
+    context,
+    secrets,
+    signal,
+    wallLeft: clock.leftForNodes,
+    onEvent: (event) => recorder.record(event),
+    onOutput: (output) => recorder.recordOutput(output),
+    checkpoint: (at) => checkpointer.save(at),
+    ...(plan.limits !== undefined && { limits: plan.limits }),
+    ...(opts.agents !== undefined && { agents: opts.agents }),
+    ...(plan.agent !== undefined && { agent: plan.agent }),
+    ...(plan.model !== undefined && { model: plan.model }),
+    ...(startAt !== undefined && { startAt }),
+    ...(plan.until !== undefined && { until: plan.until }),
+  });
+  return { outcome, saved: checkpointer.fresh };
+}
+
+/** What an earlier session saved of the nodes that are done again must not be taken for theirs. */
+async function beginAgain(
+  { directory, blueprint: { nodes } }: SessionOptions,
+  checkpointer: Checkpointer,
+  { startAt, snapshotId, sandboxId, patch }: ResumePoint,
+): Promise<void> {
+  const first = startAt === undefined ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
+  const before = await snapshotsOf(directory);
+  const isSaved = snapshotId !== undefined || (sandboxId === undefined && patch === undefined);
+  await checkpointer.beginAgain(nodes, first, isSaved);
+  await forgetCheckpoints(directory, first);
+  await forgetEndState(directory);
+  const after = await snapshotsOf(directory);
+  for (const id of before) {
+    if (!after.has(id)) await deleteSnapshot(id).catch(() => undefined);
+  }
+}
+
+function contextOf({ plan, blueprint, spec, resume }: SessionOptions, sandbox: Sandbox): RunContext {
+  return {
+    runId: plan.runId,
+    blueprint: blueprint.name,
+    workDir: sandbox.workDir,
+    intent: plan.intent,
+    repo: plan.repo,
+    branch: plan.branch,
+    push: plan.push,
+    sandboxType: sandbox.backend,
+    ...(plan.specPath !== undefined && { specPath: plan.specPath }),
+    ...(spec !== undefined && { spec }),
+    inputs: plan.inputs ?? {},
+    env: plan.env ?? {},
+    results: { ...resume?.results },
+  };
+}
+
+function firstReport({ plan, resume }: SessionOptions): RunReport {
+  return {
+    schemaVersion: 1,
+    runId: plan.runId,
+    blueprint: plan.blueprint.name,
+    repo: plan.repo,
+    intent: plan.intent,
+    status: "running",
+    exitCode: 0,
+    nodes: Object.values(resume?.results ?? {}),
+    startedAt: new Date().toISOString(),
+    totalDurationMs: 0,
+    tokenUsage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+    cost: { usd: null, unpriced: [] },
+    limitsHit: [],
+    push: plan.push,
+    branch: plan.branch,
+    ...(plan.base !== undefined && { base: plan.base }),
+    ...(plan.baseCommit !== undefined && { baseCommit: plan.baseCommit }),
+    warnings: [],
+    version: plan.gloveboxVersion,
+  };
+}
+
+function takeOver(report: RunReport, outcome: RunOutcome): void {
+  const logged = new Map(report.nodes.map((node) => [node.id, node]));
+  report.nodes = outcome.nodes.map((node) => {
+    const { stdoutPath, stderrPath } = logged.get(node.id) ?? {};
+    return { ...node, ...(stdoutPath && { stdoutPath }), ...(stderrPath && { stderrPath }) };
+  });
+  report.tokenUsage = outcome.tokenUsage;
+  report.cost = outcome.cost;
+  report.limitsHit = outcome.limitsHit;
+  for (const warning of outcome.warnings) if (!report.warnings.includes(warning)) report.warnings.push(warning);
+  if (outcome.error !== undefined) report.error = outcome.error;
+  const commit = outcome.nodes.findLast((node) => node.commit !== undefined)?.commit;
+  if (commit !== undefined) report.headCommit = commit;
+}
+
+function setStatus({ signal }: SessionOptions, report: RunReport, status: RunStatus): void {
+  report.status = status;
+  report.exitCode = exitCodeOf(status, report.pushResult, signal);
+}
+
+function toRunError(error: unknown): RunError {
+  const { code, message, retryable, hint } = toSandboxError(error);
+  return { code, message: redact(message), retryable, ...(hint !== undefined && { hint }) };
+}
+
+/** The last event, all forms of the report, and the reporters. */
+async function conclude(opts: SessionOptions, recorder: RunRecorder, took: number): Promise<void> {
+  const { directory } = opts;
+  const { report } = recorder;
+  if (report.status === "running") setStatus(opts, report, "error");
+  report.finishedAt = new Date().toISOString();
+  report.totalDurationMs = Math.round(took);
+  const { exitCode, totalDurationMs, error } = report;
+  const status = report.status as RunStatus;
+  await recorder.record({ type: "run.finished", status, exitCode, totalDurationMs, ...(error && { error }) });
+  await writeReports(opts, report).catch((error: unknown) => {
+    report.warnings.push(`the report could not be written: ${toSandboxError(error).message}`);
+  });
+  recorder.saveReport();
+  await recorder.finish();
+  await releaseRun(directory).catch(() => undefined);
+}
+
+async function writeReports({ directory, hidden }: SessionOptions, report: RunReport): Promise<void> {
+  const patch = await readFile(directory.state("changes.patch"), "utf8").catch((error: unknown) => {
+    throw new SandboxError("internal", "changes.patch cannot be read", { cause: error });
+  });
+  await writePublic(directory, "report.md", redact(reportMarkdown(report), hidden));
+  await writePublic(directory, "report.html", redact(reportHtml(report, patch), hidden));
+}

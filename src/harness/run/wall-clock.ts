@@ -1,0 +1,83 @@
+import { SandboxError } from "../../../contracts/errors.js";
+
+/**
+ * Milliseconds after the wall until which a run may still begin, its work is saved, and its sandbox is left; the report
+ * comes then.
+ */
+const LATE = { beginning: 0, saving: 600, leaving: 1_000 };
+/** What is set aside for the end of a run, at least and at most, as parts of the wall; and the most in milliseconds. */
+const ASIDE = { least: 0.05, most: 0.25, ms: 30_000 };
+
+/**
+ * The time that a whole run may take (`limits.wall`), from its call to its report. Saving the work and leaving the sandbox
+ * belong to it, so nodes end a little before: a twentieth of the wall is set aside, or twice what it took to open the sandbox. A push does not.
+ */
+export class WallClock {
+  readonly wall: number;
+  /** Aborted when the wall is over. */
+  readonly signal: AbortSignal;
+  readonly #startedAt: number;
+  readonly #over = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  #aside = 0;
+  #outside = 0;
+
+  constructor(wall: number, startedAt: number = performance.now()) {
+    this.wall = wall;
+    this.#startedAt = startedAt;
+    this.signal = this.#over.signal;
+    if (this.left <= 0) this.#over.abort();
+    this.#timer = setTimeout(() => this.#over.abort(), Math.max(0, this.left));
+  }
+
+  /** Milliseconds since the run was called. */
+  get elapsed(): number {
+    return performance.now() - this.#startedAt;
+  }
+
+  get left(): number {
+    return this.wall - this.elapsed;
+  }
+
+  /** To be called with how long the sandbox took to open. */
+  setAside(opening: number): void {
+    this.#aside = Math.min(Math.max(2 * opening, this.wall * ASIDE.least), this.wall * ASIDE.most, ASIDE.ms);
+  }
+
+  /** Milliseconds until nodes must have ended. */
+  get leftForNodes(): number {
+    return Math.max(0, this.left - this.#aside);
+  }
+
+  /** Waits for a part of the run that is no node, not longer than there is time for it: then it goes on with nobody waiting. */
+  async bounded<T>(part: keyof typeof LATE, work: () => Promise<T>): Promise<T> {
+    const left = this.left + this.#outside + LATE[part];
+    const tooLate = new SandboxError("unavailable", `the time of the run (${this.wall} ms) is over`);
+    // A sandbox is left all the same.
+    if (left <= 0 && part !== "leaving") throw tooLate;
+    let timer: NodeJS.Timeout | undefined;
+    const over = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(tooLate), Math.max(0, left));
+    });
+    try {
+      return await Promise.race([work(), over]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Does what is no part of the wall: a push is asked for by name, also for a run whose time is over, and has bounds of its own. */
+  async outside<T>(work: () => Promise<T>): Promise<T> {
+    const began = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.#outside += performance.now() - began;
+    }
+  }
+
+  /** Lets go of its timer. */
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,75 @@
+import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { writeFileAtomic } from "../../sandbox/host.js";
+import type { NodeReport } from "../types.js";
+import type { RunDirectory } from "./run-directory.js";
+
+/** What there was after a node: its result and those before it, and the files when they were saved. */
+export interface Checkpoint {
+  readonly version: 1;
+  /** Place of the node in the blueprint, from 0; -1 before the first one. */
+  readonly index: number;
+  /** `start` before the first one. */
+  readonly nodeId: string;
+  /** False where the backend cannot save files: then the nodes before are done again. */
+  readonly isSaved: boolean;
+  /** What holds the files. Absent in one that is saved: nothing had changed since the run began. */
+  readonly snapshotId?: string;
+  readonly results: Readonly<Record<string, NodeReport>>;
+  /** ISO 8601. */
+  readonly savedAt: string;
+}
+
+/** Writes a checkpoint down; with new files so that it survives a power loss too. */
+export async function saveCheckpoint(
+  directory: RunDirectory,
+  checkpoint: Checkpoint,
+  hasNewFiles: boolean,
+): Promise<void> {
+  const path = pathOf(directory, checkpoint);
+  const text = `${JSON.stringify(checkpoint, undefined, 2)}\n`;
+  if (hasNewFiles) return await writeFileAtomic(path, text);
+  await writeFile(`${path}.tmp`, text, { mode: 0o600 });
+  await rename(`${path}.tmp`, path);
+}
+
+function pathOf(directory: RunDirectory, { index, nodeId }: Pick<Checkpoint, "index" | "nodeId">): string {
+  return directory.state("checkpoints", `${index + 1}-${nodeId}.json`);
+}
+
+/** The checkpoints of a run, in the order of its nodes. One that cannot be read counts as not there. */
+export async function readCheckpoints(directory: RunDirectory): Promise<Checkpoint[]> {
+  const names = (await readdir(directory.state("checkpoints"))).filter((name) => name.endsWith(".json"));
+  const found = await Promise.all(names.map((name) => readCheckpoint(directory.state("checkpoints", name))));
+  return found.filter((each) => each !== undefined).sort((a, b) => a.index - b.index);
+}
+
+async function readCheckpoint(path: string): Promise<Checkpoint | undefined> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as Checkpoint;
+  } catch {
+    // A machine that lost its power may have left it empty; the one before it is then the last.
+    return undefined;
+  }
+}
+
+/** The last checkpoint whose files were saved and that lies before a node. */
+export function savedBefore(checkpoints: readonly Checkpoint[], index: number): Checkpoint | undefined {
+  return checkpoints.filter(({ isSaved, index: at }) => isSaved && at < index).at(-1);
+}
+
+/** Forgets what was after a place in the blueprint: a later session must not take it for its own. */
+export async function forgetCheckpoints(directory: RunDirectory, from: number): Promise<void> {
+  for (const checkpoint of await readCheckpoints(directory)) {
+    if (checkpoint.index >= from) await rm(pathOf(directory, checkpoint));
+  }
+}
+
+/** Writes down what a snapshot changes, for the time when it is gone with its sandbox. */
+export async function savePatch(directory: RunDirectory, snapshotId: string, patch: string): Promise<void> {
+  await writeFileAtomic(directory.state("checkpoints", `${snapshotId}.patch`), patch);
+}
+
+/** What a snapshot changes; undefined when that was not written down. */
+export async function readPatch(directory: RunDirectory, snapshotId: string): Promise<string | undefined> {
+  return await readFile(directory.state("checkpoints", `${snapshotId}.patch`), "utf8").catch(() => undefined);
+}

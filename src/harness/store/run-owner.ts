@@ -1,0 +1,37 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { SandboxError } from "../../../contracts/errors.js";
+import { currentOwner, isOwnerAlive, type Owner, withLock } from "../../sandbox/host.js";
+import type { RunDirectory } from "./run-directory.js";
+
+const FILE = "owner.json";
+
+/** Makes this process the one that works on a run; `conflict` while another one does. */
+export async function claimRun(directory: RunDirectory): Promise<void> {
+  await withLock(`run:${directory.path}`, async () => {
+    if (await isRunning(directory)) {
+      throw new SandboxError("conflict", `Run "${directory.runId}" is still going on`, {
+        retryable: false,
+        hint: `glovebox stop ${directory.runId} ends it; glovebox logs ${directory.runId} -f follows it`,
+      });
+    }
+    await writeFile(directory.state(FILE), JSON.stringify(currentOwner()), { mode: 0o600 });
+  });
+}
+
+/** Lets go of a run. */
+export async function releaseRun(directory: RunDirectory): Promise<void> {
+  await writeFile(directory.state(FILE), "null", { mode: 0o600 });
+}
+
+/** Whether a process works on a run now. */
+export async function isRunning(directory: RunDirectory): Promise<boolean> {
+  const text = await readFile(directory.state(FILE), "utf8").catch(() => "null");
+  let owner: Owner | null;
+  try {
+    owner = JSON.parse(text) as Owner | null;
+  } catch {
+    // Half a file: its writer was killed, or is just writing it.
+    return false;
+  }
+  return owner !== null && isOwnerAlive(owner) !== "dead";
+}

@@ -1,0 +1,106 @@
+import type { DaytonaOptions, Sandbox, SandboxOptions } from "../../sandbox/types.js";
+import type { AgentDriver } from "./agent-types.js";
+import type { BlueprintSpec } from "./blueprint-spec.js";
+import type { Blueprint, RunLimits } from "./blueprint-types.js";
+import type { RunContext } from "./context-types.js";
+import type { EventSink, NodeOutput, Reporter } from "./event-types.js";
+import type { LimitHit, NodeReport, RunCost, RunError, RunStatus, TokenUsage } from "./report-types.js";
+
+/** How `runBlueprint` runs. */
+export interface EngineOptions {
+  readonly sandbox: Sandbox;
+  readonly context: RunContext;
+  /** Override those of the blueprint. */
+  readonly limits?: Partial<RunLimits>;
+  /** Values by name. A node gets only those that it declares. */
+  readonly secrets?: Readonly<Record<string, string>>;
+  /** Drivers by name, beside the built-in ones. */
+  readonly agents?: Readonly<Record<string, AgentDriver>>;
+  /** Used in place of what agent nodes ask for. */
+  readonly agent?: string;
+  readonly model?: string;
+  readonly onEvent: EventSink;
+  /** Takes what nodes print as bytes, awaited and in order with the events; then no event tells of it. */
+  readonly onOutput?: (output: NodeOutput) => void | Promise<void>;
+  /** Milliseconds until the nodes must have ended, when that is less than `limits.wall`. */
+  readonly wallLeft?: number;
+  /** Cancels: the running node is ended, and the outcome is `cancelled`. */
+  readonly signal?: AbortSignal;
+  /** Node to begin with. What is before it keeps the result that the context has, or is skipped. Null: none is left. */
+  readonly startAt?: string | null;
+  /** Node to stop after. */
+  readonly until?: string;
+  /** Called after each node that was run. A failure is a warning. */
+  readonly checkpoint?: (at: { node: NodeReport; index: number }) => Promise<void>;
+}
+
+/** What `runBlueprint` gives back. It never throws for what happens while nodes run. */
+export interface RunOutcome {
+  status: Exclude<RunStatus, "no_changes">;
+  nodes: NodeReport[];
+  tokenUsage: TokenUsage;
+  cost: RunCost;
+  limitsHit: LimitHit[];
+  warnings: string[];
+  durationMs: number;
+  /** The node that ended the run. */
+  endedBy?: string;
+  error?: RunError;
+  /** True when the sandbox is gone: nothing can be read from it any more. */
+  sandboxLost: boolean;
+}
+
+/** When a branch is pushed. */
+export type PushOn = "success" | "limit" | "always";
+
+/** What opens a pull request. */
+export type PrWith = "rest" | "gh";
+
+/** How `runHarness` runs. */
+export interface HarnessOptions {
+  /** A name, a path, or a blueprint made by `defineBlueprint`. */
+  blueprint: string | Blueprint | BlueprintSpec;
+  /** A path, `org/repo` or a URL. */
+  repo: string;
+  intent: string;
+  /** Push the branch and open a pull request. Default false. */
+  push?: boolean;
+  pushOn?: PushOn;
+  draft?: boolean;
+  /** What opens the pull request: GitHub's REST interface, or its program `gh` on this machine. Default `rest`. */
+  prWith?: PrWith;
+  /** Backend. Default: as `openSandbox` chooses. */
+  sandboxType?: string;
+  runId?: string;
+  reporter?: Reporter | readonly Reporter[];
+  specPath?: string;
+  /** From `GITHUB_TOKEN` in the CLI. Never a flag. */
+  githubToken?: string;
+  daytona?: DaytonaOptions;
+  /** More options for the sandbox; they win over those of the blueprint. */
+  sandbox?: SandboxOptions;
+  /** Commit, tag or branch to start from. Default: HEAD. */
+  ref?: string;
+  /** Branch to work on. Default `harness/<runId>/<slug>`. */
+  branch?: string;
+  /** Branch that the pull request is for. Default: that of the repository. */
+  base?: string;
+  agent?: string;
+  model?: string;
+  agents?: Readonly<Record<string, AgentDriver>>;
+  inputs?: Readonly<Record<string, string | number | boolean>>;
+  env?: Readonly<Record<string, string>>;
+  /** Where secrets are looked up by name. Default: the process's environment. */
+  secretSource?: Readonly<Record<string, string | undefined>>;
+  limits?: Partial<RunLimits>;
+  from?: string;
+  until?: string;
+  /** Keep the sandbox. Default `failed`. */
+  keep?: "never" | "failed" | "always";
+  /** Directory of the run directories. Default `.glovebox/runs`. */
+  out?: string;
+  /** Trust a blueprint from a repository that is code, or that wants something of the host; remembered. Default false. */
+  trust?: boolean;
+  /** Cancels in order. A reason with an `exitCode` above 128 gives it to the report; else that is 130. */
+  signal?: AbortSignal;
+}

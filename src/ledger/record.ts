@@ -1,0 +1,89 @@
+import type { Owner } from "../machine/owner.js";
+import { isSandboxId } from "../machine/sandbox-id.js";
+
+/** Something outside this process that a sandbox made, or was about to make, and that must be taken away with it. */
+export type Resource =
+  | { readonly kind: "directory"; readonly path: string }
+  | { readonly kind: "worktree"; readonly repo: string; readonly path: string; readonly name: string }
+  | {
+      readonly kind: "branch";
+      readonly repo: string;
+      readonly name: string;
+      /** Where it was created; a branch that has moved since is the user's. */
+      readonly sha: string;
+      /** The first line of its reflog, which tells it from a branch of the same name that somebody else made. */
+      readonly mark: string;
+    }
+  | { readonly kind: "cgroup"; readonly path: string }
+  | OtherResource;
+
+/** A resource of a kind that only its backend knows. */
+export interface OtherResource {
+  readonly kind: string;
+  readonly [field: string]: unknown;
+}
+
+const STATES = ["creating", "ready", "kept", "removing"] as const;
+
+/** `kept` stays when its owner dies; everything else goes with it. */
+export type RecordState = (typeof STATES)[number];
+
+/** What the ledger knows about one sandbox. Never holds a secret. */
+export interface SandboxRecord {
+  readonly version: 1;
+  readonly id: string;
+  readonly backend: string;
+  readonly state: RecordState;
+  /** Who has it open. Absent: nobody. */
+  readonly owner?: Owner;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  /** ISO 8601. Absent: never. */
+  readonly expiresAt?: string;
+  readonly workDir: string;
+  /** The options that are needed to open it again. */
+  readonly reopen?: unknown;
+  /** In the order in which they were made. */
+  readonly resources: readonly Resource[];
+}
+
+/** Reads a record; gives the reason when the text is not one. */
+export function parseRecord(text: string, id: string): SandboxRecord | string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return "not valid JSON";
+  }
+  if (!isObject(value)) return "not an object";
+  if (value["version"] !== 1) return `version ${JSON.stringify(value["version"])} is not known`;
+  if (value["id"] !== id || !isSandboxId(id)) return "the id is not that of its directory";
+  for (const field of ["backend", "workDir"]) {
+    if (typeof value[field] !== "string") return `${field} is not a string`;
+  }
+  if (!STATES.some((state) => state === value["state"])) return "state is not known";
+  if (!isTime(value["createdAt"])) return "createdAt is not a time";
+  if (value["expiresAt"] !== undefined && !isTime(value["expiresAt"])) return "expiresAt is not a time";
+  if (value["owner"] !== undefined && !isOwner(value["owner"])) return "owner is not complete";
+  const resources = value["resources"];
+  if (!Array.isArray(resources) || !resources.every(isResource)) return "resources are not complete";
+  return value as unknown as SandboxRecord;
+}
+
+function isResource(value: unknown): boolean {
+  return isObject(value) && typeof value["kind"] === "string";
+}
+
+function isOwner(value: unknown): boolean {
+  if (!isObject(value) || !Number.isSafeInteger(value["pid"]) || (value["pid"] as number) <= 0) return false;
+  const texts = [value["bootId"], value["pidNs"], value["startTime"], value["host"] ?? ""];
+  return texts.every((text) => typeof text === "string");
+}
+
+function isTime(value: unknown): boolean {
+  return typeof value === "string" && !Number.isNaN(Date.parse(value));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,90 @@
+import { readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxError } from "../../contracts/errors.js";
+import { writeFileAtomic } from "../machine/atomic-file.js";
+import { privateSubdirectory } from "../machine/home.js";
+
+/** What is known about one snapshot. It belongs to no process and outlives its sandbox. */
+export interface SnapshotRecord {
+  readonly version: 1;
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly backend: string;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  /** The repository of the user's whose files they are. Absent: there is none. */
+  readonly repo?: string;
+  /** The git directory that holds it, where it is a commit. */
+  readonly gitDir?: string;
+  readonly ref?: string;
+  readonly commit?: string;
+  /** Path of the archive with the files that are not in the commit. Absent: there are none. */
+  readonly archive?: string;
+  /** What only the backend can read. */
+  readonly details?: unknown;
+}
+
+const ID = /^[a-z0-9][a-z0-9-]{2,80}$/;
+const SUFFIX = ".json";
+
+/** The directory of all snapshots that are not in a repository of the user's. */
+export function snapshotsDir(): string {
+  return privateSubdirectory("snapshots");
+}
+
+/** Makes a snapshot known: from here on nothing of ours deletes it unasked. */
+export async function writeSnapshotRecord(record: SnapshotRecord): Promise<void> {
+  await writeFileAtomic(pathOf(record.id), `${JSON.stringify(record, undefined, 2)}\n`);
+}
+
+/** Finds a snapshot; `not_found` when there is none of this id, `tampered` when its record cannot be read. */
+export async function readSnapshotRecord(id: string): Promise<SnapshotRecord> {
+  const text = ID.test(id) ? await readFile(pathOf(id), "utf8").catch(absent) : undefined;
+  if (text === undefined) throw new SandboxError("not_found", `No snapshot with the id ${JSON.stringify(id)}`);
+  const record = parse(text, id);
+  if (record !== undefined) return record;
+  throw new SandboxError("tampered", `The record of snapshot "${id}" is damaged`, { hint: `Look at ${pathOf(id)}` });
+}
+
+/** Every snapshot whose record can be read, the oldest first. */
+export async function readSnapshotRecords(): Promise<SnapshotRecord[]> {
+  const records: SnapshotRecord[] = [];
+  for (const id of await snapshotIds()) {
+    const record = parse((await readFile(pathOf(id), "utf8").catch(absent)) ?? "", id);
+    if (record !== undefined) records.push(record);
+  }
+  return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt) || a.id.localeCompare(b.id));
+}
+
+/** The ids of all records, also of damaged ones. */
+export async function snapshotIds(): Promise<string[]> {
+  const names = (await readdir(snapshotsDir())).filter((name) => name.endsWith(SUFFIX));
+  return names.map((name) => name.slice(0, -SUFFIX.length)).filter((id) => ID.test(id));
+}
+
+/** Strikes a snapshot out. */
+export async function removeSnapshotRecord(id: string): Promise<void> {
+  await rm(pathOf(id), { force: true });
+}
+
+function pathOf(id: string): string {
+  return join(snapshotsDir(), `${id}${SUFFIX}`);
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}
+
+function parse(text: string, id: string): SnapshotRecord | undefined {
+  try {
+    const value = JSON.parse(text) as Record<string, unknown>;
+    const texts = ["sandboxId", "backend", "createdAt"].map((field) => value[field]);
+    const maybe = ["repo", "gitDir", "ref", "commit", "archive"].map((field) => value[field] ?? "");
+    const isComplete = [...texts, ...maybe].every((field) => typeof field === "string");
+    return value["version"] === 1 && value["id"] === id && isComplete
+      ? (value as unknown as SnapshotRecord)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,189 @@
+import { randomBytes } from "node:crypto";
+import { link, readdir, readFile, stat, unlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxError } from "../../contracts/errors.js";
+import { awaitOrphans } from "./orphans.js";
+import { currentOwner, isOwnerAlive, isTagDead, type Owner, ownerTag } from "./owner.js";
+
+/** Who holds a lock file. The token is never used twice. */
+export interface LockHolder {
+  readonly token: string;
+  /** What is locked, where its holder wrote that down. */
+  readonly name?: string;
+  /** Absent when the file cannot be read; such a file was left by a power loss. */
+  readonly owner?: Owner;
+}
+
+/** One attempt to get one lock, by one process. */
+export interface Contender {
+  /** Gets the lock, or tells who is in the way. */
+  tryOnce(): Promise<LockHolder | undefined>;
+  /** When a dead process that never gave the lock back had got it, in milliseconds since 1970; absent when it was free. */
+  heldBefore(): number | undefined;
+  /** Gives the lock back, or the attempt up. Never fails. */
+  leave(): Promise<void>;
+}
+
+const ABANDONED_AFTER = 3_600_000;
+/** Tokens of locks that this process holds no longer, but could not take away. */
+const givenBack = new Set<string>();
+
+/**
+ * Contends for the lock file `<base>.lock`.
+ *
+ * A lock appears by `link`, so it is complete at once and exactly one contender succeeds. A dead holder's lock is removed
+ * only by the one process that managed to create `<base>.<token>.break` for the token of that very lock. When that
+ * process died too, the right passes to whoever creates the break file for *its* token, and so on. So two processes that
+ * both saw the dead holder can never both remove: the slower one would otherwise take away the new holder's lock.
+ */
+export async function createContender(base: string, name?: string): Promise<Contender> {
+  const token = randomBytes(12).toString("hex");
+  const draft = `${base}.${ownerTag()}.${token}.tmp`;
+  const lock = `${base}.lock`;
+  try {
+    await writeFile(draft, JSON.stringify({ token, name, owner: currentOwner() }), { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    await remove(draft);
+    throw error;
+  }
+  let heldBefore: number | undefined;
+  const tryOnce = async (): Promise<LockHolder | undefined> => {
+    for (let round = 0; ; round++) {
+      if (await linkOnce(draft, lock)) {
+        await remove(draft);
+        return undefined;
+      }
+      const holder = await readHolder(lock);
+      if (holder === undefined && round < 64) continue;
+      if (holder === undefined) return { token: "" };
+      if (round >= 8 || !isDead(holder)) return holder;
+      if (holder.owner !== undefined && !givenBack.has(holder.token)) await awaitOrphans(holder.owner);
+      const since = (await stat(lock).catch(() => undefined))?.mtimeMs;
+      const rival = await removeStale(base, draft, holder);
+      if (rival !== undefined) return rival;
+      heldBefore ??= since;
+    }
+  };
+  const leave = async (): Promise<void> => {
+    // A disk that fails now does not undo what was done under the lock; the next contender tries to take it away again.
+    await remove(draft).catch(() => undefined);
+    try {
+      if ((await readHolder(lock))?.token === token) await remove(lock);
+    } catch {
+      givenBack.add(token);
+    }
+  };
+  return { tryOnce, heldBefore: () => heldBefore, leave };
+}
+
+/** The names of what dead processes hold locked in a directory. */
+export async function namesLeftLocked(directory: string): Promise<string[]> {
+  const paths = (await readdir(directory))
+    .filter((each) => each.endsWith(".lock"))
+    .map((each) => join(directory, each));
+  const holders = await Promise.all(paths.map(readHolder));
+  return holders.flatMap((holder) => (holder?.name !== undefined && isDead(holder) ? [holder.name] : []));
+}
+
+/** Removes the lock files, drafts and break files that dead processes left in a directory. */
+export async function sweepLocks(directory: string): Promise<void> {
+  const names = await readdir(directory);
+  const inDirectory = (suffix: string): string[] =>
+    names.filter((name) => name.endsWith(suffix)).map((name) => join(directory, name));
+  for (const path of inDirectory(".tmp")) if (await isAbandoned(path)) await remove(path);
+  for (const path of inDirectory(".lock")) {
+    const holder = await readHolder(path);
+    if (holder === undefined || !isDead(holder)) continue;
+    const contender = await createContender(path.slice(0, -".lock".length));
+    try {
+      await contender.tryOnce();
+    } finally {
+      await contender.leave();
+    }
+  }
+  // The names were listed before this look at the lock: if it is gone, so is every lock these files were about.
+  for (const path of inDirectory(".break")) {
+    const lock = path.replace(/\.[^./]+\.break$/, ".lock");
+    if ((await readHolder(lock)) === undefined && (await isAbandoned(path))) await remove(path);
+  }
+}
+
+/** Removes a dead holder's lock, or tells which live process is about to. */
+async function removeStale(base: string, draft: string, stale: LockHolder): Promise<LockHolder | undefined> {
+  const lock = `${base}.lock`;
+  const passed: string[] = [];
+  let token = stale.token;
+  for (let depth = 0; depth < 64; depth++) {
+    const right = `${base}.${token}.break`;
+    if (await linkOnce(draft, right)) {
+      if ((await readHolder(lock))?.token === stale.token) await remove(lock);
+      for (const path of [...passed, right]) await remove(path);
+      return undefined;
+    }
+    const rival = await readHolder(right);
+    if (rival === undefined) return undefined;
+    if (!isDead(rival)) return rival;
+    passed.push(right);
+    token = rival.token;
+  }
+  return stale;
+}
+
+function isDead(holder: LockHolder): boolean {
+  return givenBack.has(holder.token) || holder.owner === undefined || isOwnerAlive(holder.owner) === "dead";
+}
+
+async function isAbandoned(path: string): Promise<boolean> {
+  const holder = await readHolder(path);
+  if (holder?.owner !== undefined) return isDead(holder);
+  if (isTagDead(path.split(".").at(-3) ?? "")) return true;
+  const made = await stat(path).catch(() => undefined);
+  return made !== undefined && Date.now() - made.mtimeMs > ABANDONED_AFTER;
+}
+
+async function readHolder(path: string): Promise<LockHolder | undefined> {
+  try {
+    const text = await readFile(path, "utf8");
+    return parseHolder(text) ?? { token: `damaged-${(await stat(path)).ino}` };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function parseHolder(text: string): LockHolder | undefined {
+  try {
+    const { token, name, owner } = JSON.parse(text) as { token?: unknown; name?: unknown; owner?: Owner };
+    if (typeof token === "string" && /^[0-9a-f]{24}$/.test(token) && typeof owner?.pid === "number") {
+      return { token, owner, ...(typeof name === "string" && { name }) };
+    }
+  } catch {
+    // Not written by us to its end: a holder that cannot be read is none.
+  }
+  return undefined;
+}
+
+async function linkOnce(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to);
+    return true;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "EEXIST") return false;
+    if (code !== "EPERM" && code !== "ENOTSUP" && code !== "ENOSYS") throw error;
+    throw new SandboxError(
+      "unsupported",
+      `The file system of ${to} has no hard links, so nothing can be locked there`,
+      {
+        hint: "Set GLOVEBOX_HOME to a directory on another file system.",
+        cause: error,
+      },
+    );
+  }
+}
+
+async function remove(path: string): Promise<void> {
+  await unlink(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+}

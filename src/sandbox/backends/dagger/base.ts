@@ -1,0 +1,110 @@
+import type { Container, Service } from "@dagger.io/dagger";
+import { agentBinary } from "../../guest/binary.js";
+import type { DaggerOptions } from "../../types.js";
+import { daggerError } from "./failure.js";
+import { cancellable } from "./fetch.js";
+import { AGENT_PATH, HOST_ALIAS } from "./guest-call.js";
+import { flattened, MAX_OWN_LAYERS, withLayers } from "./layer-count.js";
+import type { Session } from "./session.js";
+
+/** Small, and with a shell; what a sandbox has when no image is asked for. */
+export const DEFAULT_IMAGE = "debian:stable-slim";
+/** The agent and the work directory. */
+const PREPARED_LAYERS = 2;
+/** The directory that a sandbox works in. */
+export const WORK_DIR = "/work";
+
+/** Something that listens beside a sandbox. */
+export interface Reachable {
+  readonly service: Service;
+  readonly ports: readonly number[];
+}
+
+/** What a sandbox starts from. */
+export interface Base {
+  readonly container: Container;
+  /** The image with its digest: the same files tomorrow, wherever its tag leads by then. */
+  readonly image: string;
+  /** What every command gets: the image's own variables, HOME and LANG. */
+  readonly env: Readonly<Record<string, string>>;
+  /** By host name, with the ports that they answer on. */
+  readonly services: ReadonlyMap<string, Reachable>;
+}
+
+/** Builds the container that a sandbox starts from, in the order in which an engine can best cache it. */
+export async function buildBase(
+  session: Session,
+  image: string,
+  opts: DaggerOptions,
+  signal: AbortSignal,
+): Promise<Base> {
+  const { client, listener } = session;
+  return await cancellable(signal, async () => {
+    try {
+      const pulled = await client.container().from(image).sync();
+      // Of a container that was changed, an engine no longer knows the image.
+      const reference = await pulled.imageRef();
+      const { setup = [] } = opts;
+      const prepared = prepare(session, pulled, setup);
+      const [platform, user, variables] = await Promise.all([
+        prepared.platform(),
+        prepared.user(),
+        variablesOf(prepared),
+      ]);
+      const owner = user === "" ? {} : { owner: user };
+      let container = prepared
+        .withFile(AGENT_PATH, client.host().file(agentBinary(archOf(platform))), { permissions: 0o755 })
+        .withDirectory(WORK_DIR, client.directory(), owner)
+        .withWorkdir(WORK_DIR);
+      const services = startableServices(session, opts);
+      for (const [name, { service }] of services) container = container.withServiceBinding(name, service);
+      for (const [name, uri] of Object.entries(opts.secrets ?? {})) {
+        container = container.withSecretVariable(name, client.secret(uri));
+      }
+      container = await container.withServiceBinding(HOST_ALIAS, listener.service).sync();
+      withLayers(container, (setup.length % MAX_OWN_LAYERS) + PREPARED_LAYERS);
+      return { container, image: reference, env: { ...defaultEnv(user), ...variables }, services };
+    } catch (error) {
+      throw daggerError(error, `The Dagger engine could not prepare the image "${image}"`);
+    }
+  });
+}
+
+/** Runs the commands that prepare an image. */
+function prepare(session: Session, image: Container, setup: NonNullable<DaggerOptions["setup"]>): Container {
+  return setup.reduce((container, args, index) => {
+    const next = container.withExec([...args]);
+    return (index + 1) % MAX_OWN_LAYERS === 0 ? flattened(session, next) : next;
+  }, image);
+}
+
+function startableServices({ client }: Session, opts: DaggerOptions): Base["services"] {
+  return new Map(
+    Object.entries(opts.services ?? {}).map(([name, { image, args, env = {}, ports = [] }]) => {
+      let container = client.container().from(image);
+      for (const [key, value] of Object.entries(env)) container = container.withEnvVariable(key, value);
+      for (const port of ports) container = container.withExposedPort(port);
+      const service = container.asService(args === undefined ? { useEntrypoint: true } : { args: [...args] });
+      return [name, { service, ports }];
+    }),
+  );
+}
+
+async function variablesOf(container: Container): Promise<Record<string, string>> {
+  const variables = await container.envVariables();
+  const pairs = variables.map(async (variable) => [await variable.name(), await variable.value()] as const);
+  return Object.fromEntries(await Promise.all(pairs));
+}
+
+function defaultEnv(user: string): Record<string, string> {
+  const name = user.split(":")[0] ?? "";
+  const isRoot = name === "" || name === "root" || name === "0";
+  const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  return { PATH, HOME: isRoot ? "/root" : /^\d+$/.test(name) ? "/tmp" : `/home/${name}`, LANG: "C.UTF-8" };
+}
+
+/** `linux/amd64` and the like, as Node calls them. */
+function archOf(platform: string): string {
+  const name = platform.split("/")[1] ?? "";
+  return name === "amd64" ? "x64" : name;
+}

@@ -1,0 +1,86 @@
+import { chmod } from "node:fs/promises";
+import type { Container } from "@dagger.io/dagger";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { AgentFiles } from "../../guest/guest-files.js";
+import { MAX_IMPORT_BYTES } from "../../types.js";
+import { daggerError } from "./failure.js";
+import { layersOf, withLayers } from "./layer-count.js";
+import type { Session } from "./session.js";
+import { Steps } from "./steps.js";
+
+/** Lies in every layer, so that none is empty: not every engine can pack nothing. */
+const MARK = "/.glovebox/layer";
+/** Of names that are removed one by one, of all others, and the files themselves. */
+const APPLIED_LAYERS = 3;
+
+/**
+ * Packs what became of a container since its base into a file, anywhere in its file system, and gives the paths that are
+ * gone. With the base they are a log of effects: done again on any engine, whatever the commands would do today.
+ */
+export async function saveLayer(
+  { client }: Session,
+  base: Container,
+  container: Container,
+  path: string,
+): Promise<string[]> {
+  try {
+    const changes = await container.rootfs().changes(base.rootfs()).sync();
+    const layer = client.container().withRootfs(changes.layer()).withNewFile(MARK, "");
+    const [packed, removed] = await Promise.all([layer.asTarball().sync(), changes.removedPaths()]);
+    const size = await packed.size();
+    if (size > MAX_IMPORT_BYTES) {
+      throw new SandboxError("limit_exceeded", `The sandbox has more than ${MAX_IMPORT_BYTES} bytes of changed files`);
+    }
+    await packed.export(path);
+    await chmod(path, 0o600);
+    return removed;
+  } catch (error) {
+    throw daggerError(error, "The Dagger engine could not save the files of the sandbox");
+  }
+}
+
+/**
+ * A base with such a layer on it: the container as it was, in an engine that has never seen it. However many paths are gone, they
+ * are one layer: a container removes one path after the other, each in a layer of its own, and a directory all of them at once.
+ */
+export async function applyLayer(
+  session: Session,
+  base: Container,
+  path: string,
+  removed: readonly string[],
+): Promise<Container> {
+  const { client } = session;
+  try {
+    const layer = client.container().import_(client.host().file(path)).rootfs();
+    const names = removed.map((name) => name.replace(/\/$/, ""));
+    const odd = names.filter(isPattern);
+    const plain = names.filter((name) => !isPattern(name));
+    let files = (odd.length > 0 ? await removeByAgent(session, base, odd) : base).rootfs();
+    if (plain.length > 0) files = files.withoutFiles(plain);
+    const container = await base.withRootfs(files.withDirectory("/", layer)).sync();
+    return withLayers(container, layersOf(base) + APPLIED_LAYERS);
+  } catch (error) {
+    throw daggerError(error, "The Dagger engine could not bring the files of a snapshot back");
+  }
+}
+
+/** Whether an engine could take a path for a pattern; which characters make it one depends on the engine. */
+function isPattern(path: string): boolean {
+  return /[*?[\]{}!\\]/.test(path);
+}
+
+/** Removes paths by exactly their names. It needs a container, so only names that an engine cannot be given are removed so. */
+async function removeByAgent(session: Session, base: Container, paths: readonly string[]): Promise<Container> {
+  // Whoever removed them inside may have had more rights than the image's user.
+  const options = { workDir: "/", secrets: [], linger: 0, services: new Map() };
+  const steps = new Steps(session, base.withUser("0"), options);
+  try {
+    await steps.use(true, async (channel) => {
+      const files = new AgentFiles(channel, (path) => path);
+      for (const path of paths) await files.remove(path, true);
+    });
+    return steps.current;
+  } finally {
+    await steps.close();
+  }
+}

@@ -1,0 +1,74 @@
+import { createReadStream } from "node:fs";
+import type { Container } from "@dagger.io/dagger";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { replaceFiles } from "../../git/snapshot/replace-files.js";
+import { AgentFiles } from "../../guest/guest-files.js";
+import type { DaggerOptions } from "../../types.js";
+import { buildBase, WORK_DIR } from "./base.js";
+import type { DaggerDriver } from "./driver.js";
+import { applyLayer } from "./layer.js";
+import type { Recipe, Saved } from "./recipe.js";
+import type { Session } from "./session.js";
+import { findSnapshot, type Origin } from "./snapshot.js";
+import { Steps } from "./steps.js";
+
+/** Brings a sandbox back to a snapshot: as a whole, or, while something runs in it, the files of its work directory. */
+export async function restoreSnapshot(
+  driver: DaggerDriver,
+  origin: Origin & { readonly dagger: DaggerOptions },
+  id: string,
+): Promise<void> {
+  const { archive, saved } = await findSnapshot(id);
+  const { session, base, recipe } = origin;
+  const known = session.snapshots.get(id);
+  if (known === undefined && !isSameImage(saved, recipe)) {
+    throw new SandboxError("conflict", `The snapshot "${id}" is one of the image ${saved.image}`, {
+      retryable: false,
+      hint: digestOf(saved)
+        ? `open a sandbox with image: "${saved.image}"`
+        : "it was saved without the image's digest, so the same image cannot be found again; take a new snapshot",
+    });
+  }
+  const container = known ?? (await rebuild(origin, saved, archive));
+  if (container !== undefined && (await driver.steps.isIdle())) {
+    driver.steps.replace(container);
+    return;
+  }
+  driver.onWarning?.(`Only the files in ${WORK_DIR} were restored: what is outside stays as it is`);
+  if (driver.steps.isLost) driver.steps.replace(base.container);
+  const files = container === undefined ? createReadStream(archive) : filesOf(session, container);
+  await replaceFiles({ driver }, [files], { keepGit: false });
+}
+
+/** Whether two recipes start from the same files; a tag can lead to others tomorrow, a digest cannot. */
+function isSameImage(one: Recipe, other: Recipe): boolean {
+  return digestOf(one) !== undefined && digestOf(one) === digestOf(other);
+}
+
+function digestOf({ image }: Recipe): string | undefined {
+  return image.split("@")[1];
+}
+
+/** Follows a recipe again. Undefined when what was saved with it is the work directory alone. */
+async function rebuild(
+  { session, base, recipe, dagger }: Origin & { readonly dagger: DaggerOptions },
+  { image, setup, removed }: Saved,
+  archive: string,
+): Promise<Container | undefined> {
+  if (removed === undefined) return undefined;
+  const isSame = JSON.stringify(setup) === JSON.stringify(recipe.setup);
+  const { signal } = new AbortController();
+  const from = isSame ? base : await buildBase(session, image, { ...dagger, setup }, signal);
+  return await applyLayer(session, from.container, archive, removed);
+}
+
+/** The work directory of a container that no sandbox is in. */
+async function* filesOf(session: Session, container: Container): AsyncGenerator<Uint8Array> {
+  const steps = new Steps(session, container, { workDir: WORK_DIR, secrets: [], linger: 0, services: new Map() });
+  try {
+    const { channel } = await steps.acquire(false);
+    yield* new AgentFiles(channel, () => "").exportTree(WORK_DIR);
+  } finally {
+    await steps.close();
+  }
+}

@@ -1,0 +1,111 @@
+import { randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { SandboxError } from "../../../../contracts/errors.js";
+import {
+  readSnapshotRecord,
+  type SnapshotRecord,
+  snapshotsDir,
+  writeSnapshotRecord,
+} from "../../../ledger/snapshot-record.js";
+import { syncPath } from "../../../machine/atomic-file.js";
+import { writeArchive } from "../../git/snapshot/archive.js";
+import { removeSnapshot as removeGitSnapshot } from "../../git/snapshot/remove-snapshot.js";
+import type { Base } from "./base.js";
+import type { DaggerDriver } from "./driver.js";
+import { saveLayer } from "./layer.js";
+import { isSaved, type Recipe, type Saved } from "./recipe.js";
+import type { Session } from "./session.js";
+
+/** What a sandbox that can be saved was made of. */
+export interface Origin {
+  readonly session: Session;
+  readonly base: Base;
+  readonly recipe: Recipe;
+}
+
+/**
+ * Saves a sandbox to a file of ours, and gives what goes with it: all that changed since its base, or, while something
+ * runs, the files of its work directory. A file that is there stays until the new one is whole.
+ */
+export async function saveState(driver: DaggerDriver, origin: Origin, path: string): Promise<Saved> {
+  const container = await driver.steps.settled();
+  if (container === undefined || container === origin.base.container) {
+    await saveFiles(driver, path);
+    return origin.recipe;
+  }
+  const { session, base, recipe } = origin;
+  let removed: readonly string[] = [];
+  await replaced(path, async (draft) => {
+    removed = await saveLayer(session, base.container, container, draft);
+    await using file = await open(draft);
+    await file.sync();
+  });
+  return { ...recipe, removed };
+}
+
+/** Saves all files of the work directory to an archive of ours. */
+export async function saveFiles(driver: DaggerDriver, path: string): Promise<void> {
+  await replaced(path, async (draft) => {
+    await writeArchive(driver.exportTree(driver.workDir), draft, () => true);
+  });
+}
+
+async function replaced(path: string, write: (draft: string) => Promise<void>): Promise<void> {
+  const draft = `${path}.new`;
+  try {
+    await rm(draft, { force: true });
+    await write(draft);
+    await rename(draft, path);
+    await syncPath(dirname(path));
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+/** Puts the files of such an archive into the work directory. */
+export async function loadFiles(driver: DaggerDriver, path: string): Promise<void> {
+  await driver.importTree(createReadStream(path), driver.workDir);
+}
+
+/** Saves a sandbox for good. An id of the graph alone would be worth nothing outside of the engine that gave it. */
+export async function saveSnapshot(driver: DaggerDriver, origin: Origin): Promise<string> {
+  const id = `${driver.id}-${randomBytes(4).toString("hex")}`;
+  const archive = join(snapshotsDir(), `${id}.tar`);
+  try {
+    const details = await saveState(driver, origin, archive);
+    await writeSnapshotRecord({
+      version: 1,
+      id,
+      sandboxId: driver.id,
+      backend: "dagger",
+      createdAt: new Date().toISOString(),
+      archive,
+      details,
+    });
+    return id;
+  } catch (error) {
+    await rm(archive, { force: true });
+    throw error;
+  }
+}
+
+/** Finds a snapshot of this backend. */
+export async function findSnapshot(id: string): Promise<{ archive: string; saved: Saved }> {
+  const { backend, archive, details } = await readSnapshotRecord(id);
+  if (backend !== "dagger") {
+    throw new SandboxError("conflict", `The snapshot "${id}" is one of the ${backend} backend`, { retryable: false });
+  }
+  if (archive === undefined || !isSaved(details)) {
+    throw new SandboxError("tampered", `The record of snapshot "${id}" is damaged`);
+  }
+  return { archive, saved: details };
+}
+
+/** Takes away what a snapshot's record names. */
+export async function removeSnapshot(record: SnapshotRecord): Promise<void> {
+  if (record.gitDir !== undefined) await removeGitSnapshot(record);
+  else if (record.archive !== undefined) await rm(record.archive, { force: true });
+}

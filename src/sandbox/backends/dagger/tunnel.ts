@@ -1,0 +1,23 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { Reachable } from "./base.js";
+import { daggerError } from "./failure.js";
+import type { Session } from "./session.js";
+
+/** Opens a way from this machine to the service that answers on a port, and says where it begins. */
+export async function reachService({ client }: Session, services: readonly Reachable[], port: number): Promise<string> {
+  const found = services.find(({ ports }) => ports.includes(port));
+  if (found === undefined) {
+    throw new SandboxError("not_found", `No service of the sandbox has the port ${port}`, {
+      hint: `start it as one: spawn({ argv, service: { hostname: "web", ports: [${port}] } })`,
+    });
+  }
+  try {
+    const tunnel = await client
+      .host()
+      .tunnel(found.service, { ports: [{ backend: port, frontend: 0 }] })
+      .start();
+    return await tunnel.endpoint({ scheme: "http" });
+  } catch (error) {
+    throw daggerError(error, `The port ${port} cannot be reached`);
+  }
+}

@@ -1,0 +1,82 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { RemoteSandbox } from "./client.js";
+import { diagnose, statusOf, toFailure } from "./failure.js";
+import { type AgentSession, type Place, startAgent, uploadAgent } from "./guest-session.js";
+import { assertNetwork, type NetworkSettings, refusedNetwork } from "./network-settings.js";
+import type { Source } from "./options.js";
+
+/** What a new sandbox shall hold. */
+export interface Contents {
+  readonly id: string;
+  readonly source?: Source | undefined;
+  readonly branch?: string | undefined;
+  readonly token?: string | undefined;
+  /** Applied once the repository is there. */
+  readonly network: NetworkSettings;
+}
+
+/** The user of a clone by token; the service passes both on to the remote and writes neither down. */
+export const GIT_USER = "git";
+
+/** Fills a new sandbox: the default branch of the repository, the branch of the run on it, the agent. */
+export async function bootstrap(
+  remote: RemoteSandbox,
+  contents: Contents,
+): Promise<{ place: Place; agent: AgentSession }> {
+  const { source, network } = contents;
+  const place = await findPlace(remote, contents);
+  const work = [uploadAgent(remote, place)];
+  if (source !== undefined) work.push(clone(remote, place, source, contents));
+  // Both have ended before an error leaves: nobody shall delete the sandbox under the other.
+  const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+  if (source !== undefined && Object.keys(network).length > 0) await restrict(remote, network);
+  return { place, agent: await startAgent(remote, place) };
+}
+
+async function findPlace(remote: RemoteSandbox, { id, source }: Contents): Promise<Place> {
+  try {
+    const home = (await remote.getUserHomeDir()) ?? "/home/daytona";
+    return { home, workDir: `${home}/workspace/${source?.name ?? id}`, folder: `${home}/.glovebox-${id}` };
+  } catch (error) {
+    throw await diagnose(remote, error, "the home directory");
+  }
+}
+
+async function clone(remote: RemoteSandbox, { workDir }: Place, source: Source, contents: Contents): Promise<void> {
+  const { token, branch } = contents;
+  const credentials = token === undefined ? [undefined, undefined] : [GIT_USER, token];
+  try {
+    await remote.git.clone(source.url, workDir, undefined, undefined, ...credentials);
+  } catch (error) {
+    throw explainClone(error, source, token !== undefined);
+  }
+  if (branch !== undefined) await makeBranch(remote, workDir, branch);
+}
+
+/** On a clean tree this also checks the branch out. */
+async function makeBranch(remote: RemoteSandbox, workDir: string, branch: string): Promise<void> {
+  try {
+    await remote.git.createBranch(workDir, branch);
+  } catch (error) {
+    const { currentBranch } = await remote.git.status(workDir).catch(() => ({ currentBranch: undefined }));
+    // The run is to work on the branch that was cloned.
+    if (currentBranch !== branch) throw await diagnose(remote, error, `branch "${branch}" could not be made`);
+  }
+}
+
+async function restrict(remote: RemoteSandbox, network: NetworkSettings): Promise<void> {
+  try {
+    await remote.updateNetworkSettings(network);
+  } catch (error) {
+    throw refusedNetwork(error, network);
+  }
+  assertNetwork(remote, network);
+}
+
+function explainClone(error: unknown, { owner, name }: Source, hasToken: boolean): SandboxError {
+  const failure = toFailure(error, `${owner}/${name} could not be cloned`);
+  if (![401, 403, 404].includes(statusOf(error) ?? 0)) return failure;
+  const hint = hasToken ? "check that the token may read the repository" : "a private repository needs GITHUB_TOKEN";
+  return new SandboxError(failure.code, failure.message, { cause: error, hint });
+}

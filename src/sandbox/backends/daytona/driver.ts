@@ -1,0 +1,212 @@
+import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
+import type { AgentChannel } from "../../guest/channel.js";
+import { AgentFailure, errorFor } from "../../guest/failure.js";
+import { AgentFiles } from "../../guest/guest-files.js";
+import { startCommand } from "../../guest/guest-process.js";
+import type { Driver, DriverProcess, StartSpec } from "../../types.js";
+import type { RemoteSandbox } from "./client.js";
+import { diagnose, persist } from "./failure.js";
+import { type AgentSession, agentPath, type Place, startAgent } from "./guest-session.js";
+import { BACKEND } from "./options.js";
+import { isSimple, startSimple } from "./simple-exec.js";
+import { fetchFile, type Outcome, packTree, placeFiles, type Stage, unpackTree } from "./staged-files.js";
+
+/** A log of more bytes than this is left behind with its session as soon as nothing runs in it. */
+const WORN_OUT = 32 << 20;
+/** Files up to this size come over the channel. */
+const SMALL_FILE = 256 << 10;
+const PREVIEW_SECONDS = 24 * 3600;
+const VERB_TIMEOUT = 600_000;
+
+/** The operations of a driver that not every sandbox has. */
+export type DaytonaOperations = Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git">;
+
+/** What a driver is made of. */
+export interface DaytonaParts {
+  readonly id: string;
+  readonly remote: RemoteSandbox;
+  readonly place: Place;
+  readonly agent: AgentSession;
+  readonly capabilities: Capabilities;
+  operations(driver: DaytonaDriver): DaytonaOperations;
+  /** Gives the sandbox back, or leaves it to whoever opens it next. */
+  release(driver: DaytonaDriver): Promise<void>;
+}
+
+/** The Daytona driver: commands and small things are asked of the agent inside, bulk goes by the service's own ways. */
+export class DaytonaDriver implements Driver {
+  readonly backend: string = BACKEND;
+  readonly id: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  readonly baseEnv: Readonly<Record<string, string>>;
+  readonly place: Place;
+  readonly #parts: DaytonaParts;
+  #remote: RemoteSandbox;
+  #agent: AgentSession;
+  #renewal: Promise<void> | undefined;
+  onWarning?: (message: string) => void;
+  declare readonly snapshot?: () => Promise<string>;
+  declare readonly restore?: (id: string) => Promise<void>;
+  declare readonly fork?: (count: number) => Promise<Driver[]>;
+  declare readonly changes?: () => Promise<Changes>;
+  declare readonly git?: NonNullable<Driver["git"]>;
+
+  constructor(parts: DaytonaParts) {
+    this.id = parts.id;
+    this.place = parts.place;
+    this.workDir = parts.place.workDir;
+    this.capabilities = parts.capabilities;
+    this.#parts = parts;
+    this.#remote = parts.remote;
+    this.#agent = parts.agent;
+    const path = parts.agent.path ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    this.baseEnv = { PATH: path, HOME: parts.place.home, LANG: "C.UTF-8" };
+    Object.assign(this, parts.operations(this));
+  }
+
+  get remote(): RemoteSandbox {
+    return this.#remote;
+  }
+
+  /** Goes on with another machine, whose agent runs: the files are those of that one from now on. */
+  async replace(remote: RemoteSandbox, agent: AgentSession): Promise<void> {
+    const old = this.#agent;
+    this.#remote = remote;
+    this.#agent = agent;
+    await old.stop();
+  }
+
+  async start(spec: StartSpec): Promise<DriverProcess> {
+    if (isSimple()) return startSimple(this.#remote, spec);
+    const channel = await this.#channel();
+    try {
+      return await startCommand(channel, spec, this.#relative(spec.cwd));
+    } catch (error) {
+      throw error instanceof AgentFailure ? errorFor(error.number, spec.cwd) : error;
+    }
+  }
+
+  async read(path: string): Promise<Uint8Array | null> {
+    const small = await (await this.#files()).readUpTo(path, SMALL_FILE);
+    return small === undefined ? await fetchFile(this.#stage(), path, this.#relative(path)) : small;
+  }
+
+  async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
+    await placeFiles(
+      this.#stage(),
+      files.map((file) => ({ ...file, relative: this.#relative(file.path) })),
+    );
+  }
+
+  async stat(path: string): Promise<FileStat | null> {
+    return await (await this.#files()).stat(path);
+  }
+
+  async list(path: string): Promise<string[]> {
+    return await (await this.#files()).list(path);
+  }
+
+  async remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
+    return await (await this.#files()).remove(path, opts.recursive);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    await (await this.#files()).rename(from, to);
+  }
+
+  async makeDirectory(path: string): Promise<void> {
+    await (await this.#files()).makeDirectory(path);
+  }
+
+  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
+    await unpackTree(this.#stage(), tar, path, this.#relative(path));
+  }
+
+  exportTree(path: string): AsyncIterable<Uint8Array> {
+    return packTree(this.#stage(), path, this.#relative(path));
+  }
+
+  async url(port: number): Promise<string> {
+    try {
+      return (await persist(() => this.#remote.getSignedPreviewUrl(port, PREVIEW_SECONDS))).url;
+    } catch (error) {
+      throw await diagnose(this.#remote, error, `the address of port ${port}`);
+    }
+  }
+
+  /** Runs a program to its end for the driver itself, with a short output. */
+  async run(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+    const channel = await this.#channel();
+    const spec = {
+      argv,
+      cwd: this.workDir,
+      env: { ...this.baseEnv, ...env },
+      stdin: "none",
+      timeout: VERB_TIMEOUT,
+    } as const;
+    const process = await startCommand(channel, spec, "");
+    const [stdout, stderr, exit] = await Promise.all([
+      collect(process.stdout),
+      collect(process.stderr),
+      process.wait(),
+    ]);
+    return { exitCode: exit.exitCode, stdout, stderr };
+  }
+
+  /** Ends everything that runs; the files stay. */
+  async stop(): Promise<void> {
+    await this.#agent.stop();
+  }
+
+  /** Whether nothing is under way inside. */
+  get isIdle(): boolean {
+    return this.#agent.channel.isIdle;
+  }
+
+  /** Nothing runs here any more, and nothing more is asked: the sandbox itself goes. */
+  abandon(): void {
+    this.#agent.channel.close();
+  }
+
+  async destroy(): Promise<void> {
+    await this.#parts.release(this);
+  }
+
+  #stage(): Stage {
+    const { folder, workDir } = this.place;
+    const agent = agentPath(this.place, this.#agent.arch);
+    return { remote: this.#remote, folder, workDir, run: (args) => this.run([agent, ...args]) };
+  }
+
+  async #files(): Promise<AgentFiles> {
+    return new AgentFiles(await this.#channel(), (path) => this.#relative(path));
+  }
+
+  async #channel(): Promise<AgentChannel> {
+    while (this.#renewal !== undefined) await this.#renewal;
+    const { channel, link, arch } = this.#agent;
+    if (link.received < WORN_OUT || !channel.isIdle) return channel;
+    const old = this.#agent;
+    this.#renewal = startAgent(this.#remote, this.place, arch)
+      .then((agent) => {
+        this.#agent = agent;
+        return old.stop();
+      })
+      .finally(() => {
+        this.#renewal = undefined;
+      });
+    await this.#renewal;
+    return this.#agent.channel;
+  }
+
+  #relative(path: string): string {
+    return path === this.workDir ? "" : path.slice(this.workDir.length + 1);
+  }
+}
+
+async function collect(stream: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
+}

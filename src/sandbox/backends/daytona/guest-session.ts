@@ -1,0 +1,115 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { shellQuote } from "../../../util/shell.js";
+import { agentBinary } from "../../guest/binary.js";
+import { AgentChannel } from "../../guest/channel.js";
+import type { RemoteSandbox } from "./client.js";
+import { diagnose, isPassing, persist } from "./failure.js";
+import { SessionLink } from "./session-link.js";
+
+/** The agent inside a sandbox, and the session that it runs in. */
+export interface AgentSession {
+  readonly channel: AgentChannel;
+  readonly link: SessionLink;
+  /** The kind of processor: `x64` or `arm64`. */
+  readonly arch: string;
+  /** The PATH of the image. */
+  readonly path: string | undefined;
+  /** The commit that the work directory is at, where it is a repository. */
+  readonly head: string | undefined;
+  /** Ends the agent and all it started; resolves once the session is gone. */
+  stop(): Promise<void>;
+}
+
+/** Where things are inside. */
+export interface Place {
+  readonly home: string;
+  readonly workDir: string;
+  /** Ours alone: the agent, and files on their way. */
+  readonly folder: string;
+}
+
+const START_TIMEOUT = 60_000;
+const ATTEMPTS = 3;
+const ARCHITECTURES: Readonly<Record<string, string>> = { x86_64: "x64", aarch64: "arm64" };
+
+/** Path of the agent inside. */
+export function agentPath({ folder }: Place, arch = "x64"): string {
+  return `${folder}/agent-${arch}`;
+}
+
+/** Brings the agent into a sandbox. Its bits are set when it is started. */
+export async function uploadAgent(remote: RemoteSandbox, place: Place, arch = "x64"): Promise<void> {
+  const source = await readFile(agentBinary(arch));
+  try {
+    await persist(() => remote.fs.uploadFiles([{ source, destination: agentPath(place, arch) }]));
+  } catch (error) {
+    throw await diagnose(remote, error, "the upload of the agent");
+  }
+}
+
+/** Starts the agent that was uploaded, in a session of its own. */
+export async function startAgent(remote: RemoteSandbox, place: Place, arch = "x64"): Promise<AgentSession> {
+  const { sessionId, commandId } = await open(remote, startCommand(place, arch));
+  const link = new SessionLink({ remote, sessionId, commandId });
+  const channel = new AgentChannel(link);
+  const drop = (): Promise<void> => remote.process.deleteSession(sessionId).catch(() => undefined);
+  const late = setTimeout(
+    () => channel.close(new SandboxError("unavailable", "Daytona: the agent did not start in time")),
+    START_TIMEOUT,
+  );
+  try {
+    await channel.hello;
+  } catch (error) {
+    await drop();
+    const other = ARCHITECTURES[link.facts.get("machine") ?? ""];
+    if (other === undefined || other === arch) throw explain(error, link.complaint);
+    await uploadAgent(remote, place, other);
+    return await startAgent(remote, place, other);
+  } finally {
+    clearTimeout(late);
+  }
+  const stop = async (): Promise<void> => {
+    await link.quit().catch(() => undefined);
+    channel.close();
+    await drop();
+  };
+  return { channel, link, arch, path: link.facts.get("path"), head: link.facts.get("head"), stop };
+}
+
+/** The shell only tells what it is on: the command must not be one that it could end with. */
+function startCommand(place: Place, arch: string): string {
+  const machine = Object.entries(ARCHITECTURES).find(([, name]) => name === arch)?.[0] ?? arch;
+  const agent = shellQuote([agentPath(place, arch)]);
+  const workDir = shellQuote([place.workDir]);
+  const head = `git -C ${workDir} rev-parse --verify --quiet HEAD 2>/dev/null`;
+  const facts = `printf '@machine %s\\n@path %s\\n@head %s\\n' "$(uname -m)" "$PATH" "$(${head})"`;
+  const run = `mkdir -p ${workDir} && chmod 700 ${agent} && ${agent} armour ${workDir}`;
+  return `${facts}; if [ "$(uname -m)" = ${machine} ]; then ${run}; else false; fi`;
+}
+
+/**
+ * Opens a session with a command in it. When the answer was lost, nobody knows whether it runs; a new one is opened then,
+ * and an agent without a request does nothing.
+ */
+async function open(remote: RemoteSandbox, command: string): Promise<{ sessionId: string; commandId: string }> {
+  for (let attempt = 1; ; attempt++) {
+    const sessionId = `glovebox-${randomBytes(6).toString("hex")}`;
+    try {
+      await remote.process.createSession(sessionId);
+      const request = { command, runAsync: true, suppressInputEcho: true };
+      const { cmdId } = await remote.process.executeSessionCommand(sessionId, request);
+      if (cmdId !== undefined && cmdId !== "") return { sessionId, commandId: cmdId };
+      throw new SandboxError("internal", "Daytona: a command without an id");
+    } catch (error) {
+      await remote.process.deleteSession(sessionId).catch(() => undefined);
+      if (attempt >= ATTEMPTS || !isPassing(error)) throw await diagnose(remote, error, "the start of the agent");
+    }
+  }
+}
+
+function explain(error: unknown, complaint: string): unknown {
+  if (!(error instanceof SandboxError) || complaint.trim() === "") return error;
+  return new SandboxError(error.code, `${error.message}: ${complaint.trim()}`, { cause: error });
+}

@@ -1,0 +1,319 @@
+import { randomBytes } from "node:crypto";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { Capabilities, NetworkPolicy } from "../../../../contracts/types.js";
+import { dismantle } from "../../../ledger/dismantle.js";
+import { addResource, createRecord, markReady, updateRecord } from "../../../ledger/records.js";
+import { failpoint } from "../../../machine/failpoint.js";
+import type { KeptOptions } from "../../kept-options.js";
+import type { DaytonaOptions, SandboxOptions } from "../../types.js";
+import { bootstrap } from "./bootstrap.js";
+import { type Connection, connect, type RemoteSandbox } from "./client.js";
+import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-remote.js";
+import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
+import { isBetweenStates, isPassing, persist, statusOf, toFailure } from "./failure.js";
+import { gitOperations } from "./git-operations.js";
+import { type AgentSession, type Place, startAgent, uploadAgent } from "./guest-session.js";
+import { keepAlive } from "./keep-alive.js";
+import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
+import { networkSettings } from "./network-settings.js";
+import { type Account, BACKEND, readLifetime, type Source } from "./options.js";
+import { remoteResource, removeResource } from "./remove.js";
+
+/** Milliseconds that a change of a state at the service may take. */
+const SETTLED_WITHIN = 60_000;
+
+/** What a sandbox is made from, and what a kept one remembers. Never a key or a token. */
+export interface Plan {
+  readonly source?: Source | undefined;
+  readonly branch?: string | undefined;
+  readonly network: NetworkPolicy;
+  readonly options?: KeptOptions;
+  /** Sizes and times of the machine, which another one in its place gets too. */
+  readonly machine?: Pick<DaytonaOptions, "snapshot" | "resources" | "autoStopMinutes" | "ttlMinutes">;
+  /** What of the service's is under the sandbox now; `restore` changes it. */
+  name: string;
+  place?: Place;
+  /** The commit that it started from. */
+  base?: string | undefined;
+}
+
+/** What the backend keeps. */
+export function daytonaCapabilities(git: boolean): Capabilities {
+  return {
+    isolation: "remote",
+    killTree: "descendants",
+    network: ["none", "full", "allow"],
+    limits: [],
+    snapshot: "crash-consistent",
+    fork: "copy",
+    pty: true,
+    user: false,
+    ports: true,
+    git,
+  };
+}
+
+/** One sandbox and all that hangs on it, from its making to its end. */
+export class Life {
+  readonly id: string;
+  readonly #account: Account;
+  readonly #opts: SandboxOptions;
+  readonly #plan: Plan;
+  readonly #connection: Connection;
+  #endHeartbeat: () => void = () => undefined;
+
+  constructor(id: string, account: Account, opts: SandboxOptions, plan: Plan, connection: Connection) {
+    this.id = id;
+    this.#account = account;
+    this.#opts = opts;
+    this.#plan = plan;
+    this.#connection = connection;
+  }
+
+  /** Makes a new sandbox, all of it or nothing; with the files of a machine that was saved, or fresh. */
+  static async create(
+    account: Account,
+    opts: SandboxOptions,
+    plan: Omit<Plan, "name">,
+    saved?: Saved,
+  ): Promise<DaytonaDriver> {
+    const id = newId();
+    const own = { ...plan, name: `glovebox-${id}` };
+    const resources = [remoteResource("daytona-sandbox", own.name, account)];
+    const workDir = own.place?.workDir ?? `/home/daytona/workspace/${own.source?.name ?? id}`;
+    // A client that cannot be had must not leave a record that nobody can remove.
+    const connection = await connect(account);
+    await createRecord({ id, backend: BACKEND, workDir, resources });
+    try {
+      await failpoint("create.recorded");
+      const life = new Life(id, account, opts, own, connection);
+      const driver = await life.#make(saved);
+      // One that is ready too late must not be kept: nobody would be given its id.
+      opts.signal?.throwIfAborted();
+      if (opts.keep === true) await updateRecord(id, { state: "kept", workDir: driver.workDir, reopen: life.#plan });
+      else markReady(id);
+      await failpoint("create.ready");
+      return driver;
+    } catch (error) {
+      // What cannot be taken away now stays in the ledger for `reap`.
+      await dismantle(
+        id,
+        () => true,
+        async () => removeResource,
+      ).catch(() => undefined);
+      await connection.close();
+      throw error;
+    }
+  }
+
+  /** Goes on with a kept one. */
+  static async reopen(id: string, account: Account, opts: SandboxOptions, plan: Plan): Promise<DaytonaDriver> {
+    const { place } = plan;
+    if (place === undefined) throw new SandboxError("not_found", `The sandbox "${id}" was never finished`);
+    const connection = await connect(account);
+    try {
+      remoteResource("daytona-sandbox", plan.name, account);
+      const remote = await wake(connection, plan.name);
+      await uploadAgent(remote, place);
+      return new Life(id, account, opts, plan, connection).#begin(remote, place, await startAgent(remote, place));
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+  }
+
+  async #make(saved: Saved | undefined): Promise<DaytonaDriver> {
+    const { source, branch, network, name } = this.#plan;
+    const rules = networkSettings(network);
+    // A repository is cloned from inside, so the network is closed after that.
+    const atOnce = source === undefined || saved !== undefined ? rules : {};
+    const remote = await this.#request({
+      ...{ id: this.id, name, opts: this.#opts, network: atOnce },
+      ...(saved === undefined ? undefined : { snapshot: saved.snapshot }),
+    });
+    await failpoint("create.registered");
+    this.#opts.signal?.throwIfAborted();
+    if (saved !== undefined) {
+      await uploadAgent(remote, saved.place);
+      const agent = await startAgent(remote, saved.place);
+      return this.#begin(remote, saved.place, agent);
+    }
+    const token = this.#token();
+    const made = await bootstrap(remote, { id: this.id, source, branch, token, network: rules });
+    this.#plan.base = made.agent.head;
+    await failpoint("create.started");
+    this.#opts.signal?.throwIfAborted();
+    return this.#begin(remote, made.place, made.agent);
+  }
+
+  async #request(plan: RemotePlan): Promise<RemoteSandbox> {
+    let remote: RemoteSandbox;
+    try {
+      remote = await createRemote(this.#connection.client, plan);
+    } catch (error) {
+      // Refused: there is nothing to be taken away, and perhaps nobody who may.
+      if (wasRefused(error)) await updateRecord(this.id, { resources: [] });
+      throw error;
+    }
+    await fitRemote(remote, plan);
+    return remote;
+  }
+
+  #begin(remote: RemoteSandbox, place: Place, agent: AgentSession): DaytonaDriver {
+    this.#plan.place = place;
+    const driver = new DaytonaDriver({
+      ...{ id: this.id, remote, place, agent },
+      capabilities: daytonaCapabilities(this.#plan.source !== undefined),
+      operations: (own) => this.#operations(own),
+      release: (own) => (this.#opts.keep === true ? this.#letGo(own) : this.#remove(own)),
+    });
+    const third = (readLifetime(this.#opts).autoStop * 60_000) / 3;
+    this.#endHeartbeat = keepAlive(
+      () => driver.remote.refreshActivity(),
+      third,
+      (message) => driver.onWarning?.(message),
+    );
+    return driver;
+  }
+
+  #operations(driver: DaytonaDriver): DaytonaOperations {
+    const { source, branch, base, network } = this.#plan;
+    const fork = (count: number): Promise<DaytonaDriver[]> => this.#fork(driver, count);
+    if (source !== undefined && base !== undefined) {
+      return { ...gitOperations(driver, { source, branch, base, network, token: this.#token() }), fork };
+    }
+    return {
+      fork,
+      snapshot: () => takeNativeSnapshot(driver, this.#account),
+      restore: async (id) => this.#restore(driver, await findNativeSnapshot(id)),
+    };
+  }
+
+  /** Copies of the machine as it is now; all of them or none. */
+  async #fork(driver: DaytonaDriver, count: number): Promise<DaytonaDriver[]> {
+    const { name: _, ...plan } = this.#plan;
+    const { signal: __, id: ___, ...opts } = this.#opts;
+    return await withMachineCopy(driver, this.#account, async (snapshot) => {
+      const saved = { snapshot, place: driver.place };
+      const made = await Promise.allSettled(
+        Array.from({ length: count }, async (_, index) => {
+          const branch = plan.branch === undefined ? undefined : `${plan.branch}-fork-${index + 1}`;
+          const fork = await Life.create(this.#account, opts, { ...plan, branch }, saved);
+          if (branch !== undefined) await checkOut(fork, branch);
+          return fork;
+        }),
+      );
+      const forks = made.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+      const failed = made.find((result) => result.status === "rejected");
+      if (failed === undefined) return forks;
+      await Promise.allSettled(forks.map((fork) => fork.destroy()));
+      throw failed.reason;
+    });
+  }
+
+  /** A new machine with the saved files takes the place of the old one, which is deleted. */
+  async #restore(driver: DaytonaDriver, snapshot: string): Promise<void> {
+    const old = this.#plan.name;
+    const name = `glovebox-${this.id}-${randomBytes(4).toString("hex")}`;
+    const resource = remoteResource("daytona-sandbox", name, this.#account);
+    await addResource(this.id, resource);
+    try {
+      const network = networkSettings(this.#plan.network);
+      const plan = { id: this.id, name, opts: this.#opts, network, snapshot };
+      const remote = await createRemote(this.#connection.client, plan);
+      await fitRemote(remote, plan);
+      await uploadAgent(remote, driver.place);
+      await driver.replace(remote, await startAgent(remote, driver.place));
+    } catch (error) {
+      await forgetAfter(this.id, name, () => removeResource(resource)).catch(() => undefined);
+      throw error;
+    }
+    this.#plan.name = name;
+    if (this.#opts.keep === true) await updateRecord(this.id, { reopen: this.#plan });
+    await forgetAfter(this.id, old, () => removeResource(remoteResource("daytona-sandbox", old, this.#account)));
+  }
+
+  async #remove(driver: DaytonaDriver): Promise<void> {
+    this.#endHeartbeat();
+    driver.abandon();
+    const known = await dismantle(
+      this.id,
+      () => true,
+      async () => removeResource,
+    );
+    // Somebody may have deleted the record; this process still knows what it made.
+    if (!known) await removeResource(remoteResource("daytona-sandbox", this.#plan.name, this.#account));
+    await this.#connection.close();
+  }
+
+  /** Stopped it costs disk only, and is there when it is opened again; one that is gone cannot be kept. */
+  async #letGo(driver: DaytonaDriver): Promise<void> {
+    this.#endHeartbeat();
+    await driver.stop();
+    if (!(await whenSettled(() => standStill(driver.remote)))) {
+      await this.#remove(driver);
+      return;
+    }
+    await updateRecord(this.id, { state: "kept", owner: undefined, reopen: this.#plan });
+    await this.#connection.close();
+  }
+
+  #token(): string | undefined {
+    return this.#opts.githubToken ?? (process.env["GITHUB_TOKEN"] || undefined);
+  }
+}
+
+/** A machine that was saved, and where things are on it. */
+interface Saved {
+  readonly snapshot: string;
+  readonly place: Place;
+}
+
+/** A machine by its name, running. */
+async function wake({ client }: Connection, name: string): Promise<RemoteSandbox> {
+  try {
+    const remote = await persist(() => client.get(name));
+    // What a process that died left running in it goes with a stop.
+    if (remote.state === "started" || remote.state === "starting") await whenSettled(() => standStill(remote));
+    await whenSettled(() => remote.start());
+    return remote;
+  } catch (error) {
+    throw toFailure(error, `sandbox ${name} could not be opened again`);
+  }
+}
+
+/** Waits for a change of a state that is under way, and then makes another. */
+async function whenSettled<T>(change: () => Promise<T>): Promise<T> {
+  try {
+    return await persist(change, (error) => isPassing(error) || isBetweenStates(error), SETTLED_WITHIN);
+  } catch (error) {
+    throw toFailure(error, "the sandbox does not come to another state");
+  }
+}
+
+/** Stops a machine; false when there is none any more. */
+async function standStill(remote: RemoteSandbox): Promise<boolean> {
+  try {
+    await remote.stop();
+    return true;
+  } catch (error) {
+    const state = await remote.refreshData().then(
+      () => remote.state,
+      (second: unknown) => (statusOf(second) === 404 ? "destroyed" : undefined),
+    );
+    if (state === "destroyed" || state === "destroying") return false;
+    if (state === "stopped" || state === "archived") return true;
+    if (isBetweenStates(error)) throw error;
+    throw toFailure(error, `sandbox ${remote.name} could not be stopped`);
+  }
+}
+
+function newId(): string {
+  return randomBytes(8).toString("hex");
+}
+
+/** By git itself: the service's own way is not safe when the tree has changes. */
+async function checkOut(driver: DaytonaDriver, branch: string): Promise<void> {
+  const { exitCode, stderr } = await driver.run(["git", "checkout", "--quiet", "-B", branch]);
+  if (exitCode !== 0) throw new SandboxError("internal", `The branch "${branch}" could not be made: ${stderr.trim()}`);
+}

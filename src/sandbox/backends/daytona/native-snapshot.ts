@@ -1,0 +1,69 @@
+import { randomBytes } from "node:crypto";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { addResource, readRecord, updateRecord } from "../../../ledger/records.js";
+import { readSnapshotRecord, type SnapshotRecord, writeSnapshotRecord } from "../../../ledger/snapshot-record.js";
+import type { RemoteSandbox } from "./client.js";
+import type { DaytonaDriver } from "./driver.js";
+import { diagnose } from "./failure.js";
+import { type Account, BACKEND } from "./options.js";
+import { remoteResource, removeResource } from "./remove.js";
+
+const SECONDS = 600;
+
+/** Saves the whole machine at the service; the snapshot outlives the sandbox. */
+export async function takeNativeSnapshot(driver: DaytonaDriver, account: Account): Promise<string> {
+  const id = `snapshot-${randomBytes(6).toString("hex")}`;
+  const name = `glovebox-${id}`;
+  const details = remoteResource("daytona-snapshot", name, account);
+  await saveMachine(driver.remote, name);
+  const createdAt = new Date().toISOString();
+  await writeSnapshotRecord({ version: 1, id, sandboxId: driver.id, backend: BACKEND, createdAt, details });
+  return id;
+}
+
+/** The name that the service knows a snapshot by. */
+export async function findNativeSnapshot(id: string): Promise<string> {
+  const { backend, details } = await readSnapshotRecord(id);
+  const name = (details as { name?: unknown } | undefined)?.name;
+  if (backend === BACKEND && typeof name === "string") return name;
+  throw new SandboxError("not_found", `The snapshot ${JSON.stringify(id)} is not one of a Daytona machine`);
+}
+
+/** Takes away what a snapshot is at the service. A commit goes with its sandbox. */
+export async function removeSnapshot({ details }: SnapshotRecord): Promise<void> {
+  if (details !== undefined) await removeResource(details as Parameters<typeof removeResource>[0]);
+}
+
+/** Saves the machine for the time of some work, under a name that the ledger knows first. */
+export async function withMachineCopy<T>(
+  driver: DaytonaDriver,
+  account: Account,
+  work: (snapshot: string) => Promise<T>,
+): Promise<T> {
+  const name = `glovebox-fork-${randomBytes(8).toString("hex")}`;
+  const resource = remoteResource("daytona-snapshot", name, account);
+  await addResource(driver.id, resource);
+  try {
+    await saveMachine(driver.remote, name);
+    return await work(name);
+  } finally {
+    await forgetAfter(driver.id, name, () => removeResource(resource)).catch((error: unknown) => {
+      driver.onWarning?.(`The snapshot ${name} is left to reap: ${String(error)}`);
+    });
+  }
+}
+
+/** Strikes a resource out of a record once it is gone. */
+export async function forgetAfter(id: string, name: string, remove: () => Promise<void>): Promise<void> {
+  await remove();
+  const resources = (await readRecord(id))?.resources ?? [];
+  await updateRecord(id, { resources: resources.filter((each) => (each as { name?: unknown }).name !== name) });
+}
+
+async function saveMachine(remote: RemoteSandbox, name: string): Promise<void> {
+  try {
+    await remote.createSnapshot(name, SECONDS);
+  } catch (error) {
+    throw await diagnose(remote, error, "a snapshot of the machine");
+  }
+}

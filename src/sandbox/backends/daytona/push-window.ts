@@ -1,0 +1,53 @@
+import { isIP } from "node:net";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { NetworkPolicy } from "../../../../contracts/types.js";
+import { parseAllow } from "../../egress/policy.js";
+import type { DaytonaDriver } from "./driver.js";
+import { persist } from "./failure.js";
+import { assertNetwork, type NetworkSettings, networkSettings } from "./network-settings.js";
+
+/**
+ * Does something that needs a remote, from a machine whose network rule would not let it: for that time the machine
+ * reaches the remote and nothing else. Nothing may run inside meanwhile.
+ */
+export async function withWayTo<T>(
+  driver: DaytonaDriver,
+  network: NetworkPolicy,
+  url: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { hostname } = new URL(url);
+  if (network === "full" || (network !== "none" && parseAllow(network.allow).isAllowed(hostname, 443))) {
+    return await work();
+  }
+  if (!driver.isIdle) {
+    throw new SandboxError("conflict", `The network rule does not allow ${hostname} to what still runs inside`, {
+      retryable: false,
+      hint: "end what runs, or open the sandbox with a network that reaches the remote",
+    });
+  }
+  const { remote } = driver;
+  await remote.updateNetworkSettings({ networkBlockAll: false, ...only(hostname) });
+  try {
+    return await work();
+  } finally {
+    await close(driver, networkSettings(network), only(hostname));
+  }
+}
+
+/** A rule that cannot be set again is not kept: then nothing runs there any more. */
+async function close(driver: DaytonaDriver, rule: NetworkSettings, opened: NetworkSettings): Promise<void> {
+  const { remote } = driver;
+  const cleared = Object.fromEntries(Object.keys(opened).map((key) => [key, ""]));
+  try {
+    await persist(() => remote.updateNetworkSettings(rule.networkBlockAll === true ? rule : { ...cleared, ...rule }));
+    assertNetwork(remote, rule);
+  } catch (error) {
+    driver.abandon();
+    throw new SandboxError("backend_lost", "The network rule could not be set again after a push", { cause: error });
+  }
+}
+
+function only(hostname: string): NetworkSettings {
+  return isIP(hostname) === 4 ? { networkAllowList: `${hostname}/32` } : { domainAllowList: hostname };
+}

@@ -1,0 +1,28 @@
+import type { RemoteSandboxInfo } from "../../registry.js";
+import { connect } from "./client.js";
+import { toFailure } from "./failure.js";
+import { MARK, readLabels } from "./labels.js";
+import { readAccount } from "./options.js";
+import { remoteResource, removeResource } from "./remove.js";
+
+/** Our sandboxes at the service, by their label, with what they say of themselves. */
+export async function listRemote(): Promise<RemoteSandboxInfo[]> {
+  const account = readAccount({});
+  const { client, close } = await connect(account);
+  const found: RemoteSandboxInfo[] = [];
+  try {
+    for await (const { name, labels, createdAt, state } of client.list({ labels: { ...MARK } })) {
+      const read = readLabels(labels);
+      // The list is behind the truth: what is being deleted is still on it for a while.
+      if (read === undefined || state === "destroying" || state === "destroyed") continue;
+      const { id, owner, keep } = read;
+      const remove = (): Promise<void> => removeResource(remoteResource("daytona-sandbox", name, account));
+      found.push({ id, owner, keep, remove, ...(createdAt && { createdAt }) });
+    }
+    return found;
+  } catch (error) {
+    throw toFailure(error, "the sandboxes could not be listed");
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,153 @@
+import { randomBytes } from "node:crypto";
+import { Readable } from "node:stream";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { archiveError, errorFor } from "../../guest/failure.js";
+import { MAX_FILE_BYTES, MAX_IMPORT_BYTES } from "../../types.js";
+import type { RemoteSandbox } from "./client.js";
+import { diagnose, persist } from "./failure.js";
+
+const HEAD = 16;
+/** The agent could not even open what was brought. */
+const NOT_BROUGHT = 125;
+const REFUSED_BEFORE = 254;
+
+/** How a verb of the agent ended. */
+export interface Outcome {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** What staged files need of the driver. */
+export interface Stage {
+  readonly remote: RemoteSandbox;
+  readonly folder: string;
+  readonly workDir: string;
+  /** Runs `agent <verb> <args>` inside. */
+  run(args: readonly string[]): Promise<Outcome>;
+}
+
+/** Writes many files by one upload and one command that puts each in its place, whole and never through a link outside. */
+export async function placeFiles(
+  stage: Stage,
+  files: readonly { path: string; relative: string; content: Uint8Array; mode: number }[],
+): Promise<void> {
+  const pieces = files.flatMap(({ relative, content, mode }) => {
+    const name = Buffer.from(relative);
+    const head = Buffer.alloc(HEAD);
+    head.writeUInt32LE(mode, 0);
+    head.writeUInt32LE(name.length, 4);
+    head.writeBigUInt64LE(BigInt(content.length), 8);
+    return [head, name, content];
+  });
+  const source = Buffer.concat(pieces);
+  const destination = newPath(stage, "in");
+  try {
+    await persist(() => stage.remote.fs.uploadFiles([{ source, destination }]));
+  } catch (error) {
+    throw await diagnose(stage.remote, error, "an upload");
+  }
+  const outcome = await stage.run(["place", destination, stage.workDir]);
+  if (outcome.exitCode === 0) return;
+  const [, index, number] = /^(\d+) (\d+)\n$/.exec(outcome.stdout) ?? [];
+  const { path = "the upload" } = files[Number(index)] ?? {};
+  if (number === undefined) throw notBrought("an upload", outcome);
+  throw errorFor(Number(number), path);
+}
+
+/** Reads a file that is too large for the channel. */
+export async function fetchFile(stage: Stage, path: string, relative: string): Promise<Uint8Array> {
+  return await withStaged(stage, ["fetch", relative], path, async (staged) => {
+    const bytes = await persist(() => stage.remote.fs.downloadFile(staged));
+    if (bytes.length <= MAX_FILE_BYTES) return bytes;
+    throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_FILE_BYTES} bytes`);
+  });
+}
+
+/** The tree below a directory as a tar stream. */
+export async function* packTree(stage: Stage, path: string, relative: string): AsyncGenerator<Uint8Array> {
+  const staged = await stageOut(stage, ["pack", relative], path);
+  try {
+    const stream = await persist(() => stage.remote.fs.downloadFileStream(staged));
+    for await (const chunk of stream) yield chunk as Uint8Array;
+  } catch (error) {
+    throw await diagnose(stage.remote, error, "a download");
+  } finally {
+    await discard(stage, staged);
+  }
+}
+
+/** Unpacks a tar stream below a directory. */
+export async function unpackTree(
+  stage: Stage,
+  tar: AsyncIterable<Uint8Array>,
+  path: string,
+  relative: string,
+): Promise<void> {
+  const destination = newPath(stage, "tar");
+  let failure: unknown;
+  // The SDK says of a source that fails only that the upload did.
+  const watched = async function* (): AsyncGenerator<Uint8Array> {
+    try {
+      yield* tar;
+    } catch (error) {
+      failure = error;
+      throw error;
+    }
+  };
+  try {
+    await stage.remote.fs.uploadFileStream(Readable.from(watched()), destination);
+  } catch (error) {
+    throw failure ?? (await diagnose(stage.remote, error, "an upload"));
+  }
+  const outcome = await stage.run(["unpack", destination, stage.workDir, relative, String(MAX_IMPORT_BYTES / 2 ** 20)]);
+  if (outcome.exitCode === 0) return;
+  const number = /^0 (\d+)\n$/.exec(outcome.stdout)?.[1];
+  if (outcome.exitCode === REFUSED_BEFORE && number !== undefined) throw errorFor(Number(number), path);
+  if (outcome.exitCode === NOT_BROUGHT) throw notBrought("an upload", outcome);
+  throw archiveError(outcome.exitCode, outcome.stderr);
+}
+
+async function withStaged<T>(
+  stage: Stage,
+  args: readonly [string, string],
+  path: string,
+  work: (staged: string) => Promise<T>,
+): Promise<T> {
+  const staged = await stageOut(stage, args, path);
+  try {
+    return await work(staged);
+  } catch (error) {
+    throw await diagnose(stage.remote, error, "a download");
+  } finally {
+    await discard(stage, staged);
+  }
+}
+
+async function stageOut(stage: Stage, [verb, relative]: readonly [string, string], path: string): Promise<string> {
+  const staged = newPath(stage, "out");
+  const outcome = await stage.run([verb, staged, stage.workDir, relative]);
+  if (outcome.exitCode === 0) return staged;
+  const number = /^0 (\d+)\n$/.exec(outcome.stdout)?.[1];
+  if (number !== undefined) throw errorFor(Number(number), path);
+  if (outcome.exitCode === NOT_BROUGHT) throw notBrought("a download", outcome);
+  throw archiveError(outcome.exitCode, outcome.stderr);
+}
+
+/** What is left of it goes with the sandbox. */
+async function discard({ remote }: Stage, staged: string): Promise<void> {
+  await remote.fs.deleteFile(staged).catch(() => undefined);
+}
+
+function newPath({ folder }: Stage, kind: string): string {
+  return `${folder}/${kind}-${randomBytes(8).toString("hex")}`;
+}
+
+/** Some runtimes make the SDK believe that every upload has succeeded. */
+function notBrought(what: string, { exitCode, stderr }: Outcome): SandboxError {
+  const said = stderr.trim();
+  return new SandboxError(
+    "unavailable",
+    `Daytona: ${what} did not arrive (${exitCode})${said === "" ? "" : `: ${said}`}`,
+  );
+}

@@ -1,0 +1,138 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import { AgentChannel } from "../../guest/channel.js";
+import { type ContainerPlan, containerConfig } from "./container-config.js";
+import { agentMount, forgetVolume } from "./deliver-guest.js";
+import { AttachedStream } from "./engine/attached-stream.js";
+import type { Engine } from "./engine/engine.js";
+import { EngineError } from "./engine/engine-error.js";
+import { leaveContainer, removeContainer } from "./remove-container.js";
+
+const START_TIMEOUT = 30_000;
+
+/** A container whose first process is our agent. The channel to it is also its lease. */
+export interface RunningContainer {
+  readonly engine: Engine;
+  readonly plan: ContainerPlan;
+  /** What the engine calls it. */
+  readonly id: string;
+  readonly channel: AgentChannel;
+  /** Ends everything inside. One that is not kept is then taken away by the engine. */
+  stop(): Promise<void>;
+  /** Takes it away for good. */
+  remove(): Promise<void>;
+}
+
+/** Makes a container and starts it; all of it or nothing. */
+export async function startContainer(
+  engine: Engine,
+  plan: ContainerPlan,
+  signal?: AbortSignal,
+): Promise<RunningContainer> {
+  signal?.throwIfAborted();
+  try {
+    // Not to be aborted: the engine would make it all the same.
+    const id = await createContainer(engine, plan);
+    signal?.throwIfAborted();
+    return await hold(engine, plan, id, signal);
+  } catch (error) {
+    await removeContainer(engine, plan.name).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Starts a container that exists and does not run. */
+export async function resumeContainer(
+  engine: Engine,
+  plan: ContainerPlan,
+  signal?: AbortSignal,
+): Promise<RunningContainer> {
+  const found = await engine.call<{ Id: string; State: { Running: boolean } }>("GET", `/containers/${plan.name}/json`, {
+    signal,
+  });
+  // Nobody holds it any more, but on a busy machine it may not have ended yet: its agent would not greet us.
+  if (found.State.Running) await endContainer(engine, found.Id, signal);
+  return await hold(engine, plan, found.Id, signal);
+}
+
+async function endContainer(engine: Engine, id: string, signal: AbortSignal | undefined): Promise<void> {
+  await engine.call("POST", `/containers/${id}/kill`, { signal }).catch(ignoreStopped);
+  await engine.call("POST", `/containers/${id}/wait`, { query: { condition: "not-running" }, signal });
+}
+
+async function hold(engine: Engine, plan: ContainerPlan, id: string, signal?: AbortSignal): Promise<RunningContainer> {
+  const path = `/containers/${id}`;
+  // Before the start: the greeting must not be missed, and nothing may run that nobody holds.
+  const socket = await engine.hijack(`${path}/attach`, {
+    query: { stream: true, stdin: true, stdout: true, stderr: true },
+    signal,
+  });
+  const stream = new AttachedStream(socket);
+  const channel = new AgentChannel(stream);
+  const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
+  const late = setTimeout(
+    () => channel.close(new SandboxError("unavailable", `The container ${plan.name} did not start in time`)),
+    START_TIMEOUT,
+  );
+  signal?.addEventListener("abort", onAbort, { once: true });
+  try {
+    await engine.call("POST", `${path}/start`, { signal });
+    const hello = await channel.hello;
+    if (hello.complaint !== "" && !isOpened(plan)) {
+      throw new SandboxError("no_isolation", `the self-test of the container failed: ${hello.complaint}`);
+    }
+  } catch (error) {
+    channel.close();
+    throw explain(error, stream.complaint, plan);
+  } finally {
+    clearTimeout(late);
+    signal?.removeEventListener("abort", onAbort);
+  }
+  channel.unref();
+  const stop = async (): Promise<void> => {
+    channel.close();
+    await engine.call("POST", `${path}/kill`, {}).catch(ignoreStopped);
+  };
+  const remove = async (): Promise<void> => {
+    if (!plan.isKept) return await leaveContainer(engine, plan.name, () => channel.close());
+    channel.close();
+    await removeContainer(engine, plan.name);
+  };
+  return { engine, plan, id, channel, stop, remove };
+}
+
+async function createContainer(engine: Engine, plan: ContainerPlan): Promise<string> {
+  const create = async (how: ContainerPlan["agent"]): Promise<string> => {
+    const body = containerConfig(plan, await agentMount(engine, plan.image, how));
+    const { Id } = await engine.call<{ Id: string }>("POST", "/containers/create", {
+      query: { name: plan.name },
+      body,
+    });
+    return Id;
+  };
+  try {
+    return await create(plan.agent);
+  } catch (error) {
+    if (!(error instanceof EngineError) || plan.agent === "bind") throw error;
+    // The engine does not see the files of this process, though it listens on a socket here.
+    if (/bind source path does not exist.*glovebox-agent/.test(error.message)) return await create("volume");
+    forgetVolume(engine);
+    throw error;
+  }
+}
+
+/** Whether somebody has asked for a container whose walls are open, which the self-test rightly finds. */
+function isOpened({ unsafe = {} }: ContainerPlan): boolean {
+  return Object.values(unsafe).some((value) => (Array.isArray(value) ? value.length > 0 : value === true));
+}
+
+/** An agent that never said hello: what it wrote is the reason. */
+function explain(error: unknown, complaint: string, { image }: ContainerPlan): unknown {
+  if (!(error instanceof SandboxError) || error.code !== "backend_lost" || complaint === "") return error;
+  const what = complaint.replace(/^glovebox: /, "").slice(0, 500);
+  return new SandboxError("invalid_argument", `A container of "${image}" cannot be used: ${what}`, { cause: error });
+}
+
+/** 404: gone; 409: not running. Both are what was wanted. */
+function ignoreStopped(error: unknown): void {
+  if (!(error instanceof EngineError) || (error.status !== 404 && error.status !== 409)) throw error;
+}

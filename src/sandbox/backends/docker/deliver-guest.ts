@@ -1,0 +1,119 @@
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../../util/tar-encode.js";
+import { agentBinary } from "../../guest/binary.js";
+import type { Engine } from "./engine/engine.js";
+import { EngineError } from "./engine/engine-error.js";
+import { CACHE_LABEL, ownerLabels } from "./labels.js";
+import { removeContainer } from "./remove-container.js";
+
+/** Where the agent is inside. */
+const FOLDER = "/.glovebox";
+export const AGENT_PATH: string = `${FOLDER}/agent`;
+
+/** A mount as the engine takes it. */
+export interface EngineMount {
+  Type: "bind" | "volume";
+  Source: string;
+  Target: string;
+  ReadOnly: boolean;
+  VolumeOptions?: { NoCopy: boolean };
+}
+
+const ARCHITECTURES: Readonly<Record<string, string>> = {
+  amd64: "x64",
+  x86_64: "x64",
+  arm64: "arm64",
+  aarch64: "arm64",
+};
+const known = new WeakMap<Engine, Promise<string>>();
+const volumes = new WeakMap<Engine, Promise<string>>();
+
+/** The mount that brings the agent into a container: of this machine's file, or of a volume that is filled once. */
+export async function agentMount(engine: Engine, image: string, how?: "bind" | "volume"): Promise<EngineMount> {
+  const binary = agentBinary(await architectureOf(engine));
+  if ((how ?? (isHere(engine) ? "bind" : "volume")) === "bind") {
+    return { Type: "bind", Source: binary, Target: AGENT_PATH, ReadOnly: true };
+  }
+  let filled = volumes.get(engine);
+  if (filled === undefined) {
+    filled = fillVolume(engine, image, binary);
+    volumes.set(engine, filled);
+    filled.catch(() => volumes.delete(engine));
+  }
+  return { Type: "volume", Source: await filled, Target: FOLDER, ReadOnly: true, VolumeOptions: { NoCopy: true } };
+}
+
+/** Forgets a volume that somebody has taken away, so that the next container gets a new one. */
+export function forgetVolume(engine: Engine): void {
+  volumes.delete(engine);
+}
+
+/** An engine behind a socket may still see other files than this process; then its refusal of the mount tells. */
+function isHere({ endpoint }: Engine): boolean {
+  return process.platform === "linux" && endpoint.socketPath !== undefined;
+}
+
+function architectureOf(engine: Engine): Promise<string> {
+  let found = known.get(engine);
+  if (found === undefined) {
+    found = askArchitecture(engine);
+    known.set(engine, found);
+    found.catch(() => known.delete(engine));
+  }
+  return found;
+}
+
+async function askArchitecture(engine: Engine): Promise<string> {
+  const { Os, Arch } = await engine.call<{ Os?: string; Arch?: string }>("GET", "/version", { timeout: 10_000 });
+  const arch = ARCHITECTURES[Arch ?? ""];
+  if (Os === "linux" && arch !== undefined) return arch;
+  throw new SandboxError("unsupported", `The Docker engine at ${engine.endpoint.name} is for ${Os} on ${Arch}`);
+}
+
+/** Fills a volume through a container that is never started: works with an engine on any machine. */
+async function fillVolume(engine: Engine, image: string, binary: string): Promise<string> {
+  const bytes = readFileSync(binary);
+  const name = `glovebox-agent-${createHash("sha256").update(bytes).digest("hex").slice(0, 16)}`;
+  await engine.call("POST", "/volumes/create", { body: { Name: name, Labels: { [CACHE_LABEL]: "agent" } } });
+  const helper = `${name}-${randomBytes(4).toString("hex")}`;
+  try {
+    await engine.call("POST", "/containers/create", {
+      query: { name: helper },
+      body: {
+        Image: image,
+        Entrypoint: [AGENT_PATH],
+        Labels: ownerLabels(),
+        HostConfig: {
+          NetworkMode: "none",
+          Mounts: [{ Type: "volume", Source: name, Target: FOLDER, VolumeOptions: { NoCopy: true } }],
+        },
+      },
+    });
+    if (!(await isFilled(engine, helper))) {
+      await engine.call("PUT", `/containers/${helper}/archive`, { query: { path: FOLDER }, body: archiveOf(bytes) });
+    }
+  } finally {
+    await removeContainer(engine, helper);
+  }
+  return name;
+}
+
+async function isFilled(engine: Engine, container: string): Promise<boolean> {
+  try {
+    const answer = await engine.stream("HEAD", `/containers/${container}/archive`, { query: { path: AGENT_PATH } });
+    answer.resume();
+    return true;
+  } catch (error) {
+    if (error instanceof EngineError && error.status === 404) return false;
+    throw error;
+  }
+}
+
+async function* archiveOf(bytes: Buffer): AsyncGenerator<Uint8Array> {
+  yield encodeTarMember({ path: Buffer.from("agent"), type: "file", mode: 0o755, mtime: 0, size: bytes.length });
+  yield bytes;
+  yield tarPadding(bytes.length);
+  yield Buffer.alloc(2 * TAR_BLOCK);
+}

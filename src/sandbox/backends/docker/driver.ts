@@ -1,0 +1,69 @@
+import type { Changes } from "../../../../contracts/types.js";
+import { AgentDriver, type DriverIdentity } from "../../guest/guest-driver.js";
+import type { Driver, DriverProcess, StartSpec } from "../../types.js";
+import type { RunningContainer } from "./container.js";
+
+/** The operations of a driver that not every container has. */
+export type DockerOperations = Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git">;
+
+/** What a driver of a container is made of. */
+export interface DockerParts extends DriverIdentity {
+  container: RunningContainer;
+  /** What can be done with the files as a whole. */
+  operations?(driver: DockerDriver): DockerOperations;
+  /** Takes away what belongs to the sandbox. */
+  release(): Promise<void>;
+}
+
+/** The driver of one container. */
+export class DockerDriver extends AgentDriver {
+  readonly backend = "docker";
+  readonly #release: () => Promise<void>;
+  #container: RunningContainer;
+  declare readonly snapshot?: (signal?: AbortSignal) => Promise<string>;
+  declare readonly restore?: (id: string) => Promise<void>;
+  declare readonly fork?: (count: number) => Promise<Driver[]>;
+  declare readonly changes?: () => Promise<Changes>;
+  declare readonly git?: NonNullable<Driver["git"]>;
+
+  constructor(parts: DockerParts) {
+    super(parts, parts.container.channel);
+    this.#container = parts.container;
+    this.#release = parts.release;
+    Object.assign(this, parts.operations?.(this));
+  }
+
+  /** The container that the sandbox is now. */
+  get container(): RunningContainer {
+    return this.#container;
+  }
+
+  /** Puts another container in the place of this one, while nothing new begins. */
+  async replace(make: (old: RunningContainer) => Promise<RunningContainer>): Promise<void> {
+    await this.alone(async () => {
+      this.#container = await make(this.#container);
+      this.useChannel(this.#container.channel);
+    });
+  }
+
+  /** Runs something while nothing new begins inside. */
+  undisturbed<T>(work: (container: RunningContainer) => Promise<T>): Promise<T> {
+    return this.alone(() => work(this.#container));
+  }
+
+  /** Runs something while every process inside stands still. */
+  frozen<T>(work: () => Promise<T>): Promise<T> {
+    return this.frozenBy(work);
+  }
+
+  protected override startNow(spec: StartSpec): Promise<DriverProcess> {
+    const { capabilities, privileged } = this.#container.plan.unsafe ?? {};
+    const keepCapabilities = privileged === true || (capabilities ?? []).length > 0;
+    return super.startNow({ ...spec, keepCapabilities });
+  }
+
+  async destroy(): Promise<void> {
+    this.#container.channel.close();
+    await this.#release();
+  }
+}

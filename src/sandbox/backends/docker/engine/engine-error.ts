@@ -1,0 +1,103 @@
+import { SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "../../../../../contracts/errors.js";
+import type { Endpoint } from "./endpoint.js";
+
+/** What the engine answered when it did not do what it was asked for. */
+export class EngineError extends SandboxError {
+  /** The status of its answer; undefined for an error within a stream that began well. */
+  readonly status: number | undefined;
+
+  constructor(code: SandboxErrorCode, message: string, status: number | undefined, details: SandboxErrorDetails = {}) {
+    super(code, message, { backend: "docker", ...details });
+    this.status = status;
+  }
+}
+
+const CODES: Readonly<Record<number, SandboxErrorCode>> = {
+  400: "invalid_argument",
+  401: "unauthenticated",
+  403: "permission_denied",
+  404: "not_found",
+  409: "conflict",
+  503: "unavailable",
+};
+
+/** What the engine says only in words. The first that matches counts. */
+const WORDS: readonly (readonly [RegExp, SandboxErrorCode])[] = [
+  [/no space left on device|disk quota exceeded/i, "no_space"],
+  [/unauthorized|authentication required|no basic auth credentials|incorrect username or password/i, "unauthenticated"],
+  [
+    /manifest unknown|repository does not exist|no such (image|container|network|volume)|not found: manifest/i,
+    "not_found",
+  ],
+  [/i\/o timeout|connection refused|no such host|server misbehaving|TLS handshake timeout/i, "unavailable"],
+];
+
+/** The error for an answer with a status that is no success; `body` is what came with it. */
+export function engineError(what: string, status: number, body: string): EngineError {
+  const message = messageOf(body) || `status ${status}`;
+  return new EngineError(codeOf(status, message), `Docker refuses ${what}: ${message}`, status);
+}
+
+/** The error for a line of progress that tells of a failure. */
+export function progressError(what: string, message: string, tail: readonly string[] = []): EngineError {
+  const log = tail.length > 0 ? `\n${tail.join("\n")}` : "";
+  return new EngineError(codeOf(500, message), `${what} failed: ${message}${log}`, undefined);
+}
+
+function codeOf(status: number, message: string): SandboxErrorCode {
+  // A 404 for a pull may stand for a missing login; what the engine says in words is nearer to the truth.
+  return WORDS.find(([words]) => words.test(message))?.[1] ?? CODES[status] ?? "internal";
+}
+
+function messageOf(body: string): string {
+  try {
+    const { message } = JSON.parse(body) as { message?: unknown };
+    if (typeof message === "string") return message.trim();
+  } catch {
+    // Not JSON: a proxy in between answers in its own words.
+  }
+  return body.trim().slice(0, 500);
+}
+
+/** The error for a call that got no answer: the engine is not there, or went away in the middle. */
+export function connectionError(error: unknown, endpoint: Endpoint, what: string): SandboxError {
+  if (error instanceof SandboxError) return error;
+  const { code, message } = error as NodeJS.ErrnoException;
+  const details = { backend: "docker", cause: error };
+  switch (code) {
+    case "ENOENT":
+    case "ECONNREFUSED":
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+    case "ETIMEDOUT":
+      return new SandboxError("unavailable", `No Docker engine answers at ${endpoint.name}`, {
+        ...details,
+        hint: startLine(endpoint),
+      });
+    case "EACCES":
+    case "EPERM":
+      return new SandboxError("permission_denied", `The Docker engine at ${endpoint.name} may not be used`, {
+        ...details,
+        hint: "sudo usermod -aG docker $USER, then log in again",
+      });
+    default:
+      if (/^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO)/.test(code ?? "")) {
+        return new SandboxError("unauthenticated", `The Docker engine at ${endpoint.name} is not trusted: ${message}`, {
+          ...details,
+          hint: "DOCKER_CERT_PATH names the folder with ca.pem, cert.pem and key.pem",
+        });
+      }
+      return new SandboxError("backend_lost", `The Docker engine was lost during ${what}: ${message}`, details);
+  }
+}
+
+/** The line that starts an engine which is not running. */
+export function startLine(endpoint: Endpoint): string {
+  if (endpoint.host !== undefined) return `start the engine on ${endpoint.host}, or set DOCKER_HOST`;
+  if (process.platform === "darwin") return "open -a Docker";
+  if (process.platform === "win32") return "start Docker Desktop";
+  const own = endpoint.socketPath === "/var/run/docker.sock" ? "" : ", or set DOCKER_HOST";
+  return `sudo systemctl start docker${own}`;
+}

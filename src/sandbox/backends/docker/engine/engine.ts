@@ -1,0 +1,244 @@
+import {
+  Agent,
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions,
+} from "node:http";
+import { request as httpsRequest, Agent as SecureAgent } from "node:https";
+import type { Socket } from "node:net";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { SandboxError } from "../../../../../contracts/errors.js";
+import type { Endpoint } from "./endpoint.js";
+import { connectionError, engineError } from "./engine-error.js";
+
+/** How long an engine may take for an answer that is not a stream. */
+const PATIENCE = 120_000;
+const MAX_ANSWER = 64 << 20;
+const MAX_ERROR = 64 << 10;
+
+/** One call of the engine's interface. */
+export interface EngineCall {
+  /** Objects are sent as JSON, undefined is left out. */
+  query?: Readonly<Record<string, string | number | boolean | object | undefined>>;
+  /** Sent as JSON; a stream of bytes as a tar archive. */
+  body?: object | AsyncIterable<Uint8Array>;
+  headers?: Readonly<Record<string, string>>;
+  signal?: AbortSignal | undefined;
+  /** How long the answer may take; for a stream, until it begins. Default two minutes. */
+  timeout?: number;
+}
+
+/** A client of the engine's interface: calls, streams and connections that become a raw stream. */
+export class Engine {
+  readonly endpoint: Endpoint;
+  readonly #agent: Agent;
+  readonly #options: RequestOptions;
+
+  constructor(endpoint: Endpoint) {
+    this.endpoint = endpoint;
+    const { socketPath, host, port, tls } = endpoint;
+    const settings = { keepAlive: true, maxFreeSockets: 8 };
+    this.#agent = tls
+      ? new SecureAgent({
+          ...settings,
+          rejectUnauthorized: tls.verify,
+          ...(tls.ca && { ca: tls.ca }),
+          ...(tls.cert && { cert: tls.cert }),
+          ...(tls.key && { key: tls.key }),
+        })
+      : new Agent(settings);
+    this.#options = socketPath === undefined ? { host, port } : { socketPath };
+  }
+
+  /** Gives back the connections that are idle. Calls under way go on. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  /** Asks for something and gives the answer, read as JSON; undefined when it is empty. */
+  async call<T>(method: string, path: string, call: EngineCall = {}): Promise<T> {
+    const what = `${method} ${path}`;
+    const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
+    try {
+      const answer = await this.#send(method, path, call, deadline.signal);
+      const text = await readText(answer, MAX_ANSWER);
+      return (text === "" ? undefined : JSON.parse(text)) as T;
+    } catch (error) {
+      throw deadline.reason() ?? connectionError(error, this.endpoint, what);
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  /** Asks for something whose answer is a stream. Whoever gets it reads it to its end, or destroys it. */
+  async stream(method: string, path: string, call: EngineCall = {}): Promise<IncomingMessage> {
+    const what = `${method} ${path}`;
+    const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
+    try {
+      const answer = await this.#send(method, path, call, deadline.signal);
+      deadline.begun();
+      answer.once("close", () => deadline.clear());
+      return answer;
+    } catch (error) {
+      deadline.clear();
+      throw deadline.reason() ?? connectionError(error, this.endpoint, what);
+    }
+  }
+
+  /** Asks for a connection of its own, which is then a raw stream in both directions. */
+  async hijack(path: string, call: EngineCall = {}): Promise<Socket> {
+    const what = `POST ${path}`;
+    const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
+    try {
+      return await new Promise<Socket>((resolve, reject) => {
+        const headers = { ...call.headers, Connection: "Upgrade", Upgrade: "tcp" };
+        const request = this.#request("POST", path, { ...call, headers }, deadline.signal);
+        request.on("error", reject);
+        request.on("upgrade", (_answer, socket: Socket, head: Buffer) => {
+          if (head.length > 0) socket.unshift(head);
+          resolve(socket);
+        });
+        request.on("response", (answer) => {
+          if (isSuccess(answer)) {
+            answer.destroy();
+            reject(new SandboxError("unavailable", `${this.endpoint.name} does not give a raw stream for ${what}`));
+          } else {
+            failed(answer, what).then(reject, reject);
+          }
+        });
+        send(request, call.body);
+      });
+    } catch (error) {
+      throw deadline.reason() ?? connectionError(error, this.endpoint, what);
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  async #send(method: string, path: string, call: EngineCall, signal: AbortSignal): Promise<IncomingMessage> {
+    const answer = await this.#answer(method, path, call, signal).catch((error: NodeJS.ErrnoException) => {
+      // The engine closed an idle connection just as it was taken for this call.
+      const mayAgain = error.code === "ECONNRESET" && (error as { reused?: boolean }).reused && call.body === undefined;
+      if (!mayAgain || signal.aborted || method === "POST") throw error;
+      return this.#answer(method, path, call, signal);
+    });
+    if (!isSuccess(answer)) throw await failed(answer, `${method} ${path}`);
+    return answer;
+  }
+
+  #answer(method: string, path: string, call: EngineCall, signal: AbortSignal): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const request = this.#request(method, path, call, signal);
+      request.on("response", resolve);
+      request.on("error", (error) => reject(Object.assign(error, { reused: request.reusedSocket })));
+      send(request, call.body);
+    });
+  }
+
+  #request(method: string, path: string, call: EngineCall, signal: AbortSignal): ClientRequest {
+    const { body } = call;
+    const type = body === undefined ? undefined : isBytes(body) ? "application/x-tar" : "application/json";
+    const options: RequestOptions = {
+      ...this.#options,
+      agent: this.#agent,
+      method,
+      path: path + queryText(call.query),
+      signal,
+      headers: {
+        ...(this.endpoint.socketPath !== undefined && { Host: "docker" }),
+        ...(type !== undefined && { "Content-Type": type }),
+        ...call.headers,
+      },
+    };
+    return this.endpoint.tls ? httpsRequest(options) : httpRequest(options);
+  }
+}
+
+/** One signal for two reasons to give up: the caller's, and time. */
+class Deadline {
+  readonly #aborter = new AbortController();
+  readonly #caller: AbortSignal | undefined;
+  readonly #what: string;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #onAbort = (): void => this.#aborter.abort(this.#caller?.reason);
+
+  constructor(patience: number, what: string, caller: AbortSignal | undefined) {
+    this.#caller = caller;
+    this.#what = what;
+    this.#timer = setTimeout(() => this.#aborter.abort(new LateAnswer(what, patience)), patience);
+    if (caller?.aborted) this.#onAbort();
+    else caller?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#aborter.signal;
+  }
+
+  /** The answer has begun: from here only the caller ends it. */
+  begun(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  clear(): void {
+    this.begun();
+    this.#caller?.removeEventListener("abort", this.#onAbort);
+  }
+
+  /** Why it was given up, when it was. */
+  reason(): SandboxError | undefined {
+    const { reason } = this.signal;
+    if (!this.signal.aborted || reason instanceof SandboxError) return reason as SandboxError | undefined;
+    return new SandboxError("aborted", `${this.#what} was aborted`, { backend: "docker", cause: reason });
+  }
+}
+
+class LateAnswer extends SandboxError {
+  constructor(what: string, patience: number) {
+    super("unavailable", `The Docker engine did not answer ${what} within ${patience} ms`, { backend: "docker" });
+  }
+}
+
+function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
+  // 304: a container that is already in the state that was asked for.
+  return (statusCode >= 200 && statusCode < 300) || statusCode === 304;
+}
+
+async function failed(answer: IncomingMessage, what: string): Promise<SandboxError> {
+  return engineError(what, answer.statusCode ?? 0, await readText(answer, MAX_ERROR));
+}
+
+function isBytes(body: object): body is AsyncIterable<Uint8Array> {
+  return Symbol.asyncIterator in body;
+}
+
+function send(request: ClientRequest, body: EngineCall["body"]): void {
+  if (body === undefined) request.end();
+  else if (isBytes(body)) {
+    // A source that fails ends the request, whose error then has the reason.
+    pipeline(Readable.from(body), request).catch((error: Error) => request.destroy(error));
+  } else request.end(JSON.stringify(body));
+}
+
+async function readText(answer: IncomingMessage, most: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > most)
+      throw new SandboxError("limit_exceeded", `The Docker engine answers with more than ${most} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function queryText(query: EngineCall["query"]): string {
+  const parameters = new URLSearchParams();
+  for (const [key, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) parameters.set(key, typeof value === "object" ? JSON.stringify(value) : String(value));
+  }
+  const text = parameters.toString();
+  return text === "" ? "" : `?${text}`;
+}

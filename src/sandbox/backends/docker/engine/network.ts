@@ -1,0 +1,67 @@
+import { randomInt } from "node:crypto";
+import { SandboxError } from "../../../../../contracts/errors.js";
+import type { Engine } from "./engine.js";
+import { EngineError } from "./engine-error.js";
+
+/** Reserved for measurements between devices (RFC 2544): neither the internet nor a private network has addresses there. */
+const POOL = 198 * 2 ** 24 + 18 * 2 ** 16;
+const POOL_BITS = 17;
+const ATTEMPTS = 64;
+
+/** What a network shall be. */
+export interface NetworkPlan {
+  readonly name: string;
+  /** Only the containers on it reach each other; neither the host nor anything beyond. */
+  readonly internal: boolean;
+  /** How many containers there will be. */
+  readonly members: number;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/**
+ * Makes a network with a small range of addresses of its own, and gives its id.
+ *
+ * The engine's own choice is so large that it has addresses for thirty networks only.
+ */
+export async function createNetwork(engine: Engine, plan: NetworkPlan, signal?: AbortSignal): Promise<string> {
+  const bits = Math.max(4, Math.ceil(Math.log2(plan.members + 3)));
+  const slots = 2 ** (POOL_BITS - bits);
+  let last: unknown;
+  const start = randomInt(slots);
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    signal?.throwIfAborted();
+    // Not the next one: what is taken lies close together.
+    const slot = (start + attempt * 2_654_435_761) % slots;
+    const subnet = `${toAddress(POOL + slot * 2 ** bits)}/${32 - bits}`;
+    try {
+      // Not to be aborted: the engine would make it all the same, after whoever cleans up has looked.
+      return (await engine.call<{ Id: string }>("POST", "/networks/create", { body: toBody(plan, subnet) })).Id;
+    } catch (error) {
+      if (!(error instanceof EngineError) || !/overlaps with other one/.test(error.message)) throw error;
+      last = error;
+    }
+  }
+  throw new SandboxError("limit_exceeded", `No range of addresses is free for the network ${plan.name}`, {
+    backend: "docker",
+    cause: last,
+    hint: "docker network prune removes the ones that nobody uses",
+  });
+}
+
+function toBody({ name, internal, labels }: NetworkPlan, subnet: string): object {
+  return {
+    Name: name,
+    CheckDuplicate: true,
+    Driver: "bridge",
+    Internal: internal,
+    EnableIPv6: false,
+    Labels: labels,
+    IPAM: { Config: [{ Subnet: subnet }] },
+    // Without it an internal network still reaches the host: by the address that the host has on it.
+    Options: internal ? { "com.docker.network.bridge.inhibit_ipv4": "true" } : {},
+  };
+}
+
+function toAddress(value: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join(".");
+}

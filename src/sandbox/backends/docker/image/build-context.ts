@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto";
+import { readFile, stat } from "node:fs/promises";
+import { join, posix, resolve } from "node:path";
+import { SandboxError } from "../../../../../contracts/errors.js";
+import { parseDockerIgnore, type Selection } from "../../../../util/docker-ignore.js";
+import { packDirectory } from "../../../../util/tar-pack.js";
+
+const MAX_DOCKERFILE = 1 << 20;
+
+/** What one image is built from. */
+export interface BuildRequest {
+  readonly tag: string;
+  readonly contextPath: string;
+  readonly dockerfilePath?: string;
+  readonly buildArgs?: Readonly<Record<string, string>>;
+  readonly parentTag?: string;
+  readonly cacheKey?: string;
+}
+
+/** The directory that a build may read from, and its Dockerfile. */
+export interface BuildContext {
+  /** Relative, normalised. */
+  readonly dockerfile: string;
+  /** The images that the Dockerfile names after FROM, as far as they are named without arguments. */
+  readonly bases: readonly string[];
+  /** The same for the same files, names and modes, whatever their times. */
+  digest(): Promise<string>;
+  /** The files as the engine wants them. */
+  pack(): AsyncIterable<Uint8Array>;
+}
+
+/** Opens the context of a build: `not_found` when the directory or its Dockerfile is not there. */
+export async function openContext({
+  tag,
+  contextPath,
+  dockerfilePath = "Dockerfile",
+}: BuildRequest): Promise<BuildContext> {
+  const directory = resolve(contextPath);
+  const found = await stat(directory).catch(() => undefined);
+  if (!found?.isDirectory()) {
+    throw new SandboxError("not_found", `The context of the image "${tag}" is no directory: ${contextPath}`, {
+      backend: "docker",
+    });
+  }
+  const dockerfile = posix.normalize(dockerfilePath);
+  const text = await readText(join(directory, dockerfile));
+  if (text === undefined) {
+    throw new SandboxError("not_found", `The context of the image "${tag}" has no ${dockerfile}: ${contextPath}`, {
+      backend: "docker",
+    });
+  }
+  const select = await selection(directory, dockerfile);
+  return {
+    dockerfile,
+    bases: [...text.matchAll(/^\s*FROM\s+(?:--\S+\s+)*([^\s$]+)(?=\s|$)/gim)].map(([, base = ""]) => base),
+    async digest() {
+      const hash = createHash("sha256");
+      for await (const chunk of packDirectory(directory, { select, isTimeless: true })) hash.update(chunk);
+      return hash.digest("hex");
+    },
+    pack: () => packDirectory(directory, { select }),
+  };
+}
+
+/** As the docker command does, a `.dockerignore` beside a Dockerfile of another name wins over the common one. */
+async function selection(
+  directory: string,
+  dockerfile: string,
+): Promise<(path: string, isDirectory: boolean) => Selection> {
+  const own = await readText(join(directory, `${dockerfile}.dockerignore`));
+  const common = own ?? (await readText(join(directory, ".dockerignore")));
+  return common === undefined ? () => "take" : parseDockerIgnore(common, [dockerfile, ".dockerignore"]);
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  if (!found?.isFile()) return undefined;
+  if (found.size > MAX_DOCKERFILE)
+    throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_DOCKERFILE} bytes`);
+  return await readFile(path, "utf8");
+}

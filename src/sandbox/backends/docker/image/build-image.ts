@@ -1,0 +1,36 @@
+import type { Engine } from "../engine/engine.js";
+import { readProgress } from "../engine/progress.js";
+import { buildCredentials } from "../engine/registry-credentials.js";
+import type { BuildContext, BuildRequest } from "./build-context.js";
+
+/** How a build runs. */
+export interface BuildOptions {
+  signal?: AbortSignal | undefined;
+  labels: Readonly<Record<string, string>>;
+  /** Every line of its log. */
+  onLine?: (line: string) => void;
+}
+
+/** Builds an image and gives it its tag; a failed step is an error with the end of the log. */
+export async function buildImage(
+  engine: Engine,
+  { tag, buildArgs = {}, parentTag }: BuildRequest,
+  context: BuildContext,
+  { signal, labels, onLine }: BuildOptions,
+): Promise<void> {
+  const buildargs = parentTag === undefined ? buildArgs : { ...buildArgs, BASE_IMAGE: parentTag };
+  const answer = await engine.stream("POST", "/build", {
+    // Without forcerm a build that fails leaves a container.
+    query: { t: tag, dockerfile: context.dockerfile, buildargs, labels, rm: true, forcerm: true },
+    headers: await buildCredentials(context.bases),
+    body: context.pack(),
+    signal,
+    timeout: BUILD_PATIENCE,
+  });
+  for await (const { stream } of readProgress(answer as AsyncIterable<Buffer>, `Building ${tag}`)) {
+    for (const line of (stream ?? "").split("\n")) if (line.trim() !== "") onLine?.(line.trimEnd());
+  }
+}
+
+/** The engine answers only once it has the whole context. */
+const BUILD_PATIENCE = 600_000;

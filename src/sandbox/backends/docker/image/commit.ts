@@ -1,0 +1,64 @@
+import { SandboxError } from "../../../../../contracts/errors.js";
+import type { Engine } from "../engine/engine.js";
+import { readProgress } from "../engine/progress.js";
+
+/** Storage drivers stop a little above it. */
+const MOST_LAYERS = 100;
+
+/** What a container's files became. */
+export interface Committed {
+  readonly image: string;
+  readonly layers: number;
+}
+
+/**
+ * Saves the files of a container as an image of this name. Each commit puts a layer on top, of which there can be only so
+ * many: before that the files are written down as one.
+ */
+export async function commitContainer(
+  engine: Engine,
+  container: string,
+  image: string,
+  from: { layers: number },
+  labels: Readonly<Record<string, string>>,
+): Promise<Committed> {
+  const changes = Object.entries(labels).map(([key, value]) => `LABEL ${JSON.stringify(key)}=${JSON.stringify(value)}`);
+  const [repo, tag] = splitTag(image);
+  if (from.layers >= MOST_LAYERS) {
+    await flatten(engine, container, repo, tag, changes);
+    return { image, layers: 1 };
+  }
+  await engine.call("POST", "/commit", {
+    query: { container, repo, tag, pause: true, changes: changes.join("\n") },
+    body: {},
+    timeout: COMMIT_PATIENCE,
+  });
+  return { image, layers: from.layers + 1 };
+}
+
+async function flatten(
+  engine: Engine,
+  container: string,
+  repo: string,
+  tag: string,
+  changes: readonly string[],
+): Promise<void> {
+  const files = await engine.stream("GET", `/containers/${container}/export`, { timeout: COMMIT_PATIENCE });
+  const answer = await engine.stream("POST", "/images/create", {
+    query: { fromSrc: "-", repo, tag, changes: changes.join("\n") },
+    body: files as AsyncIterable<Uint8Array>,
+    timeout: COMMIT_PATIENCE,
+  });
+  for await (const _ of readProgress(answer as AsyncIterable<Buffer>, `Saving ${repo}:${tag}`)) {
+    // Read to its end: an error may be the last line.
+  }
+}
+
+function splitTag(image: string): [string, string] {
+  const border = image.lastIndexOf(":");
+  if (border === -1) throw new SandboxError("internal", `The image ${image} has no tag`);
+  return [image.slice(0, border), image.slice(border + 1)];
+}
+
+/** Hundreds of megabytes take seconds. */
+const COMMIT_PATIENCE = 600_000;

@@ -1,0 +1,74 @@
+import type { Engine } from "../engine/engine.js";
+import { EngineError } from "../engine/engine-error.js";
+
+/** What an engine knows about an image. */
+export interface ImageConfig {
+  /** `sha256:…` */
+  readonly id: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly entrypoint: readonly string[];
+  readonly cmd: readonly string[];
+  readonly workingDir: string;
+  /** Empty: root. */
+  readonly user: string;
+  /** As Docker has it: `["CMD", …]` or `["CMD-SHELL", script]`. */
+  readonly healthcheck?: { readonly test: readonly string[]; readonly timeoutMs?: number };
+  /** Paths that the image wants volumes for. */
+  readonly volumes: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly layers: number;
+}
+
+interface InspectedImage {
+  Id: string;
+  Config?: {
+    Env?: string[] | null;
+    Entrypoint?: string[] | string | null;
+    Cmd?: string[] | string | null;
+    WorkingDir?: string;
+    User?: string;
+    Healthcheck?: { Test?: string[]; Timeout?: number } | null;
+    Volumes?: Record<string, unknown> | null;
+    Labels?: Record<string, string> | null;
+  } | null;
+  RootFS?: { Layers?: string[] | null };
+}
+
+/** Looks at an image by name or id; undefined when the engine does not have it. */
+export async function findImage(engine: Engine, name: string, signal?: AbortSignal): Promise<ImageConfig | undefined> {
+  try {
+    const found = await engine.call<InspectedImage>("GET", `/images/${name}/json`, { signal });
+    return toImageConfig(found);
+  } catch (error) {
+    if (error instanceof EngineError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+function toImageConfig({ Id, Config, RootFS }: InspectedImage): ImageConfig {
+  const test = Config?.Healthcheck?.Test ?? [];
+  const timeout = Config?.Healthcheck?.Timeout ?? 0;
+  return {
+    id: Id,
+    env: Object.fromEntries((Config?.Env ?? []).map(toEntry)),
+    entrypoint: toWords(Config?.Entrypoint),
+    cmd: toWords(Config?.Cmd),
+    workingDir: Config?.WorkingDir || "/",
+    user: Config?.User ?? "",
+    ...(test.length > 1 && {
+      healthcheck: { test, ...(timeout > 0 && { timeoutMs: Math.ceil(timeout / 1_000_000) }) },
+    }),
+    volumes: Object.keys(Config?.Volumes ?? {}),
+    labels: Config?.Labels ?? {},
+    layers: RootFS?.Layers?.length ?? 0,
+  };
+}
+
+function toEntry(line: string): [string, string] {
+  const border = line.indexOf("=");
+  return border === -1 ? [line, ""] : [line.slice(0, border), line.slice(border + 1)];
+}
+
+function toWords(value: string[] | string | null | undefined): string[] {
+  return typeof value === "string" ? ["/bin/sh", "-c", value] : (value ?? []);
+}

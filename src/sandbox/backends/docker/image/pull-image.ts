@@ -1,0 +1,60 @@
+import type { Engine } from "../engine/engine.js";
+import { EngineError } from "../engine/engine-error.js";
+import { type ProgressLine, readProgress } from "../engine/progress.js";
+import { pullCredentials, registryOf } from "../engine/registry-credentials.js";
+
+/** How far a pull is, in bytes of what is known so far. */
+export interface PullProgress {
+  readonly current: number;
+  readonly total: number;
+}
+
+/** Pulls an image, with the user's login where there is one; a pull that only seems to succeed is an error. */
+export async function pullImage(
+  engine: Engine,
+  image: string,
+  opts: { signal?: AbortSignal | undefined; onProgress?: (progress: PullProgress) => void } = {},
+): Promise<void> {
+  const headers = await pullCredentials(image);
+  const digest = image.indexOf("@");
+  const colon = /:([^/]+)$/.exec(image);
+  const [fromImage, tag] =
+    digest !== -1
+      ? [image.slice(0, digest), image.slice(digest + 1)]
+      : colon === null
+        ? [image, "latest"]
+        : [image.slice(0, colon.index), colon[1]];
+  const { signal } = opts;
+  const answer = await engine
+    .stream("POST", "/images/create", { query: { fromImage, tag }, headers, signal })
+    .catch((error: unknown) => {
+      throw error instanceof EngineError ? explain(error, image) : error;
+    });
+  const layers = new Map<string, PullProgress>();
+  for await (const line of readProgress(answer as AsyncIterable<Buffer>, `Pulling ${image}`)) {
+    if (note(line, layers)) opts.onProgress?.(sum(layers));
+  }
+}
+
+function explain({ code, message, status }: EngineError, image: string): EngineError {
+  const hint = code === "unauthenticated" ? `docker login ${registryOf(image)}` : undefined;
+  return new EngineError(code, `Pulling ${image} failed: ${message.replace(/^Docker refuses [^:]*: /, "")}`, status, {
+    hint,
+  });
+}
+
+function note({ id, status, progressDetail }: ProgressLine, layers: Map<string, PullProgress>): boolean {
+  if (id === undefined || status !== "Downloading") return false;
+  const { current = 0, total = 0 } = progressDetail ?? {};
+  layers.set(id, { current, total: Math.max(total, current) });
+  return true;
+}
+
+function sum(layers: ReadonlyMap<string, PullProgress>): PullProgress {
+  let [current, total] = [0, 0];
+  for (const layer of layers.values()) {
+    current += layer.current;
+    total += layer.total;
+  }
+  return { current, total };
+}

@@ -1,0 +1,79 @@
+import { randomBytes } from "node:crypto";
+import { SandboxError } from "../../../../../contracts/errors.js";
+import { addResource } from "../../../../ledger/records.js";
+import { readSnapshotRecord, type SnapshotRecord, writeSnapshotRecord } from "../../../../ledger/snapshot-record.js";
+import { failpoint } from "../../../../machine/failpoint.js";
+import type { RunningContainer } from "../container.js";
+import { engineOf } from "../engine/engines.js";
+import type { KeptPlan } from "../kept-plan.js";
+import { KEPT_LABEL, ownerLabels, SANDBOX_LABEL, SNAPSHOT_LABEL } from "../labels.js";
+import { type EngineResource, removeImage } from "../resources.js";
+import { commitContainer } from "./commit.js";
+import { findImage, type ImageConfig } from "./image-config.js";
+
+/** What the record of a snapshot says that only this backend reads. */
+interface SavedImage {
+  readonly image: string;
+  readonly kept: KeptPlan;
+}
+
+/** An image that a container's files were saved as. */
+export interface Saved {
+  /** The name under which it is taken away. */
+  readonly name: string;
+  readonly config: ImageConfig;
+}
+
+/** Saves the files of a container for good, and gives the id under which they are restored. */
+export async function saveSnapshot(id: string, container: RunningContainer, kept: KeptPlan): Promise<string> {
+  const snapshot = `docker-${randomBytes(8).toString("hex")}`;
+  const image = `glovebox/snapshot:${snapshot}`;
+  const labels = { ...ownerLabels(), [SNAPSHOT_LABEL]: snapshot, [KEPT_LABEL]: "1" };
+  const resource: EngineResource = { kind: "snapshot-image", name: image, engine: kept.engine, snapshot };
+  await addResource(id, resource);
+  await commitContainer(container.engine, container.id, image, kept, labels);
+  await failpoint("snapshot.archived");
+  const details: SavedImage = { image, kept };
+  await writeSnapshotRecord({
+    version: 1,
+    id: snapshot,
+    sandboxId: id,
+    backend: "docker",
+    createdAt: new Date().toISOString(),
+    ...(kept.base && { repo: kept.base.repository.topLevel ?? kept.base.repository.gitDir }),
+    details,
+  });
+  await failpoint("snapshot.recorded");
+  return snapshot;
+}
+
+/** Finds the image of a snapshot, which must belong to the same files. */
+export async function findSnapshot(snapshot: string, kept: KeptPlan): Promise<Saved> {
+  const { backend, details } = await readSnapshotRecord(snapshot);
+  const saved = details as SavedImage | undefined;
+  if (backend !== "docker" || saved?.kept.source !== kept.source) {
+    throw new SandboxError("invalid_argument", `The snapshot "${snapshot}" is not of this sandbox's files`, {
+      hint: "open a sandbox of the same image and repository",
+    });
+  }
+  const config = await findImage(engineOf(kept.engine), saved.image);
+  if (config !== undefined) return { name: saved.image, config };
+  throw new SandboxError("not_found", `The image of snapshot "${snapshot}" is not on the engine: ${saved.image}`);
+}
+
+/** Takes away the image of a snapshot; a container that still stands on it keeps it until it goes. */
+export async function removeSnapshot({ details }: SnapshotRecord): Promise<void> {
+  const { image, kept } = details as SavedImage;
+  await removeImage(engineOf(kept.engine), image, { force: true });
+}
+
+/** Saves the files of a container for as long as copies of it stand on them; each of them answers for the image. */
+export async function saveForForks(id: string, container: RunningContainer, kept: KeptPlan): Promise<Saved> {
+  const name = `glovebox/fork:${randomBytes(8).toString("hex")}`;
+  const resource: EngineResource = { kind: "image", name, engine: kept.engine };
+  await addResource(id, resource);
+  await commitContainer(container.engine, container.id, name, kept, { ...ownerLabels(), [SANDBOX_LABEL]: id });
+  const config = await findImage(container.engine, name);
+  if (config !== undefined) return { name, config };
+  throw new SandboxError("unavailable", `The image ${name} is gone again`);
+}

@@ -1,0 +1,22 @@
+import type { NetworkPolicy } from "../../../../contracts/types.js";
+import type { TreeBase } from "../../git/source/tree-base.js";
+import type { KeptOptions } from "../../kept-options.js";
+import type { ContainerPlan } from "./container-config.js";
+import type { EndpointChoice } from "./engine/endpoint.js";
+
+/** What a sandbox remembers of how it was made. Nothing but data, and never a secret, so never `env`. */
+export interface KeptPlan {
+  readonly engine: EndpointChoice;
+  readonly plan: ContainerPlan;
+  readonly network: NetworkPolicy;
+  /** The environment that the image brings. */
+  readonly imageEnv: Readonly<Record<string, string>>;
+  /** How many layers the container stands on. */
+  readonly layers: number;
+  /** What the files belong to: a snapshot can be restored where this is the same. */
+  readonly source: string;
+  /** What the portable part restricts. */
+  readonly options?: KeptOptions;
+  /** The commit that the files started from, where there is a repository. */
+  readonly base?: TreeBase;
+}

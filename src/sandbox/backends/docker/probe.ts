@@ -1,0 +1,87 @@
+import { accessSync, constants } from "node:fs";
+import { delimiter, join } from "node:path";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { Finding } from "../../../../contracts/finding.js";
+import { agentBinary } from "../../guest/binary.js";
+import type { Engine } from "./engine/engine.js";
+import { engineOf } from "./engine/engines.js";
+
+const PATIENCE = 3_000;
+
+interface Info {
+  ServerVersion?: string;
+  OSType?: string;
+  Architecture?: string;
+  SecurityOptions?: string[];
+  MemoryLimit?: boolean;
+  PidsLimit?: boolean;
+  CPUCfsQuota?: boolean;
+}
+
+/** Looks at the engine: whether it answers, what it can keep, whether the agent for it is here. */
+export async function probeDocker(): Promise<Finding[]> {
+  let engine: Engine;
+  let info: Info;
+  try {
+    engine = engineOf();
+    info = await engine.call<Info>("GET", "/info", { timeout: PATIENCE });
+  } catch (error) {
+    const { message, hint } = error as SandboxError;
+    return [
+      { name: "engine", status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) },
+      program(),
+    ];
+  }
+  const detail = `version ${info.ServerVersion} at ${engine.endpoint.name}`;
+  return [
+    { name: "engine", status: "ok", detail },
+    agentFinding(info),
+    limitsFinding(info),
+    wallsFinding(info),
+    program(),
+  ];
+}
+
+function agentFinding({ OSType, Architecture }: Info): Finding {
+  const name = "agent";
+  const arch = { x86_64: "x64", amd64: "x64", aarch64: "arm64", arm64: "arm64" }[Architecture ?? ""];
+  try {
+    if (OSType !== "linux" || arch === undefined) throw new SandboxError("unsupported", `${OSType} on ${Architecture}`);
+    return { name, status: "ok", detail: agentBinary(arch) };
+  } catch (error) {
+    const { message, hint } = error as SandboxError;
+    return { name, status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) };
+  }
+}
+
+function limitsFinding({ MemoryLimit, PidsLimit, CPUCfsQuota }: Info): Finding {
+  const kept = { memory: MemoryLimit, pids: PidsLimit, cpus: CPUCfsQuota };
+  const lacking = Object.entries(kept).flatMap(([limit, isKept]) => (isKept === false ? [limit] : []));
+  if (lacking.length === 0) return { name: "limits", status: "ok", detail: "memory, pids, cpus" };
+  return { name: "limits", status: "limited", detail: `the engine's kernel does not keep: ${lacking.join(", ")}` };
+}
+
+function wallsFinding({ SecurityOptions = [] }: Info): Finding {
+  const found = ["seccomp", "apparmor", "selinux", "rootless", "userns"].filter((name) =>
+    SecurityOptions.some((option) => option.includes(`name=${name}`)),
+  );
+  if (found.includes("seccomp")) return { name: "walls", status: "ok", detail: found.join(", ") };
+  return { name: "walls", status: "limited", detail: "the engine filters no system calls" };
+}
+
+function program(): Finding {
+  const name = "command line";
+  const path = (process.env["PATH"] ?? "").split(delimiter).map((directory) => join(directory, "docker"));
+  const found = path.find(isExecutable);
+  if (found !== undefined) return { name, status: "ok", detail: found };
+  return { name, status: "unused", detail: "docker is not in PATH; it is not needed" };
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,50 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { Resource } from "../../../ledger/record.js";
+import { snapshotIds } from "../../../ledger/snapshot-record.js";
+import { removeGitResource } from "../../git/remove-git-resource.js";
+import type { EndpointChoice } from "./engine/endpoint.js";
+import type { Engine } from "./engine/engine.js";
+import { EngineError } from "./engine/engine-error.js";
+import { engineOf } from "./engine/engines.js";
+import { removeContainer } from "./remove-container.js";
+
+/** Something on an engine that the ledger knows of. */
+export interface EngineResource {
+  /** `snapshot-image`: an image that stays once its snapshot is known. */
+  readonly kind: "container" | "image" | "network" | "snapshot-image";
+  readonly name: string;
+  readonly engine: EndpointChoice;
+  readonly [field: string]: unknown;
+}
+
+/** Takes away what a record names, wherever its engine is; what is not there any more is no error. */
+export async function removeResource(resource: Resource): Promise<void> {
+  if (await removeGitResource(resource)) return;
+  const { kind, name, engine: choice, snapshot } = resource as EngineResource;
+  if (typeof name !== "string") throw new SandboxError("tampered", `A record names a ${kind} without a name`);
+  const engine = engineOf(choice);
+  if (kind === "container") await removeContainer(engine, name);
+  else if (kind === "image") await removeImage(engine, name);
+  else if (kind === "network") await removeNetwork(engine, name);
+  else if (kind !== "snapshot-image") {
+    throw new SandboxError("unsupported", `The docker backend has no resource of the kind "${kind}"`);
+  } else if (!(await snapshotIds()).includes(String(snapshot))) await removeImage(engine, name);
+}
+
+/** Takes an image away, unless a container stands on it: then whoever has that container will. */
+export async function removeImage(
+  engine: Engine,
+  name: string,
+  { force = false }: { force?: boolean } = {},
+): Promise<void> {
+  await engine.call("DELETE", `/images/${name}`, { query: { force } }).catch((error: unknown) => {
+    if (!(error instanceof EngineError) || (error.status !== 404 && error.status !== 409)) throw error;
+  });
+}
+
+/** Takes a network away. */
+export async function removeNetwork(engine: Engine, name: string): Promise<void> {
+  await engine.call("DELETE", `/networks/${name}`).catch((error: unknown) => {
+    if (!(error instanceof EngineError) || error.status !== 404) throw error;
+  });
+}

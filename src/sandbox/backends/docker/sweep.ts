@@ -1,0 +1,76 @@
+import { snapshotIds } from "../../../ledger/snapshot-record.js";
+import type { Engine } from "./engine/engine.js";
+import { engineOf } from "./engine/engines.js";
+import { HOME_LABEL, homeMark, isAbandoned, KEPT_LABEL, OWNER_LABEL, SNAPSHOT_LABEL } from "./labels.js";
+import { removeContainer } from "./remove-container.js";
+import { removeImage, removeNetwork } from "./resources.js";
+
+interface Labelled {
+  readonly Id: string;
+  readonly Labels?: Readonly<Record<string, string>> | null;
+  readonly Names?: readonly string[];
+  readonly RepoTags?: readonly string[] | null;
+}
+
+/** One kind of thing on an engine that carries our labels. */
+interface Kind {
+  readonly path: string;
+  remove(engine: Engine, found: Labelled): Promise<void>;
+}
+
+/** Containers first: a network in use cannot be removed, nor an image that one stands on. */
+const KINDS: readonly Kind[] = [
+  { path: "/containers/json", remove: (engine, { Id }) => removeContainer(engine, Id) },
+  { path: "/networks", remove: (engine, { Id }) => removeNetwork(engine, Id) },
+  { path: "/volumes", remove: (engine, { Id }) => removeVolume(engine, Id) },
+  { path: "/images/json", remove: (engine, { Id, RepoTags }) => removeImage(engine, firstTag(RepoTags) ?? Id) },
+];
+
+/**
+ * Removes from an engine what belongs to dead owners and no record knows of: containers that were never started, networks,
+ * volumes, images. Never what a live owner has, or one who cannot be seen from here before its time is over; never what is
+ * kept. Gives what was removed.
+ */
+export async function sweepEngine(
+  { dryRun = false }: { dryRun?: boolean } = {},
+  engine: Engine = engineOf(),
+): Promise<string[]> {
+  const known = new Set(await snapshotIds());
+  const removed: string[] = [];
+  for (const { path, remove } of KINDS) {
+    for (const found of await list(engine, path)) {
+      const labels = found.Labels ?? {};
+      if (!isAbandoned(labels) && !isUnknownSnapshot(labels, known)) continue;
+      if (!dryRun) await remove(engine, found);
+      removed.push(found.Names?.[0]?.slice(1) ?? firstTag(found.RepoTags) ?? found.Id);
+    }
+  }
+  return removed;
+}
+
+/** An image that was saved for a snapshot of this user's which was never acknowledged, or which was deleted since. */
+function isUnknownSnapshot(labels: Readonly<Record<string, string>>, known: ReadonlySet<string>): boolean {
+  const snapshot = labels[SNAPSHOT_LABEL];
+  if (snapshot === undefined || labels[HOME_LABEL] !== homeMark() || known.has(snapshot)) return false;
+  const { [KEPT_LABEL]: _, ...owned } = labels;
+  return isAbandoned(owned);
+}
+
+async function list(engine: Engine, path: string): Promise<Labelled[]> {
+  const query = { all: true, filters: { label: [OWNER_LABEL] } };
+  const answer = await engine.call<Labelled[] | { Volumes?: { Name: string; Labels: Labelled["Labels"] }[] | null }>(
+    "GET",
+    path,
+    { query, timeout: 20_000 },
+  );
+  if (Array.isArray(answer)) return answer;
+  return (answer.Volumes ?? []).map(({ Name, Labels }) => ({ Id: Name, Labels: Labels ?? null }));
+}
+
+function firstTag(tags: readonly string[] | null | undefined): string | undefined {
+  return tags?.find((tag) => tag !== "<none>:<none>");
+}
+
+async function removeVolume(engine: Engine, name: string): Promise<void> {
+  await engine.call("DELETE", `/volumes/${name}`, { query: { force: true } });
+}

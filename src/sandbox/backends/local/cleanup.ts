@@ -1,0 +1,24 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { Vanishing } from "../../../ledger/dismantle.js";
+import type { Resource } from "../../../ledger/record.js";
+import { removeTrees } from "../../../machine/remove-tree.js";
+import { removeGitResource, textOf } from "../../git/remove-git-resource.js";
+import { removeCgroup } from "./remove-cgroup.js";
+
+/** Takes away one resource of a local sandbox. One that is not there, or was never made, is no error. */
+export async function removeResource(resource: Resource): Promise<void> {
+  await (await beginRemoval(resource))?.gone;
+}
+
+/** As `removeResource`, but the files of a worktree may still be going: they take the longest, and nothing else waits for them. */
+export async function beginRemoval(resource: Resource, beside: readonly string[] = []): Promise<Vanishing | undefined> {
+  if (resource.kind === "directory") await removeTrees([textOf(resource, "path"), ...beside]);
+  else if (resource.kind === "cgroup") await removeCgroup(textOf(resource, "path"));
+  else {
+    const removed = await removeGitResource(resource, beside);
+    if (typeof removed === "object") return removed;
+    if (!removed)
+      throw new SandboxError("unsupported", `The local backend has no resources of kind "${resource.kind}"`);
+  }
+  return undefined;
+}

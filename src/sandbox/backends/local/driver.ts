@@ -1,0 +1,118 @@
+import type { Changes } from "../../../../contracts/types.js";
+import { failpoint } from "../../../machine/failpoint.js";
+import { readUpTo } from "../../../util/read-up-to.js";
+import type { RunAgent } from "../../git/fast-commit/gather-changes.js";
+import type { TreeOperations } from "../../git/operations.js";
+import { AgentDriver, type DriverIdentity } from "../../guest/guest-driver.js";
+import { INSIDE_AGENT, type RunningAgent } from "../../jail/start-guest.js";
+import type { Driver, DriverProcess, StartSpec } from "../../types.js";
+import { oomKills } from "./control-group.js";
+
+const RUN_TIMEOUT = 60_000;
+
+/** What a local driver is made of. */
+export interface LocalParts extends DriverIdentity {
+  agent: RunningAgent;
+  cgroups: readonly string[];
+  /** What can be done with the files as a whole. */
+  operations(driver: LocalDriver, signal: AbortSignal): TreeOperations;
+  /** Takes away what belongs to the sandbox, once its processes are gone, which `ended` says. */
+  release(ended: Promise<void>): Promise<void>;
+}
+
+/** The local driver. */
+export class LocalDriver extends AgentDriver {
+  readonly backend = "local";
+  readonly #parts: LocalParts;
+  readonly #ending = new AbortController();
+  readonly #settled: () => Promise<void>;
+  declare readonly snapshot?: (signal?: AbortSignal) => Promise<string>;
+  declare readonly restore?: (id: string) => Promise<void>;
+  declare readonly fork?: (count: number) => Promise<Driver[]>;
+  declare readonly changes?: () => Promise<Changes>;
+  declare readonly git?: NonNullable<Driver["git"]>;
+
+  constructor(parts: LocalParts) {
+    super(parts, parts.agent.channel);
+    this.#parts = parts;
+    const { settled, ...operations } = parts.operations(this, this.#ending.signal);
+    this.#settled = settled;
+    Object.assign(this, operations);
+  }
+
+  /** Runs something while every process of the sandbox stands still; they always go on afterwards. */
+  async frozen<T>(work: () => Promise<T>): Promise<T> {
+    if (this.capabilities.snapshot !== "consistent") return await work();
+    return await this.frozenBy(async () => {
+      await failpoint("snapshot.frozen");
+      return await work();
+    });
+  }
+
+  /** Runs the agent's own program inside, also while everything else stands still; undefined when it could not be run. */
+  async runAgent(...[args, stdin, maxOutput]: Parameters<RunAgent>): ReturnType<RunAgent> {
+    try {
+      const spec = {
+        argv: [INSIDE_AGENT, ...args],
+        cwd: this.workDir,
+        env: {},
+        stdin: "pipe",
+        timeout: RUN_TIMEOUT,
+      } as const;
+      const process = await super.startNow(spec);
+      const [stdout, , exit] = await Promise.all([
+        readUpTo(process.stdout, maxOutput),
+        readUpTo(process.stderr, 0),
+        process.wait(),
+        process.writeStdin(stdin).then(() => process.closeStdin()),
+      ]);
+      return stdout.isWhole ? { exitCode: exit.exitCode, stdout: stdout.bytes } : undefined;
+    } catch {
+      // A sandbox without room for one more process, say: whoever asked has another way.
+      return undefined;
+    }
+  }
+
+  protected override async startNow(spec: StartSpec): Promise<DriverProcess> {
+    const { cgroups } = this.#parts;
+    const before = cgroups.length > 0 ? oomKills(cgroups) : undefined;
+    const process = await super.startNow(spec);
+    return before === undefined ? process : withOomFlag(process, () => (oomKills(cgroups) ?? before) > before);
+  }
+
+  /** Ends everything that runs; the files stay. */
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    await this.#parts.agent.stop();
+    await this.#settled();
+  }
+
+  async destroy(): Promise<void> {
+    this.#ending.abort();
+    const end = this.#parts.agent.end();
+    const ended = end.then(async () => {
+      await this.#settled();
+      await failpoint("teardown.stopped");
+    });
+    ended.catch(() => undefined);
+    await this.#parts.release(ended);
+    const rest = await end;
+    await rest();
+  }
+}
+
+/** Tells a command that the memory limit killed from one that was killed otherwise. */
+function withOomFlag(process: DriverProcess, wasKilled: () => boolean): DriverProcess {
+  return {
+    stdout: process.stdout,
+    stderr: process.stderr,
+    writeStdin: (chunk) => process.writeStdin(chunk),
+    closeStdin: () => process.closeStdin(),
+    kill: (signal) => process.kill(signal),
+    wait: async () => {
+      const exit = await process.wait();
+      return { ...exit, oomKilled: exit.exitCode !== 0 && wasKilled() };
+    },
+    ...(process.resize && { resize: (cols: number, rows: number) => process.resize?.(cols, rows) as Promise<void> }),
+  };
+}

@@ -1,0 +1,83 @@
+import { randomBytes } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { readdir, rename, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { listRecords } from "../../../ledger/records.js";
+import { type CacheEntry, sizeOf } from "../../../machine/cache-entries.js";
+import { privateSubdirectory, runtimeDir } from "../../../machine/home.js";
+import { isOwnerAlive, ownerTag } from "../../../machine/owner.js";
+import { removeTree } from "../../../machine/remove-tree.js";
+
+/** In a runtime directory: names the prepared `/etc` that the sandbox sees. */
+const NOTE = "etc";
+/** One that was just asked for is in no note yet. */
+const GRACE = 60_000;
+const FORGOTTEN = 24 * 3_600_000;
+
+/** Says which prepared `/etc` a sandbox sees, so that it stays while the sandbox runs. */
+export function noteEtc(id: string, path: string): void {
+  writeFileSync(join(runtimeDir(id), NOTE), path, { mode: 0o600 });
+}
+
+/** Every prepared `/etc`. */
+export async function listEtc(): Promise<CacheEntry[]> {
+  const parent = privateSubdirectory("etc");
+  const entries: CacheEntry[] = [];
+  for (const name of await readdir(parent)) {
+    if (name.startsWith(".")) continue;
+    const path = join(parent, name);
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined) continue;
+    entries.push({ path, usedAt: found.mtimeMs, bytes: await sizeOf(path), remove: () => removeEtc(parent, path) });
+  }
+  return entries;
+}
+
+/** Removes those that nothing has used for a day: each change of the host's files leaves one behind. */
+export async function sweepEtc(): Promise<void> {
+  const parent = privateSubdirectory("etc");
+  for (const name of await readdir(parent)) {
+    const path = join(parent, name);
+    const age = Date.now() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? Date.now());
+    if (!name.startsWith(".") && age > FORGOTTEN) await removeEtc(parent, path);
+  }
+}
+
+async function removeEtc(parent: string, path: string): Promise<boolean> {
+  if ((await isFresh(path)) || (await isUsed(path))) return false;
+  // A draft of ours in name: whoever makes the next one takes it away if this process dies.
+  const gone = join(parent, `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
+  await rename(path, gone);
+  if (await isFresh(gone)) {
+    // Somebody asked for it meanwhile; where a new one is there already, that will do.
+    const isBack = await rename(gone, path).then(
+      () => true,
+      () => false,
+    );
+    if (isBack) return false;
+  }
+  await removeTree(gone);
+  return true;
+}
+
+async function isFresh(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found === undefined || Date.now() - found.mtimeMs < GRACE;
+}
+
+async function isUsed(path: string): Promise<boolean> {
+  return (await listRecords()).some((entry) => {
+    const owner = "record" in entry ? entry.record.owner : undefined;
+    // Of a damaged record it is not known whether somebody has it open.
+    if ("record" in entry && (owner === undefined || isOwnerAlive(owner) === "dead")) return false;
+    return readNote(entry.id) === path;
+  });
+}
+
+function readNote(id: string): string | undefined {
+  try {
+    return readFileSync(join(runtimeDir(id), NOTE), "utf8");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,58 @@
+import { join } from "node:path";
+import type { InsideGit, LiveTree } from "../../git/inside/live-tree.js";
+import { INSIDE_GIT } from "../../git/inside/private-git.js";
+import { readPlainHead } from "../../git/snapshot/replicate.js";
+import type { TreeBase } from "../../git/source/tree-base.js";
+import type { JailBind } from "../../jail/jail.js";
+import type { LocalDriver } from "./driver.js";
+import { rebuildInsideGit } from "./rebuild-git.js";
+import type { Workspace } from "./workspace.js";
+
+/** A running local sandbox as what looks at its files sees it: they are in a directory of the host's. */
+export function localTree(
+  id: string,
+  workspace: Workspace,
+  isConfined: boolean,
+  driver: LocalDriver,
+  signal: AbortSignal,
+): LiveTree {
+  const { root, trees, base } = workspace;
+  // Without isolation the inside commits in the user's repository itself.
+  const git = isConfined ? trees.find(({ target }) => target === INSIDE_GIT) : undefined;
+  return {
+    id,
+    backend: driver.backend,
+    base,
+    source: sourceOf(workspace),
+    ownsGit: ownsGit(workspace),
+    ...(git && base && { inside: insideGit(id, git, base, driver) }),
+    driver,
+    isLasting: true,
+    look: () => ({
+      root,
+      inside: git,
+      tar: () => driver.exportTree(driver.workDir),
+      ...(isConfined && { runAgent: (args, stdin, most) => driver.runAgent(args, stdin, most) }),
+      frozen: (work) => driver.frozen(work),
+    }),
+    warn: (message) => driver.onWarning?.(message),
+    signal,
+  };
+}
+
+function insideGit(id: string, { source, overlay }: JailBind, base: TreeBase, driver: LocalDriver): InsideGit {
+  return {
+    rebuild: () => rebuildInsideGit(id, base, driver),
+    ...(overlay === undefined && { plainHead: () => readPlainHead(source) }),
+  };
+}
+
+/** Where a snapshot of a sandbox can be restored: the same repository, the same directory of the user's, or any empty one. */
+function sourceOf({ kind, workDir, base }: Workspace): string {
+  if (base !== undefined) return `repository:${base.repository.gitDir}`;
+  return kind === "base-dir" ? `directory:${workDir}` : "empty";
+}
+
+function ownsGit({ kind, workDir, trees }: Workspace): boolean {
+  return (kind === "base-dir" || kind === "empty") && !trees.some(({ target }) => target === join(workDir, ".git"));
+}

@@ -1,0 +1,155 @@
+import { createHash, randomBytes } from "node:crypto";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  type Stats,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { privateSubdirectory } from "../../../machine/home.js";
+import { isTagDead, ownerTag } from "../../../machine/owner.js";
+import { removeTree } from "../../../machine/remove-tree.js";
+import { createMemory } from "./memory.js";
+
+/** What of `/etc` is needed to run programs and says nothing about the host's users or secrets. */
+const SHOWN = [
+  "alternatives",
+  "ca-certificates",
+  "fonts",
+  "java",
+  "java-17-openjdk",
+  "java-21-openjdk",
+  "ld.so.cache",
+  "ld.so.conf",
+  "ld.so.conf.d",
+  "localtime",
+  "mime.types",
+  "perl",
+  "pki/tls/certs",
+  "protocols",
+  "python3",
+  "services",
+  "ssl/certs",
+  "ssl/openssl.cnf",
+  "timezone",
+];
+
+const remembered = createMemory<string>();
+
+/**
+ * A host directory that is the whole `/etc` of a sandbox: what is made for the inside, and copies of a few files of the
+ * host's. One bind instead of two dozen, which every sandbox and every command in it would pay for.
+ *
+ * It is made once for each state of those files and shared by all sandboxes. `empty` names files to bind something over.
+ */
+export function prepareEtc(made: Readonly<Record<string, string>>, empty: readonly string[] = []): string {
+  const parent = privateSubdirectory("etc");
+  const own = JSON.stringify([made, empty]);
+  const target = join(
+    parent,
+    remembered(own, () => fingerprint(own)),
+  );
+  if (!touch(target)) makeEtc(parent, target, { ...Object.fromEntries(empty.map((name) => [name, ""])), ...made });
+  return target;
+}
+
+function makeEtc(parent: string, target: string, made: Readonly<Record<string, string>>): void {
+  sweepDrafts(parent);
+  const draft = join(parent, `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
+  try {
+    makeDirectory(draft);
+    for (const name of SHOWN) copyShown(join("/etc", name), join(draft, name));
+    for (const [name, text] of Object.entries(made)) {
+      writeFileSync(join(draft, name), text);
+      chmodSync(join(draft, name), 0o644);
+    }
+    renameSync(draft, target);
+  } catch (error) {
+    // The disk is full, or another process was faster.
+    void removeTree(draft).catch(() => undefined);
+    if (!existsSync(target)) throw error;
+  }
+}
+
+/** One of the names above: a link into `/usr` stays one, any other is followed, as a bind would be. */
+function copyShown(from: string, to: string): void {
+  const found = lstatSync(from, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  makeDirectory(dirname(to));
+  if (!found.isSymbolicLink()) {
+    copyTree(from, to, found);
+    return;
+  }
+  const real = attempt(() => realpathSync(from));
+  if (real === undefined) return;
+  if (real.startsWith("/usr/")) symlinkSync(real, to);
+  else copyTree(real, to, statSync(real));
+}
+
+/** Copies what everybody may read. Links are kept as they are: where they lead outside of what is shown, to nothing. */
+function copyTree(from: string, to: string, stat: Stats): void {
+  if (stat.isSymbolicLink()) {
+    symlinkSync(readlinkSync(from), to);
+  } else if (stat.isFile() && (stat.mode & 0o004) !== 0) {
+    copyFileSync(from, to);
+    chmodSync(to, 0o644);
+  } else if (stat.isDirectory() && (stat.mode & 0o005) === 0o005) {
+    makeDirectory(to);
+    for (const name of readdirSync(from)) copyTree(join(from, name), join(to, name), lstatSync(join(from, name)));
+  }
+}
+
+/** One that every user may read, whatever this process's file mode mask is, with the ones above it. */
+function makeDirectory(path: string): void {
+  if (existsSync(path)) return;
+  makeDirectory(dirname(path));
+  mkdirSync(path);
+  chmodSync(path, 0o755);
+}
+
+/** Changes with every file that is copied. A link that is replaced changes the directory that it is in. */
+function fingerprint(own: string): string {
+  const hash = createHash("sha256").update(own);
+  const visit = (path: string): void => {
+    const stat = attempt(() => statSync(path));
+    if (stat === undefined) return;
+    hash.update(`${path}\0${stat.ino} ${stat.size} ${stat.mode} ${stat.mtimeMs} ${stat.ctimeMs}\0`);
+    if (!stat.isDirectory()) return;
+    for (const entry of attempt(() => readdirSync(path, { withFileTypes: true })) ?? []) {
+      if (!entry.isSymbolicLink()) visit(join(path, entry.name));
+    }
+  };
+  for (const name of SHOWN) visit(join("/etc", name));
+  return hash.digest("hex").slice(0, 32);
+}
+
+/** Notes that a directory is used now; false when there is none. */
+function touch(path: string): boolean {
+  const now = new Date();
+  return attempt(() => utimesSync(path, now, now) ?? true) === true;
+}
+
+function sweepDrafts(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const isLeft = name.startsWith(".new.") && isTagDead(name.split(".")[2] ?? "");
+    if (isLeft) void removeTree(join(parent, name)).catch(() => undefined);
+  }
+}
+
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

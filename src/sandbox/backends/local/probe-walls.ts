@@ -1,0 +1,40 @@
+import { toSandboxError } from "../../../../contracts/errors.js";
+import type { Finding } from "../../../../contracts/finding.js";
+import type { Sandbox, SandboxOptions } from "../../types.js";
+
+/** Opens a local sandbox. */
+export type OpenLocal = (opts: SandboxOptions) => Promise<Sandbox>;
+
+/** Opens a sandbox that is thrown away, and looks at the walls from inside. */
+export async function probeWalls(open: OpenLocal): Promise<Finding[]> {
+  const isRoot = process.getuid?.() === 0;
+  try {
+    await using sandbox = await open({});
+    const { stdout, exitCode } = await sandbox.exec({ argv: ["cat", "/proc/self/status"], timeout: 10_000 });
+    if (exitCode !== 0) throw new Error(`cat /proc/self/status ended with ${exitCode} inside`);
+    return [
+      { name: "self-test", status: "ok", detail: "a sandbox opened, found its walls standing, and ran a command" },
+      wall("seccomp", field(stdout, "Seccomp") === "2", "a filter holds for every command"),
+      wall(
+        "privileges",
+        /^0+$/.test(field(stdout, "CapEff") ?? "") && field(stdout, "NoNewPrivs") === "1",
+        "no capabilities, and none to be had",
+      ),
+      isRoot
+        ? { name: "idmapped mounts", status: "ok", detail: "the work directory is attached by one; inside is not root" }
+        : { name: "idmapped mounts", status: "unused", detail: "needed by root only" },
+    ];
+  } catch (error) {
+    const { message, hint } = toSandboxError(error);
+    const finding: Finding = { name: "self-test", status: "missing", detail: message };
+    return [hint === undefined ? finding : { ...finding, fix: hint }];
+  }
+}
+
+function wall(name: string, stands: boolean, detail: string): Finding {
+  return stands ? { name, status: "ok", detail } : { name, status: "missing", detail: "does not hold inside" };
+}
+
+function field(status: string, name: string): string | undefined {
+  return new RegExp(`^${name}:\\s*(\\S+)$`, "m").exec(status)?.[1];
+}

@@ -1,0 +1,100 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { release } from "node:os";
+import { toSandboxError } from "../../../../contracts/errors.js";
+import type { Finding } from "../../../../contracts/finding.js";
+import type { Capabilities } from "../../../../contracts/types.js";
+import { findGit } from "../../git/repository/find-git.js";
+import { agentBinary } from "../../guest/binary.js";
+import { findBwrap } from "../../jail/find-bwrap.js";
+import { namespaceFinding } from "./probe-namespaces.js";
+import { type OpenLocal, probeWalls } from "./probe-walls.js";
+import { renamesIn } from "./renames.js";
+
+const UNTRIED_LIMITS: Finding = { name: "limits", status: "unused", detail: "not tried: no sandbox opens here" };
+
+/** Looks at all that the local backend needs on this machine; the walls are tried by opening real sandboxes. */
+export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding[]> {
+  if (process.platform !== "linux") {
+    const fix = 'use the docker backend, or isolation "none", which is not confined';
+    return [{ name: "system", status: "missing", detail: `${process.platform}: confined on Linux only`, fix }];
+  }
+  const walls = await probeWalls(open);
+  const opens = walls.some(({ name, status }) => name === "self-test" && status === "ok");
+  return [
+    { name: "system", status: "ok", detail: `Linux ${release()}, ${process.arch}` },
+    namespaceFinding((path) => readSetting(path), process.getuid?.() === 0),
+    attempt("bubblewrap", () => versionOf(findBwrap()), "sudo apt-get install bubblewrap"),
+    attempt("agent", () => `${agentBinary()}`, "npm run build"),
+    attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
+    ...walls,
+    opens || limits.length === 0 ? await limitsFinding(open, limits) : UNTRIED_LIMITS,
+    overlayFinding(release(), readSetting("/proc/filesystems"), process.getuid?.() === 0),
+  ];
+}
+
+/** Git is needed for `repo` only, but then there is no way around it. */
+function attempt(name: string, look: () => string, fix: string): Finding {
+  try {
+    return { name, status: "ok", detail: look() };
+  } catch (error) {
+    const { message, hint } = toSandboxError(error);
+    return { name, status: name === "git" ? "limited" : "missing", detail: message, fix: hint ?? fix };
+  }
+}
+
+function versionOf(program: string): string {
+  const text = execFileSync(program, ["--version"], {
+    encoding: "utf8",
+    env: { LC_ALL: "C" },
+    timeout: 10_000,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  return `${/\d+(?:\.\d+)+/.exec(text)?.[0] ?? "of unknown version"} in ${program}`;
+}
+
+async function limitsFinding(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding> {
+  const name = "limits";
+  if (limits.length === 0) {
+    const detail = "no control group can be written here, so --memory, --cpus and --pids are refused";
+    return { name, status: "limited", detail, fix: "run as root where /sys/fs/cgroup is mounted writable" };
+  }
+  try {
+    const asked = { memory: 256 << 20, cpus: 1, pids: 64 };
+    const kept = Object.fromEntries(limits.map((limit) => [limit, asked[limit as keyof typeof asked]]));
+    await using sandbox = await open({ limits: kept });
+    await sandbox.exec({ argv: ["true"], timeout: 10_000 });
+    return { name, status: "ok", detail: `${limits.join(", ")} by control groups` };
+  } catch (error) {
+    const detail = `a sandbox with limits does not open: ${toSandboxError(error).message}`;
+    return { name, status: "limited", detail, fix: "mount /sys/fs/cgroup writable" };
+  }
+}
+
+/** Whether `workspace: "overlay"` can be had here, and what cannot be renamed in it. */
+export function overlayFinding(linux: string, filesystems: string | undefined, isRoot: boolean): Finding {
+  const name = "overlay";
+  const [major = 0, minor = 0] = linux.split(".").map(Number);
+  // Overlays in a user namespace came with 5.11.
+  if (major < 5 || (major === 5 && minor < 11)) {
+    const detail = `Linux ${linux} has none inside; a workspace can be a worktree or a copy`;
+    return { name, status: "limited", detail, fix: "use Linux 5.11 or later" };
+  }
+  if (filesystems?.includes("\toverlay\n") !== true) {
+    const detail = "not loaded, so --workspace overlay does not open";
+    return { name, status: "limited", detail, fix: "sudo modprobe overlay" };
+  }
+  if (renamesIn("overlay", isRoot) === "all") {
+    return { name, status: "ok", detail: "the kernel has it, for --workspace overlay" };
+  }
+  const detail = "in --workspace overlay rename(2) of a checked-out directory fails with EXDEV; mv works";
+  return { name, status: "limited", detail, fix: "--workspace copy, where that matters" };
+}
+
+function readSetting(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

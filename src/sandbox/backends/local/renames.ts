@@ -1,0 +1,10 @@
+import type { Capabilities } from "../../../../contracts/types.js";
+import type { Workspace } from "./workspace.js";
+
+/** What can be renamed in a workspace. Only root's overlays can say where a directory of the base has gone. */
+export function renamesIn(
+  kind: Workspace["kind"],
+  isRoot: boolean = process.getuid?.() === 0,
+): NonNullable<Capabilities["renames"]> {
+  return kind === "overlay" && !isRoot ? "no-directories-of-the-base" : "all";
+}

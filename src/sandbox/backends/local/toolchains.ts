@@ -1,0 +1,101 @@
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, dirname, join, sep } from "node:path";
+import type { JailBind } from "../../jail/jail.js";
+
+/** What makes the programs that the user's PATH names work inside. */
+export interface Toolchains {
+  path: string;
+  env: Record<string, string>;
+  binds: JailBind[];
+}
+
+const STANDARD = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/** Whole directories below home that hold programs and nothing else, with the variable that names them. */
+const TOOL_HOMES: Readonly<Record<string, string>> = {
+  ".pyenv": "PYENV_ROOT",
+  ".rbenv": "RBENV_ROOT",
+  ".nodenv": "NODENV_ROOT",
+  ".volta": "VOLTA_HOME",
+  ".bun": "BUN_INSTALL",
+  ".asdf": "ASDF_DIR",
+  ".rustup": "RUSTUP_HOME",
+};
+/** What tells somebody's home, by whatever path it was reached. */
+const HOME_SIGNS = [".ssh", ".config", ".aws", ".profile", ".bashrc", ".zshrc", ".netrc", ".npmrc"];
+/** What a directory that programs were installed to does not have either. */
+const PROJECT_SIGNS = [...HOME_SIGNS, ".cache", ".git", ".env"];
+
+/** Finds the toolchains outside `/usr`. Of a home directory only what is known to hold no credentials is taken. */
+export function findToolchains(env: NodeJS.ProcessEnv, execPath: string = process.execPath): Toolchains {
+  const homes = homesOf(homedir());
+  const found: Toolchains = { path: "", env: {}, binds: [] };
+  const directories: string[] = [];
+  const entries = [...(env["PATH"] ?? "").split(":"), dirname(execPath)];
+  for (const directory of entries) {
+    if (!directory.startsWith("/") || directories.includes(directory) || !existsSync(directory)) continue;
+    if (!isStandard(directory)) {
+      const root = rootOf(directory, homes);
+      if (root === undefined) continue;
+      add(found, root);
+      const variable = TOOL_HOMES[basename(root)];
+      if (variable !== undefined) found.env[variable] = root;
+      const owner = homes.find((home) => directory === join(home, ".cargo", "bin"));
+      if (owner !== undefined) addRust(found, owner);
+    }
+    directories.push(directory);
+  }
+  found.path = [...directories, ...STANDARD.filter((directory) => !directories.includes(directory))].join(":");
+  return found;
+}
+
+function isStandard(directory: string): boolean {
+  return STANDARD.includes(directory) || directory.startsWith("/usr/");
+}
+
+/** The home directory by its name and by its real path: PATH may have either. */
+function homesOf(home: string): string[] {
+  return existsSync(home) ? [...new Set([home, realpathSync(home)])] : [home];
+}
+
+function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+}
+
+/** The directory to show for one of PATH; undefined when it cannot be shown safely. */
+function rootOf(directory: string, homes: readonly string[]): string | undefined {
+  const real = realpathSync(directory);
+  if (basename(directory) === ".bin") return undefined; // programs of some project, whose files are not there
+  if (!statSync(real).isDirectory() || real.split(sep).length < 3 || isWithin(real, "/proc")) return undefined;
+  if (homes.some((home) => isWithin(home, real)) || hasAny(real, HOME_SIGNS)) return undefined;
+  const home = homes.find((path) => isWithin(directory, path));
+  if (home === undefined) return isPrefix(dirname(directory), directory) ? dirname(directory) : directory;
+  const [first = "", ...rest] = directory.slice(home.length + 1).split(sep);
+  if (TOOL_HOMES[first] !== undefined) return join(home, first);
+  if (rest.at(-1) === "bin" && [".nvm", ".sdkman", ".fnm", ".local"].includes(first) && rest.length > 1)
+    return dirname(directory);
+  return directory;
+}
+
+/** Whether a directory, such as /opt/tool, is the one that a program was installed to; then it is shown whole. */
+function isPrefix(parent: string, directory: string): boolean {
+  if (basename(directory) !== "bin" || parent.split(sep).length < 3 || !existsSync(join(parent, "lib"))) return false;
+  return !basename(parent).startsWith(".") && !hasAny(parent, PROJECT_SIGNS);
+}
+
+function hasAny(directory: string, names: readonly string[]): boolean {
+  return names.some((name) => existsSync(join(directory, name)));
+}
+
+/** The programs in `.cargo/bin` are fronts for what is in `.rustup`; the rest of `.cargo` holds credentials. */
+function addRust(found: Toolchains, home: string): void {
+  const rustup = join(home, ".rustup");
+  if (!existsSync(rustup)) return;
+  add(found, rustup);
+  found.env["RUSTUP_HOME"] = rustup;
+}
+
+function add(found: Toolchains, path: string): void {
+  const covers = (bind: JailBind): boolean => path === bind.target || path.startsWith(bind.target + sep);
+  if (!found.binds.some(covers)) found.binds.push({ source: realpathSync(path), target: path });
+}

@@ -1,0 +1,66 @@
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
+import { chooseStage, chooseUser } from "../../jail/identity.js";
+import type { JailBind, JailSpec } from "../../jail/jail.js";
+import { syntheticEtc, systemBinds } from "../../jail/system.js";
+import { createMemory } from "./memory.js";
+import { prepareEtc } from "./prepared-etc.js";
+import { findToolchains, type Toolchains } from "./toolchains.js";
+
+/** The private home inside. */
+export const INSIDE_HOME = "/home/sandbox";
+const RESOLVER = "/etc/resolv.conf";
+const MB = 1 << 20;
+const rememberedToolchains = createMemory<Toolchains>();
+
+/** What a sandbox's walls are made of. */
+export interface Walls {
+  spec: Omit<JailSpec, "program" | "privileged" | "env">;
+  /** The host directory that is its `/etc`, for `noteEtc`. */
+  etc: string;
+  /** The environment that every command starts from. */
+  baseEnv: Record<string, string>;
+}
+
+/** Puts a sandbox's walls together: the system and its toolchains read-only, private memory, and the given trees. */
+export function buildWalls(opts: {
+  workDir: string;
+  trees: readonly JailBind[];
+  network: "none" | "full";
+  cgroups: readonly string[];
+}): Walls {
+  const system = systemBinds();
+  const toolchains = rememberedToolchains(process.env["PATH"] ?? "", () => findToolchains(process.env));
+  // Where it is needed it is bound by itself: it changes with the networks that the machine is in.
+  const own = opts.network === "full" && existsSync(RESOLVER) ? [{ source: RESOLVER, target: RESOLVER }] : [];
+  const etc = prepareEtc(
+    syntheticEtc(INSIDE_HOME),
+    own.map(({ target }) => basename(target)),
+  );
+  return {
+    etc,
+    spec: {
+      binds: [...system.binds, { source: etc, target: "/etc" }, ...own, ...toolchains.binds, ...opts.trees],
+      symlinks: system.symlinks,
+      tmpfs: [
+        { path: "/tmp", size: 2048 * MB, mode: 0o1777 },
+        { path: "/dev/shm", size: 512 * MB, mode: 0o1777 },
+        { path: INSIDE_HOME, size: 2048 * MB, mode: 0o700 },
+        { path: "/run", size: 16 * MB, mode: 0o755 },
+      ],
+      network: opts.network,
+      user: chooseUser(),
+      stage: chooseStage(),
+      cgroups: opts.cgroups,
+      cwd: opts.workDir,
+    },
+    baseEnv: {
+      PATH: toolchains.path,
+      HOME: INSIDE_HOME,
+      USER: "sandbox",
+      LANG: "C.UTF-8",
+      TMPDIR: "/tmp",
+      ...toolchains.env,
+    },
+  };
+}

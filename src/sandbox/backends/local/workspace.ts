@@ -1,0 +1,255 @@
+import { randomBytes } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Resource } from "../../../ledger/record.js";
+import { failpoint } from "../../../machine/failpoint.js";
+import { runtimeDir } from "../../../machine/home.js";
+import { temporaryDirectory } from "../../../machine/temporary-directory.js";
+import {
+  type GitSource,
+  givePrivateIndex,
+  INSIDE_GIT,
+  privateGitBinds,
+  privateGitDir,
+  readGitSource,
+  writeBranch,
+  writePrivateGit,
+} from "../../git/inside/private-git.js";
+import { type Repository, resolveCommit } from "../../git/repository/repository.js";
+import { baseDirOf, openBase } from "../../git/source/base-cache.js";
+import { beginCheckOut } from "../../git/source/checkout.js";
+import { findSource, findStart, resourcesOfSource } from "../../git/source/source.js";
+import type { TreeBase } from "../../git/source/tree-base.js";
+import { branchMark } from "../../git/worktree/branch-story.js";
+import { beginWorktree } from "../../git/worktree/worktree.js";
+import type { JailBind } from "../../jail/jail.js";
+import type { SandboxOptions } from "../../types.js";
+import { checkBaseDir, protectGit } from "./base-dir.js";
+import { makeLayer } from "./layer.js";
+
+/** Where the files of a sandbox are and what the inside sees of them; enough to open it again. */
+export interface Workspace {
+  kind: "worktree" | "overlay" | "copy" | "base-dir" | "empty";
+  workDir: string;
+  /** What the work directory is made of. */
+  root: JailBind;
+  /** What is bound beside the work directory itself. */
+  trees: JailBind[];
+  /** The commit that the files started from, in the user's repository. */
+  base?: TreeBase;
+}
+
+/** A workspace that is decided but not made: everything that can be refused has been. */
+export interface PlannedWorkspace {
+  workDir: string;
+  /** What of it the ledger has to know before anything is made. */
+  resources: readonly Resource[];
+  make(id: string, signal?: AbortSignal): Promise<MadeWorkspace>;
+}
+
+/** A workspace that a sandbox can be started on. */
+export interface MadeWorkspace {
+  workspace: Workspace;
+  /** Pending while its files are still being written. To be waited for before anything of the inside runs, and before they are taken away. */
+  filled?: Promise<void>;
+}
+
+/** A name that no other sandbox has; also the end of its directory's. */
+export function newSandboxId(): string {
+  return randomBytes(8).toString("hex");
+}
+
+/** Checks what the sandbox shall work on, without making anything. */
+export async function planWorkspace(id: string, opts: SandboxOptions): Promise<PlannedWorkspace> {
+  if (opts.baseDir !== undefined) {
+    const workDir = checkBaseDir(opts.baseDir);
+    return {
+      workDir,
+      resources: [],
+      make: async () => ({
+        workspace: { kind: "base-dir", workDir, root: directory(workDir), trees: protectGit(workDir) },
+      }),
+    };
+  }
+  const workDir = newWorkDir(id);
+  if (opts.repo === undefined) return planEmpty(workDir);
+  const repository = await findSource(opts.repo, opts);
+  const branch = opts.branch ?? `glovebox/${id}`;
+  const plan = { id, repository, branch, workDir };
+  const isWorktree = opts.workspace === undefined || opts.workspace === "worktree";
+  if (isWorktree && opts.branch !== undefined && repository.url === undefined) return planWorktree(plan);
+  const sha = await findStart(repository, opts.branch);
+  if (opts.workspace === "overlay") return planOverlay({ ...plan, at: sha });
+  if (opts.workspace === "copy") return planCopy({ ...plan, at: sha });
+  return planWorktree(opts.branch === undefined ? { ...plan, newAt: sha } : { ...plan, resetTo: sha });
+}
+
+function planEmpty(workDir: string): PlannedWorkspace {
+  return { workDir, resources: [{ kind: "directory", path: workDir }], make: async () => makeEmpty(workDir) };
+}
+
+/** What it makes is noted while it is made, under the lock of the repository. */
+function planWorktree(plan: Plan): PlannedWorkspace {
+  const { workDir, repository } = plan;
+  return { workDir, resources: resourcesOfSource(repository), make: (_, signal) => makeWorktree(plan, signal) };
+}
+
+function planCopy(plan: Start): PlannedWorkspace {
+  const { workDir, repository } = plan;
+  const resources = [...resourcesOfSource(repository), { kind: "directory", path: workDir }];
+  return { workDir, resources, make: (_, signal) => makeCopy(plan, signal) };
+}
+
+function planOverlay(plan: Start, origin?: Workspace): PlannedWorkspace {
+  const { workDir, repository, at } = plan;
+  const resources = [...resourcesOfSource(repository), { kind: "base", path: baseDirOf(repository, at) }];
+  return { workDir, resources, make: () => makeOverlay(plan, origin) };
+}
+
+/** A workspace of a repository, decided. */
+interface Plan {
+  id: string;
+  repository: Repository;
+  branch: string;
+  workDir: string;
+  /** The branch is known to be new; this is where it starts. */
+  newAt?: string;
+  /** The branch starts at this commit, wherever it was before. */
+  resetTo?: string;
+  /** Start at this commit on a new branch that is called after `branch`. */
+  forkAt?: string;
+}
+
+/** A workspace that does not touch the branches of its repository, and the commit that it starts from. */
+type Start = Plan & { at: string };
+
+/** Checks where a copy of another sandbox shall be. One of a directory of the user's is a directory of its own. */
+export async function planFork(
+  id: string,
+  n: number,
+  origin: Workspace,
+  isConfined: boolean,
+): Promise<PlannedWorkspace> {
+  const workDir = newWorkDir(id);
+  const { base, kind } = origin;
+  if (base === undefined) return planEmpty(workDir);
+  const { repository, branch, sha } = base;
+  const plan = { id, repository, branch: `${branch}-fork-${n}`, workDir, at: sha };
+  if (kind === "overlay") return planOverlay(plan, origin);
+  if (kind === "copy") return planCopy(plan);
+  return {
+    workDir,
+    resources: resourcesOfSource(repository),
+    async make(_, signal) {
+      // Without isolation, what was committed inside is on the branch itself.
+      const tip = isConfined ? undefined : await resolveCommit(repository.gitDir, `refs/heads/${branch}`);
+      const { workspace, ...made } = await makeWorktree({ ...plan, branch, forkAt: tip ?? sha }, signal);
+      return { ...made, workspace: { ...workspace, ...(workspace.base && { base: { ...workspace.base, sha } }) } };
+    },
+  };
+}
+
+/** What a workspace consists of outside its runtime directory, last first. */
+export function resourcesOf(id: string, { kind, workDir: path, base }: Workspace): Resource[] {
+  if (kind === "copy" || kind === "empty") return [{ kind: "directory", path }];
+  if (kind !== "worktree" || base?.worktree === undefined) return [];
+  const { sha, branch, repository, worktree } = base;
+  const repo = repository.gitDir;
+  return [
+    { kind: "worktree", repo, path, name: basename(worktree) },
+    { kind: "branch", repo, name: branch, sha, mark: branchMark(id) },
+  ];
+}
+
+function newWorkDir(id: string): string {
+  return join(temporaryDirectory(), `harness-${id}`);
+}
+
+function directory(workDir: string): JailBind {
+  return { source: workDir, target: workDir, writable: true, owned: true };
+}
+
+function makeEmpty(workDir: string): MadeWorkspace {
+  mkdirSync(workDir, { mode: 0o700 });
+  return { workspace: { kind: "empty", workDir, root: directory(workDir), trees: [] } };
+}
+
+async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
+  const { id, repository, newAt, resetTo, forkAt, workDir } = plan;
+  const start = { branch: plan.branch, newAt, resetTo, forkAt };
+  let source: Promise<GitSource> | undefined;
+  const onFilling = (): void => {
+    source = readGitSource(repository);
+    source.catch(() => undefined);
+  };
+  const place = { repository, path: workDir, record: id, onFilling, signal };
+  const { worktree, filled } = await beginWorktree({ ...start, ...place });
+  const { baseSha: sha, branch, gitDir } = worktree;
+  const index = join(gitDir, "index");
+  const base = { repository, sha, branch, index, worktree: gitDir };
+  return await besides(filled, { ...plan, branch, source }, { kind: "worktree", base });
+}
+
+/** The files in a directory of their own, which the repository does not know about. */
+async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
+  const { id, repository, branch, workDir, at: sha } = plan;
+  const indexDir = join(runtimeDir(id), "index");
+  const { filled } = await beginCheckOut(repository, sha, { tree: workDir, index: indexDir }, signal);
+  const base = { repository, sha, branch, index: join(indexDir, "index") };
+  return await besides(filled, plan, { kind: "copy", base });
+}
+
+/** Makes the rest of a workspace whose files are being written. */
+async function besides(
+  filled: Promise<void>,
+  plan: Plan & { source?: Promise<GitSource> | undefined },
+  what: { kind: "worktree" | "copy"; base: TreeBase & { index: string } },
+): Promise<MadeWorkspace> {
+  const { id, workDir } = plan;
+  try {
+    const trees = await privateGit(plan, what.base.sha, plan.source);
+    const indexed = filled.then(() => givePrivateIndex(insideGitDir(id), what.base.index));
+    indexed.catch(() => undefined);
+    return { workspace: { ...what, workDir, root: directory(workDir), trees }, filled: indexed };
+  } catch (error) {
+    await filled.catch(() => undefined);
+    throw error;
+  }
+}
+
+function insideGitDir(id: string): string {
+  return join(runtimeDir(id), "git");
+}
+
+async function privateGit(plan: Plan, baseSha: string, source?: Promise<GitSource>): Promise<JailBind[]> {
+  const { id, repository, branch, workDir } = plan;
+  const dir = insideGitDir(id);
+  await writePrivateGit({ repository, branch, baseSha, dir, source });
+  await failpoint("create.private-git");
+  const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
+  return [git, ...privateGitBinds(repository, dir, workDir)];
+}
+
+/**
+ * A layer of its own over files that all sandboxes on the commit share; nothing is copied, nothing grows with them. A
+ * fork starts with a copy of the layers of its origin, which must stand still meanwhile.
+ */
+async function makeOverlay(plan: Start, origin?: Workspace): Promise<MadeWorkspace> {
+  const { id, repository, branch, workDir, at: sha } = plan;
+  const base = await openBase(repository, sha, id);
+  const files = await makeLayer(join(runtimeDir(id), "files"), origin?.root.overlay);
+  const git = await makeLayer(join(runtimeDir(id), "git"), origin?.trees[0]?.overlay);
+  if (origin === undefined) writeBranch(join(git, "upper"), branch, sha);
+  return {
+    workspace: {
+      kind: "overlay",
+      workDir,
+      root: { source: base.tree, overlay: files, target: workDir, writable: true },
+      trees: [
+        { source: privateGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
+        ...privateGitBinds(repository, base.git, workDir),
+      ],
+      base: { repository, sha, branch, index: base.index },
+    },
+  };
+}

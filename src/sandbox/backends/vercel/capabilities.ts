@@ -1,0 +1,27 @@
+import type { Capabilities } from "../../../../contracts/types.js";
+import type { BackendModule } from "../../registry.js";
+
+/** What the Vercel backend keeps; git is there with a repository. */
+export function vercelCapabilities(git: boolean): Capabilities {
+  return {
+    isolation: "microvm",
+    killTree: "best-effort",
+    network: ["none", "full", "allow"],
+    limits: ["memory", "cpus"],
+    // The service stops the machine for it, so no file is half written.
+    snapshot: "consistent",
+    fork: "copy",
+    pty: true,
+    user: true,
+    ports: true,
+    git,
+  };
+}
+
+/** What the conformance kit is to know about the Vercel backend. */
+export const conformance: NonNullable<BackendModule["conformance"]> = {
+  skips: {
+    "limits.memory": "a machine has 2 GiB for each processor; a limit of 128 MiB is refused",
+    "limits.cpus": "a machine has whole processors; a quarter of one is refused",
+  },
+};

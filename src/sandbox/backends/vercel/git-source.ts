@@ -1,0 +1,49 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import { startCommand } from "../../guest/guest-process.js";
+import type { Machine } from "./machine.js";
+import type { MachineSource } from "./machines.js";
+
+const PATIENCE = 120_000;
+
+/** What the service clones from. The token goes with the request, and into nothing else. */
+export function gitSource(url: string, token: string | undefined): MachineSource {
+  return { type: "git", url, ...(token !== undefined && { username: "x-access-token", password: token }) };
+}
+
+/**
+ * Puts a clone onto its branch, made where it does not exist, and takes out of its settings how it was fetched. Gives where it
+ * stands, as nothing of the user's has run yet.
+ */
+export async function prepareRepository(
+  machine: Machine,
+  url: string,
+  branch: string | undefined,
+): Promise<{ url: string; sha: string; branch: string }> {
+  await git(machine, ["remote", "set-url", "origin", url]);
+  if (branch !== undefined) {
+    const exists =
+      (await run(machine, ["rev-parse", "--verify", "--quiet", `refs/remotes/origin/${branch}`])).code === 0;
+    await git(machine, exists ? ["checkout", branch] : ["checkout", "-b", branch]);
+  }
+  const sha = await git(machine, ["rev-parse", "HEAD"]);
+  return { url, sha, branch: branch ?? (await git(machine, ["rev-parse", "--abbrev-ref", "HEAD"])) };
+}
+
+async function git(machine: Machine, args: readonly string[]): Promise<string> {
+  const { code, said } = await run(machine, args);
+  if (code !== 0) throw new SandboxError("unavailable", `git ${args[0]} failed in the machine with ${code}`);
+  return said.trim();
+}
+
+async function run(machine: Machine, args: readonly string[]): Promise<{ code: number; said: string }> {
+  const argv = ["git", ...args];
+  const spec = { argv, cwd: machine.workDir, env: machine.baseEnv, stdin: "none", timeout: PATIENCE } as const;
+  const process = await startCommand(machine.channel, spec, "");
+  let said = "";
+  const drained = [process.stdout, process.stderr].map(async (stream) => {
+    for await (const chunk of stream) if (stream === process.stdout) said += Buffer.from(chunk).toString("utf8");
+  });
+  const { exitCode } = await process.wait();
+  await Promise.all(drained);
+  return { code: exitCode, said };
+}

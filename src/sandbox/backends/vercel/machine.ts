@@ -1,0 +1,151 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { Sandbox, Session } from "@vercel/sandbox";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { agentBinary } from "../../guest/binary.js";
+import { AgentChannel } from "../../guest/channel.js";
+import { RelayStream } from "../../guest/relay-stream.js";
+import { toVercelError } from "./failure.js";
+import { Lifetime } from "./lifetime.js";
+import { patiently } from "./patience.js";
+import { createRelayPort } from "./relay-port.js";
+
+const START_TIMEOUT = 60_000;
+const USER = /^[a-z_][a-z0-9_-]{0,31}\$?$/;
+/** All machines of the service are of this kind. */
+const ARCHITECTURE = "x64";
+
+/** How a machine is reached. */
+export interface MachineOptions {
+  /** The session's timeout, in milliseconds. */
+  readonly timeout: number;
+  /** How long to wait where the service asks for it, in milliseconds. */
+  readonly patience: number;
+  warn(message: string): void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One running machine of the service with our agent in it, and one more for each other user that is asked for. */
+export class Machine {
+  readonly sandbox: Sandbox;
+  readonly session: Session;
+  readonly channel: AgentChannel;
+  readonly baseEnv: Readonly<Record<string, string>>;
+  readonly #place: string;
+  readonly #patience: number;
+  readonly #lifetime: Lifetime;
+  readonly #others: Map<string, Promise<AgentChannel>> = new Map();
+
+  private constructor(
+    sandbox: Sandbox,
+    parts: {
+      place: string;
+      patience: number;
+      lifetime: Lifetime;
+      channel: AgentChannel;
+      env: Readonly<Record<string, string>>;
+    },
+  ) {
+    this.sandbox = sandbox;
+    this.session = sandbox.currentSession();
+    this.channel = parts.channel;
+    this.baseEnv = parts.env;
+    this.#place = parts.place;
+    this.#patience = parts.patience;
+    this.#lifetime = parts.lifetime;
+  }
+
+  /** Puts the agent into a machine that has been started, and waits until it answers. */
+  static async start(sandbox: Sandbox, opts: MachineOptions): Promise<Machine> {
+    const { timeout, patience, warn, signal } = opts;
+    const session = sandbox.currentSession();
+    const place = `/tmp/.glovebox-${randomBytes(8).toString("hex")}`;
+    const lifetime = new Lifetime(session, timeout, warn);
+    try {
+      const content = await readFile(agentBinary(ARCHITECTURE));
+      const files = [{ path: programIn(place), content, mode: 0o755 }];
+      await patiently(
+        Math.max(START_TIMEOUT, patience),
+        () => session.writeFiles(files, { ...(signal && { signal }) }),
+        signal,
+      );
+      signal?.throwIfAborted();
+      const { channel, stream } = await openChannel({ session, place, patience, lifetime }, undefined, signal);
+      const { PATH = "/usr/local/bin:/usr/bin:/bin", HOME = session.cwd, LANG = "C.UTF-8" } = stream.environment;
+      return new Machine(sandbox, { place, patience, lifetime, channel, env: { PATH, HOME, LANG } });
+    } catch (error) {
+      throw toVercelError(error, "open");
+    }
+  }
+
+  get workDir(): string {
+    return this.session.cwd;
+  }
+
+  /** The agent that runs commands as this user, started when it is first needed. */
+  async channelFor(user: string | undefined): Promise<AgentChannel> {
+    if (user === undefined) return this.channel;
+    if (!USER.test(user)) throw new SandboxError("invalid_argument", `Invalid user: expected a name, got "${user}"`);
+    const known = this.#others.get(user);
+    if (known !== undefined) return await known;
+    const where = { session: this.session, place: this.#place, patience: this.#patience, lifetime: this.#lifetime };
+    const opening = openChannel(where, user).then(({ channel }) => channel);
+    this.#others.set(user, opening);
+    opening.catch(() => this.#others.delete(user));
+    return await opening;
+  }
+
+  /** Ends every connection to the machine; what runs on it is the service's business then. */
+  async close(error?: SandboxError): Promise<void> {
+    this.channel.close(error);
+    for (const other of this.#others.values())
+      await other.then((channel) => channel.close(error)).catch(() => undefined);
+  }
+}
+
+function programIn(place: string): string {
+  return `${place}/agent`;
+}
+
+async function openChannel(
+  { session, place, patience, lifetime }: { session: Session; place: string; patience: number; lifetime: Lifetime },
+  user?: string,
+  signal?: AbortSignal,
+): Promise<{ channel: AgentChannel; stream: RelayStream }> {
+  let late: NodeJS.Timeout | undefined;
+  const latest = performance.now() + Math.max(START_TIMEOUT, patience);
+  const expectAnswer = (within: number): void => {
+    clearTimeout(late);
+    late = setTimeout(
+      () => channel.close(new SandboxError("unavailable", "the agent did not answer in time")),
+      Math.min(within, latest - performance.now()),
+    );
+  };
+  const stream = new RelayStream(
+    createRelayPort({
+      session,
+      program: programIn(place),
+      directory: user === undefined ? place : `${place}-${user}`,
+      root: session.cwd,
+      onBusy: (busy) => lifetime.hold(busy),
+      // What the service asks to wait is not the agent's time.
+      onPause: (ms) => {
+        if (late !== undefined) expectAnswer(START_TIMEOUT + ms);
+      },
+      ...(user !== undefined && { user }),
+    }),
+  );
+  const channel = new AgentChannel(stream);
+  expectAnswer(START_TIMEOUT);
+  const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
+  signal?.addEventListener("abort", onAbort, { once: true });
+  try {
+    await channel.hello;
+  } finally {
+    clearTimeout(late);
+    late = undefined;
+    signal?.removeEventListener("abort", onAbort);
+  }
+  channel.unref();
+  return { channel, stream };
+}

@@ -1,0 +1,134 @@
+import type { Sandbox } from "@vercel/sandbox";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { VercelClient } from "./client.js";
+import { codeOf, statusOf, toVercelError } from "./failure.js";
+import { patiently } from "./patience.js";
+import { hasPolicy, toPolicy } from "./policy.js";
+import type { VercelSettings } from "./settings.js";
+
+/** Where the files of a new machine come from. */
+export type MachineSource =
+  | { type: "git"; url: string; username?: string; password?: string; depth?: number }
+  | { type: "snapshot"; snapshotId: string };
+
+/** What a new machine is. */
+export interface NewMachine {
+  readonly name: string;
+  /** Id of the sandbox that it belongs to, as a tag. */
+  readonly owner: string;
+  /** Whether stopping it saves its files. */
+  readonly persistent: boolean;
+  readonly source?: MachineSource;
+  readonly signal?: AbortSignal | undefined;
+  /** How long to wait where the service asks for it, in milliseconds. */
+  readonly patience: number;
+}
+
+/** Answers by which the service refuses a machine before it has made anything. */
+const REFUSALS: readonly number[] = [401, 402, 403, 429];
+
+/** A machine that does not exist, and never did: there is nothing to remove. */
+export class RefusedMachine extends Error {
+  readonly reason: SandboxError;
+
+  constructor(reason: SandboxError) {
+    super(reason.message);
+    this.reason = reason;
+  }
+}
+
+/** Starts a machine. The name is ours alone: if it is taken, an answer was lost and the machine is this one. */
+export async function createMachine(
+  { sdk, access }: VercelClient,
+  settings: VercelSettings,
+  machine: NewMachine,
+): Promise<Sandbox> {
+  const { name, owner, persistent, source, signal, patience } = machine;
+  const policy = toPolicy(settings.network);
+  // The clone needs the network; nothing of the user's runs before it is taken away.
+  const isCloned = source?.type === "git" && settings.network !== "full";
+  const isFromSnapshot = source?.type === "snapshot";
+  const seen = { isUncertain: false };
+  try {
+    const params = {
+      ...access,
+      fetch: watched(access.fetch, seen),
+      name,
+      persistent,
+      timeout: settings.timeout,
+      ports: [...settings.ports],
+      networkPolicy: isCloned ? "allow-all" : policy,
+      tags: { glovebox: owner },
+      ...(settings.vcpus !== undefined && { resources: { vcpus: settings.vcpus } }),
+      ...(settings.region !== undefined && { region: settings.region }),
+      ...(persistent && { snapshotExpiration: 0, keepLastSnapshots: { count: 1, expiration: 0, deleteEvicted: true } }),
+      ...(!isFromSnapshot && settings.image !== undefined && { image: settings.image }),
+      ...(!isFromSnapshot && settings.runtime !== undefined && { runtime: settings.runtime }),
+      ...(source !== undefined && { source }),
+      ...(signal !== undefined && { signal }),
+    };
+    // Its type has one form for each kind of source; the service takes them as they are.
+    const create = (): Promise<Sandbox> =>
+      sdk.Sandbox.create(params as Parameters<typeof sdk.Sandbox.create>[0] & object);
+    const sandbox = await patiently(patience, create, signal).catch(async (error: unknown) => {
+      if (statusOf(error) !== 400 || !/already exists/i.test(String((error as Error).message)))
+        throw refusal(error, seen);
+      return await patiently(patience, () => sdk.Sandbox.get({ ...access, name, resume: false }));
+    });
+    // On the machine as well as on its session: the next session starts with what the machine has.
+    if (isCloned) await patiently(patience, () => sandbox.update({ networkPolicy: policy }));
+    return sandbox;
+  } catch (error) {
+    throw error instanceof RefusedMachine ? error : toVercelError(error, "open");
+  }
+}
+
+/** Notes when the outcome of a request cannot be known: the SDK repeats it, and only its last answer is seen. */
+function watched(fetch: typeof globalThis.fetch, seen: { isUncertain: boolean }): typeof globalThis.fetch {
+  return async (input, init) => {
+    try {
+      const response = await fetch(input, init);
+      if (response.status >= 500) seen.isUncertain = true;
+      return response;
+    } catch (error) {
+      seen.isUncertain = true;
+      throw error;
+    }
+  };
+}
+
+function refusal(error: unknown, { isUncertain }: { isUncertain: boolean }): unknown {
+  const isRefused = REFUSALS.includes(statusOf(error) ?? 0) || codeOf(error) === "snapshot_not_found";
+  return isRefused && !isUncertain ? new RefusedMachine(toVercelError(error, "open")) : error;
+}
+
+/** Starts a kept machine again, with the network policy that it was given. */
+export async function resumeMachine(
+  { sdk, access }: VercelClient,
+  name: string,
+  settings: VercelSettings,
+  patience: number,
+): Promise<Sandbox> {
+  try {
+    const sandbox = await patiently(patience, () => sdk.Sandbox.get({ ...access, name, resume: true }));
+    const policy = toPolicy(settings.network);
+    // Nothing of the user's runs yet.
+    if (!hasPolicy(sandbox, policy)) await patiently(patience, () => sandbox.update({ networkPolicy: policy }));
+    return sandbox;
+  } catch (error) {
+    throw withoutMachine(error, name);
+  }
+}
+
+/** Says of a machine that is not there that it is not. */
+export function withoutMachine(error: unknown, name: string): SandboxError {
+  const status = statusOf(error);
+  if (status !== 404 && status !== 410) return toVercelError(error, "open");
+  const cause = toVercelError(error);
+  return codeOf(error) === "snapshot_not_found"
+    ? new SandboxError("not_found", `The service has the files of machine "${name}" no more`, {
+        cause,
+        hint: cause.hint,
+      })
+    : new SandboxError("not_found", `The service has no machine "${name}" any more`, { cause });
+}

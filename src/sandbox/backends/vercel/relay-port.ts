@@ -1,0 +1,78 @@
+import type { Session } from "@vercel/sandbox";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { RelayPort } from "../../guest/relay-stream.js";
+import { isPassing, toldToWait, toVercelError } from "./failure.js";
+
+/** Where an agent runs and as whom. */
+export interface RelayPlace {
+  readonly session: Session;
+  /** Path of the program inside. */
+  readonly program: string;
+  /** Directory of the letters. */
+  readonly directory: string;
+  readonly root: string;
+  /** Absent: the machine's own user. */
+  readonly user?: string;
+  onBusy(busy: boolean): void;
+  /** Called with the milliseconds that the service asked to be left alone. */
+  onPause(ms: number): void;
+}
+
+const MAX_COMPLAINT = 2_000;
+
+/** Reaches an agent by the service's files and commands; nothing in it does harm when it is done twice. */
+export function createRelayPort(place: RelayPlace): RelayPort {
+  const { session, program, directory, root, user, onBusy, onPause } = place;
+  // Letters are written by the machine's own user, and read and taken away by whoever the agent runs as. The program is in
+  // the first directory, so others may pass through it, and read nothing of it.
+  const mode = user === undefined ? "711" : "777";
+  const letterMode = user === undefined ? 0o600 : 0o644;
+  let complaint = "";
+  return {
+    onBusy,
+    post: (number, letter, signal) =>
+      session.writeFiles([{ path: `${directory}/${number}`, content: letter, mode: letterMode }], { signal }),
+    async *listen(how, position, signal) {
+      const words = [program, "relay", how, directory, directory, mode, root, String(position)];
+      const [cmd = "", ...args] =
+        user === undefined || user === "root" ? words : ["runuser", "-u", user, "--", ...words];
+      const command = await session.runCommand({
+        cmd,
+        args,
+        cwd: "/",
+        detached: true,
+        signal,
+        ...(user !== undefined && { sudo: true }),
+      });
+      let isSilent = true;
+      for await (const { stream, data } of command.logs({ signal })) {
+        isSilent = false;
+        if (stream === "stdout") yield data;
+        else if (complaint.length < MAX_COMPLAINT) complaint += data;
+      }
+      if (complaint !== "" || isSilent) await explain(command.wait({ signal }), complaint, user);
+    },
+    async fetch(name, signal) {
+      const bytes = await session.readFileToBuffer({ path: `${directory}/${name}` }, { signal });
+      if (bytes === null) throw new Error(`${name} is not there`);
+      return bytes;
+    },
+    pause(error) {
+      const ms = toldToWait(error);
+      if (ms !== undefined) onPause(ms);
+      return ms;
+    },
+    verdict: (error) => (isPassing(error) ? undefined : toVercelError(error)),
+  };
+}
+
+/** An agent that did not start: what was said then is the reason. */
+async function explain(ended: Promise<{ exitCode: number }>, complaint: string, user?: string): Promise<void> {
+  const { exitCode } = await ended;
+  if (exitCode === 0) return;
+  const said = complaint.trim() || `it ended with ${exitCode}`;
+  if (user !== undefined && /does not exist|unknown user/i.test(said)) {
+    throw new SandboxError("not_found", `There is no user "${user}" in the sandbox`);
+  }
+  throw new SandboxError("unavailable", `The agent could not be started in the machine: ${said}`);
+}

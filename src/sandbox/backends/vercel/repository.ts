@@ -1,0 +1,87 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import { addResource } from "../../../ledger/records.js";
+import { mirroredTree } from "../../git/inside/mirror.js";
+import type { MirroredDriver } from "../../git/inside/mirrored-git.js";
+import { createOperations, type TreeOperations } from "../../git/operations.js";
+import { resolveCommit } from "../../git/repository/repository.js";
+import { findSource, resourcesOfSource } from "../../git/source/source.js";
+import type { TreeBase } from "../../git/source/tree-base.js";
+import type { Driver, SandboxOptions } from "../../types.js";
+
+/** What the files of a sandbox started from. Nothing but data: a kept sandbox remembers it. */
+export type Origin =
+  /** A repository that this machine has, whose files were brought in. */
+  | { readonly base: TreeBase }
+  /** One that the service cloned by itself. */
+  | { readonly url: string; readonly sha: string; readonly branch: string };
+
+/** What tells one repository from another. */
+export function sourceOf(origin: Origin | undefined): string {
+  if (origin === undefined) return "";
+  return "base" in origin ? `repository:${origin.base.repository.gitDir}` : origin.url;
+}
+
+/** What the n-th copy of a sandbox started from. */
+export function forkOrigin(origin: Origin, n: number): Origin {
+  if ("base" in origin) return { base: { ...origin.base, branch: `${origin.base.branch}-fork-${n}` } };
+  return { ...origin, branch: `${origin.branch}-fork-${n}` };
+}
+
+/** The branch that a sandbox is on, unless the inside changed that. */
+export function branchOf(origin: Origin): string {
+  return "base" in origin ? origin.base.branch : origin.branch;
+}
+
+/**
+ * What can be done with a repository, seen from outside: each look takes the files out of the machine, and git runs on them in
+ * a jail of this one. Of a repository that the service cloned, a clone is made here when it is first needed.
+ */
+export function repositoryOperations(
+  origin: Origin,
+  driver: MirroredDriver,
+  opts: Pick<SandboxOptions, "githubToken">,
+): Required<Pick<Driver, "changes" | "git">> & { end(): Promise<void> } {
+  const ending = new AbortController();
+  let found: Promise<TreeOperations> | undefined;
+  const find = async (): Promise<TreeOperations> => {
+    const base = "base" in origin ? origin.base : await cloneHere(origin, driver.id, opts.githubToken, ending.signal);
+    return createOperations(mirroredTree(base, driver, ending.signal), { token: opts.githubToken });
+  };
+  const operations = async (): Promise<Required<Pick<TreeOperations, "changes" | "git">>> => {
+    found ??= find();
+    // Whoever comes after a failure tries anew.
+    found.catch(() => {
+      found = undefined;
+    });
+    return (await found) as Required<TreeOperations>;
+  };
+  return {
+    changes: async () => await (await operations()).changes(),
+    git: {
+      pushBranch: async (branch, token, more) => await (await operations()).git.pushBranch(branch, token, more),
+      defaultBranch: async () => await (await operations()).git.defaultBranch(),
+    },
+    end: async () => {
+      ending.abort();
+      await (await found?.catch(() => undefined))?.settled();
+    },
+  };
+}
+
+async function cloneHere(
+  { url, sha, branch }: Extract<Origin, { url: string }>,
+  id: string,
+  githubToken: string | undefined,
+  signal: AbortSignal,
+): Promise<TreeBase> {
+  const repository = await findSource(url, { ...(githubToken !== undefined && { githubToken }), signal });
+  for (const resource of resourcesOfSource(repository)) await addResource(id, resource);
+  if ((await resolveCommit(repository.gitDir, sha)) !== undefined) return { repository, sha, branch };
+  throw new SandboxError(
+    "conflict",
+    `The remote does not have the commit ${sha} any more that the sandbox started from`,
+    {
+      retryable: false,
+    },
+  );
+}

@@ -1,0 +1,169 @@
+import { randomBytes } from "node:crypto";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { Resource } from "../../../ledger/record.js";
+import { addResource, readRecord, updateRecord } from "../../../ledger/records.js";
+import { readSnapshotRecord, type SnapshotRecord, writeSnapshotRecord } from "../../../ledger/snapshot-record.js";
+import { failpoint } from "../../../machine/failpoint.js";
+import { keptOptions } from "../../kept-options.js";
+import { toVercelError } from "./failure.js";
+import { Machine } from "./machine.js";
+import { createMachine, type MachineSource, RefusedMachine } from "./machines.js";
+import { patiently } from "./patience.js";
+import { newId, type Plan, type Reopen } from "./plan.js";
+import { removeMachine } from "./removal.js";
+import { sourceOf } from "./repository.js";
+
+/** How the ledger names a machine. */
+export interface MachineResource {
+  readonly kind: "vercel-machine";
+  readonly name: string;
+  readonly teamId: string;
+  readonly projectId: string;
+}
+
+/**
+ * Makes a machine for a sandbox. It is in the record before the service hears of it, and out of it when it could not be made.
+ *
+ * `patience` is how long the service may make us wait for it: a sandbox that exists already waits as long as its calls may take,
+ * and one that is being opened does not.
+ */
+export async function nextMachine(
+  plan: Plan,
+  patience: number,
+  source?: MachineSource,
+  persistent: boolean = plan.keep,
+): Promise<Machine> {
+  const { id, client, settings, signal } = plan;
+  const { teamId, projectId } = client.access;
+  const name = `${id}-${randomBytes(4).toString("hex")}`;
+  const resource: MachineResource = { kind: "vercel-machine", name, teamId, projectId };
+  await addResource(id, { ...resource });
+  const made = { name, owner: id, persistent, signal, patience, ...(source !== undefined && { source }) };
+  try {
+    const sandbox = await createMachine(client, settings, made);
+    await failpoint("create.started");
+    const warn = (message: string): void => plan.warn(message);
+    return await Machine.start(sandbox, { timeout: settings.timeout, patience, warn, signal });
+  } catch (error) {
+    const isRefused = error instanceof RefusedMachine;
+    // What cannot be taken away now stays in the ledger.
+    const isGone = isRefused || (await removeMachine(client, name, patience).then(...SETTLED));
+    if (isGone) await forget(id, name);
+    throw isRefused ? error.reason : error;
+  }
+}
+
+const SETTLED = [() => true, () => false] as const;
+
+async function forget(id: string, name: string): Promise<void> {
+  const resources = (await readRecord(id))?.resources ?? [];
+  await updateRecord(id, { resources: resources.filter((each) => (each as { name?: unknown }).name !== name) });
+}
+
+/** Writes down what a later process needs to open a kept sandbox again. */
+export async function noteKept(plan: Plan, { sandbox: { name } }: Machine): Promise<void> {
+  const { id, client, settings, origin } = plan;
+  const { teamId, projectId } = client.access;
+  const options = keptOptions(plan.opts);
+  const reopenable: Reopen = { name, teamId, projectId, settings, options, ...(origin && { origin }) };
+  await updateRecord(id, { state: "kept", reopen: reopenable });
+}
+
+/** Takes away the machine of this name, which another one has replaced. Where that fails it is tried again at the end. */
+export async function retire(plan: Plan, name: string, next: Machine): Promise<void> {
+  const { id, client, keep, patience } = plan;
+  if (keep) await noteKept(plan, next);
+  try {
+    await removeMachine(client, name, patience);
+    await forget(id, name);
+  } catch (error) {
+    plan.warn(`the machine ${name} could not be removed yet: ${(error as Error).message}`);
+  }
+}
+
+/** Takes away machines that a kept sandbox had before this one, and that could not be removed then. */
+export async function removeReplaced(plan: Plan, current: Machine): Promise<void> {
+  const { resources = [] } = (await readRecord(plan.id)) ?? {};
+  for (const { kind, name } of resources as readonly (Resource & { name?: unknown })[]) {
+    if (kind !== "vercel-machine" || typeof name !== "string" || name === current.sandbox.name) continue;
+    await retire(plan, name, current);
+  }
+}
+
+/** Stops a machine for a snapshot of it. The processes on it end; calls under way learn why. */
+export async function stopForSnapshot({ settings, patience }: Plan, machine: Machine): Promise<string> {
+  const { snapshotExpiration: expiration } = settings;
+  try {
+    const { snapshotId } = await patiently(patience, () =>
+      machine.session.snapshot(expiration === undefined ? {} : { expiration }),
+    );
+    await machine.close(new SandboxError("backend_lost", "The machine was stopped for a snapshot of its files"));
+    return snapshotId;
+  } catch (error) {
+    throw toVercelError(error, "snapshot");
+  }
+}
+
+/** Saves the files of a machine for good, and goes on with them in another one. */
+export async function saveFiles(plan: Plan, machine: Machine): Promise<{ id: string; next: Machine }> {
+  const { teamId, projectId } = plan.client.access;
+  const snapshotId = await stopForSnapshot(plan, machine);
+  const id = newId();
+  await writeSnapshotRecord({
+    version: 1,
+    id,
+    sandboxId: plan.id,
+    backend: "vercel",
+    createdAt: new Date().toISOString(),
+    details: { snapshotId, teamId, projectId, source: sourceOf(plan.origin) },
+  });
+  try {
+    const next = await nextMachine(plan, plan.patience, { type: "snapshot", snapshotId });
+    await retire(plan, machine.sandbox.name, next);
+    return { id, next };
+  } catch (error) {
+    throw new SandboxError("backend_lost", `The files are saved as ${id}, but no machine goes on with them`, {
+      cause: error,
+      hint: `restore("${id}") in another sandbox`,
+    });
+  }
+}
+
+/** Makes a machine with the files of a snapshot, and takes the one before it away. */
+export async function restoreFiles(plan: Plan, machine: Machine, id: string): Promise<Machine> {
+  const record = await readSnapshotRecord(id);
+  const { snapshotId, teamId, projectId, source } = detailsOf(record);
+  const { access } = plan.client;
+  if (plan.origin !== undefined && source !== undefined && source !== sourceOf(plan.origin)) {
+    throw new SandboxError("conflict", `The snapshot ${id} is of another repository`, { retryable: false });
+  }
+  if (teamId !== access.teamId || projectId !== access.projectId) {
+    throw new SandboxError("conflict", `The snapshot ${id} is of another project`, { retryable: false });
+  }
+  const next = await nextMachine(plan, plan.patience, { type: "snapshot", snapshotId }).catch((cause: unknown) => {
+    if (!(cause instanceof SandboxError) || cause.code !== "not_found") throw cause;
+    const { hint } = cause;
+    throw new SandboxError("not_found", `The service has the files of the snapshot ${id} no more`, { cause, hint });
+  });
+  await machine.close();
+  await retire(plan, machine.sandbox.name, next);
+  return next;
+}
+
+/** What the record of a snapshot says about where it is, and of what; older ones do not say the last. */
+interface Details {
+  readonly snapshotId: string;
+  readonly teamId: string;
+  readonly projectId: string;
+  readonly source?: string;
+}
+
+/** Reads what the record of a snapshot says; one of another backend is `conflict`. */
+export function detailsOf(record: SnapshotRecord): Details {
+  if (record.backend !== "vercel") {
+    throw new SandboxError("conflict", `The snapshot ${record.id} is of the backend ${record.backend}`, {
+      retryable: false,
+    });
+  }
+  return record.details as unknown as Details;
+}

@@ -1,0 +1,44 @@
+import type { AgentFiles } from "../../guest/guest-files.js";
+
+/** A file as a driver gets it. */
+interface Upload {
+  readonly path: string;
+  readonly content: Uint8Array;
+  readonly mode: number;
+}
+
+/** What is under way at one time fits into one letter, which is one request. */
+const MAX_BYTES = 3 << 20;
+const MAX_FILES = 1_000;
+/** What is larger goes by itself, as a stream. */
+const LARGE = 1 << 20;
+/** Room for a path and what goes with it. */
+const OVERHEAD = 5_000;
+
+/**
+ * Writes files in as few requests as they fit into, in their order. Where one cannot be written, those that went with it may be
+ * there; the first failure is reported, and nothing is sent after it.
+ */
+export async function writeTogether(files: AgentFiles, uploads: readonly Upload[]): Promise<void> {
+  for (const batch of batches(uploads)) {
+    const written = await Promise.allSettled(batch.map(({ path, content, mode }) => files.write(path, content, mode)));
+    const failed = written.find((each) => each.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  }
+}
+
+function* batches(uploads: readonly Upload[]): Generator<readonly Upload[]> {
+  let batch: Upload[] = [];
+  let bytes = 0;
+  for (const upload of uploads) {
+    const more = upload.content.length > LARGE ? MAX_BYTES : upload.content.length + OVERHEAD;
+    if (batch.length > 0 && (bytes + more > MAX_BYTES || batch.length === MAX_FILES)) {
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(upload);
+    bytes += more;
+  }
+  if (batch.length > 0) yield batch;
+}

@@ -1,8 +1,0 @@
-import type { BackendModule } from "../registry.js";
-
-/** What the conformance kit is to know about the Dagger backend. */
-export const conformance: NonNullable<BackendModule["conformance"]> = {
-  skips: {
-    "ports.url": "only a service has a port that is reached from outside, and the kit starts a plain process",
-  },
-};

@@ -1,9 +1,0 @@
-import type { BackendModule } from "../registry.js";
-
-/** What the kit is to know of the Daytona backend. */
-export const conformance: NonNullable<BackendModule["conformance"]> = {
-  skips: {
-    "network.default":
-      "the network of a sandbox at the service is open unless asked: accounts of a lower tier cannot close it, and it is not the network of this machine",
-  },
-};

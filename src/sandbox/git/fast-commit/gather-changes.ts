@@ -1,0 +1,128 @@
+import { execFile } from "node:child_process";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { agentBinary } from "../../guest/binary.js";
+import type { JailBind } from "../../jail/jail.js";
+import { INSIDE_GIT } from "../inside/private-git.js";
+
+/** A file or a link that is there now. */
+export interface GatheredFile {
+  /** One character a byte. */
+  readonly path: string;
+  readonly mode: "100644" | "100755" | "120000";
+  readonly content: Buffer;
+}
+
+/** What has changed in a tree, with what is there now. All of it comes from inside. */
+export interface Gathered {
+  /** The line of HEAD and the commit, in the git directory of the inside. Absent: there is none. */
+  readonly head?: { readonly line: string; readonly commit: string };
+  /** Everything at and below these is to be replaced. One character a byte. */
+  readonly paths: readonly string[];
+  /** All that is at and below them. */
+  readonly files: readonly GatheredFile[];
+}
+
+/** What is compared. */
+export interface GatherOptions {
+  root: Pick<JailBind, "source" | "overlay">;
+  /** One that the host made of the files of `tree`, a tree object. */
+  index: string;
+  tree: string;
+  inside?: Pick<JailBind, "source" | "overlay"> | undefined;
+  /** As `TreeLook.runAgent`. */
+  runInside?: RunAgent | undefined;
+}
+
+/** Runs the agent's program inside, in the work directory; undefined when it could not be run. */
+export type RunAgent = (
+  args: readonly string[],
+  stdin: Uint8Array,
+  maxOutput: number,
+) => Promise<{ exitCode: number; stdout: Uint8Array } | undefined>;
+
+const MOST_PATHS = 200;
+const MOST_FILES = 500;
+const MOST_BYTES = 8 << 20;
+/** With paths, and numbers. */
+const MOST_OUTPUT = MOST_BYTES + (8 << 20);
+/** What the agent says where git has to look. */
+const NOT_PLAIN = 3;
+const LIMITS = ["gather", String(MOST_FILES), String(MOST_BYTES)];
+/** Bytes beyond which an index has further to go than a program takes to start. */
+const LARGE_INDEX = 1 << 18;
+
+/** Reads what is changed in a tree; undefined where that is much, or not as plain as files and links. */
+export async function gatherChanges(opts: GatherOptions): Promise<Gathered | undefined> {
+  const within = opts.runInside && (await gatherInside(opts, opts.runInside));
+  if (within?.exitCode === 0) return parseGathered(within.stdout);
+  if (within?.exitCode === NOT_PLAIN) return undefined;
+  const { root, index, tree, inside } = opts;
+  const how =
+    root.overlay === undefined ? ["compare", index, tree, root.source] : ["layer", root.source, upperOf(root)];
+  const args = [...LIMITS, inside === undefined ? "-" : upperOf(inside), ...how, String(MOST_PATHS)];
+  const options = { encoding: "buffer", maxBuffer: MOST_OUTPUT, env: {} } as const;
+  return await new Promise((resolve) => {
+    execFile(agentBinary(), args, options, (error, stdout) =>
+      resolve(error === null ? parseGathered(stdout) : undefined),
+    );
+  });
+}
+
+/** By the agent that is there already: a program of this process's takes the longer the larger it is. Undefined where that cannot be done. */
+async function gatherInside(
+  { index, tree, inside }: GatherOptions,
+  run: NonNullable<GatherOptions["runInside"]>,
+): ReturnType<typeof run> {
+  const found = statSync(index, { throwIfNoEntry: false });
+  if (found === undefined || found.size > LARGE_INDEX) return undefined;
+  const how = ["compare", `-${Math.floor(found.mtimeMs / 1000)}`, tree, ".", String(MOST_PATHS)];
+  return await run([...LIMITS, inside === undefined ? "-" : INSIDE_GIT, ...how], readFileSync(index), MOST_OUTPUT);
+}
+
+function upperOf({ source, overlay }: Pick<JailBind, "source" | "overlay">): string {
+  return overlay === undefined ? source : join(overlay, "upper");
+}
+
+/** Undefined for what is no answer: it may come from inside. */
+function parseGathered(answer: Uint8Array): Gathered | undefined {
+  const bytes = Buffer.from(answer.buffer, answer.byteOffset, answer.length);
+  let at = 0;
+  const number = (): number => {
+    at += 4;
+    return bytes.readUInt32LE(at - 4);
+  };
+  const part = (): Buffer => {
+    const length = number();
+    at += length;
+    if (at > bytes.length) throw new RangeError("cut");
+    return bytes.subarray(at - length, at);
+  };
+  let head: Gathered["head"];
+  const paths: string[] = [];
+  const files: GatheredFile[] = [];
+  try {
+    while (at < bytes.length) {
+      const letter = bytes.toString("latin1", at, ++at);
+      const path = part().toString("latin1");
+      const mode = number().toString(8);
+      const content = part();
+      if (letter !== "h" && !isPath(path)) return undefined;
+      if (letter === "h") head = { line: path, commit: content.toString("latin1") };
+      else if (letter === "p") paths.push(path);
+      else if (isMode(mode)) files.push({ path, mode, content });
+      else return undefined;
+    }
+  } catch {
+    return undefined;
+  }
+  return { ...(head && { head }), paths, files };
+}
+
+function isPath(path: string): boolean {
+  return path.split("/").every((name) => ![".", "..", ""].includes(name) && !name.includes("\0"));
+}
+
+function isMode(mode: string): mode is GatheredFile["mode"] {
+  return mode === "100644" || mode === "100755" || mode === "120000";
+}

@@ -1,0 +1,74 @@
+import { randomBytes } from "node:crypto";
+import { closeSync, fsync, mkdirSync, openSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { deflate, deflateSync, inflate } from "node:zlib";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { GitObject } from "./git-object.js";
+
+const compress = promisify(deflate);
+const decompress = promisify(inflate);
+const sync = promisify(fsync);
+/** Bytes that are compressed sooner than they are handed to another thread. */
+const SMALL = 1 << 15;
+
+/**
+ * Stores objects in a repository, each in a file of its own, as git does; durable ones would survive a power loss from then on. Only what can
+ * take long is waited for aside: there are a few of them after each step of a run.
+ */
+export async function writeLooseObjects(
+  objects: string,
+  wanted: readonly GitObject[],
+  isDurable = false,
+): Promise<void> {
+  await Promise.all(wanted.map((object) => writeLooseObject(objects, object, isDurable)));
+}
+
+async function writeLooseObject(objects: string, { id, bytes }: GitObject, isDurable: boolean): Promise<void> {
+  const directory = join(objects, id.slice(0, 2));
+  const path = join(directory, id.slice(2));
+  if (freshen(path)) return await checkStored(path, bytes, isDurable);
+  const content = bytes.length <= SMALL ? deflateSync(bytes) : await compress(bytes);
+  // Git knows such names, and cleans them up when whoever wrote them was killed.
+  const draft = join(directory, `tmp_obj_${randomBytes(6).toString("hex")}`);
+  mkdirSync(directory, { recursive: true });
+  const file = openSync(draft, "wx", 0o444);
+  try {
+    try {
+      writeFileSync(file, content);
+      if (isDurable) await sync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(draft, path);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}
+
+/** Refuses an object that was stored by the same name with another content, as somebody could make two of by SHA-1. */
+async function checkStored(path: string, bytes: Buffer, isDurable: boolean): Promise<void> {
+  const file = await open(path);
+  try {
+    const stored = await decompress(await file.readFile(), { maxOutputLength: bytes.length }).catch(() => undefined);
+    if (stored === undefined || !bytes.equals(stored)) {
+      throw new SandboxError("tampered", `${path} is stored already, and is something else`);
+    }
+    if (isDurable) await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Whether an object is there already; it is as new then, so that no cleaning takes it for a leftover. */
+function freshen(path: string): boolean {
+  const now = new Date();
+  try {
+    utimesSync(path, now, now);
+    return true;
+  } catch {
+    return false;
+  }
+}

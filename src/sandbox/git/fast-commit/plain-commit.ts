@@ -1,0 +1,130 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { isBranchName } from "../../../util/branch-name.js";
+import type { InsideHead } from "../jailed/jailed-commit.js";
+import { readPlainRef } from "../repository/plain-ref.js";
+import { warnOfLink } from "../snapshot/snapshot-policy.js";
+import type { TreeBase } from "../source/tree-base.js";
+import { at, type BaseDirectory, readBaseDirectories } from "./base-trees.js";
+import { type Gathered, type GatherOptions, gatherChanges } from "./gather-changes.js";
+import { DIRECTORY, type GitObject, gitObject } from "./git-object.js";
+import { mayBeIgnored } from "./ignore-suspicion.js";
+import { isPlainPath, isStoredAsIs } from "./plain-file.js";
+import { type PlainSettings, readPlainSettings } from "./plain-settings.js";
+import { directoriesOf, isReplaced, plainTree, splitPath } from "./plain-tree.js";
+
+/** A commit of a sandbox's files that no git was needed for. Its objects are not stored yet. */
+export interface PlainCommit {
+  readonly commit: string;
+  /** Whether its files are those of the base. */
+  readonly isUnchanged: boolean;
+  readonly head?: InsideHead;
+  /** Less those of the base. */
+  readonly objects: readonly GitObject[];
+  readonly warnings: readonly string[];
+}
+
+/** What a plain commit is made of. */
+export interface PlainCommitOptions extends Pick<GatherOptions, "root" | "inside" | "runInside"> {
+  base: TreeBase;
+  /** The tree object of the base. */
+  tree: string;
+  /** A commit in the source that it is to be made on, when there is no `inside`. Default: the base. */
+  parent?: string | undefined;
+  message: string;
+}
+
+const AUTHOR = "Glovebox <glovebox@localhost>";
+const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
+
+/**
+ * Makes the commit that a jailed git would make, of few and plain changes: then no program has to be started for it, and nothing
+ * that comes from inside is given to one. Undefined where anything has a meaning to git: ignored files, other repositories, line ends, names.
+ */
+export async function makePlainCommit(opts: PlainCommitOptions): Promise<PlainCommit | undefined> {
+  const { base, root, tree, inside, runInside, message } = opts;
+  const { repository, index } = base;
+  if (index === undefined) return undefined;
+  const [gathered, settings, exclude, attributes] = await Promise.all([
+    gatherChanges({ root, index, tree, inside, runInside }),
+    readPlainSettings(repository),
+    readText(join(repository.gitDir, "info", "exclude")),
+    readText(join(repository.gitDir, "info", "attributes")),
+  ]);
+  if (gathered === undefined || settings === undefined) return undefined;
+  const head = await findHead(base, gathered.head);
+  if (inside !== undefined && head === undefined) return undefined;
+  const directories = new Set(["", ...gathered.paths.flatMap(directoriesOf)]);
+  const known = await readBaseDirectories(base, directories);
+  if (known === undefined || !isPlain(gathered, { known, settings, exclude, attributes })) return undefined;
+  const made = plainTree(known, gathered, repository.objectFormat);
+  if (made === undefined) return undefined;
+  const parent = head?.sha ?? opts.parent ?? base.sha;
+  const when = `${AUTHOR} ${Math.floor(Date.now() / 1000)} +0000`;
+  const text = `tree ${made.tree}\nparent ${parent}\nauthor ${when}\ncommitter ${when}\n\n${message}\n`;
+  const commit = gitObject("commit", Buffer.from(text), repository.objectFormat);
+  const links = gathered.files.filter(({ mode, path }) => mode === "120000" && made.changed.has(path));
+  const warnings = links.flatMap(({ path, content }) => warnOfLink(utf8(path), content.toString()) ?? []);
+  const objects = [...made.objects.filter(({ id }) => id !== tree), commit];
+  return { commit: commit.id, isUnchanged: made.tree === tree, ...(head && { head }), objects, warnings };
+}
+
+interface Surroundings {
+  readonly known: ReadonlyMap<string, BaseDirectory>;
+  readonly settings: PlainSettings;
+  /** Of the repository, beside the files of its directories. */
+  readonly exclude: string;
+  readonly attributes: string;
+}
+
+function isPlain(gathered: Gathered, { known, settings, exclude, attributes }: Surroundings): boolean {
+  const named = new Set(gathered.paths);
+  const files = new Map(gathered.files.map((file) => [file.path, file]));
+  /** What all files of a name say that lie in the directories of a path. */
+  const rulesFor = (path: string, name: string, field: "ignore" | "attributes"): string =>
+    directoriesOf(path)
+      .map((directory) => {
+        const place = at(directory, name);
+        if (!isReplaced(place, named)) return known.get(directory)?.[field] ?? "";
+        return files.get(place)?.content.toString("latin1") ?? "";
+      })
+      .filter(Boolean)
+      .join("\n");
+  return gathered.files.every((file) => {
+    const { path } = file;
+    if (!isPlainPath(path)) return false;
+    if (!isStoredAsIs(file, attributes + rulesFor(path, ".gitattributes", "attributes"), settings)) return false;
+    const [parent, name] = splitPath(path);
+    const before = isReplaced(parent, named) ? undefined : known.get(parent)?.entries.get(name);
+    const isTracked = before !== undefined && before.mode !== DIRECTORY;
+    return isTracked || !mayBeIgnored(path, `${exclude}\n${rulesFor(path, ".gitignore", "ignore")}`);
+  });
+}
+
+const trusted = new WeakMap<TreeBase, Map<string, { ref: string; commit: string }>>();
+
+/** Notes that a commit made inside was checked, and is in the repository for as long as a ref stays where it is. */
+export function trustHead(base: TreeBase, head: InsideHead, held: { ref: string; commit: string }): void {
+  const heads = trusted.get(base) ?? new Map<string, { ref: string; commit: string }>();
+  trusted.set(base, heads);
+  heads.set(head.sha, held);
+}
+
+/** What is checked out inside, if that is the base or was checked before. */
+async function findHead(base: TreeBase, found: Gathered["head"]): Promise<InsideHead | undefined> {
+  if (found === undefined || !SHA.test(found.commit)) return undefined;
+  const sha = found.commit;
+  const held = sha === base.sha ? undefined : trusted.get(base)?.get(sha);
+  if (sha !== base.sha && held === undefined) return undefined;
+  if (held !== undefined && (await readPlainRef(base.repository.gitDir, held.ref)) !== held.commit) return undefined;
+  const [, branch] = /^ref: refs\/heads\/(.+)$/.exec(found.line) ?? [];
+  return isBranchName(branch) ? { sha, branch } : { sha };
+}
+
+async function readText(path: string): Promise<string> {
+  return await readFile(path, "latin1").catch(() => "");
+}
+
+function utf8(path: string): string {
+  return Buffer.from(path, "latin1").toString();
+}

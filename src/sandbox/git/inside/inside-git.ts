@@ -1,0 +1,105 @@
+import { toSandboxError } from "../../../../contracts/errors.js";
+import type { InsideHead } from "../jailed/jailed-commit.js";
+import type { LiveTree } from "./live-tree.js";
+import { INSIDE_GIT } from "./private-git.js";
+import { runInside } from "./run-inside.js";
+
+/** Hooks and the like that were planted inside must not stand in the way; they could harm nothing but the inside. */
+const ENV: Readonly<Record<string, string>> = {
+  GIT_CONFIG_COUNT: "3",
+  GIT_CONFIG_KEY_0: "core.hooksPath",
+  GIT_CONFIG_VALUE_0: "/dev/null",
+  GIT_CONFIG_KEY_1: "core.fsmonitor",
+  GIT_CONFIG_VALUE_1: "false",
+  GIT_CONFIG_KEY_2: "gc.auto",
+  GIT_CONFIG_VALUE_2: "0",
+};
+
+/** Milliseconds for what looks at no file; what the inside has put in the place of a ref may make git wait for ever. */
+const SHORT = 10_000;
+
+/** An image need not have git; then nobody inside misses what these scripts do. */
+const NO_GIT = "there is no git inside";
+const NEEDS_GIT = `command -v git >/dev/null || { printf '${NO_GIT}' >&2; exit 1; }
+for head in .git/HEAD ${INSIDE_GIT}/HEAD; do
+  if [ -p "$head" ]; then printf 'HEAD is a pipe' >&2; exit 1; fi
+done`;
+
+/** `$1` is the commit, or nothing for the one that is checked out; `$2` the branch, or nothing. */
+const SET_HEAD = `
+set -e
+${NEEDS_GIT}
+if [ -n "$2" ]; then git symbolic-ref HEAD "refs/heads/$2"; fi
+if [ -n "$1" ]; then
+  if [ -n "$2" ]; then git update-ref "refs/heads/$2" "$1"; else git update-ref --no-deref HEAD "$1"; fi
+fi
+index=$(git rev-parse --git-path index)
+rm -f -- "$index" "$index.lock"
+git read-tree HEAD
+git update-index -q --refresh >/dev/null || :
+`;
+
+/** Makes the inside's own git agree with files that were just replaced: what is checked out, and the index. */
+export async function setInsideHead(tree: LiveTree, head: InsideHead | undefined): Promise<void> {
+  if (tree.inside === undefined) return;
+  const argv = ["/bin/sh", "-c", SET_HEAD, "git", head?.sha ?? "", head?.branch ?? ""];
+  const set = async (): Promise<string | undefined> =>
+    (await lend(tree, head?.sha, tree.base?.sha)) ??
+    (await runInside(tree.driver, argv, { env: ENV, signal: tree.signal }));
+  const failure = await set();
+  if (failure === undefined) return;
+  const again = (await tree.inside.rebuild(head)) ?? (failure === NO_GIT ? undefined : await set());
+  if (failure === NO_GIT && again === undefined) return;
+  tree.warn(
+    again === undefined
+      ? `The git directory inside was broken and is new: ${failure}`
+      : `The git directory inside is broken: ${again}`,
+  );
+}
+
+/** `$1` is the branch. Not `checkout -b`, which looks at every file. */
+const SET_BRANCH = `
+set -e
+${NEEDS_GIT}
+git update-ref "refs/heads/$1" HEAD
+git symbolic-ref HEAD "refs/heads/$1"
+`;
+
+/** Puts what is checked out inside on a new branch, with index and files as they are. */
+export async function setInsideBranch(
+  { driver, warn, signal }: Pick<LiveTree, "driver" | "warn"> & Partial<Pick<LiveTree, "signal">>,
+  branch: string,
+): Promise<void> {
+  const argv = ["/bin/sh", "-c", SET_BRANCH, "git", branch];
+  const failure = await runInside(driver, argv, { env: ENV, timeout: SHORT, signal });
+  if (failure !== undefined && failure !== NO_GIT) warn(`The fork stays on the branch of its origin: ${failure}`);
+}
+
+/** `$1` is what HEAD must still be, `$2` what it shall be, with the same files. */
+const ADVANCE = `
+set -e
+${NEEDS_GIT}
+git update-ref -m "$3" HEAD "$2" "$1"
+git reset -q
+`;
+
+/** Lets the inside know of a commit that was made of its files, unless it has committed something else meanwhile. */
+export async function advanceInsideHead(tree: LiveTree, from: string, to: string, reason: string): Promise<void> {
+  if (tree.inside === undefined) return;
+  const lent = await lend(tree, to, from);
+  const argv = ["/bin/sh", "-c", ADVANCE, "git", from, to, reason];
+  const failure = lent ?? (await runInside(tree.driver, argv, { env: ENV, signal: tree.signal }));
+  if (failure === NO_GIT) await tree.inside.advance?.(from, to);
+  else if (failure !== undefined) tree.warn(`The git directory inside does not know of the commit ${to}: ${failure}`);
+}
+
+/** Lets the inside read a commit; gives why that failed, if it did. */
+async function lend(tree: LiveTree, sha: string | undefined, known: string | undefined): Promise<string | undefined> {
+  if (sha === undefined || known === undefined || sha === known) return undefined;
+  try {
+    await tree.inside?.lend?.(sha, known);
+    return undefined;
+  } catch (error) {
+    return toSandboxError(error).message;
+  }
+}

@@ -1,0 +1,59 @@
+import { mkdir } from "node:fs/promises";
+import { posix } from "node:path";
+import { toSandboxError } from "../../../../contracts/errors.js";
+import { removeOwnTree } from "../../../machine/remove-tree.js";
+import { packDirectory } from "../../../util/tar-pack.js";
+import type { Driver } from "../../types.js";
+import type { TreeBase } from "../source/tree-base.js";
+import { type InsideGit, type LiveTree, scratchPath } from "./live-tree.js";
+import { writePack, writeSealedGit } from "./sealed-git.js";
+
+/** What a mirror needs of a driver. */
+export interface MirroredDriver
+  extends Readonly<LiveTree["driver"]>,
+    Pick<Driver, "id" | "backend" | "onWarning" | "read" | "write" | "exportTree"> {
+  /** Holds all processes inside still while something runs. Absent: that cannot be done. */
+  frozen?<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** The git directory in a sandbox that the host cannot look into. All that is done to it goes through the driver. */
+export function mirroredGit(base: TreeBase, driver: MirroredDriver): InsideGit {
+  const { repository } = base;
+  const place = posix.join(driver.workDir, ".git");
+  return {
+    async lend(sha, known) {
+      const dir = scratchPath(driver.id, "lent");
+      try {
+        await mkdir(dir, { mode: 0o700 });
+        await writePack(repository, [sha, `^${known}`], dir);
+        await driver.importTree(packDirectory(dir), posix.join(place, "objects", "pack"));
+      } finally {
+        await removeOwnTree(dir);
+      }
+    },
+    async advance(from, to) {
+      const path = posix.join(place, "refs", "heads", base.branch);
+      const [head, ref] = await Promise.all([driver.read(posix.join(place, "HEAD")), driver.read(path)]);
+      if (textOf(head) !== `ref: refs/heads/${base.branch}\n` || textOf(ref) !== `${from}\n`) return;
+      await driver.write([{ path, content: Buffer.from(`${to}\n`), mode: 0o644 }]);
+    },
+    async rebuild(head) {
+      const dir = scratchPath(driver.id, "git");
+      try {
+        // Without an index: whoever replaced the files makes one that belongs to them.
+        await writeSealedGit({ repository, branch: head?.branch ?? base.branch, sha: head?.sha ?? base.sha, dir });
+        await driver.remove(place, { recursive: true });
+        await driver.importTree(packDirectory(dir), place);
+        return undefined;
+      } catch (error) {
+        return toSandboxError(error).message;
+      } finally {
+        await removeOwnTree(dir);
+      }
+    },
+  };
+}
+
+function textOf(content: Uint8Array | null): string | undefined {
+  return content === null ? undefined : Buffer.from(content).toString("latin1");
+}

@@ -1,0 +1,78 @@
+import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { copyIfThere, writeGitDirectory } from "../repository/git-directory.js";
+import type { Repository } from "../repository/repository.js";
+import { repositoryGit } from "../repository/repository-git.js";
+import { insideConfig, listRefs, writeBranch } from "./private-git.js";
+
+/** What `writeSealedGit` needs. */
+export interface SealedGit {
+  repository: Repository;
+  branch: string;
+  /** What the branch is at. */
+  sha: string;
+  /** One that belongs to the files, whose times the inside sees as they were. Absent: the inside makes its own. */
+  index?: string | undefined;
+  /** An absent directory. */
+  dir: string;
+  /** Bytes of objects beyond which the history stays outside. Default 256 MiB. */
+  maxHistory?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+const MAX_HISTORY = 256 * 1024 ** 2;
+
+/**
+ * Makes a git directory that needs no other, for an inside that sees nothing of the host's: with all branches, tags and
+ * their history, or, where that is too much to be carried there, with the one commit alone, as a shallow clone has it.
+ * Gives whether the history is in it.
+ */
+export async function writeSealedGit(opts: SealedGit): Promise<{ isComplete: boolean }> {
+  const { repository, branch, sha, index, dir, signal } = opts;
+  const config = await insideConfig(repository);
+  // The inside writes the files anew, so what cannot be set is not as the index says.
+  const core = { ...config["core"], trustctime: "false" };
+  await writeGitDirectory(dir, { head: `refs/heads/${branch}`, config: { ...config, core }, repository });
+  const isComplete = (await historySize(repository)) <= (opts.maxHistory ?? MAX_HISTORY);
+  const refs = isComplete ? await listRefs(repository) : "";
+  if (isComplete) await writeFile(join(dir, "packed-refs"), refs, { mode: 0o600 });
+  else await writeFile(join(dir, "shallow"), `${sha}\n`, { mode: 0o600 });
+  const tips = [...refs.matchAll(/^([0-9a-f]+) /gm)].map(([, tip = ""]) => tip);
+  const wanted = isComplete ? [...new Set([sha, ...tips])] : [`--shallow ${sha}`, sha];
+  await writePack(repository, wanted, join(dir, "objects", "pack"), { isShallow: !isComplete, signal });
+  writeBranch(dir, branch, sha);
+  if (index !== undefined) await copyIfThere(index, join(dir, "index"));
+  return { isComplete };
+}
+
+/** Packs what is reachable from the given commits, less what is from those after a `^`, into a directory. */
+export async function writePack(
+  repository: Repository,
+  wanted: readonly string[],
+  dir: string,
+  opts: { isShallow?: boolean; signal?: AbortSignal | undefined } = {},
+): Promise<void> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const list = join(dir, "wanted");
+  try {
+    await writeFile(list, `${wanted.join("\n")}\n`, { mode: 0o600 });
+    const args = ["pack-objects", "--revs", ...(opts.isShallow ? ["--shallow"] : []), "--delta-base-offset", "--quiet"];
+    const { signal } = opts;
+    const how = { input: list, signal, interruptible: true };
+    await repositoryGit([...args, join(dir, "pack")], repository.gitDir, how);
+  } finally {
+    await rm(list, { force: true });
+  }
+}
+
+/** About how many bytes the objects of a repository have, with those that it borrows. */
+async function historySize({ gitDir, objects, alternates = [] }: Repository): Promise<number> {
+  const counted = await repositoryGit(["count-objects", "-v"], gitDir);
+  let bytes = 1024 * Number(/^size: (\d+)$/m.exec(counted)?.[1] ?? 0);
+  for (const store of [objects, ...alternates.map((alternate) => alternate.store)]) {
+    for (const name of await readdir(join(store, "pack")).catch(() => [])) {
+      if (name.endsWith(".pack")) bytes += (await stat(join(store, "pack", name)).catch(() => ({ size: 0 }))).size;
+    }
+  }
+  return bytes;
+}

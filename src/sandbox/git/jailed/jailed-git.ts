@@ -1,0 +1,127 @@
+import { existsSync } from "node:fs";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { startCommand } from "../../guest/guest-process.js";
+import { chooseStage, chooseUser } from "../../jail/identity.js";
+import type { JailBind } from "../../jail/jail.js";
+import { type RunningAgent, startJailedAgent } from "../../jail/start-guest.js";
+import { systemBinds } from "../../jail/system.js";
+import { finishJailed } from "./finish-jailed.js";
+import type { RunJailedGit } from "./jailed-commit.js";
+import { watchForPipe } from "./watch-for-pipe.js";
+
+/** What a jailed git works on. */
+export interface JailedGitPlaces {
+  /** Host-private bare repository; the only thing that can be written, at /gd. */
+  store: string;
+  /** The tree that the inside wrote, at /wt. */
+  tree: Pick<JailBind, "source" | "overlay">;
+  /** Whether the tree is to be written: one of ours, for the files of a snapshot. Default false. */
+  writable?: boolean;
+  /** Whatever else the store refers to, read-only. */
+  objects: readonly JailBind[];
+  /** Ends a git that is running. */
+  signal?: AbortSignal;
+  /** Milliseconds that one git may take. Default and most: ten minutes. */
+  timeout?: number | undefined;
+}
+
+/** What the tree holds can make git wait for ever. */
+const TIMEOUT = 600_000;
+const ENV: Readonly<Record<string, string>> = {
+  PATH: "/usr/bin:/bin",
+  HOME: "/nonexistent",
+  LC_ALL: "C",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_ATTR_NOSYSTEM: "1",
+  GIT_NO_LAZY_FETCH: "1",
+  GIT_NO_REPLACE_OBJECTS: "1",
+  GIT_ALLOW_PROTOCOL: "none",
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_DIR: "/gd",
+  GIT_WORK_TREE: "/wt",
+  GIT_CEILING_DIRECTORIES: "/",
+};
+const LINKER_CACHE = "/etc/ld.so.cache";
+const CONFIG = [
+  "safe.directory=*",
+  "core.hooksPath=/dev/null",
+  "core.fsmonitor=false",
+  "core.bare=false",
+  "gc.auto=0",
+  "maintenance.auto=false",
+];
+
+/**
+ * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
+ * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
+ *
+ * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`, after which another begins.
+ */
+export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
+  const { store, tree, writable = false, objects, signal, timeout = TIMEOUT } = places;
+  const system = systemBinds();
+  const binds: JailBind[] = [
+    ...system.binds,
+    ...(existsSync(LINKER_CACHE) ? [{ source: LINKER_CACHE, target: LINKER_CACHE }] : []),
+    { source: store, target: "/gd", writable: true, owned: true },
+    { source: tree.source, ...(tree.overlay && { overlay: tree.overlay }), target: "/wt", writable, owned: true },
+    ...objects.map((bind) => ({ ...bind, owned: true })),
+  ];
+  let jail: Promise<RunningAgent> | undefined;
+  const open = (): Promise<RunningAgent> =>
+    startJail(
+      {
+        binds,
+        symlinks: system.symlinks,
+        tmpfs: [{ path: "/tmp", size: 64 << 20, mode: 0o1777 }],
+        network: "none",
+        user: chooseUser(),
+        stage: chooseStage(),
+        cgroups: [],
+        cwd: "/wt",
+      },
+      signal,
+    );
+  const begin = (): Promise<RunningAgent> => {
+    jail ??= open();
+    // Whoever uses it is told.
+    jail.catch(() => undefined);
+    return jail;
+  };
+  const run: RunJailedGit = async (args, opts = {}) => {
+    const { channel } = await begin();
+    const argv = ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args];
+    const stdin = opts.stdin === undefined ? "none" : "pipe";
+    const bound = Math.min(timeout, TIMEOUT);
+    const spec = { argv, cwd: "/wt", env: { ...ENV, ...opts.env }, stdin, timeout: bound } as const;
+    const git = await startCommand(channel, spec, "");
+    const awaitPipe = watchForPipe(git, (argv) =>
+      startCommand(channel, { argv, cwd: "/wt", env: ENV, stdin: "none", timeout: bound }, ""),
+    );
+    try {
+      return await finishJailed(git, opts.stdin, signal);
+    } finally {
+      await awaitPipe();
+    }
+  };
+  const end = async (): Promise<void> => {
+    const ending = jail;
+    jail = undefined;
+    // One that could not be opened has nothing to end; whoever used it knows why.
+    const opened = await ending?.catch(() => undefined);
+    await opened?.stop();
+  };
+  return Object.assign(run, { begin: () => void begin(), end });
+}
+
+/** For other backends than the local one a jail is not what their sandboxes are made of, so it is said what it is needed for. */
+async function startJail(...args: Parameters<typeof startJailedAgent>): Promise<RunningAgent> {
+  try {
+    return await startJailedAgent(...args);
+  } catch (error) {
+    if (!(error instanceof SandboxError) || error.code !== "no_isolation") throw error;
+    const message = `git looks at the files of a sandbox in a jail only, and there is none to be had: ${error.message}`;
+    throw new SandboxError("no_isolation", message, { cause: error, hint: "apt-get install bubblewrap, on Linux" });
+  }
+}

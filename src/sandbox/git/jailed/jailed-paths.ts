@@ -1,0 +1,143 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import { gitError } from "../repository/host-git.js";
+
+/** A git in its jail whose output is one character a byte. */
+export type Jailed = (
+  args: string[],
+  stdin?: string,
+  env?: Readonly<Record<string, string>>,
+) => Promise<{ exitCode: number; text: string; stderr: string }>;
+
+/** What a commit is to be. */
+export interface CommitStory {
+  parent: string | undefined;
+  message: string;
+}
+
+const NO_COMMIT = /^error: '(.*?)\/?' does not have a commit checked out$/;
+/** A pipe or the like where the index has a file. */
+const NO_FILE = /^error: ([^\ufffd]*): can only add regular files, symbolic links or git-directories$/;
+/** The mode of a link to another repository. */
+export const GITLINK = "160000";
+const FROM_STDIN = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+/** In the store: an index of nothing but the paths that matter. */
+const FEW = { GIT_INDEX_FILE: "/gd/few" };
+/** In the store: those paths as they are in the base. */
+const BEFORE = { GIT_INDEX_FILE: "/gd/few-before" };
+
+/**
+ * Commits the files of the base with those of the given paths as they are now. Neither an index of all files is needed nor a walk over
+ * them, so it takes as long as there are paths.
+ */
+export async function commitPaths(
+  jailed: Jailed,
+  paths: Uint8Array,
+  base: string,
+  { parent = base, message }: CommitStory,
+): Promise<{ commit: string; nested: string[] }> {
+  const listed = latin1(paths);
+  const isSame = listed === "";
+  if (!isSame) await fillIndex(jailed, listed, base, FEW);
+  const unborn = await addAll(jailed, paths, FEW);
+  const { kept, changed } = isSame ? NONE : await withLinksOfBase(jailed, listed, base);
+  const lines = [
+    "commit refs/heads/snapshot\nmark :1\ncommitter Glovebox <glovebox@localhost> now",
+    `data ${Buffer.byteLength(message)}\n${latin1(Buffer.from(message))}`,
+    `from ${parent}`,
+    ...(parent === base ? [] : [`M 040000 ${hash(await must(jailed, ["rev-parse", `${base}^{tree}`]))} ""`]),
+    ...listed
+      .split("\0")
+      .filter(Boolean)
+      .map((path) => `D ${quote(path)}`),
+    ...kept.map(({ mode, id, path }) => `M ${mode} ${id} ${quote(path)}`),
+    "\nget-mark :1\n",
+  ];
+  const commit = hash(await must(jailed, ["fast-import", "--quiet", "--date-format=now"], lines.join("\n")));
+  return { commit, nested: [...unborn, ...changed] };
+}
+
+/** Gives an index, which is not there yet, the entries of a commit that are at or below the paths. */
+async function fillIndex(jailed: Jailed, listed: string, base: string, env: typeof FEW): Promise<void> {
+  await must(jailed, ["--literal-pathspecs", "reset", "-q", ...FROM_STDIN, base], listed, env);
+}
+
+/** What was added, but links to other repositories as they are in the base: the commits they link to would not come along. */
+async function withLinksOfBase(jailed: Jailed, listed: string, base: string): Promise<typeof NONE> {
+  const entries = await readIndex(jailed, FEW);
+  if (!entries.some(isLink)) return { kept: entries, changed: [] };
+  await fillIndex(jailed, listed, base, BEFORE);
+  const before = new Map((await readIndex(jailed, BEFORE)).filter(isLink).map((entry) => [entry.path, entry]));
+  const isChanged = (entry: StageEntry): boolean => isLink(entry) && entry.id !== before.get(entry.path)?.id;
+  const kept = entries.map((entry) => (isChanged(entry) ? before.get(entry.path) : entry));
+  const changed = entries.filter(isChanged).map(({ path }) => Buffer.from(path, "latin1").toString());
+  return { kept: kept.filter((entry) => entry !== undefined), changed };
+}
+
+interface StageEntry {
+  mode: string;
+  id: string;
+  path: string;
+}
+
+const NONE: { kept: StageEntry[]; changed: string[] } = { kept: [], changed: [] };
+
+async function readIndex(jailed: Jailed, env: typeof FEW): Promise<StageEntry[]> {
+  const listing = await must(jailed, ["ls-files", "--stage", "-z"], undefined, env);
+  return listing.split("\0").flatMap((line) => {
+    const [, mode = "", id = "", path = ""] = /^(\d+) ([0-9a-f]+) \d\t(.+)$/s.exec(line) ?? [];
+    return path === "" ? [] : [{ mode, id, path }];
+  });
+}
+
+function isLink({ mode }: StageEntry): boolean {
+  return mode === GITLINK;
+}
+
+/** As git reads a path that can hold any byte. */
+function quote(path: string): string {
+  const escaped = (char: string): string => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`;
+  return `"${path.replace(/["\\]|[^ -~]/g, escaped)}"`;
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("latin1");
+}
+
+/** Runs git in its jail, and gives what it said; a typed error when it fails. */
+export async function must(jailed: Jailed, args: string[], stdin?: string, env?: typeof FEW): Promise<string> {
+  const result = await jailed(args, stdin, env);
+  if (result.exitCode === 0) return result.text;
+  throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: result.stderr });
+}
+
+/**
+ * Adds every file, or those of the paths; a nested repository without a commit cannot be added and is given back. What is no file any more is
+ * no longer in the index.
+ */
+export async function addAll(jailed: Jailed, paths: Uint8Array | undefined, env?: typeof FEW): Promise<string[]> {
+  if (paths?.length === 0) return [];
+  const args = [
+    ...(paths === undefined ? [] : ["--literal-pathspecs"]),
+    ...["add", "--all", "--ignore-errors", ...(paths === undefined ? ["--", ":/"] : FROM_STDIN)],
+  ];
+  const result = await jailed(args, paths && latin1(paths), env);
+  if (result.exitCode === 0) return [];
+  const complaints = result.stderr.split("\n").filter((line) => /^(error|fatal):/.test(line));
+  const other = complaints.filter((line) => !NO_COMMIT.test(line) && !NO_FILE.test(line));
+  // One that is named and ignored is passed over, too, without an error but not without a word.
+  const isKnown = other.length === 0 && (complaints.length > 0 || paths !== undefined);
+  if (result.exitCode !== 1 || !isKnown) {
+    throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: other.join("\n") || result.stderr });
+  }
+  const named = (pattern: RegExp): string[] => complaints.flatMap((line) => pattern.exec(line)?.[1] ?? []);
+  const gone = named(NO_FILE).map((path) => `${Buffer.from(path).toString("latin1")}\0`);
+  if (gone.length > 0) await must(jailed, ["update-index", "-z", "--force-remove", "--stdin"], gone.join(""), env);
+  return named(NO_COMMIT);
+}
+
+/** An object id that the jail answered with. */
+export function hash(text: string): string {
+  const found = text.trim();
+  if (/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(found)) return found;
+  throw new SandboxError("tampered", "The jail did not answer with an object id");
+}

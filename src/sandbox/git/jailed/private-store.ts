@@ -1,0 +1,34 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { removeOwnTree } from "../../../machine/remove-tree.js";
+import { makeScratchDirectory, writeGitDirectory } from "../repository/git-directory.js";
+import { type HostGitOptions, inStore, NO_CONFIG } from "../repository/host-git.js";
+import type { Repository } from "../repository/repository.js";
+
+/** What git may hold of one object in memory. Its content comes from inside: a few bytes there can be a file of many gigabytes. */
+const ALLOC_LIMIT = "1g";
+
+/**
+ * Runs something on a repository of our own that can read the objects of the user's, if there is one, has none of its settings, and is
+ * never seen by a sandbox.
+ */
+export async function withPrivateStore<T>(
+  path: string,
+  repository: Repository | undefined,
+  use: (store: HostGitOptions & { gitDir: string }) => Promise<T>,
+): Promise<T> {
+  const objects = repository?.objects ?? "";
+  if (/[\n"]/.test(objects)) {
+    throw new SandboxError("unsupported", `The path ${JSON.stringify(objects)} cannot be borrowed from`);
+  }
+  try {
+    await makeScratchDirectory(path);
+    await writeGitDirectory(path, { head: "refs/heads/none", config: { core: { bare: "true" } }, repository });
+    if (objects !== "") await writeFile(join(path, "objects", "info", "alternates"), `${objects}\n`);
+    const env = { ...NO_CONFIG, GIT_ALLOC_LIMIT: ALLOC_LIMIT };
+    return await use({ ...inStore(path), gitDir: path, env });
+  } finally {
+    await removeOwnTree(path);
+  }
+}

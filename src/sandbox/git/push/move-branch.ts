@@ -1,0 +1,52 @@
+import { join } from "node:path";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { LiveTree } from "../inside/live-tree.js";
+import { checkedOutAt } from "../repository/checked-out.js";
+import { resolveCommit } from "../repository/repository.js";
+import { repositoryGit, runRepositoryGit } from "../repository/repository-git.js";
+import { withRepositoryLock } from "../repository/repository-lock.js";
+
+/** Refuses a branch that is checked out somewhere else than in this sandbox. */
+export async function assertFree(gitDir: string, branch: string, own: string | undefined): Promise<void> {
+  const place = await checkedOutAt(gitDir, branch);
+  if (place === undefined || place === own) return;
+  throw new SandboxError("conflict", `Branch "${branch}" is checked out at ${place}`, {
+    retryable: false,
+    hint: "Push to another branch",
+  });
+}
+
+/**
+ * Lets the local branch follow what was pushed: forward, or from `before`, which we had pushed ourselves. The sandbox's own
+ * is made again when it is gone; another one is only moved. One that somebody else has moved elsewhere stays, and that is told.
+ */
+export async function moveBranch(
+  tree: LiveTree,
+  branch: string,
+  sha: string,
+  before: string | undefined,
+): Promise<void> {
+  const { base } = tree;
+  if (base === undefined) return;
+  const { gitDir } = base.repository;
+  const isOwn = branch === base.branch;
+  await withRepositoryLock(gitDir, async () => {
+    const ref = `refs/heads/${branch}`;
+    const old = await resolveCommit(gitDir, ref);
+    if (old === sha || (old === undefined && !isOwn)) return;
+    const forward = old === undefined || (await isAncestor(gitDir, old, sha));
+    if (!forward && old !== before) {
+      tree.warn(`Branch "${branch}" was pushed; the local one stays, because it was moved elsewhere meanwhile`);
+      return;
+    }
+    const move = ["update-ref", "--no-deref", "--create-reflog", "-m", `glovebox: pushed from ${tree.id}`];
+    await repositoryGit([...move, ref, sha, old ?? ""], gitDir);
+    if (!isOwn || base.worktree === undefined) return;
+    // The index only: the files are the sandbox's.
+    await repositoryGit(["read-tree", "-i", "-m", sha], gitDir, { index: join(base.worktree, "index") });
+  });
+}
+
+async function isAncestor(gitDir: string, older: string, newer: string): Promise<boolean> {
+  return (await runRepositoryGit(["merge-base", "--is-ancestor", older, newer], gitDir)).exitCode === 0;
+}

@@ -1,0 +1,126 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import { failpoint } from "../../../machine/failpoint.js";
+import { assertBranchName } from "../../../util/branch-name.js";
+import type { PushOptions } from "../../types.js";
+import { advanceInsideHead } from "../inside/inside-git.js";
+import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../inside/live-tree.js";
+import { withPrivateStore } from "../jailed/private-store.js";
+import { type HostGitOptions, type HostGitResult, runHostGit } from "../repository/host-git.js";
+import { repositoryGit } from "../repository/repository-git.js";
+import { readRepositorySettings } from "../repository/repository-settings.js";
+import { deleteRef } from "../snapshot/remove-snapshot.js";
+import { holdCommit } from "../snapshot/restore-snapshot.js";
+import { answerForSnapshots } from "../snapshot/save-snapshot.js";
+import { createSnapshot } from "../snapshot/snapshot.js";
+import { withAskpass } from "./askpass.js";
+import { assertFree, moveBranch } from "./move-branch.js";
+import { assertServer, type PushTarget, parsePushUrl } from "./push-url.js";
+import { complaintOf, runRemoteGit } from "./remote-git.js";
+
+/** What a push led to. */
+export interface PushResult {
+  pushed: boolean;
+  error?: string;
+}
+
+/** What this process pushed of each sandbox, by branch: the only commits at the remote that may be written over. */
+const pushes = new WeakMap<LiveTree, Map<string, string>>();
+
+/**
+ * Commits the files as they are and pushes them to the `origin` of the user's repository. What the remote has to say
+ * against it is a result; the local branch follows only a push that succeeded.
+ */
+export async function pushBranch(
+  tree: LiveTree,
+  branch: string,
+  token: string,
+  { message, server }: PushOptions = {},
+): Promise<PushResult> {
+  const { base } = tree;
+  if (base === undefined) throw needsRepository("pushBranch");
+  assertBranchName(branch);
+  if (!/^[\x21-\x7e]{1,4096}$/.test(token)) {
+    throw new SandboxError("invalid_argument", "Invalid token — it holds a blank, a line break or another character");
+  }
+  const { gitDir } = base.repository;
+  const target = await findPushTarget(gitDir);
+  assertServer(target.url, server);
+  await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
+  await answerForSnapshots(tree);
+  const pack = await jailedPackOf(tree, { withCommits: true });
+  const snapshot = await createSnapshot({ ...pack, message, isDurable: true, fate: "not pushed" });
+  try {
+    for (const warning of snapshot.warnings) tree.warn(warning);
+    const work = await withoutEmptyCommit(gitDir, snapshot.commit);
+    await failpoint("push.committed");
+    const before = pushes.get(tree)?.get(branch);
+    const { sha = work.sha, ...result } = await push(tree, target, { branch, sha: work.sha, before, token });
+    if (!result.pushed) return result;
+    pushes.set(tree, new Map([...(pushes.get(tree) ?? []), [branch, sha]]));
+    await failpoint("push.accepted");
+    await holdCommit(tree, gitDir, sha);
+    await moveBranch(tree, branch, sha, before);
+    await failpoint("push.moved");
+    if (work.parent !== undefined) await advanceInsideHead(tree, work.parent, sha, "glovebox: pushed");
+    return result;
+  } finally {
+    await deleteRef(gitDir, snapshot.ref, snapshot.commit);
+  }
+}
+
+/** The remote that the user's repository calls origin, as its own file names it: no setting elsewhere changes it. */
+export async function findPushTarget(gitDir: string): Promise<PushTarget> {
+  const { originUrl: url = "" } = await readRepositorySettings(gitDir);
+  if (url !== "") return parsePushUrl(url);
+  throw new SandboxError("invalid_argument", `The repository ${gitDir} has no remote "origin"`, {
+    hint: "git remote add origin https://<host>/<repository>.git",
+  });
+}
+
+/** The parent instead of a commit that changes nothing; else the commit, and the parent that it was made on. */
+async function withoutEmptyCommit(gitDir: string, commit: string): Promise<{ sha: string; parent?: string }> {
+  const query = ["rev-parse", `${commit}^`, `${commit}^{tree}`, `${commit}^^{tree}`];
+  const [parent = "", tree, before] = (await repositoryGit(query, gitDir)).trimEnd().split("\n");
+  return tree === before ? { sha: parent } : { sha: commit, parent };
+}
+
+/** Pushes; gives the commit that is at the remote, too, when it is another that says the same. */
+async function push(
+  tree: LiveTree,
+  target: PushTarget,
+  what: { branch: string; sha: string; before: string | undefined; token: string },
+): Promise<PushResult & { sha?: string }> {
+  const { branch, sha, before, token } = what;
+  const { base } = tree;
+  if (base === undefined) throw needsRepository("pushBranch");
+  const ref = `refs/heads/${branch}`;
+  const secrets = [token, Buffer.from(`x-access-token:${token}`).toString("base64")];
+  return await withPrivateStore(scratchPath(tree.id, "push"), base.repository, (own) =>
+    withAskpass(scratchPath(tree.id, "askpass"), target, token, async (asking) => {
+      const store = { ...own, signal: tree.signal };
+      const list = await runRemoteGit(["ls-remote", "--refs", "--", target.url, ref], target, store, asking);
+      if (list.exitCode !== 0) return { pushed: false, error: complaintOf(list, secrets) };
+      const old = /^([0-9a-f]{40,64})\t/.exec(list.stdout)?.[1] ?? "";
+      if (old === sha) return { pushed: true };
+      if (old !== "" && old !== before && !(await isAncestor(store, old, sha))) {
+        // As after a push of which nobody learned any more that it had succeeded.
+        if (await isSameWork(store, old, sha)) return { pushed: true, sha: old };
+        return { pushed: false, error: `${branch} at ${target.url} has commits that this sandbox does not build upon` };
+      }
+      const options = ["--porcelain", "--no-verify", "--no-follow-tags", `--force-with-lease=${ref}:${old}`];
+      const answer = await runRemoteGit(["push", ...options, "--", target.url, `${sha}:${ref}`], target, store, asking);
+      return answer.exitCode === 0 ? { pushed: true } : { pushed: false, error: complaintOf(answer, secrets) };
+    }),
+  );
+}
+
+async function isAncestor(store: HostGitOptions, older: string, newer: string): Promise<boolean> {
+  return (await runHostGit(["merge-base", "--is-ancestor", older, newer], store)).exitCode === 0;
+}
+
+/** Whether two commits have the same files and the same history. */
+async function isSameWork(store: HostGitOptions, one: string, other: string): Promise<boolean> {
+  const look = (sha: string): Promise<HostGitResult> => runHostGit(["log", "-1", "--format=%T %P", sha, "--"], store);
+  const [a, b] = await Promise.all([look(one), look(other)]);
+  return a.exitCode === 0 && b.exitCode === 0 && a.stdout === b.stdout;
+}

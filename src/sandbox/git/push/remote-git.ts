@@ -1,0 +1,41 @@
+import { redact, truncate } from "../../../util/sanitize.js";
+import { type HostGitOptions, type HostGitResult, NO_CONFIG, runHostGit } from "../repository/host-git.js";
+import type { SourceUrl } from "../source/source-url.js";
+
+const MAX_COMPLAINT = 2_000;
+/** The user's own way out to the network; through a tunnel, so that the token is not seen on it. */
+const NETWORK_ENV = ["HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+const CONFIG: Readonly<Record<string, string>> = {
+  "credential.helper": "",
+  "http.followRedirects": "false",
+  "http.sslVerify": "true",
+  "http.lowSpeedLimit": "1000",
+  "http.lowSpeedTime": "60",
+  "push.recurseSubmodules": "no",
+  "push.gpgSign": "false",
+  "protocol.version": "2",
+};
+
+/** Runs git against a remote, from a store of ours, with nobody's settings. */
+export async function runRemoteGit(
+  args: readonly string[],
+  { protocol }: Pick<SourceUrl, "protocol">,
+  store: HostGitOptions,
+  asking: Pick<HostGitOptions, "extraFile" | "env">,
+): Promise<HostGitResult> {
+  const names = protocol === "https" ? NETWORK_ENV : [];
+  const way = names.map((name) => [name, process.env[name]]).filter(([, value]) => value !== undefined);
+  // Nobody is there to answer what ssh would ask.
+  const ssh = protocol === "ssh" ? { GIT_SSH_COMMAND: "ssh -oBatchMode=yes" } : {};
+  const env = { ...NO_CONFIG, ...Object.fromEntries(way), ...ssh, ...asking.env, GIT_ALLOW_PROTOCOL: protocol };
+  return await runHostGit(args, { ...store, ...asking, config: CONFIG, env, interruptible: true });
+}
+
+/** What went wrong at the remote, safe to be shown: no token, no control characters, not endless. */
+export function complaintOf({ stderr, stdout, exitCode }: HostGitResult, secrets: readonly string[]): string {
+  const lines = `${stdout}\n${stderr}`.split("\n").filter((line) => /^(!|error:|fatal:|remote:)/.test(line));
+  const text = lines.join("\n") || stderr.trim() || `git ended with ${exitCode}`;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a remote's words may hold what a terminal would obey
+  return truncate(redact(text, { secrets }).replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, "?"), MAX_COMPLAINT);
+}

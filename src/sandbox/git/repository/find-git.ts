@@ -1,0 +1,103 @@
+import { spawnSync } from "node:child_process";
+import { accessSync, constants as modes, realpathSync } from "node:fs";
+import { constants } from "node:os";
+import { delimiter, isAbsolute, join, sep } from "node:path";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { agentBinary } from "../../guest/binary.js";
+
+const SYSTEM_DIRECTORIES = ["/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin"];
+
+/** The git to run on the host, and the PATH that it and its own children may use. */
+export interface GitProgram {
+  readonly program: string;
+  readonly path: string;
+  /** What to start it with. */
+  readonly launcher: Launcher;
+}
+
+/** Commands that start another one, which follows. */
+export interface Launcher {
+  /** For a git that goes on to its end when this process is killed. */
+  readonly finishing: readonly string[];
+  /** For one that ends then. */
+  readonly ending: readonly string[];
+}
+
+let found: (GitProgram & { readonly from: string }) | undefined;
+
+/**
+ * Finds git once by PATH, passing over every directory that somebody else may have put there: relative ones, ones below
+ * the current directory, and `node_modules/.bin`.
+ */
+export function findGit(): GitProgram {
+  const from = process.env["PATH"] ?? "";
+  if (found?.from === from) return found;
+  const directories = from.split(delimiter).filter(isTrusted);
+  for (const directory of directories) {
+    const program = join(directory, process.platform === "win32" ? "git.exe" : "git");
+    if (!isProgram(program)) continue;
+    found = { program, path: directories.join(delimiter), launcher: findLauncher(), from };
+    return found;
+  }
+  throw new SandboxError("missing_dependency", "git was not found in PATH", { hint: "apt-get install git" });
+}
+
+/** PATH less the directories that somebody else may have put there. */
+export function trustedPath(): string {
+  return findGit().path;
+}
+
+/** Refuses a git that lies inside the repository it is to be run on. */
+export function assertOutside(program: string, repository: string): void {
+  if (!isBelow(realpathSync(program), repository)) return;
+  throw new SandboxError("permission_denied", `git was found inside the repository: ${program}`, {
+    hint: "Take that directory out of PATH.",
+  });
+}
+
+/**
+ * A git that only starts while this process is there, and that ends with it when asked to. Without the first, one that was
+ * being started could begin its work after the next process has taken everything away.
+ */
+function findLauncher(): Launcher {
+  if (process.platform === "win32") return { finishing: [], ending: [] };
+  const agent = findAgent();
+  if (agent !== undefined) {
+    const begin = (signal: number): string[] => [agent, "begin", String(process.pid), String(signal)];
+    return { finishing: begin(0), ending: begin(constants.signals.SIGTERM) };
+  }
+  const begin = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"';
+  const finishing = ["/bin/sh", "-c", begin, "git", String(process.pid)];
+  const ending = ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--", ...finishing];
+  if (process.platform !== "linux" || !isProgram("/usr/bin/setpriv")) return { finishing, ending: finishing };
+  const trial = spawnSync("/usr/bin/setpriv", [...ending.slice(1), "/bin/true"], { stdio: "ignore", env: {} });
+  return { finishing, ending: trial.status === 0 ? ending : finishing };
+}
+
+/** Not on every system, and not in every checkout. */
+function findAgent(): string | undefined {
+  try {
+    return process.platform === "linux" ? agentBinary() : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isTrusted(directory: string): boolean {
+  if (!isAbsolute(directory)) return false;
+  if (SYSTEM_DIRECTORIES.includes(directory)) return true;
+  return !isBelow(directory, process.cwd()) && !directory.includes(join("node_modules", ".bin"));
+}
+
+function isBelow(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, modes.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

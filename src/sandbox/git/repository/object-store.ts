@@ -1,0 +1,110 @@
+import { lstatSync, readdirSync, realpathSync } from "node:fs";
+import { isAbsolute, join, sep } from "node:path";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { JailBind } from "../../jail/jail.js";
+import { INSIDE_OBJECTS } from "./git-directory.js";
+import { notPlain, readUntrustedFile } from "./untrusted-file.js";
+
+/** A store that another one borrows from. */
+export interface Alternate {
+  /** As the files of the store name it: there git will look for it. */
+  readonly path: string;
+  /** Where it really is. */
+  readonly store: string;
+}
+
+/** Where objects are, and what was found to be borrowed from when the repository was opened. */
+export interface ObjectStore {
+  readonly objects: string;
+  readonly alternates?: readonly Alternate[] | undefined;
+}
+
+const DEEPEST = 5;
+const PART = /^([0-9a-f]{2}|info|pack)$/;
+/** What a git that was interrupted leaves there. */
+const LEFTOVER = /^(tmp_|maintenance\.lock$)/;
+
+/**
+ * The object stores that the one of a repository borrows from, and those that they borrow from, each checked. One outside the repository is
+ * refused unless it is in `allowed`: what is in there would become visible inside, whatever it is.
+ */
+export function findAlternates(gitDir: string, allowed: readonly string[] = []): Alternate[] {
+  const objects = join(gitDir, "objects");
+  const named = new Set(allowed.map(realOf));
+  const found = new Map<string, Alternate>();
+  let level = [objects];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEEPEST) throw unsupported(objects, "its alternates are nested too deeply");
+    const next = level.flatMap(readAlternates).filter((path) => !found.has(path));
+    for (const path of next) found.set(path, { path, store: assertAllowed(path, gitDir, named) });
+    level = next.map(realOf);
+  }
+  return [...found.values()];
+}
+
+/**
+ * What shows the objects of a repository to a jail: nothing but what an object store consists of. Alternates appear at the very paths that the
+ * read-only files of the store name.
+ */
+export function objectBinds({ objects, alternates = [] }: ObjectStore): JailBind[] {
+  const { uid } = lstatSync(join(objects, ".."));
+  const borrowed = alternates.map(({ path, store }) => bindsOf(store, path, lstatSync(join(store, "..")).uid));
+  return [bindsOf(objects, INSIDE_OBJECTS, uid), ...borrowed].flat();
+}
+
+function bindsOf(store: string, target: string, uid: number): JailBind[] {
+  const parts = partsOf(store, uid);
+  const bind = (name: string): JailBind => ({ source: join(store, name), target: join(target, name), owned: true });
+  return parts === undefined ? [{ source: store, target, owned: true }] : parts.map(bind);
+}
+
+/** The names of what a store consists of, where there is more than that in its directory; undefined where there is not. */
+function partsOf(store: string, uid: number): string[] | undefined {
+  const top = lstatSync(store);
+  if (!top.isDirectory() || top.uid !== uid) throw notPlain(store, "a directory of the repository's owner");
+  const entries = readdirSync(store, { withFileTypes: true });
+  const parts = entries.filter(({ name }) => PART.test(name));
+  for (const part of parts) {
+    if (!part.isDirectory()) throw notPlain(join(store, part.name), "a directory of its own");
+  }
+  const isStray = (entry: (typeof entries)[number]): boolean => !(LEFTOVER.test(entry.name) && entry.isFile());
+  const hasStrays = entries.some((entry) => !PART.test(entry.name) && isStray(entry));
+  return hasStrays ? parts.map(({ name }) => name) : undefined;
+}
+
+function readAlternates(store: string): string[] {
+  const text = readUntrustedFile(join(store, "info", "alternates"))?.toString("utf8") ?? "";
+  const paths = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  for (const path of paths) {
+    if (!isAbsolute(path) || path.startsWith('"')) {
+      throw unsupported(store, `its alternate ${JSON.stringify(path)} is not an absolute path`);
+    }
+  }
+  return paths;
+}
+
+/** The real path of a store that may be borrowed from. */
+function assertAllowed(path: string, gitDir: string, named: ReadonlySet<string>): string {
+  const store = realOf(path);
+  if (named.has(store) || (store === path && path.startsWith(gitDir + sep))) {
+    partsOf(store, lstatSync(join(store, "..")).uid);
+    return store;
+  }
+  throw new SandboxError("permission_denied", `The repository borrows objects from ${path}, which is outside of it`, {
+    hint: `if you trust that, allow it by name: gitAlternates: [${JSON.stringify(path)}], or --git-alternate ${path}`,
+  });
+}
+
+function realOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+function unsupported(objects: string, why: string): SandboxError {
+  return new SandboxError("unsupported", `The object store ${objects} cannot be shown inside: ${why}`, {
+    hint: "Make the repository independent: git repack -a -d && rm .git/objects/info/alternates",
+  });
+}

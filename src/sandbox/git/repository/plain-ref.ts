@@ -1,0 +1,40 @@
+import { join } from "node:path";
+import { isBranchName } from "../../../util/branch-name.js";
+import { lookAt, readUntrustedFile } from "./untrusted-file.js";
+
+const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/;
+const MAX_PACKED_REFS = 256 << 20;
+
+/** What the HEAD of a git directory says, as a plain file: a branch, or a commit. */
+export function readHead(gitDir: string): { ref?: string; sha?: string } {
+  const head = readSmall(join(gitDir, "HEAD"));
+  const ref = /^ref: (refs\/[^\n]+)\n$/.exec(head)?.[1];
+  const sha = SHA.exec(head)?.[1];
+  return { ...(ref !== undefined && { ref }), ...(sha !== undefined && { sha }) };
+}
+
+/**
+ * The commit that `HEAD` or a ref of a repository of the user's stands for, read as git does: first the file of its own, then the one that many
+ * share. Undefined where only git can tell, and where there is none. A start of git takes longer than all else that an overlay needs.
+ */
+export async function readPlainRef(gitDir: string, name: string): Promise<string | undefined> {
+  if (name !== "HEAD") return readRef(gitDir, name);
+  const { ref, sha } = readHead(gitDir);
+  return ref?.startsWith("refs/heads/") === true ? readRef(gitDir, ref) : sha;
+}
+
+function readRef(gitDir: string, ref: string): string | undefined {
+  const [, rest] = /^refs\/[a-z]+\/(.+)$/.exec(ref) ?? [];
+  if (!isBranchName(rest)) return undefined;
+  const own = readSmall(join(gitDir, ref));
+  if (own !== "") return SHA.exec(own)?.[1];
+  const shared = readUntrustedFile(join(gitDir, "packed-refs"), MAX_PACKED_REFS)?.toString("latin1") ?? "";
+  const end = shared.indexOf(` ${ref}\n`);
+  return end === -1 ? undefined : SHA.exec(`${shared.slice(shared.lastIndexOf("\n", end) + 1, end)}\n`)?.[1];
+}
+
+function readSmall(path: string): string {
+  // One that git may remove is often where a ref was.
+  if (lookAt(path)?.isDirectory() === true) return "";
+  return readUntrustedFile(path)?.toString("utf8") ?? "";
+}

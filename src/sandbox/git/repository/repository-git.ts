@@ -1,0 +1,58 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { assertOutside, findGit } from "./find-git.js";
+import { gitError, type HostGitOptions, type HostGitResult, NO_CONFIG, NO_FETCH, runHostGit } from "./host-git.js";
+import { withPipeWatch } from "./pipe-watch.js";
+import { checkWayTo } from "./repository-layout.js";
+import { readRepositorySettings } from "./repository-settings.js";
+import { openView } from "./repository-view.js";
+
+/** How git runs on a repository of the user's. */
+export interface RepositoryGitOptions extends Omit<HostGitOptions, "cwd" | "gitDir"> {
+  /** Whether the user's own configuration counts, outside the repository. For commands that run no filter. Default false. */
+  withUserSettings?: boolean;
+}
+
+const MISSING = /unable to read|missing|bad object|not a valid object|could not (get|parse)|failed to unpack/;
+
+/** Whose name is in the logs of refs that we write. */
+const COMMITTER = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };
+
+/**
+ * Runs git on the git directory of a repository of the user's, and gives whatever came out.
+ *
+ * The repository may come from anywhere. Git sees its objects and refs through a view of ours; nothing that its configuration, its hooks or its
+ * attributes say is executed, and nothing is fetched. It has no HEAD: `resolveCommit` knows that.
+ */
+export async function runRepositoryGit(
+  args: readonly string[],
+  gitDir: string,
+  opts: RepositoryGitOptions = {},
+): Promise<HostGitResult> {
+  const view = await openView(gitDir);
+  if (args[0] === "update-ref") for (const arg of args) if (arg.startsWith("refs/")) checkWayTo(gitDir, arg);
+  // Git makes it where it is missing, but not at the end of a link.
+  if (args.includes("--create-reflog")) await mkdir(join(gitDir, "logs"), { recursive: true });
+  assertOutside(findGit().program, gitDir);
+  const { withUserSettings = false, ...rest } = opts;
+  const env = { ...(withUserSettings ? NO_FETCH : NO_CONFIG), ...COMMITTER, ...opts.env };
+  const place = { ...rest, cwd: opts.workTree ?? view, gitDir: view, env };
+  return await withPipeWatch(gitDir, opts.signal, (signal) => runHostGit(args, { ...place, signal }));
+}
+
+/** As `runRepositoryGit`, gives the output, and a typed error when git fails. */
+export async function repositoryGit(
+  args: readonly string[],
+  gitDir: string,
+  opts: RepositoryGitOptions = {},
+): Promise<string> {
+  const result = await runRepositoryGit(args, gitDir, opts);
+  if (result.exitCode === 0) return result.stdout;
+  const error = gitError(args, result);
+  if (!MISSING.test(result.stderr) || !(await readRepositorySettings(gitDir)).isPartial) throw error;
+  throw new SandboxError("unsupported", error.message, {
+    cause: error,
+    hint: "This is a partial clone, and nothing is fetched while a sandbox opens. Clone the repository whole",
+  });
+}

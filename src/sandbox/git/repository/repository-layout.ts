@@ -1,0 +1,49 @@
+import { join } from "node:path";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { lookAt, notPlain } from "./untrusted-file.js";
+
+/** Everything of a git directory that we, or a git of ours, read or write by name. */
+const DIRECTORIES = [
+  ...["objects", "objects/info", "objects/pack", "info", "worktrees", "reftable"],
+  ...["refs", "refs/heads", "refs/heads/glovebox", "refs/tags", "refs/remotes", "refs/remotes/origin", "refs/glovebox"],
+  ...["logs", "logs/refs", "logs/refs/heads", "logs/refs/heads/glovebox"],
+];
+const FILES = [
+  ...["HEAD", "config", "config.worktree", "packed-refs", "shallow", "index"],
+  ...["info/attributes", "info/exclude", "objects/info/alternates"],
+];
+
+/**
+ * Refuses a git directory in which something is a link, a pipe or the like, where it has to be a directory or a file of its own: what is read
+ * there would become visible inside, and what is written would change something else.
+ */
+export function checkLayout(gitDir: string): void {
+  for (const name of DIRECTORIES) checkPart(join(gitDir, name), "isDirectory", "a directory of its own");
+  for (const name of FILES) checkPart(join(gitDir, name), "isFile", "a plain file");
+}
+
+/** The same for each directory on the way to a ref, or to its log. */
+export function checkWayTo(gitDir: string, ref: string): void {
+  const parts = ref.split("/");
+  for (let n = 1; n < parts.length; n++) {
+    for (const top of ["", "logs"]) {
+      const path = join(gitDir, top, ...parts.slice(0, n));
+      // A ref where a directory would have to be is refused by git.
+      if (lookAt(path)?.isFile() !== true) checkPart(path, "isDirectory", "a directory of its own");
+    }
+  }
+  for (const top of ["", "logs"]) {
+    const path = join(gitDir, top, ref);
+    // A directory that git may remove is no harm where a ref of that name is to be.
+    if (lookAt(path)?.isDirectory() !== true) checkPart(path, "isFile", "a plain file");
+  }
+}
+
+function checkPart(path: string, is: "isDirectory" | "isFile", wanted: string): void {
+  const found = lookAt(path);
+  if (found === undefined || found[is]()) return;
+  if (!found.isFile()) throw notPlain(path, wanted);
+  throw new SandboxError("invalid_path", `${path} is a file`, {
+    hint: "The repository is damaged: a file is in the place of a directory. A fresh clone has it right",
+  });
+}

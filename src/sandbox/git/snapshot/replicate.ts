@@ -1,0 +1,39 @@
+import { execFile } from "node:child_process";
+import { toSandboxError } from "../../../../contracts/errors.js";
+import { agentBinary } from "../../guest/binary.js";
+import { archiveError } from "../../guest/failure.js";
+import { MAX_IMPORT_BYTES } from "../../types.js";
+
+/**
+ * Makes a directory of the host's, in which nothing of the inside runs yet, hold what another one holds that the inside could write: only what
+ * differs is copied, and only bytes say what does. `spared` is a name at the top that stays as it is.
+ */
+export async function replicateTree(
+  from: string,
+  to: string,
+  opts: { spared?: string | undefined; signal?: AbortSignal } = {},
+): Promise<void> {
+  const { spared, signal } = opts;
+  const limit = String(MAX_IMPORT_BYTES / 2 ** 20);
+  const args = ["replicate", from, to, limit, ...(spared === undefined ? [] : [spared])];
+  await new Promise<void>((resolve, reject) => {
+    execFile(agentBinary(), args, { env: {}, ...(signal && { signal }) }, (error, _, stderr) => {
+      if (error === null) resolve();
+      else if (typeof error.code === "number") reject(archiveError(error.code, stderr));
+      else reject(toSandboxError(error, { operation: "fork" }));
+    });
+  });
+}
+
+/**
+ * The commit that is checked out in a git directory that the inside can write, where two plain files say so; undefined where only git could
+ * tell. Not to be relied upon: the inside may have written anything there.
+ */
+export async function readPlainHead(gitDir: string): Promise<string | undefined> {
+  return await new Promise((resolve) => {
+    execFile(agentBinary(), ["head", gitDir], { env: {} }, (error, stdout) => {
+      const [, sha] = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/.exec(stdout) ?? [];
+      resolve(error === null ? sha : undefined);
+    });
+  });
+}

@@ -1,0 +1,83 @@
+import { createReadStream } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { readSnapshotRecord, type SnapshotRecord } from "../../../ledger/snapshot-record.js";
+import { removeOwnTree } from "../../../machine/remove-tree.js";
+import { packDirectory } from "../../../util/tar-pack.js";
+import { setInsideHead } from "../inside/inside-git.js";
+import { type LiveTree, scratchPath } from "../inside/live-tree.js";
+import { createJailedGit } from "../jailed/jailed-git.js";
+import { prepareStore } from "../jailed/jailed-pack.js";
+import { INSIDE_OBJECTS } from "../repository/git-directory.js";
+import { gitError } from "../repository/host-git.js";
+import { objectBinds } from "../repository/object-store.js";
+import { resolveCommit } from "../repository/repository.js";
+import { repositoryGit } from "../repository/repository-git.js";
+import { withRepositoryLock } from "../repository/repository-lock.js";
+import { replaceFiles } from "./replace-files.js";
+import { answerForSnapshots, type SnapshotDetails } from "./save-snapshot.js";
+
+/** Brings the files of a snapshot back, and takes away what is not in it. Reads nothing but our own stores. */
+export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void> {
+  const record = await readSnapshotRecord(id);
+  const { gitDir, commit, details } = await checkRecord(tree, record);
+  const out = scratchPath(tree.id, "restore");
+  try {
+    await mkdir(out, { mode: 0o700 });
+    await checkOut(tree, gitDir, commit, out);
+    const archives = [packDirectory(out), ...(record.archive === undefined ? [] : [createReadStream(record.archive)])];
+    await replaceFiles(tree, archives, { keepGit: !tree.ownsGit });
+  } finally {
+    await removeOwnTree(out);
+  }
+  const { head } = details;
+  if (head !== undefined) await holdCommit(tree, gitDir, head.sha);
+  const isOwn = record.sandboxId === tree.id;
+  const branch = tree.base?.branch;
+  await setInsideHead(tree, head && !isOwn && branch !== undefined ? { sha: head.sha, branch } : head);
+}
+
+/** Keeps a commit that the inside builds upon from being cleaned up, for as long as the sandbox is there. */
+export async function holdCommit(tree: LiveTree, gitDir: string, sha: string): Promise<void> {
+  await answerForSnapshots(tree);
+  const ref = `refs/glovebox/${tree.id}/held`;
+  await withRepositoryLock(gitDir, () => repositoryGit(["update-ref", "--no-deref", ref, sha], gitDir));
+}
+
+async function checkRecord(
+  { source }: LiveTree,
+  { id, gitDir, ref, commit, details }: SnapshotRecord,
+): Promise<{ gitDir: string; commit: string; details: SnapshotDetails }> {
+  const local = details as SnapshotDetails | undefined;
+  if (local?.source !== source) {
+    throw new SandboxError("conflict", `Snapshot "${id}" is not one of what this sandbox works on`, {
+      retryable: false,
+      hint: local === undefined ? undefined : `It belongs to ${local.source}`,
+    });
+  }
+  if (gitDir === undefined || ref === undefined || commit === undefined) {
+    throw new SandboxError("tampered", `The record of snapshot "${id}" is not complete`);
+  }
+  if ((await resolveCommit(gitDir, ref)) !== commit) {
+    throw new SandboxError("not_found", `Snapshot "${id}" is no longer in ${gitDir}: ${ref} is gone or was moved`);
+  }
+  return { gitDir, commit, details: local };
+}
+
+/** Writes the files of a commit to a directory of ours, in a jail, since their attributes come from inside. */
+async function checkOut(tree: LiveTree, gitDir: string, commit: string, out: string): Promise<void> {
+  const { id, base, signal } = tree;
+  const store = scratchPath(id, "store");
+  const objects = objectBinds(base?.repository ?? { objects: join(gitDir, "objects") });
+  const git = createJailedGit({ store, tree: { source: out }, writable: true, objects, signal });
+  try {
+    await prepareStore(store, base?.repository);
+    const args = ["read-tree", "--reset", "-u", commit];
+    const answer = await git(args, { env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: INSIDE_OBJECTS } });
+    if (answer.exitCode !== 0) throw gitError(args, { ...answer, stdout: "" });
+  } finally {
+    await git.end?.();
+    await removeOwnTree(store);
+  }
+}

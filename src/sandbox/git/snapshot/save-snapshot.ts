@@ -1,0 +1,78 @@
+import { rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { addResource } from "../../../ledger/records.js";
+import { type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../../../ledger/snapshot-record.js";
+import { syncPath } from "../../../machine/atomic-file.js";
+import { failpoint } from "../../../machine/failpoint.js";
+import { trustHead } from "../fast-commit/plain-commit.js";
+import { jailedPackOf, type LiveTree, scratchPath } from "../inside/live-tree.js";
+import type { InsideHead } from "../jailed/jailed-commit.js";
+import { isAmong, writeArchive } from "./archive.js";
+import { createSnapshot } from "./snapshot.js";
+
+/** What the record of a snapshot that is a commit says beside the common fields. */
+export interface SnapshotDetails {
+  /** What the files belong to; they can only be restored there. */
+  source: string;
+  head?: InsideHead;
+}
+
+const answering = new WeakSet<LiveTree["driver"]>();
+
+/** Notes, once, that the sandbox may leave unfinished snapshots behind. */
+export async function answerForSnapshots({ id, base, driver }: LiveTree): Promise<void> {
+  if (answering.has(driver)) return;
+  await addResource(id, { kind: "snapshots", sandbox: id, repo: base?.repository.gitDir ?? "" });
+  answering.add(driver);
+}
+
+/** Saves a sandbox's files and commits for good, and gives the id under which they are restored. */
+export async function saveSnapshot(tree: LiveTree): Promise<string> {
+  const { id: sandboxId, backend, source } = tree;
+  const look = tree.look();
+  await answerForSnapshots(tree);
+  const draft = scratchPath(sandboxId, "archive");
+  let kept = 0;
+  try {
+    const { ref, commit, head, gitDir, warnings } = await createSnapshot({
+      ...(await jailedPackOf(tree, { withCommits: true, look, isOneOfMany: true, isExact: true })),
+      withOthers: true,
+      isDurable: true,
+      fate: "saved beside the commit, with the ignored files",
+      async beside({ others }) {
+        const wanted = tree.ownsGit ? [...others, ".git", ".git/"] : others;
+        kept = 0;
+        if (wanted.length === 0) return;
+        await rm(draft, { force: true });
+        kept = await writeArchive(look.tar(), draft, isAmong(wanted));
+      },
+    });
+    if (tree.base !== undefined && head !== undefined) trustHead(tree.base, head, { ref, commit });
+    const id = `${ref.slice("refs/glovebox/".length).replace("/", "-")}-${commit.slice(0, 8)}`;
+    const place = join(snapshotsDir(), `${id}.tar`);
+    if (kept > 0) await rename(draft, place);
+    if (kept > 0) await syncPath(snapshotsDir());
+    await failpoint("snapshot.archived");
+    const repository = tree.base?.repository;
+    const details: SnapshotDetails = { source, ...(head && { head }) };
+    const record: SnapshotRecord = {
+      version: 1,
+      id,
+      sandboxId,
+      backend,
+      createdAt: new Date().toISOString(),
+      ...(repository && { repo: repository.url ?? repository.topLevel ?? repository.gitDir }),
+      gitDir,
+      ref,
+      commit,
+      ...(kept > 0 && { archive: place }),
+      details,
+    };
+    await writeSnapshotRecord(record);
+    await failpoint("snapshot.recorded");
+    for (const warning of warnings) tree.warn(warning);
+    return id;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}

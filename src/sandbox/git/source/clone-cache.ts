@@ -1,0 +1,132 @@
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, rename, stat, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { listRecords } from "../../../ledger/records.js";
+import { readSnapshotRecords } from "../../../ledger/snapshot-record.js";
+import { type CacheEntry, sizeOf, trimEntries } from "../../../machine/cache-entries.js";
+import { privateSubdirectory } from "../../../machine/home.js";
+import { withLock } from "../../../machine/lock.js";
+import { isTagDead, ownerTag } from "../../../machine/owner.js";
+import { removeTree } from "../../../machine/remove-tree.js";
+import { writeGitDirectory } from "../repository/git-directory.js";
+import { removeBasesOf } from "./base-cache.js";
+import { fetchAll } from "./fetch-clone.js";
+import type { SourceUrl } from "./source-url.js";
+
+/** What all clones together may take; the least recently used go first. */
+const MAX_BYTES = 20 * 1024 ** 3;
+/** A clone that was just asked for has no record yet that says so. */
+const GRACE = 60_000;
+const LOCK_TIMEOUT = 600_000;
+/** Its time says when the remote was last asked. */
+const FETCHED = "glovebox-fetched";
+
+/** How a remote is asked. */
+export interface CloneOptions {
+  token?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Where the clone of a repository is, or will be. */
+export function cloneDirOf({ url }: SourceUrl): string {
+  return join(clonesDir(), createHash("sha256").update(url).digest("hex").slice(0, 32));
+}
+
+/**
+ * A bare clone with what the remote has now, in the cache. One process asks the remote while the others wait; who has waited does
+ * not ask again.
+ */
+export async function openClone(source: SourceUrl, opts: CloneOptions = {}): Promise<string> {
+  const dir = cloneDirOf(source);
+  const askedAt = Date.now();
+  const open = async (): Promise<void> => {
+    await sweepDrafts();
+    const fetchedAt = (await stat(join(dir, FETCHED)).catch(() => undefined))?.mtimeMs ?? 0;
+    if (fetchedAt > askedAt) return;
+    await withScratch(async (scratch) => {
+      if (existsSync(dir)) await fetchAll(source, dir, scratch, opts);
+      else await makeClone(source, dir, scratch, opts);
+    });
+    await writeFile(join(dir, FETCHED), source.url, { mode: 0o600 });
+  };
+  await withLock(lockOf(dir), open, { timeout: LOCK_TIMEOUT, signal: opts.signal });
+  const now = new Date();
+  await utimes(dir, now, now);
+  return dir;
+}
+
+async function makeClone(source: SourceUrl, dir: string, scratch: string, opts: CloneOptions): Promise<void> {
+  const draft = join(scratch, "clone");
+  await fetchAll(source, draft, scratch, opts, async (objectFormat) => {
+    const config = {
+      core: { bare: "true" },
+      gc: { auto: "0" },
+      'remote "origin"': { url: source.url, fetch: "+refs/heads/*:refs/remotes/origin/*" },
+    };
+    await mkdir(draft, { mode: 0o700 });
+    await writeGitDirectory(draft, { head: "refs/heads/none", config, objectFormat });
+  });
+  await trimEntries(await listClones(), MAX_BYTES);
+  await rename(draft, dir);
+}
+
+/** Every clone in the cache. */
+export async function listClones(): Promise<CacheEntry[]> {
+  const entries: CacheEntry[] = [];
+  for (const name of await readdir(clonesDir())) {
+    if (name.startsWith(".")) continue;
+    const path = join(clonesDir(), name);
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined) continue;
+    entries.push({ path, usedAt: found.mtimeMs, bytes: await sizeOf(path), remove: () => removeClone(path) });
+  }
+  return entries;
+}
+
+async function removeClone(dir: string): Promise<boolean> {
+  return await withLock(lockOf(dir), async () => {
+    const found = await stat(dir).catch(() => undefined);
+    if (found === undefined || Date.now() - found.mtimeMs < GRACE || (await isUsed(dir))) return false;
+    // They borrow its objects.
+    if (!(await removeBasesOf(dir))) return false;
+    return await withScratch(async (scratch) => {
+      await rename(dir, join(scratch, "clone"));
+      return true;
+    });
+  });
+}
+
+/** By a sandbox, or by a snapshot, whose commit is nowhere else. */
+async function isUsed(dir: string): Promise<boolean> {
+  const records = (await listRecords()).flatMap((entry) => ("record" in entry ? [entry.record] : []));
+  const isNamed = records.some(({ resources }) =>
+    resources.some((resource) => resource.kind === "clone" && resource["path"] === dir),
+  );
+  return isNamed || (await readSnapshotRecords()).some(({ gitDir }) => gitDir === dir);
+}
+
+async function withScratch<T>(use: (dir: string) => Promise<T>): Promise<T> {
+  const dir = join(clonesDir(), `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
+  try {
+    await mkdir(dir, { mode: 0o700 });
+    return await use(dir);
+  } finally {
+    await removeTree(dir);
+  }
+}
+
+/** Removes what processes that are dead were making or removing. */
+async function sweepDrafts(): Promise<void> {
+  for (const name of await readdir(clonesDir())) {
+    if (name.startsWith(".new.") && isTagDead(name.split(".")[2] ?? "")) await removeTree(join(clonesDir(), name));
+  }
+}
+
+function clonesDir(): string {
+  return privateSubdirectory("clones");
+}
+
+function lockOf(dir: string): string {
+  return `clone:${dir}`;
+}

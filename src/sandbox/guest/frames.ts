@@ -1,0 +1,206 @@
+import { SandboxError } from "../../../contracts/errors.js";
+
+/** The agent's byte protocol, as `agent/frame.h` describes it. What comes from inside is hostile: every frame is checked. */
+export const PROTOCOL_VERSION = 2;
+const HEADER_BYTES = 13;
+const EMPTY = Buffer.alloc(0);
+/** Largest body of a frame. */
+export const MAX_BODY: number = 4 << 20;
+/** Largest piece of a stream in one frame. */
+export const DATA_BYTES: number = 64 << 10;
+
+export const REQUEST = {
+  start: 0x01,
+  stdin: 0x02,
+  stdinEnd: 0x03,
+  signal: 0x04,
+  credit: 0x05,
+  resize: 0x06,
+  read: 0x10,
+  write: 0x11,
+  writeStream: 0x12,
+  stat: 0x13,
+  list: 0x14,
+  remove: 0x15,
+  rename: 0x16,
+  makeDirectory: 0x17,
+  tarOut: 0x18,
+  tarIn: 0x19,
+  freeze: 0x1a,
+  thaw: 0x1b,
+  listen: 0x1c,
+} as const;
+
+export const ANSWER = {
+  hello: 0x80,
+  started: 0x81,
+  stdout: 0x82,
+  stderr: 0x83,
+  exit: 0x84,
+  fail: 0x85,
+  result: 0x86,
+  stdinCredit: 0x87,
+  accepted: 0x88,
+  ended: 0x89,
+  leftOut: 0x8a,
+} as const;
+
+export interface Frame {
+  type: number;
+  call: number;
+  body: Buffer;
+}
+
+/** The shortest and the longest body that each kind of answer may have. */
+const LENGTHS: Readonly<Record<number, readonly [number, number]>> = {
+  [ANSWER.hello]: [6, 1024],
+  [ANSWER.started]: [0, 0],
+  [ANSWER.stdout]: [1, DATA_BYTES],
+  [ANSWER.stderr]: [1, DATA_BYTES],
+  [ANSWER.exit]: [6, 6],
+  [ANSWER.fail]: [4, 1024],
+  [ANSWER.result]: [0, MAX_BODY],
+  [ANSWER.stdinCredit]: [4, 4],
+  [ANSWER.accepted]: [0, 0],
+  [ANSWER.ended]: [0, 0],
+  [ANSWER.leftOut]: [16, 16],
+};
+
+/** The error for an agent that breaks the protocol. */
+export function tampered(what: string): SandboxError {
+  return new SandboxError("tampered", `the agent sent ${what}; the sandbox is not trusted any more`);
+}
+
+/** Makes a frame of a body that is given in pieces. */
+export function encodeFrame(sequence: number, type: number, call: number, body: readonly Uint8Array[]): Buffer {
+  let length = 0;
+  for (const piece of body) length += piece.length;
+  const frame = Buffer.allocUnsafe(HEADER_BYTES + length);
+  frame.writeUInt32LE(length, 0);
+  frame.writeUInt32LE(sequence >>> 0, 4);
+  frame[8] = type;
+  frame.writeUInt32LE(call, 9);
+  let at = HEADER_BYTES;
+  for (const piece of body) {
+    frame.set(piece, at);
+    at += piece.length;
+  }
+  return frame;
+}
+
+/** Cuts a byte stream into frames; throws `tampered` on the first that is not as it must be. */
+export class FrameParser {
+  #pieces: Buffer[] = [];
+  #length = 0;
+  #wanted = HEADER_BYTES;
+  #sequence = 0;
+  /** A frame of a stream whose last bytes are still to come. */
+  #flowing: { type: number; call: number; left: number } | undefined;
+
+  /**
+   * Takes what arrived and gives the frames that are whole now. Bodies are views into what arrived where possible. Output is given on as
+   * it arrives, a frame in as many parts as it came in: what is only on its way through is not copied.
+   */
+  push(chunk: Buffer): Frame[] {
+    const frames: Frame[] = [];
+    this.#add(this.#flow(chunk, frames));
+    // Pieces are joined only when a header or a whole frame is there, so a large frame is copied once.
+    while (this.#length >= this.#wanted) {
+      const bytes = this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces, this.#length);
+      const end = HEADER_BYTES + this.#check(bytes);
+      const type = bytes[8] as number;
+      const call = bytes.readUInt32LE(9);
+      this.#pieces = [];
+      this.#length = 0;
+      this.#wanted = HEADER_BYTES;
+      if (type === ANSWER.stdout || type === ANSWER.stderr) {
+        this.#flowing = { type, call, left: end - HEADER_BYTES };
+        this.#add(this.#flow(bytes.subarray(HEADER_BYTES), frames));
+      } else if (bytes.length >= end) {
+        frames.push({ type, call, body: bytes.subarray(HEADER_BYTES, end) });
+        this.#sequence = (this.#sequence + 1) >>> 0;
+        this.#add(bytes.subarray(end));
+      } else {
+        this.#wanted = end;
+        this.#add(bytes);
+      }
+    }
+    return frames;
+  }
+
+  #add(bytes: Buffer): void {
+    if (bytes.length === 0) return;
+    this.#pieces.push(bytes);
+    this.#length += bytes.length;
+  }
+
+  /** Gives on what belongs to the frame that has begun, and returns the rest. */
+  #flow(bytes: Buffer, frames: Frame[]): Buffer {
+    const flowing = this.#flowing;
+    if (flowing === undefined || bytes.length === 0) return bytes;
+    const { type, call, left } = flowing;
+    const body = bytes.length > left ? bytes.subarray(0, left) : bytes;
+    frames.push({ type, call, body });
+    flowing.left -= body.length;
+    if (flowing.left > 0) return EMPTY;
+    this.#flowing = undefined;
+    this.#sequence = (this.#sequence + 1) >>> 0;
+    return bytes.subarray(body.length);
+  }
+
+  /** The length of the body, if the header is one that may come now. */
+  #check(header: Buffer): number {
+    const length = header.readUInt32LE(0);
+    const type = header[8] as number;
+    const [shortest, longest] = LENGTHS[type] ?? [];
+    if (shortest === undefined || longest === undefined) throw tampered(`a frame of unknown type ${type}`);
+    if (length < shortest || length > longest) throw tampered(`a frame of type ${type} with ${length} bytes`);
+    if (header.readUInt32LE(4) !== this.#sequence) throw tampered("a frame out of sequence");
+    return length;
+  }
+}
+
+/** Builds the body of a request. */
+export class BodyWriter {
+  readonly pieces: Uint8Array[] = [];
+
+  u8(value: number): this {
+    this.pieces.push(Uint8Array.of(value));
+    return this;
+  }
+
+  u16(value: number): this {
+    const bytes = Buffer.allocUnsafe(2);
+    bytes.writeUInt16LE(value);
+    this.pieces.push(bytes);
+    return this;
+  }
+
+  u32(value: number): this {
+    const bytes = Buffer.allocUnsafe(4);
+    bytes.writeUInt32LE(value);
+    this.pieces.push(bytes);
+    return this;
+  }
+
+  string(value: string): this {
+    const length = Buffer.byteLength(value);
+    const bytes = Buffer.allocUnsafe(length + 5);
+    bytes.writeUInt32LE(length);
+    bytes.write(value, 4);
+    bytes[length + 4] = 0;
+    this.pieces.push(bytes);
+    return this;
+  }
+
+  strings(values: readonly string[]): this {
+    this.u32(values.length);
+    for (const value of values) this.string(value);
+    return this;
+  }
+
+  bytes(value: Uint8Array): this {
+    this.pieces.push(value);
+    return this;
+  }
+}

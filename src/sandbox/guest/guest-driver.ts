@@ -1,0 +1,152 @@
+import { SandboxError } from "../../../contracts/errors.js";
+import type { Capabilities, FileStat } from "../../../contracts/types.js";
+import type { Driver, DriverProcess, StartSpec } from "../types.js";
+import type { AgentChannel } from "./channel.js";
+import { AgentFailure, errorFor, NO_USER } from "./failure.js";
+import { AgentFiles } from "./guest-files.js";
+import { type AgentCommand, startCommand } from "./guest-process.js";
+import { freeze, thaw } from "./listener.js";
+
+const AT_ONCE = 64;
+const SMALL = 64 << 10;
+
+/** Who a driver is and what it promises. */
+export interface DriverIdentity {
+  readonly id: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  readonly baseEnv: Readonly<Record<string, string>>;
+}
+
+/** What every driver has in common whose sandbox is served by the agent: everything is asked of it. */
+export abstract class AgentDriver implements Driver {
+  abstract readonly backend: string;
+  readonly id: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  readonly baseEnv: Readonly<Record<string, string>>;
+  onWarning?: (message: string) => void;
+  #channel: AgentChannel;
+  #files: AgentFiles;
+  /**
+   * While it is pending nothing new begins inside. Waited for by a loop in place, not by a method: between the last look
+   * and what follows it nothing else may run.
+   */
+  #still: Promise<unknown> | undefined;
+
+  constructor(identity: DriverIdentity, channel: AgentChannel) {
+    this.id = identity.id;
+    this.workDir = identity.workDir;
+    this.capabilities = identity.capabilities;
+    this.baseEnv = identity.baseEnv;
+    this.#channel = channel;
+    this.#files = new AgentFiles(channel, (path) => this.#relative(path));
+  }
+
+  /** Speaks to another agent from now on. */
+  protected useChannel(channel: AgentChannel): void {
+    this.#channel = channel;
+    this.#files = new AgentFiles(channel, (path) => this.#relative(path));
+  }
+
+  /** Runs something while every process of the sandbox stands still; they always go on afterwards. */
+  protected frozenBy<T>(work: () => Promise<T>): Promise<T> {
+    return this.alone(async () => {
+      const channel = this.#channel;
+      try {
+        await freeze(channel);
+        return await work();
+      } finally {
+        await thaw(channel);
+      }
+    });
+  }
+
+  /** Runs something while nothing new begins inside. */
+  protected async alone<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#still) await this.#still;
+    const running = work();
+    this.#still = running
+      .catch(() => undefined)
+      .finally(() => {
+        this.#still = undefined;
+      });
+    return await running;
+  }
+
+  async start(spec: StartSpec): Promise<DriverProcess> {
+    const { signal } = spec;
+    const unwanted = this.#still && abortOf(signal);
+    while (this.#still && signal?.aborted !== true) await Promise.race([this.#still, unwanted]);
+    if (signal?.aborted === true) throw new SandboxError("aborted", "The command was ended before it had begun");
+    return await this.startNow(spec);
+  }
+
+  /** Starts a command, whatever else is under way. */
+  protected async startNow(spec: AgentCommand): Promise<DriverProcess> {
+    try {
+      return await startCommand(this.#channel, spec, this.#relative(spec.cwd));
+    } catch (error) {
+      if (!(error instanceof AgentFailure)) throw error;
+      throw error.number === NO_USER ? errorFor(NO_USER, spec.user ?? "") : errorFor(error.number, spec.cwd);
+    }
+  }
+
+  read(path: string): Promise<Uint8Array | null> {
+    return this.#files.read(path);
+  }
+
+  async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
+    while (this.#still) await this.#still;
+    for (let at = 0; at < files.length; ) {
+      // Small ones are sent without waiting for each other; the agent takes them in this order all the same.
+      const large = files.slice(at, at + AT_ONCE).findIndex(({ content }) => content.length > SMALL);
+      const batch = files.slice(at, at + (large === -1 ? AT_ONCE : Math.max(1, large)));
+      await Promise.all(batch.map(({ path, content, mode }) => this.#files.write(path, content, mode)));
+      at += batch.length;
+    }
+  }
+
+  stat(path: string): Promise<FileStat | null> {
+    return this.#files.stat(path);
+  }
+
+  list(path: string): Promise<string[]> {
+    return this.#files.list(path);
+  }
+
+  async remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
+    while (this.#still) await this.#still;
+    return await this.#files.remove(path, opts.recursive);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    while (this.#still) await this.#still;
+    return await this.#files.rename(from, to);
+  }
+
+  async makeDirectory(path: string): Promise<void> {
+    while (this.#still) await this.#still;
+    return await this.#files.makeDirectory(path);
+  }
+
+  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
+    while (this.#still) await this.#still;
+    return await this.#files.importTree(tar, path);
+  }
+
+  exportTree(path: string): AsyncIterable<Uint8Array> {
+    return this.#files.exportTree(path);
+  }
+
+  abstract destroy(): Promise<void>;
+
+  #relative(path: string): string {
+    if (path === this.workDir) return "";
+    return path.slice(this.workDir === "/" ? 1 : this.workDir.length + 1);
+  }
+}
+
+function abortOf(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => signal?.addEventListener("abort", () => resolve(), { once: true }));
+}

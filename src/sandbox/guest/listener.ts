@@ -1,0 +1,50 @@
+import type { AgentChannel } from "./channel.js";
+import { BodyWriter, REQUEST } from "./frames.js";
+import { AgentCall } from "./guest-process.js";
+
+/** A connection that a process inside made to the agent's listener. */
+export interface AgentConnection {
+  readonly input: AsyncIterable<Uint8Array>;
+  /** Resolves once there is room for more; rejects once nobody is there. */
+  write(chunk: Uint8Array): Promise<void>;
+  /** No more will be written; the other side may still write. Resolves once it has been given everything. */
+  end(): Promise<void>;
+  destroy(): void;
+}
+
+/** Opens a listener on the sandbox's own loopback; everything that connects there is given to `take`. */
+export async function listenInside(
+  channel: AgentChannel,
+  port: number,
+  take: (connection: AgentConnection) => void,
+): Promise<void> {
+  channel.onAccepted = (id) => {
+    const call = new AgentCall(channel, "accepted", id);
+    take({
+      input: call.stdout,
+      write: async (chunk) => {
+        await call.writeStdin(chunk);
+        if (call.isOver) throw new Error("the process inside has closed the connection");
+      },
+      end: async () => {
+        await call.closeStdin();
+        await call.flushed();
+      },
+      destroy: () => {
+        call.kill("SIGKILL").catch(() => undefined);
+      },
+    });
+    return call;
+  };
+  await new AgentCall(channel, REQUEST.listen, new BodyWriter().u16(port).pieces).wait();
+}
+
+/** Stops every process of the sandbox; rejects with `unavailable` when that cannot be done in time. */
+export async function freeze(channel: AgentChannel): Promise<void> {
+  await new AgentCall(channel, REQUEST.freeze, []).wait();
+}
+
+/** Lets them go on. */
+export async function thaw(channel: AgentChannel): Promise<void> {
+  await new AgentCall(channel, REQUEST.thaw, []).wait();
+}

@@ -1,0 +1,232 @@
+import { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { SandboxError } from "../../../contracts/errors.js";
+import { RelayLines } from "./relay-lines.js";
+
+/** What a service must offer for an agent to be reached without a channel; see `agent/relay.c`. */
+export interface RelayPort {
+  /** Writes the letter of this number. The same one may be written again. */
+  post(number: number, letter: Uint8Array, signal: AbortSignal): Promise<void>;
+  /** Starts or joins the relay and gives what it prints from this position on, until it is cut off. */
+  listen(how: "start" | "join", position: number, signal: AbortSignal): AsyncIterable<string>;
+  /** Reads a file that the relay has left beside the letters. */
+  fetch(name: string, signal: AbortSignal): Promise<Uint8Array>;
+  /** Why there is no use in trying again; undefined when there is. */
+  verdict(error: unknown): SandboxError | undefined;
+  /** How many milliseconds the service asked to be left alone; undefined when it did not. */
+  pause?(error: unknown): number | undefined;
+  /** Told when the agent gets something to do, and when it has nothing to do any more. */
+  onBusy?(busy: boolean): void;
+}
+
+/** The relay says something every ten seconds; after this silence the way is taken for dead. */
+const SILENCE = 35_000;
+/** Without a call for so long nobody listens any more; the next call does again. */
+const IDLE = 5_000;
+/** What was received is confirmed in steps of this size, unless a letter has done so already: the relay keeps 8 MiB. */
+const CONFIRM_STEP = 3 << 20;
+const MAX_LETTER = 4 << 20;
+const MAX_TRIES = 8;
+const HEAD_BYTES = 12;
+
+/** The bytes to and from a resident agent, over letters and the output of commands that may be cut off. */
+export class RelayStream extends Duplex {
+  readonly window: number = 4 << 20;
+  readonly #port: RelayPort;
+  readonly #silence: number;
+  readonly #lines = new RelayLines();
+  #letters = 0;
+  #confirmed = 0;
+  readonly #ending = new AbortController();
+  #posting: AbortController | undefined;
+  #listening: AbortController | undefined;
+  #isHeld = true;
+  #idle: NodeJS.Timeout | undefined;
+  #wake: (() => void) | undefined;
+  #room: (() => void) | undefined;
+
+  constructor(port: RelayPort, silence: number = SILENCE) {
+    super({ writableHighWaterMark: 2 * MAX_LETTER, readableHighWaterMark: 64 << 10, autoDestroy: true });
+    this.#port = port;
+    this.#silence = silence;
+    port.onBusy?.(true);
+    this.#receive().catch((error: unknown) => this.destroy(lost(error)));
+  }
+
+  /** What the relay said of the place where it runs, once it has. */
+  get environment(): Readonly<Record<string, string>> {
+    return this.#lines.environment ?? {};
+  }
+
+  ref(): void {
+    clearTimeout(this.#idle);
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#port.onBusy?.(true);
+    this.#wake?.();
+  }
+
+  unref(): void {
+    if (!this.#isHeld || this.destroyed) return;
+    this.#isHeld = false;
+    this.#port.onBusy?.(false);
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => this.#listening?.abort(), IDLE).unref();
+  }
+
+  override _read(): void {
+    this.#room?.();
+  }
+
+  /** What is sent at one time goes into one letter. */
+  override write(chunk: Uint8Array): boolean {
+    if (this.writableCorked === 0) {
+      this.cork();
+      setImmediate(() => this.uncork());
+    }
+    return super.write(chunk);
+  }
+
+  override _writev(chunks: readonly { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    const bytes = Buffer.concat(chunks.map(({ chunk }) => chunk));
+    this.#send(bytes).then(
+      () => done(),
+      (error: unknown) => done(error instanceof Error ? error : lost(error)),
+    );
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    clearTimeout(this.#idle);
+    this.#ending.abort();
+    this.#posting?.abort();
+    this.#listening?.abort();
+    this.#wake?.();
+    this.#room?.();
+    if (this.#isHeld) this.#port.onBusy?.(false);
+    this.#isHeld = false;
+    done(error);
+  }
+
+  /** Letters follow each other; each may be written more than once, and is taken once. */
+  async #send(bytes: Buffer): Promise<void> {
+    let at = 0;
+    do {
+      const part = bytes.subarray(at, at + MAX_LETTER);
+      at += part.length;
+      const letter = Buffer.alloc(HEAD_BYTES + part.length);
+      const position = this.#lines.position;
+      letter.writeUInt32LE(8 + part.length, 0);
+      letter.writeBigUInt64LE(BigInt(position), 4);
+      letter.set(part, HEAD_BYTES);
+      await this.#persist(() => {
+        this.#posting = new AbortController();
+        return this.#port.post(this.#letters, letter, this.#posting.signal);
+      });
+      this.#letters += 1;
+      this.#confirmed = position;
+    } while (at < bytes.length);
+  }
+
+  async #persist(work: () => Promise<void>): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        const final = this.destroyed ? lost(error) : this.#verdict(error);
+        if (final !== undefined) throw final;
+        const told = this.#port.pause?.(error);
+        // Who is told to wait has not failed. How long a call may wait is its own deadline's business.
+        if (told !== undefined) tries -= 1;
+        else if (tries === MAX_TRIES) throw lost(error);
+        await this.#rest(told ?? pauseAfter(tries));
+        if (this.destroyed) throw lost(error);
+      }
+    }
+  }
+
+  /** Waits, but not longer than the stream is there; only a call under way keeps the process for it. */
+  async #rest(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#ending.signal, ref: this.#isHeld }).catch(() => undefined);
+  }
+
+  /**
+   * Once an agent was there, whatever keeps us from it leaves the outcome of its calls unknown. Credentials that are not valid any
+   * more are said to be so all the same: only the user can change that.
+   */
+  #verdict(error: unknown): SandboxError | undefined {
+    const final = this.#port.verdict(error);
+    if (final === undefined || this.#lines.environment === undefined) return final;
+    if (final.code === "tampered" || final.code === "unauthenticated") return final;
+    return new SandboxError("backend_lost", final.message, { cause: final, hint: final.hint });
+  }
+
+  async #receive(): Promise<void> {
+    for (let tries = 0; !this.destroyed; ) {
+      if (!this.#isHeld) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        tries = 0;
+        continue;
+      }
+      const before = this.#lines.heard;
+      const failure = await this.#listen();
+      if (this.destroyed) return;
+      if (this.#lines.hasEnded) throw lost();
+      const final = failure === undefined ? undefined : this.#verdict(failure);
+      if (final !== undefined && this.#isHeld) throw final;
+      const told = failure === undefined ? undefined : this.#port.pause?.(failure);
+      if (told !== undefined) {
+        await this.#rest(told);
+        continue;
+      }
+      tries = this.#lines.heard > before ? 0 : tries + 1;
+      if (tries === MAX_TRIES) throw lost(failure);
+      if (this.#isHeld && tries > 0) await this.#rest(pauseAfter(tries));
+    }
+  }
+
+  /** Takes what one relay prints; gives why it ended, where there is a reason. */
+  async #listen(): Promise<unknown> {
+    const listening = new AbortController();
+    this.#listening = listening;
+    const silence = setTimeout(() => listening.abort(), this.#silence).unref();
+    try {
+      const how = this.#lines.environment === undefined ? "start" : "join";
+      this.#lines.restart();
+      for await (const text of this.#port.listen(how, this.#lines.position, listening.signal)) {
+        silence.refresh();
+        const pieces = this.#lines.push(text, (name) => this.#port.fetch(name, listening.signal));
+        for await (const bytes of pieces) await this.#deliver(bytes);
+        silence.refresh();
+        if (this.#lines.hasEnded || this.destroyed) return undefined;
+      }
+      return undefined;
+    } catch (error) {
+      return error;
+    } finally {
+      clearTimeout(silence);
+      listening.abort();
+    }
+  }
+
+  async #deliver(bytes: Uint8Array): Promise<void> {
+    const hasRoom = this.push(bytes);
+    if (this.#lines.position - this.#confirmed >= CONFIRM_STEP && this.writableLength === 0)
+      this.write(Buffer.alloc(0));
+    if (hasRoom || this.destroyed) return;
+    await new Promise<void>((resolve) => {
+      this.#room = resolve;
+    });
+  }
+}
+
+function pauseAfter(tries: number): number {
+  return Math.min(100 * 2 ** tries, 5_000);
+}
+
+function lost(cause?: unknown): SandboxError {
+  if (cause instanceof SandboxError) return cause;
+  return new SandboxError("backend_lost", "the sandbox's agent cannot be reached any more", { cause });
+}

@@ -1,0 +1,185 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { lstatSync } from "node:fs";
+import type { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { SandboxError } from "../../../contracts/errors.js";
+import { failpoint } from "../../machine/failpoint.js";
+import { ownerMark } from "../../machine/orphans.js";
+import { agentBinary } from "../guest/binary.js";
+import { AgentChannel } from "../guest/channel.js";
+import { findBwrap } from "./find-bwrap.js";
+import { type JailSpec, jailCommand } from "./jail.js";
+
+/** A running agent and the process that holds it. */
+export interface RunningAgent {
+  channel: AgentChannel;
+  /** Closes the channel and waits until the agent, and everything it started, is gone. */
+  stop(): Promise<void>;
+  /**
+   * Closes the channel and waits until nothing runs inside any more. What is given waits for the rest, but only shortly: the kernel forgets
+   * what it knew of an overlay's files, one by one, in a process that has neither memory nor files left.
+   */
+  end(): Promise<() => Promise<void>>;
+}
+
+/** Where the inside of a jail finds the agent's program. */
+export const INSIDE_AGENT = "/glovebox/agent";
+const START_TIMEOUT = 20_000;
+const STOP_TIMEOUT = 5_000;
+const MAX_COMPLAINT = 4096;
+/** As the system says it, and as Node does. */
+const SCARCE = /\b(EAGAIN|ENOMEM)\b|Resource temporarily unavailable|Cannot allocate memory/;
+/** How long an end that takes nothing but time is waited for. */
+const SHORTLY = 50;
+
+/**
+ * Starts an agent as PID 1 of a jail; `no_isolation` when the jail cannot be had or does not hold, `not_found` when a
+ * directory that belongs inside is gone.
+ */
+export async function startJailedAgent(
+  spec: Omit<JailSpec, "program" | "privileged" | "env">,
+  signal?: AbortSignal,
+): Promise<RunningAgent> {
+  const arguments_ = ["serve", "--jailed", ...(spec.network === "none" ? ["--loopback-only"] : []), spec.cwd];
+  const jail: JailSpec = {
+    ...spec,
+    binds: [...spec.binds, { source: agentBinary(), target: INSIDE_AGENT }],
+    program: [INSIDE_AGENT, ...arguments_],
+    privileged: true,
+    env: {},
+    tellsEnd: spec.binds.some(({ overlay }) => overlay !== undefined),
+  };
+  const { file, args } = jailCommand(jail, findBwrap());
+  try {
+    return await start(file, args, "jailed", signal);
+  } catch (error) {
+    throw missingTree(spec.binds, error) ?? error;
+  }
+}
+
+/** Starts an agent as an ordinary process: it confines paths and ends trees, nothing else. */
+export async function startPlainAgent(
+  workDir: string,
+  cgroups: readonly string[],
+  signal?: AbortSignal,
+): Promise<RunningAgent> {
+  const agent = agentBinary();
+  const groups = cgroups.flatMap((path) => ["--cgroup", path]);
+  return await start(agent, ["launch", ...groups, "--", agent, "serve", workDir], "plain", signal);
+}
+
+async function start(
+  file: string,
+  args: readonly string[],
+  kind: "jailed" | "plain",
+  signal?: AbortSignal,
+): Promise<RunningAgent> {
+  signal?.throwIfAborted();
+  // A minimal environment: PID 1's is readable inside for whoever shares its namespace.
+  const child = spawn(file, args, {
+    stdio: ["ignore", "ignore", "pipe", "pipe", ...(args[1] === "--status" ? (["pipe"] as const) : [])],
+    env: { PATH: "/usr/bin:/bin", ...ownerMark() },
+    cwd: "/",
+    // A Ctrl-C on the terminal is for the manager: it ends what runs inside in order. The channel remains the lease.
+    detached: true,
+  });
+  const gone = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+    child.once("error", () => resolve());
+  });
+  const ended = Promise.race([gone, saysEnd(child)]);
+  const complaint = collect(child);
+  const channel = new AgentChannel(child.stdio[3] as Socket);
+  const close = async (until: Promise<void>): Promise<void> => {
+    channel.close();
+    const late = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT);
+    await until;
+    clearTimeout(late);
+  };
+  const stop = (): Promise<void> => close(gone);
+  const end = async (): Promise<() => Promise<void>> => {
+    await close(ended);
+    const shortly = delay(SHORTLY);
+    return () => Promise.race([gone, shortly]);
+  };
+  const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const late = setTimeout(
+    () => channel.close(new SandboxError("unavailable", "the sandbox did not start in time")),
+    START_TIMEOUT,
+  );
+  try {
+    const hello = await channel.hello;
+    if (kind === "jailed" && hello.complaint !== "") {
+      throw new SandboxError("no_isolation", `the self-test of the sandbox failed: ${hello.complaint}`);
+    }
+    await failpoint("create.started");
+  } catch (error) {
+    await stop();
+    throw kind === "jailed" ? explain(error, complaint()) : error;
+  } finally {
+    clearTimeout(late);
+    signal?.removeEventListener("abort", onAbort);
+  }
+  child.unref();
+  channel.unref();
+  return { channel, stop, end };
+}
+
+/** Resolves when the process outside says that everything inside has ended; never, unless it was asked to. */
+function saysEnd(child: ChildProcess): Promise<void> {
+  const status = child.stdio[4] as Socket | undefined;
+  return new Promise((resolve) => {
+    let text = "";
+    status?.on("data", (chunk: Buffer) => {
+      text = `${text}${chunk.toString("utf8")}`.slice(-MAX_COMPLAINT);
+      if (text.includes('"exit-code"')) resolve();
+    });
+    status?.on("error", () => undefined);
+    status?.unref();
+  });
+}
+
+function collect(child: ChildProcess): () => string {
+  let text = "";
+  child.on("error", (error) => {
+    text += error.message;
+  });
+  const stderr = child.stderr as Socket;
+  stderr.on("data", (chunk: Buffer) => {
+    if (text.length < MAX_COMPLAINT) text += chunk.toString("utf8");
+  });
+  stderr.unref();
+  return () => text.trim();
+}
+
+/** A directory that somebody has removed says nothing about isolation; undefined when all of them are there. */
+function missingTree(binds: JailSpec["binds"], cause: unknown): SandboxError | undefined {
+  if (!(cause instanceof SandboxError) || cause.code !== "no_isolation") return undefined;
+  const trees = binds.flatMap(({ source, overlay }) => (overlay === undefined ? [source] : [source, overlay]));
+  const missing = trees.find((path) => lstatSync(path, { throwIfNoEntry: false }) === undefined);
+  if (missing === undefined) return undefined;
+  return new SandboxError("not_found", `${missing} is gone, and the sandbox needs it`, {
+    cause,
+    hint: "Somebody removed it. Remove what is left of the sandbox (glovebox rm <id>) and open another",
+  });
+}
+
+/** An agent that never said hello: what bubblewrap or the launcher complained about is the reason. */
+function explain(error: unknown, complaint: string): unknown {
+  if (!(error instanceof SandboxError) || error.code !== "backend_lost") return error;
+  if (SCARCE.test(complaint)) {
+    const message = `the sandbox could not be started: ${complaint}`;
+    return new SandboxError("unavailable", message, {
+      cause: error,
+      hint: "this user has too many processes, or the machine too little memory",
+    });
+  }
+  const restricted = /uid map|RTM_NEWADDR|namespace|Operation not permitted/i.test(complaint);
+  return new SandboxError("no_isolation", `the sandbox could not be confined: ${complaint || "it ended at once"}`, {
+    cause: error,
+    hint: restricted
+      ? "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or use the docker backend"
+      : undefined,
+  });
+}

@@ -1,0 +1,56 @@
+import type { SandboxError } from "../../../contracts/errors.js";
+import type { SandboxEvent } from "../../../contracts/types.js";
+import type { Redactor } from "../../util/redact.js";
+import { createRedactor, redact, truncate } from "../../util/sanitize.js";
+import type { Driver } from "../types.js";
+
+/** Tells the listener of a sandbox that something happened. `env` holds further secrets to hide. */
+export type Emit = (type: SandboxEvent["type"], message: string, env?: Readonly<Record<string, string>>) => void;
+
+const MAX_MESSAGE_BYTES = 2_000;
+const MAX_CAUSES = 8;
+
+/** What must not be seen in events and errors. */
+export interface Secrets {
+  env: Readonly<Record<string, string>>;
+  secrets: readonly string[];
+}
+
+/** Makes the function that reports events: redacted, short, and safe from a listener that throws. */
+export function createEmit(driver: Driver, hidden: Secrets, listener: (event: SandboxEvent) => void): Emit {
+  return (type, message, env) => {
+    const known = env === undefined ? hidden : { ...hidden, env: { ...hidden.env, ...env } };
+    const event: SandboxEvent = {
+      type,
+      sandboxId: driver.id,
+      backend: driver.backend,
+      message: truncate(redact(message, known), MAX_MESSAGE_BYTES),
+      time: new Date().toISOString(),
+    };
+    try {
+      listener(event);
+    } catch {
+      // A listener only watches: its failure must not change what it watches.
+    }
+  };
+}
+
+/** Takes secrets out of what an error shows, and out of what caused it. */
+export function redactError(error: SandboxError, hidden: Secrets): SandboxError {
+  const redactor = createRedactor(hidden);
+  let at: unknown = error;
+  for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth++) {
+    redactField(at, "message", redactor);
+    // It has its own copy of the message.
+    redactField(at, "stack", redactor);
+    at = at.cause;
+  }
+  return error;
+}
+
+/** Defined anew rather than assigned: some errors of the platform have only getters. */
+function redactField(error: Error, field: "message" | "stack", redactor: Redactor): void {
+  const shown = error[field];
+  const safe = shown === undefined ? undefined : redactor.write(shown) + redactor.end();
+  if (safe !== shown) Object.defineProperty(error, field, { value: safe, configurable: true, writable: true });
+}

@@ -1,0 +1,197 @@
+import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
+import type { DriverExit, DriverProcess, StartSpec } from "../types.js";
+import type { SandboxState, Stoppable, StopReason } from "./sandbox-state.js";
+
+/**
+ * How long a driver may take to confirm that a killed tree is gone. After a deadline no driver has longer: a call returns within two seconds of
+ * it. Else one that cannot be sure to kill all of it may wait for output that somebody who got away still holds.
+ */
+const LOST_AFTER = { soon: 1_500, late: 5_000 };
+
+/** What bounds a process. */
+export interface WatchOptions {
+  timeout: number | undefined;
+  killGrace: number;
+  signal: AbortSignal | undefined;
+  operation: string;
+}
+
+/**
+ * Holds one process of a driver to its deadline, its abort signal and teardown.
+ *
+ * The deadline counts from the construction on, so a driver that is slow to start is held to it as well.
+ */
+export class ProcessWatch implements Stoppable {
+  /** Settles when the tree is gone, or rejects when that cannot be known. */
+  readonly exit: Promise<DriverExit>;
+  timedOut = false;
+  reason: StopReason | undefined;
+  /** Called once, when the tree is killed or would have been. */
+  onKill: (() => void) | undefined;
+  readonly #state: SandboxState;
+  readonly #options: WatchOptions;
+  readonly #onAbort: (() => void) | undefined;
+  #process: DriverProcess | undefined;
+  #resolve!: (exit: DriverExit) => void;
+  #reject!: (error: unknown) => void;
+  readonly #unwanted = new AbortController();
+  #deadline: NodeJS.Timeout | undefined;
+  #grace: NodeJS.Timeout | undefined;
+  #lost: NodeJS.Timeout | undefined;
+  #exited = false;
+  #killed = false;
+
+  constructor(state: SandboxState, options: WatchOptions) {
+    this.#state = state;
+    this.#options = options;
+    this.exit = new Promise<DriverExit>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    const { signal, timeout } = options;
+    if (signal?.aborted) throw new SandboxError("aborted", abortMessage(signal), { cause: signal.reason });
+    if (signal !== undefined) {
+      this.#onAbort = () => {
+        void this.stop({ code: "aborted", message: abortMessage(signal), cause: signal.reason });
+      };
+      signal.addEventListener("abort", this.#onAbort, { once: true });
+    }
+    if (timeout !== undefined) this.#deadline = setTimeout(() => this.#expire(), timeout);
+    state.running.add(this);
+  }
+
+  get killed(): boolean {
+    return this.#killed;
+  }
+
+  /** Starts the process. Rejects when it could not be started, or not within the deadline and what follows it. */
+  async start(spec: StartSpec): Promise<DriverProcess> {
+    const { signal } = this.#unwanted;
+    const started = this.#state.driver.start({ ...spec, signal }).catch((error: unknown) => {
+      if (signal.aborted && error instanceof SandboxError && error.code === "aborted") return neverBegun();
+      throw error;
+    });
+    const starting = started.then((process) => this.#adopt(process));
+    starting.catch((error: unknown) => {
+      this.#exited = true;
+      this.#reject(error);
+    });
+    await Promise.race([starting, this.exit]);
+    return starting;
+  }
+
+  #adopt(process: DriverProcess): DriverProcess {
+    this.#process = process;
+    process.wait().then(
+      (exit) => {
+        this.#exited = true;
+        // This process was too busy to see the deadline; its timer is still to come.
+        if (exit.timedOut === true && this.#options.timeout !== undefined && this.reason === undefined)
+          this.timedOut = true;
+        this.#resolve(exit);
+        clearTimeout(this.#lost);
+        clearTimeout(this.#grace);
+      },
+      (error: unknown) => {
+        this.#exited = true;
+        this.#reject(error);
+      },
+    );
+    if (this.#killed) this.signal("SIGKILL");
+    else if (this.timedOut) this.signal("SIGTERM");
+    return process;
+  }
+
+  /** Sends a signal; a driver that fails at it is found out by the silence that follows. */
+  signal(name: string): void {
+    if (this.#exited) return;
+    this.#process?.kill(name).catch(() => undefined);
+  }
+
+  /** Kills the whole tree, and gives the driver a bounded time to confirm it. */
+  kill(): void {
+    if (this.#killed) return;
+    this.#killed = true;
+    clearTimeout(this.#grace);
+    clearTimeout(this.#deadline);
+    this.onKill?.();
+    if (this.#exited) return;
+    this.#unwanted.abort();
+    this.signal("SIGKILL");
+    const { killTree } = this.#state.driver.capabilities;
+    const patience = this.timedOut || killTree === "complete" ? LOST_AFTER.soon : LOST_AFTER.late;
+    this.#lost = setTimeout(() => {
+      const message = `The backend did not confirm within ${patience} ms that a killed command is gone`;
+      this.#reject(new SandboxError("backend_lost", message));
+    }, patience);
+  }
+
+  stop(reason: StopReason): Promise<void> {
+    // What came first decides: after the deadline the call is a timeout, whatever else goes wrong.
+    if (!this.timedOut) this.reason ??= reason;
+    this.kill();
+    return this.exit.then(
+      () => undefined,
+      () => undefined,
+    );
+  }
+
+  #expire(): void {
+    this.timedOut = true;
+    if (this.#options.killGrace === 0 || this.#exited) {
+      this.kill();
+      return;
+    }
+    this.signal("SIGTERM");
+    this.#grace = setTimeout(() => this.kill(), this.#options.killGrace);
+  }
+
+  /** The exit code that the caller sees: a deadline is always 137 or 143, also when SIGTERM was taken politely. */
+  exitCode(exit: DriverExit): number {
+    if (!this.timedOut || exit.exitCode === 137 || exit.exitCode === 143) return exit.exitCode;
+    return this.#killed ? 137 : 143;
+  }
+
+  /** Builds the error for why the process was stopped. */
+  stopError(reason: StopReason, partial: unknown): SandboxError {
+    return new SandboxError(reason.code, reason.message, {
+      backend: this.#state.driver.backend,
+      operation: this.#options.operation,
+      cause: reason.cause,
+      partial,
+    });
+  }
+
+  /** Stops because the driver's side failed. */
+  fail(error: unknown): void {
+    const { code, message } = toSandboxError(error);
+    void this.stop({ code, message, cause: error });
+  }
+
+  /** Lets go of timers and listeners. */
+  release(): void {
+    clearTimeout(this.#deadline);
+    clearTimeout(this.#grace);
+    clearTimeout(this.#lost);
+    if (this.#onAbort !== undefined) this.#options.signal?.removeEventListener("abort", this.#onAbort);
+    this.#state.running.delete(this);
+  }
+}
+
+/** What a command is that was ended before the driver had begun it. */
+function neverBegun(): DriverProcess {
+  const nothing = async function* (): AsyncGenerator<Uint8Array> {};
+  return {
+    stdout: nothing(),
+    stderr: nothing(),
+    writeStdin: async () => undefined,
+    closeStdin: async () => undefined,
+    kill: async () => undefined,
+    wait: async () => ({ exitCode: 137, signal: "SIGKILL" }),
+  };
+}
+
+function abortMessage(signal: AbortSignal): string {
+  const { reason } = signal;
+  return `The call was aborted${reason instanceof Error && reason.name !== "AbortError" ? `: ${reason.message}` : ""}`;
+}

@@ -1,0 +1,17 @@
+import { posix } from "node:path";
+import { SandboxError } from "../../../contracts/errors.js";
+import { checkPath } from "../../util/checks.js";
+import { assertPathConfined } from "../../util/path.js";
+import type { SandboxState } from "./sandbox-state.js";
+
+/** Turns a caller's path into an absolute one that is lexically inside `workDir`. Links are the driver's to keep. */
+export function resolveInside(state: SandboxState, path: unknown, name: string): string {
+  checkPath(path, name);
+  const { workDir } = state.driver;
+  try {
+    return assertPathConfined(state.cwd === workDir ? path : posix.resolve(state.cwd, path), workDir);
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new SandboxError("path_confinement", message, { cause, hint: `${name} must stay inside ${workDir}` });
+  }
+}

@@ -1,0 +1,59 @@
+import { SandboxError } from "../../../contracts/errors.js";
+import type { SpawnOptions } from "../../../contracts/types.js";
+import { nearestName } from "../../util/nearest.js";
+import { assertCapabilities } from "../capabilities.js";
+import type { StartSpec } from "../types.js";
+import { resolveInside } from "./sandbox-path.js";
+import type { SandboxState } from "./sandbox-state.js";
+import { checkCommandSize } from "./validate.js";
+
+/** How much later than the portable part the driver kills by itself. */
+const SECOND_LINE = 500;
+
+/** What `toStartSpec` needs to know of a checked call. */
+export type Command = Pick<SpawnOptions, "argv" | "cwd" | "env" | "user" | "killGrace" | "pty" | "service">;
+
+/** Turns a checked call into what a driver starts; refuses what is not allowed or cannot be kept. */
+export function toStartSpec(
+  state: SandboxState,
+  command: Command,
+  stdin: StartSpec["stdin"],
+  timeout: number | undefined,
+): StartSpec {
+  const { argv, user, pty, service } = command;
+  assertAllowed(state, argv[0] ?? "");
+  if (user !== undefined || pty !== undefined) {
+    assertCapabilities({ user, pty }, state.driver.capabilities, state.driver.backend);
+  }
+  if (service !== undefined && state.driver.startsServices !== true) {
+    throw new SandboxError(
+      "unsupported",
+      `The ${state.driver.backend} backend cannot keep service ("${service.hostname}")`,
+      {
+        hint: "leave it out: the processes of a sandbox reach each other over its loopback",
+      },
+    );
+  }
+  const cwd = command.cwd === undefined ? state.cwd : resolveInside(state, command.cwd, "cwd");
+  const env = command.env === undefined ? state.env : { ...state.env, ...command.env };
+  checkCommandSize(argv, env);
+  return {
+    argv: [...argv],
+    cwd,
+    env,
+    stdin,
+    ...(timeout === undefined ? undefined : { timeout: timeout + (command.killGrace ?? 0) + SECOND_LINE }),
+    ...(user === undefined ? undefined : { user }),
+    ...(pty === undefined ? undefined : { pty: { cols: pty.cols, rows: pty.rows } }),
+    ...(service === undefined ? undefined : { service: { hostname: service.hostname, ports: [...service.ports] } }),
+  };
+}
+
+function assertAllowed(state: SandboxState, program: string): void {
+  const { allow } = state;
+  if (allow === undefined || allow.has(program)) return;
+  const nearest = nearestName(program, allow);
+  throw new SandboxError("command_not_allowed", `The program "${program}" is not in the allowlist of this sandbox`, {
+    hint: nearest === undefined ? "programs are compared by the exact name" : `allowed is "${nearest}"`,
+  });
+}

@@ -1,0 +1,128 @@
+import { lstat, readdir, readFile, stat, unlink } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { SandboxError } from "../../../contracts/errors.js";
+import { checkPath } from "../../util/checks.js";
+import { packDirectory } from "../../util/tar-pack.js";
+import { unpackTar } from "../../util/tar-unpack.js";
+import { INSIDE_GIT } from "../git/inside/private-git.js";
+import { MAX_IMPORT_BYTES } from "../types.js";
+import { resolveInside } from "./sandbox-path.js";
+import type { SandboxState } from "./sandbox-state.js";
+
+const SLASH = Buffer.from("/");
+const MOST_NAMED = 5;
+
+/** Copies a directory out to a host path that is absent or empty, whole or not at all. */
+export async function exportDirectory(
+  state: SandboxState,
+  sandboxPath: string,
+  hostPath: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const source = resolveInside(state, sandboxPath, "sandboxPath");
+  checkPath(hostPath, "hostPath");
+  const target = resolve(hostPath);
+  const found = await state.driver.stat(source);
+  if (found === null) throw new SandboxError("not_found", `There is no directory ${source}`);
+  if (found.type === "file" || found.type === "other") {
+    throw new SandboxError("invalid_path", `The path ${source} is no directory: ${found.type}`);
+  }
+  assertElsewhere(state, target);
+  await assertVacant(target);
+  const tar = until(state.driver.exportTree(source), signal);
+  const { leftOut } = await unpackTar(tar, target, { links: { origin: source } });
+  if (leftOut.length > 0) state.emit?.("warning", tellLinks(source, leftOut));
+  await dropPointer(join(target, ".git"));
+  return target;
+}
+
+/** Takes away the file that says where git is inside: outside, git would fail because of it, also in a repository above. */
+async function dropPointer(path: string): Promise<void> {
+  const found = await lstat(path).catch(absent);
+  if (found?.isFile() !== true || found.size > 100) return;
+  if ((await readFile(path, "utf8")) === `gitdir: ${INSIDE_GIT}\n`) await unlink(path);
+}
+
+/** Copies a host directory in, over what is there. What is too large is refused before anything is changed. */
+export async function refreshFromHost(
+  state: SandboxState,
+  hostPath: string,
+  sandboxPath: string,
+  signal: AbortSignal,
+): Promise<void> {
+  checkPath(hostPath, "hostPath");
+  const target = resolveInside(state, sandboxPath, "sandboxPath");
+  const source = resolve(hostPath);
+  const found = await stat(source).catch(absent);
+  if (found === undefined) throw new SandboxError("not_found", `There is no directory ${source} on the host`);
+  if (!found.isDirectory()) throw new SandboxError("invalid_path", `The host path ${source} is no directory`);
+  await assertFits(source, signal);
+  await state.driver.importTree(until(packDirectory(source), signal), target);
+}
+
+function tellLinks(source: string, names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name));
+  const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
+  return `Links that lead out of ${source} were left out: ${shown.join(", ")}${more}`;
+}
+
+/** Where the inside can write, it would say by a link above the host path where the files go. */
+function assertElsewhere({ driver }: SandboxState, path: string): void {
+  if (driver.backend !== "local" || !`${path}/`.startsWith(`${driver.workDir}/`)) return;
+  throw new SandboxError("conflict", `The host path ${path} lies in the sandbox's own directory`, {
+    retryable: false,
+    hint: "choose a directory elsewhere",
+  });
+}
+
+/** A link is refused: whoever can write to the place that it names would say where the files go. */
+async function assertVacant(path: string): Promise<void> {
+  const found = await lstat(path).catch(absent);
+  if (found === undefined) return;
+  const hint = "choose a new directory";
+  if (found.isSymbolicLink()) throw new SandboxError("conflict", `The host path ${path} is a symbolic link`, { hint });
+  if (!found.isDirectory()) throw new SandboxError("conflict", `The host path ${path} is no directory`, { hint });
+  if ((await readdir(path)).length === 0) return;
+  throw new SandboxError("conflict", `The host directory ${path} is not empty`, { hint });
+}
+
+async function assertFits(root: string, signal: AbortSignal): Promise<void> {
+  let left = MAX_IMPORT_BYTES;
+  const directories = [Buffer.from(root)];
+  for (let at = directories.pop(); at !== undefined; at = directories.pop()) {
+    signal.throwIfAborted();
+    for (const name of await readdir(at, { encoding: "buffer" }).catch(() => [])) {
+      const path = Buffer.concat([at, SLASH, name]);
+      const found = await lstat(path).catch(() => undefined);
+      if (found?.isDirectory()) directories.push(path);
+      if (found?.isFile()) left -= found.size;
+      if (left >= 0) continue;
+      throw new SandboxError("limit_exceeded", `The host directory ${root} has more than ${MAX_IMPORT_BYTES} bytes`, {
+        hint: "copy it in parts, or mount it: mounts: [{ source }]",
+      });
+    }
+  }
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}
+
+/** Passes a stream on until the signal says that the time is up, also when the next piece never comes. */
+async function* until(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const iterator = source[Symbol.asyncIterator]();
+  const expired = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+  expired.catch(() => undefined);
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const next = await Promise.race([iterator.next(), expired]);
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    iterator.return?.().then(undefined, () => undefined);
+  }
+}

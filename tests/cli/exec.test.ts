@@ -1,0 +1,164 @@
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Bench, createBench } from "../support/cli.js";
+import { createRepository, git } from "../support/scratch.js";
+
+let bench: Bench;
+beforeAll(() => {
+  bench = createBench();
+});
+afterAll(() => bench.remove());
+
+const enough = { timeout: 60_000 };
+
+describe("glovebox exec", enough, () => {
+  it("shows both streams and passes the exit code on, and leaves nothing", async () => {
+    const { code, stdout, stderr } = await bench.run(["exec", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    expect({ code, stdout, stderr }).toEqual({ code: 7, stdout: "out\n", stderr: "err\n" });
+    expect(await bench.settled()).toEqual([]);
+  });
+
+  it("shows output while the command still runs", async () => {
+    const run = bench.start(["exec", "--", "sh", "-c", "echo first; read line; echo got $line"]);
+    await run.printed("first\n");
+    run.child.stdin?.end("second\n");
+    expect(await run.ended).toMatchObject({ code: 0, stdout: "first\ngot second\n" });
+  });
+
+  it("passes every byte of standard input and output where there is no terminal", async () => {
+    const bytes = randomBytes(1_000_000);
+    const echoed = await bench.run(["exec", "--", "cat"], { input: bytes });
+    expect(echoed.code).toBe(0);
+    expect(echoed.bytes.equals(bytes)).toBe(true);
+    const { stdout } = await bench.run(["exec", "--", "printf", "\\033]0;title\\007\\r\\b"]);
+    expect(stdout).toBe("\x1b]0;title\x07\r\b");
+  });
+
+  it("ends although nobody closes its standard input", async () => {
+    const run = bench.start(["exec", "--", "echo", "done"]);
+    expect(await run.ended).toMatchObject({ code: 0, stdout: "done\n" });
+  });
+
+  it("gives 124 at the deadline, 127 and 126 for what cannot be run, 128+n for a signal", async () => {
+    const late = await bench.run(["exec", "--timeout", "300ms", "--", "sh", "-c", "echo partial; sleep 60"]);
+    expect(late).toMatchObject({ code: 124, stdout: "partial\n" });
+    expect(late.stderr).toBe("glovebox: the command was ended at its deadline of 300ms\n");
+    expect((await bench.run(["exec", "--", "no-such-program"])).code).toBe(127);
+    expect((await bench.run(["exec", "--", "/etc/hostname"])).code).toBe(126);
+    expect((await bench.run(["exec", "--", "sh", "-c", "kill -USR1 $$"])).code).toBe(138);
+    expect((await bench.run(["exec", "--", "sh", "-c", "exit 125"])).code).toBe(125);
+  });
+
+  it("gives one JSON document with --json, the exit code still being the command's", async () => {
+    const { code, stdout, stderr } = await bench.run([
+      "exec",
+      "--json",
+      "--",
+      "sh",
+      "-c",
+      "printf '\\033[1m\\302\\233é'; echo e >&2; exit 3",
+    ]);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: "" });
+    expect(stdout).not.toMatch(/[^\P{Cc}\n]/u);
+    expect(JSON.parse(stdout)).toMatchObject({
+      exitCode: 3,
+      stdout: "\x1b[1m\u009bé",
+      stderr: "e\n",
+      timedOut: false,
+      truncated: { stdout: false, stderr: false },
+      bytes: { stdout: 8, stderr: 2 },
+      sandbox: { backend: "local" },
+    });
+  });
+
+  it("bounds what --json keeps, and says so", async () => {
+    const { stdout } = await bench.run(["exec", "--json", "--", "sh", "-c", "yes | head -c 5000000"]);
+    const result = JSON.parse(stdout) as { stdout: string; bytes: object; truncated: object };
+    expect(result.stdout.length).toBeLessThan(1_100_000);
+    expect(result).toMatchObject({ bytes: { stdout: 5_000_000 }, truncated: { stdout: true, stderr: false } });
+  });
+
+  it("hands variables, mounts and the network rule on", async () => {
+    const file = join(bench.path, "shown.txt");
+    writeFileSync(file, "from outside\n");
+    const flags = ["--env", "A=1 2", "-e", "PASSED", "--mount", `${file}:/mnt/shown.txt`, "--network", "none"];
+    const script = 'echo "$A $PASSED"; cat /mnt/shown.txt; echo x > /mnt/shown.txt; ls /sys/class/net /proc/net/route';
+    const { stdout, stderr } = await bench.run(["exec", ...flags, "--", "sh", "-c", script], { env: { PASSED: "on" } });
+    expect(stdout).toContain("1 2 on\nfrom outside\n");
+    expect(stderr).toContain("/mnt/shown.txt: Read-only file system");
+  });
+
+  it("works on a branch of a repository, and takes the worktree away", async () => {
+    const repository = createRepository(join(bench.path, "repository"));
+    const flags = ["--repo", "repository", "--branch", "topic"];
+    const { code, stdout } = await bench.run([
+      "exec",
+      ...flags,
+      "--",
+      "sh",
+      "-c",
+      "cat a.txt; git branch --show-current",
+    ]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "one more\ntopic\n" });
+    const layered = await bench.run(["exec", "--repo", "repository", "--workspace", "overlay", "--", "cat", "a.txt"]);
+    expect(layered).toMatchObject({ code: 0, stdout: "one more\n" });
+    expect(git(repository, "worktree", "list").split("\n")).toHaveLength(1);
+    expect(await bench.settled()).toEqual([]);
+  });
+});
+
+describe("bad input is one line of error and one of hint", enough, () => {
+  it.each([
+    [["exec", "--memory", "12q", "--", "true"], 2, /^glovebox: --memory takes a size, not "12q"$/],
+    [["exec", "ls", "-la"], 2, /^glovebox: exec needs "--" before the command$/],
+    [["exce", "--", "ls"], 2, /^glovebox: unknown verb "exce"$/],
+    [["exec", "--netwrok", "none", "--", "ls"], 2, /^glovebox: unknown flag "--netwrok" of exec$/],
+    [[], 2, /^glovebox: there is no verb$/],
+    [["exec", "--backend", "dokcer", "--", "ls"], 2, /^glovebox: Unknown backend "dokcer"/],
+    [["exec", "--id", "nothere", "--", "ls"], 1, /^glovebox: No kept sandbox with the id "nothere"$/],
+    [["exec", "--id", "../x", "--", "ls"], 2, /^glovebox: Invalid id/],
+    [["exec", "--branch", "x", "--", "ls"], 2, /^glovebox: Option branch \("x"\) needs the option repo$/],
+    [["exec", "--base-dir", "/no/such", "--", "ls"], 1, /^glovebox: Invalid --base-dir "\/no\/such"/],
+    [["exec", "--pids", "3", "--", "ls"], 2, /^glovebox: Invalid --pids: expected at least 8/],
+    [["exec", "--network", "allow=*", "--", "ls"], 2, /^glovebox: Invalid name of --network: expected a name/],
+    [["exec", "--mount", "/no/such:/a", "--", "ls"], 1, /^glovebox: Invalid source of --mount "\/no\/such"/],
+    [
+      ["exec", "--isolation", "none", "--mount", "/usr", "--", "ls"],
+      1,
+      /^glovebox: Without isolation nothing is mounted/,
+    ],
+    [["exec", "--repo", "a\nb\x1b[2J", "--", "ls"], 1, /^glovebox: .*a\\n?n?b\\x1b\[2J/],
+    [["exec", "--mount", "/usr:/a:rx", "--", "ls"], 2, /^glovebox: --mount takes a mount, not "\/usr:\/a:rx"$/],
+    [["rm", "nothere"], 1, /^glovebox: No sandbox with the id "nothere"$/],
+    [["rm", "Not/An/Id"], 2, /^glovebox: Invalid id/],
+    [["shell"], 2, /^glovebox: shell needs a terminal/],
+    [["completion", "tcsh"], 2, /^glovebox: completion takes bash or zsh or fish, not "tcsh"$/],
+    [["doctor", "--only", "exec"], 2, /^glovebox: --only needs --conformance$/],
+    [["doctor", "--conformance", "local", "--only", ","], 2, /^glovebox: --only names no case$/],
+    [["reap", "--backend", "lokal"], 2, /^glovebox: Unknown backend "lokal"/],
+    [["help", "exce"], 2, /^glovebox: unknown verb "exce"$/],
+  ])("%j", async (args, code, message) => {
+    const ended = await bench.run(args);
+    const lines = ended.stderr.split("\n");
+    expect(ended).toMatchObject({ code, stdout: "" });
+    expect(lines[0]).toMatch(message);
+    expect(lines[1]).toMatch(/^hint: \S/);
+    expect(lines[1]).not.toContain("help <verb>");
+    expect(lines.slice(2)).toEqual([""]);
+  });
+
+  it("and help with --json is one document, too", async () => {
+    const [all, one] = await Promise.all([bench.run(["--help", "--json"]), bench.run(["exec", "--help", "--json"])]);
+    expect(JSON.parse(all.stdout)).toContainEqual(JSON.parse(one.stdout));
+  });
+
+  it("and with --json also one document", async () => {
+    const { code, stdout } = await bench.run(["exec", "--json", "--id", "nothere", "--", "true"]);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: { code: "not_found", hint: expect.stringMatching(/\S/) as string },
+    });
+  });
+});

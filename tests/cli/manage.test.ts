@@ -1,0 +1,102 @@
+import { existsSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Bench, createBench } from "../support/cli.js";
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(() => bench.remove());
+
+interface Listed {
+  id: string;
+  state: string;
+  alive: boolean;
+  workDir: string;
+}
+
+async function list(): Promise<Listed[]> {
+  return JSON.parse((await bench.run(["ls", "--json"])).stdout) as Listed[];
+}
+
+async function keep(): Promise<string> {
+  const { code, stdout } = await bench.run(["exec", "--json", "--keep", "--", "sh", "-c", "echo kept > file"]);
+  expect(code).toBe(0);
+  return (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox.id;
+}
+
+describe("kept sandboxes", { timeout: 60_000 }, () => {
+  it("are told of, listed, opened again and removed", async () => {
+    const kept = await bench.run(["exec", "--keep", "--", "sh", "-c", "echo kept > file"]);
+    const id = /^glovebox: kept ([0-9a-f]+); /.exec(kept.stderr)?.[1] ?? "";
+    expect(id).not.toBe("");
+    expect(await list()).toMatchObject([{ id, state: "kept", alive: false }]);
+    expect((await bench.run(["ls", "-q"])).stdout).toBe(`${id}\n`);
+    expect((await bench.run(["ls"])).stdout).toMatch(new RegExp(`^ID +STATE +BACKEND.*\\n${id} +kept +local `));
+
+    expect(await bench.run(["exec", "--id", id, "--", "cat", "file"])).toMatchObject({ code: 0, stdout: "kept\n" });
+    expect(await list()).toMatchObject([{ id, state: "kept" }]);
+
+    const [{ workDir } = { workDir: "" }] = await list();
+    expect(existsSync(workDir)).toBe(true);
+    expect(await bench.run(["rm", id])).toMatchObject({ code: 0, stdout: `${id}\n` });
+    expect(existsSync(workDir)).toBe(false);
+    expect(await list()).toEqual([]);
+    expect((await bench.run(["ls"])).stderr).toBe("glovebox: there are no sandboxes\n");
+  });
+
+  it("in use are not removed, and the hint says what to do", async () => {
+    const id = await keep();
+    const run = bench.start(["exec", "--id", id, "--", "sh", "-c", "echo ready; read line"]);
+    await run.printed("ready\n");
+    const { code, stderr } = await bench.run(["rm", id]);
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      `glovebox: Sandbox "${id}" is open in process ${run.child.pid}\nhint: end that process first, then try again\n`,
+    );
+    const again = await bench.run(["exec", "--id", id, "--", "true"]);
+    expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining("is open in process") as string });
+    expect((await bench.run(["ls"])).stdout).toContain("in use");
+    run.child.stdin?.end("\n");
+    expect((await run.ended).code).toBe(0);
+    expect((await bench.run(["rm", "--json", id])).stdout).toBe(`{"removed":["${id}"]}\n`);
+  });
+
+  it("that are misspelt bring the nearest one to mind", async () => {
+    const id = await keep();
+    const wrong = `${id.slice(0, -1)}x`;
+    const { code, stderr } = await bench.run(["rm", wrong]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `glovebox: No sandbox with the id "${wrong}"\nhint: did you mean ${id}?\n`,
+    });
+    expect((await bench.run(["exec", "--id", wrong, "--", "true"])).stderr).toBe(
+      `glovebox: No kept sandbox with the id "${wrong}"\nhint: did you mean ${id}?\n`,
+    );
+    expect((await bench.run(["diff", id])).stderr).toMatch(/was not made from a repository\nhint: .*--repo.*\n$/);
+    expect(await list()).toHaveLength(1);
+    const some = await bench.run(["rm", "--json", id, wrong]);
+    expect(some.code).toBe(1);
+    expect(JSON.parse(some.stdout)).toMatchObject({ error: { code: "not_found" }, partial: { removed: [id] } });
+    expect(await list()).toEqual([]);
+  });
+
+  it("survive reap; what a killed process left does not", async () => {
+    const id = await keep();
+    const run = bench.start(["exec", "--", "sh", "-c", "echo ready; sleep 600"]);
+    await run.printed("ready\n");
+    const inUse = JSON.parse((await bench.run(["reap", "--json"])).stdout) as { removed: string[]; kept: string[] };
+    expect(inUse).toMatchObject({ removed: [], kept: expect.arrayContaining([id]) as string[] });
+    run.child.kill("SIGKILL");
+    await run.ended;
+    const left = (await list()).find((sandbox) => sandbox.id !== id)?.id;
+    expect((await bench.run(["ls"])).stdout).toContain("left over");
+
+    const dry = await bench.run(["reap", "--dry-run"]);
+    expect(dry).toMatchObject({ code: 0, stdout: `would remove ${left}\n1 to remove, 1 kept or in use, 0 failed\n` });
+    expect(await list()).toHaveLength(2);
+    const { code, stdout } = await bench.run(["reap"]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `removed ${left}\n1 removed, 1 kept or in use, 0 failed\n` });
+    expect(await list()).toMatchObject([{ id, state: "kept" }]);
+  });
+});

@@ -1,0 +1,177 @@
+import { describe, expect, it } from "vitest";
+import { COMMANDS } from "../../src/cli/commands/all.js";
+import { findCommand } from "../../src/cli/commands/find-command.js";
+import { commandHelp } from "../../src/cli/commands/help-text.js";
+import { parseCommandLine } from "../../src/cli/commands/parse.js";
+import { UsageError } from "../../src/cli/commands/usage-error.js";
+import {
+  parseCores,
+  parseCount,
+  parseDuration,
+  parseEnv,
+  parseMount,
+  parseNetwork,
+  parseSize,
+} from "../../src/cli/commands/values.js";
+import { createStyle } from "../../src/cli/terminal/style.js";
+
+function complaint(work: () => unknown): { message: string; hint: string } {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof UsageError) return { message: error.message, hint: error.hint };
+    throw error;
+  }
+  throw new Error("it was not refused");
+}
+
+const parse = (line: string) => {
+  const [verb = "", ...args] = line.split(" ");
+  return parseCommandLine(findCommand(verb), args);
+};
+
+describe("a command line", () => {
+  it("is flags, then --, then a command that is not looked at", () => {
+    const { flags, argv } = parse("exec --memory=1g -e A=1 --env B=2 --keep -- ls --json -- -x");
+    expect(flags.text("memory")).toBe("1g");
+    expect(flags.texts("env")).toEqual(["A=1", "B=2"]);
+    expect([flags.has("keep"), flags.has("json")]).toEqual([true, false]);
+    expect(argv).toEqual(["ls", "--json", "--", "-x"]);
+  });
+
+  it("has flags whose value may be left out, and then the next flag is not it", () => {
+    const cache = (line: string) => [parse(line).flags.text("cache"), parse(line).flags.has("json")];
+    expect(cache("reap --cache")).toEqual(["", false]);
+    expect(cache("reap --cache --json")).toEqual(["", true]);
+    expect(cache("reap --json --cache 5g")).toEqual(["5g", true]);
+    expect(cache("reap --cache=5g")).toEqual(["5g", false]);
+    expect(commandHelp(findCommand("reap"), createStyle({}, {}))).toContain("--cache [size]");
+  });
+
+  it.each([
+    ["exec ls -la", 'exec needs "--" before the command', "glovebox exec -- ls -la"],
+    ["exec --keep ls a;b", 'exec needs "--" before the command', "glovebox exec --keep -- ls 'a;b'"],
+    ["exec", "exec needs a command", "glovebox exec -- echo hello"],
+    ["exec --", "exec needs a command", "glovebox exec -- echo hello"],
+    ["exec --memroy 1g -- ls", 'unknown flag "--memroy" of exec', "did you mean --memory?"],
+    ["exec --xyzzy -- ls", 'unknown flag "--xyzzy" of exec', "glovebox help exec lists the flags"],
+    ["exec --memory -- ls", "--memory needs a value", "--memory <size>: limit of memory, for example 512m"],
+    [
+      "exec --repo --keep -- ls",
+      "--repo needs a value",
+      "--repo <path|url>: work on a worktree of this git repository",
+    ],
+    ["exec --json=yes -- ls", "--json takes no value", "say --json alone"],
+    ["exec --pids 1 --pids 2 -- ls", "--pids is given twice", "leave one of them out"],
+    ["ls everything", 'ls does not take "everything"', "glovebox help ls"],
+    ["ls -- x", 'ls takes no command after "--"', "glovebox help ls"],
+    ["rm", "rm needs <id>…", "glovebox help rm"],
+    ["restore abc123", "restore needs <id> <snapshot>", "glovebox help restore"],
+    ["export abc123 a b c", 'export does not take "c"', "glovebox help export"],
+    ["diff abc123 --name-statos", 'unknown flag "--name-statos" of diff', "did you mean --name-status?"],
+    ["excec -- ls", 'unknown verb "excec"', "did you mean exec?"],
+    ["frobnicate", 'unknown verb "frobnicate"', "glovebox --help lists the verbs"],
+    ["--json ls", '"--json" stands before the verb', "glovebox <verb> [flags]"],
+  ])("%s is refused", (line, message, hint) => {
+    expect(complaint(() => parse(line))).toEqual({ message, hint });
+  });
+});
+
+describe("values", () => {
+  it("of sizes", () => {
+    expect(["512m", "1.5g", "2k", "7", "1GiB", "10MB", "3b"].map((text) => parseSize("--memory", text))).toEqual([
+      536_870_912, 1_610_612_736, 2048, 7, 1_073_741_824, 10_485_760, 3,
+    ]);
+    for (const text of ["12q", "", "m", "-1m", "0", "1e9", "999999999t", "1 m", "0x10"]) {
+      expect(complaint(() => parseSize("--memory", text)).message).toBe(`--memory takes a size, not "${text}"`);
+    }
+  });
+
+  it("of times, which have a unit", () => {
+    expect(["500ms", "30s", "1.5m", "1h"].map((text) => parseDuration("--timeout", text))).toEqual([
+      500, 30_000, 90_000, 3_600_000,
+    ]);
+    expect(complaint(() => parseDuration("--timeout", "30")).hint).toBe("say --timeout 30s or --timeout 30ms");
+    for (const text of ["", "s", "0s", "-1s", "1d", "1000h", "0.1ms"]) {
+      expect(complaint(() => parseDuration("--timeout", text)).message).toBe(`--timeout takes a time, not "${text}"`);
+    }
+  });
+
+  it("of counts and cores", () => {
+    expect([parseCount("--pids", "64"), parseCores("--cpus", "1.5"), parseCores("--cpus", ".5")]).toEqual([
+      64, 1.5, 0.5,
+    ]);
+    for (const text of ["0", "-1", "1.5", "x", ""]) expect(() => parseCount("--pids", text)).toThrow(UsageError);
+    for (const text of ["0", "-1", "x", "", "1e3"]) expect(() => parseCores("--cpus", text)).toThrow(UsageError);
+  });
+
+  it("of networks", () => {
+    expect(parseNetwork("--network", "full")).toBe("full");
+    expect(parseNetwork("--network", "allow=a.com,b.org")).toEqual({ allow: ["a.com", "b.org"] });
+    for (const text of ["", "ful", "allow=", "allow=a,,b"]) {
+      expect(() => parseNetwork("--network", text)).toThrow(UsageError);
+    }
+  });
+
+  it("of mounts", () => {
+    const mount = (text: string) => parseMount("--mount", text);
+    expect(mount("./a")).toEqual({ source: "./a", writable: false });
+    expect(mount("/a:rw")).toEqual({ source: "/a", writable: true });
+    expect(mount("/a:/b")).toEqual({ source: "/a", target: "/b", writable: false });
+    expect(mount("/a:/b:rw")).toEqual({ source: "/a", target: "/b", writable: true });
+    expect(mount("/a:/b:ro")).toEqual({ source: "/a", target: "/b", writable: false });
+    for (const text of ["", ":/b", ":rw", "/a:rx", "/a:b", "/a:/b:rx", "/a:/b:", "/a:/b:rw,z"])
+      expect(() => mount(text)).toThrow(UsageError);
+  });
+
+  it("of variables, whose values are never shown", () => {
+    expect(parseEnv("--env", ["A=1", "B=x=y", "C", "D="], { C: "here" })).toEqual({
+      A: "1",
+      B: "x=y",
+      C: "here",
+      D: "",
+    });
+    expect(complaint(() => parseEnv("--env", ["NOT_HERE"], {})).message).toContain("NOT_HERE");
+    const refused = complaint(() => parseEnv("--env", ["1BAD=hunter2secret"], {}));
+    expect(`${refused.message} ${refused.hint}`).toContain("1BAD");
+    expect(`${refused.message} ${refused.hint}`).not.toContain("hunter2");
+  });
+});
+
+describe("the help", () => {
+  const plain = createStyle({}, {});
+
+  it.each(COMMANDS.map((command) => [command.name, command] as const))(
+    "of %s has every flag and examples that parse",
+    (_, command) => {
+      const text = commandHelp(command, plain);
+      for (const { name } of command.flags) expect(text).toContain(`--${name}`);
+      expect(command.examples.length).toBeGreaterThan(0);
+      for (const [line] of command.examples) {
+        const call = /glovebox ([^>)|]+)/.exec(line.replaceAll("<id>", "abc123"))?.[1]?.trim().split(/\s+/) ?? [];
+        expect(() => parseCommandLine(findCommand(call[0] ?? ""), call.slice(1))).not.toThrow();
+      }
+    },
+  );
+});
+
+describe("colours", () => {
+  it("are there on a terminal, and not with NO_COLOR, TERM=dumb or elsewhere", () => {
+    expect(createStyle({ isTTY: true }, {}).bad("x")).toBe("\x1b[31mx\x1b[39m");
+    expect(createStyle({ isTTY: true }, { NO_COLOR: "1" }).bad("x")).toBe("x");
+    expect(createStyle({ isTTY: true }, { TERM: "dumb" }).bad("x")).toBe("x");
+    expect(plainOf({})).toBe("x");
+  });
+});
+
+function plainOf(output: { isTTY?: boolean }): string {
+  return createStyle(output, {}).bad("x");
+}
+
+describe("the verbs", () => {
+  it("all have --json but the one that is a terminal, and all have examples", () => {
+    const without = COMMANDS.filter(({ flags }) => !flags.some(({ name }) => name === "json"));
+    expect(without.map(({ name }) => name)).toEqual(["shell"]);
+    expect(COMMANDS.filter(({ examples }) => examples.length === 0)).toEqual([]);
+  });
+});

@@ -1,8 +1,0 @@
-import { createLocalHarness } from "./support/local-harness.js";
-import { testConformance } from "./support/test-conformance.js";
-
-testConformance(
-  createLocalHarness("local without isolation", () => ({ isolation: "none" })),
-  undefined,
-  { concurrent: true },
-);

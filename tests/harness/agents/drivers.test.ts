@@ -1,0 +1,252 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { driverOf, findVersion, isOlder } from "../../../src/harness/agents.js";
+import type { AgentDriver, AgentSignal, AgentTask, AgentVerdict } from "../../../src/harness/types.js";
+
+const task = (agent: string, more: Partial<AgentTask> = {}): AgentTask => ({
+  agent,
+  prompt: "p",
+  network: { allow: [] },
+  limits: {},
+  ...more,
+});
+const driver = (name: string, more?: Partial<AgentTask>): AgentDriver => driverOf(task(name, more));
+
+/** Feeds what a program of a known version printed. */
+function replay(file: string): { signals: AgentSignal[]; verdict: AgentVerdict } {
+  const path = fileURLToPath(new URL(`../../fixtures/agents/${file}.jsonl`, import.meta.url));
+  const reader = driver(/^(.+?)-\d/.exec(file)?.[1] ?? "").reader();
+  const signals = readFileSync(path, "utf8")
+    .trimEnd()
+    .split("\n")
+    .flatMap((line) => [...reader.line(line)]);
+  const last = signals.find((signal) => signal.type === "result");
+  return { signals, verdict: last?.result ?? reader.end({ exitCode: 1, stderr: "" }) };
+}
+const of = <T extends AgentSignal["type"]>(signals: AgentSignal[], type: T): Extract<AgentSignal, { type: T }>[] =>
+  signals.filter((signal): signal is Extract<AgentSignal, { type: T }> => signal.type === type);
+
+describe("what the CLIs print is understood:", () => {
+  test("Claude Code 2.1.325, a success", () => {
+    const { signals, verdict } = replay("claude-code-2.1.325.success");
+    expect(verdict).toEqual({
+      isError: false,
+      text: "The sum started at 1; it is mended.",
+      turns: 2,
+      terminalReason: "completed",
+    });
+    expect(of(signals, "session")).toEqual([
+      { type: "session", sessionId: "6c1f0f5e-1111-4222-8333-944455556666", model: "claude-sonnet-x" },
+    ]);
+    expect(of(signals, "turn")).toHaveLength(2);
+    expect(of(signals, "tool_call")).toEqual([{ type: "tool_call", tool: "Bash", summary: "npm test" }]);
+    expect(of(signals, "tool_result")).toEqual([{ type: "tool_result", isError: true }]);
+    expect(of(signals, "usage")).toEqual([
+      { type: "usage", usage: { input: 10, output: 60, cacheRead: 2000, cacheWrite: 300 }, costUsd: 0.0412 },
+    ]);
+  });
+
+  test("Claude Code 2.1.325 without a login: an error, whatever the subtype says", () => {
+    expect(replay("claude-code-2.1.325.no-login").verdict).toMatchObject({
+      isError: true,
+      failure: "unauthenticated",
+      terminalReason: "api_error",
+    });
+  });
+
+  test("Claude Code 2.1.325 at its turns: a limit, not a failure", () => {
+    expect(replay("claude-code-2.1.325.max-turns").verdict).toEqual({
+      isError: true,
+      limit: "turns",
+      turns: 3,
+      terminalReason: "error_max_turns",
+      text: "Reached maximum number of turns (3)",
+    });
+  });
+
+  test("Codex 0.166.0, a success; its cost is not known", () => {
+    const { signals, verdict } = replay("codex-0.166.0.success");
+    expect(verdict).toEqual({ isError: false, text: "The sum is mended." });
+    expect(of(signals, "session")[0]?.sessionId).toBe("0199a213-81c0-7800-8aa1-bbab2a035a53");
+    expect(of(signals, "usage")).toEqual([
+      { type: "usage", usage: { input: 315, output: 122, cacheRead: 24448, cacheWrite: 0 } },
+    ]);
+    expect(of(signals, "tool_call")).toEqual([{ type: "tool_call", tool: "shell", summary: "bash -lc 'npm test'" }]);
+    expect(of(signals, "tool_result").map(({ tool, isError }) => `${tool} ${isError}`)).toEqual([
+      "shell true",
+      "edit false",
+    ]);
+  });
+
+  test("Codex 0.166.0 offline: reconnecting is no sign of life, and the network's fault", () => {
+    const { signals, verdict } = replay("codex-0.166.0.offline");
+    expect(signals.map(({ type }) => type)).toEqual(["session", "turn"]);
+    expect(verdict).toMatchObject({ isError: true, failure: "network", text: "Reconnecting... 3/5" });
+  });
+
+  test("Codex 0.166.0, a failure by its service", () => {
+    expect(replay("codex-0.166.0.failed").verdict).toMatchObject({ isError: true, failure: "rate_limit" });
+  });
+
+  test("Pi 1.5.0, a success; what it used is added up", () => {
+    const { signals, verdict } = replay("pi-1.5.0.success");
+    expect(verdict).toEqual({ isError: false, text: "The sum is mended.", terminalReason: "stop" });
+    expect(of(signals, "usage").at(-1)).toEqual({
+      type: "usage",
+      usage: { input: 110, output: 25, cacheRead: 150, cacheWrite: 50 },
+      costUsd: 0.005,
+    });
+    expect(of(signals, "turn")).toHaveLength(2);
+    expect(of(signals, "tool_call")).toEqual([{ type: "tool_call", tool: "bash", summary: "npm test" }]);
+  });
+
+  test("Pi 1.5.0, a failure that is told only in a message", () => {
+    expect(replay("pi-1.5.0.error").verdict).toMatchObject({
+      isError: true,
+      failure: "unauthenticated",
+      text: "401 invalid x-api-key",
+    });
+  });
+});
+
+describe("a command line", () => {
+  const request = {
+    prompt: "do it; $(rm)",
+    systemPrompt: "be brief",
+    model: "m",
+    sessionId: "s",
+    maxCostUsd: 1.23456,
+    maxTurns: 5,
+  };
+
+  test.each(["claude-code", "codex", "pi"])("of %s has no prompt in it", (name) => {
+    const { argv, stdin } = driver(name).command(request);
+    expect(argv.join(" ")).not.toContain("do it");
+    expect(stdin).toContain("do it; $(rm)");
+  });
+
+  test("of Claude Code bounds it and switches its own sandbox off", () => {
+    const { argv, env } = driver("claude-code").command(request);
+    expect(argv).toEqual([
+      ...["claude", "-p", "--output-format", "stream-json", "--verbose", "--strict-mcp-config"],
+      ...["--settings", '{"sandbox":{"enabled":false}}', "--model", "m", "--append-system-prompt", "be brief"],
+      ...["--resume", "s", "--max-budget-usd", "1.2346", "--max-turns", "5", "--dangerously-skip-permissions"],
+    ]);
+    expect(env).toMatchObject({ IS_SANDBOX: "1" });
+  });
+
+  test("of Codex goes on with a session and switches its own sandbox off", () => {
+    const { argv, stdin } = driver("codex").command(request);
+    expect(argv).toEqual([
+      ...["codex", "exec", "resume", "s", "--json", "--skip-git-repo-check", "--ignore-user-config"],
+      ...["--dangerously-bypass-approvals-and-sandbox", "--model", "m", "-"],
+    ]);
+    expect(stdin).toBe("be brief\n\ndo it; $(rm)");
+    expect(driver("codex").command({ prompt: "p" }).argv.slice(0, 3)).toEqual(["codex", "exec", "--json"]);
+  });
+
+  test("of Pi has its tools as one list", () => {
+    const { argv } = driver("pi").command({ prompt: "p", tools: ["read", "bash"], sessionId: "s" });
+    expect(argv).toEqual([
+      "pi",
+      "-p",
+      "--mode",
+      "json",
+      "--no-extensions",
+      "--no-skills",
+      "--tools",
+      "read,bash",
+      "--session-id",
+      "s",
+    ]);
+  });
+});
+
+describe("a program of one's own", () => {
+  test("that prints text is judged by its exit code", () => {
+    const reader = driver("command", { command: ["x"] }).reader();
+    expect(reader.line("hello")).toEqual([{ type: "message", text: "hello" }]);
+    expect(reader.end({ exitCode: 0, stderr: "" })).toEqual({ isError: false, text: "hello" });
+    expect(reader.end({ exitCode: 2, stderr: "why" })).toMatchObject({
+      isError: true,
+      failure: "no_result",
+      text: "hello\nwhy",
+    });
+  });
+
+  test("that prints events can tell its cost", () => {
+    const own = driver("command", { command: ["x"], output: "events" });
+    expect(own.reportsCost).toBe(true);
+    const reader = own.reader();
+    expect(reader.line('{"type":"usage","usage":{"input":3},"costUsd":0.5}')).toEqual([
+      { type: "usage", usage: { input: 3, output: 0, cacheRead: 0, cacheWrite: 0 }, costUsd: 0.5 },
+    ]);
+    expect(reader.line('{"type":"result","text":"t","isError":true}')).toEqual([
+      { type: "result", result: { isError: true, text: "t", failure: "agent_error" } },
+    ]);
+    expect(reader.line("between")).toEqual([]);
+  });
+});
+
+test("an agent killed by a signal has crashed; one that says nothing has no result", () => {
+  const { end } = {
+    end: (exit: { exitCode: number; signal?: string; stderr: string }) => driver("claude-code").reader().end(exit),
+  };
+  expect(end({ exitCode: 137, signal: "SIGKILL", stderr: "" })).toMatchObject({ isError: true, failure: "crash" });
+  expect(end({ exitCode: 0, stderr: "" })).toMatchObject({ isError: true, failure: "no_result" });
+  expect(end({ exitCode: 1, stderr: "getaddrinfo ENOTFOUND api.anthropic.com" })).toMatchObject({ failure: "network" });
+});
+
+test.each(["claude-code", "codex", "pi"])("whatever %s prints, reading it does not throw", (name) => {
+  const types = fc.constantFrom(
+    "system",
+    "assistant",
+    "user",
+    "result",
+    "item.completed",
+    "turn.completed",
+    "turn.failed",
+    "message_end",
+    "agent_end",
+    "error",
+    "session",
+  );
+  const event = fc.record(
+    {
+      type: types,
+      subtype: fc.jsonValue(),
+      message: fc.jsonValue(),
+      item: fc.jsonValue(),
+      usage: fc.jsonValue(),
+      result: fc.jsonValue(),
+      error: fc.jsonValue(),
+    },
+    { requiredKeys: ["type"] },
+  );
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        event.map((value) => JSON.stringify(value)),
+        fc.string(),
+      ),
+      (line) => {
+        const reader = driver(name).reader();
+        reader.line(line);
+        reader.end({ exitCode: 1, stderr: line });
+      },
+    ),
+  );
+});
+
+test("versions are found and compared by their numbers", () => {
+  expect(findVersion("2.1.325 (Claude Code)")).toBe("2.1.325");
+  expect(findVersion("codex-cli 0.166.0\n")).toBe("0.166.0");
+  expect(findVersion("none")).toBeUndefined();
+  expect([isOlder("0.99.9", "0.100.0"), isOlder("2.0.0", "2.0.0"), isOlder("10.0.0", "9.9.9")]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+});

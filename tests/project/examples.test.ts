@@ -1,0 +1,93 @@
+import { execFile } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { startDaggerEngine } from "../fakes/dagger-engine.js";
+import { startDaytonaService } from "../support/daytona-service.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker-engine.js";
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What each program must have printed when it found nothing wrong with itself. */
+const LAST_LINES: Readonly<Record<string, RegExp>> = {
+  "chat-executor": /^error send_mail \{\}: there is no tool send_mail$/,
+  container: /^confined, saved, forked, refused$/,
+  dagger: /^failed, kept, forked, restored$/,
+  "daytona-branch": /^(?:not run: set DAYTONA_API_KEY|pushed glovebox-)/,
+  demo: /^Everything went as it must\.$/,
+  "dev-server": /^served, changed, stopped$/,
+  hello: /^1 cat: \/etc\/shadow: /,
+  "own-backend": /^folder: \d{3} passed, 0 failed, \d+ skipped$/,
+  "own-manager": /^a manager of its own ran a task and its clone$/,
+  "own-blueprint": /^a red test, a repair, a green test, a commit$/,
+  "race-to-green": /^right operator was green first; 2 others were torn down$/,
+  repair: /^Repaired in \S+; the test is green\.$/,
+  "save-points": /^saved, spoilt, restored, outlived$/,
+  "stream-to-web": /^streamed, held back, aborted$/,
+  tasks: /^served, cloned, told what was broken$/,
+  tour: /^the tour is over$/,
+  vercel: /^(computed, cut short, forked|not run: There are no credentials for Vercel)$/,
+  "untrusted-script": /^it got nothing, and nothing of it is left$/,
+};
+
+/** What an example finds around it, or why it cannot. */
+interface Surroundings extends AsyncDisposable {
+  env?: Readonly<Record<string, string>>;
+  missing?: string;
+}
+
+const NOTHING: Surroundings = { [Symbol.asyncDispose]: async () => undefined };
+
+async function withDocker(): Promise<Surroundings> {
+  const missing = whyNoDocker(BUSYBOX);
+  if (missing !== undefined) return { ...NOTHING, missing };
+  return { ...NOTHING, env: { DOCKER_HOST: await useEngine(BUSYBOX), GLOVEBOX_EXAMPLE_IMAGE: BUSYBOX } };
+}
+
+async function withDagger(): Promise<Surroundings> {
+  const engine = await startDaggerEngine();
+  const env = { DAGGER_SESSION_PORT: String(engine.port), DAGGER_SESSION_TOKEN: engine.token };
+  return { env, [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose]() };
+}
+
+/** The service itself where there is a key for it, else a stand-in. */
+async function withDaytona(): Promise<Surroundings> {
+  if (process.env["DAYTONA_API_KEY"]) return NOTHING;
+  const { service, token, close } = await startDaytonaService();
+  const env = { DAYTONA_API_KEY: service.apiKey, DAYTONA_API_URL: service.apiUrl, GITHUB_TOKEN: token };
+  return { env: { ...env, GLOVEBOX_EXAMPLE_REPO: "acme/widgets" }, [Symbol.asyncDispose]: close };
+}
+
+const SURROUNDINGS: Readonly<Record<string, () => Promise<Surroundings>>> = {
+  container: withDocker,
+  tasks: withDocker,
+  dagger: withDagger,
+  "daytona-branch": withDaytona,
+};
+
+describe("examples", () => {
+  test("are all run here", () => {
+    const names = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"));
+    expect(names.map((name) => name.replace(/\.ts$/, "")).sort()).toEqual(Object.keys(LAST_LINES).sort());
+  });
+
+  test.for(Object.entries(LAST_LINES))(
+    "%s finds itself in order",
+    { timeout: 300_000 },
+    async ([name, expected], { skip }) => {
+      await using surroundings = (await SURROUNDINGS[name]?.()) ?? NOTHING;
+      if (surroundings.missing !== undefined) return skip(surroundings.missing);
+      const path = join(root, "dist", "examples", `${name}.js`);
+      if (!existsSync(path)) throw new Error(`there is no ${path}: type npm run build first`);
+      const env = { ...process.env, ...surroundings.env };
+      const program = run(process.execPath, [path], { cwd: root, env, maxBuffer: 10 * 1024 * 1024 });
+      const { stdout } = await program.catch((error: { stdout?: string; stderr?: string }) => {
+        throw new Error(`${name} failed:\n${error.stdout}${error.stderr}`);
+      });
+      expect(stdout.trim().split("\n").at(-1)).toMatch(expected);
+    },
+  );
+});

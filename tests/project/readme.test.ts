@@ -1,0 +1,55 @@
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const readme = readFileSync(join(root, "README.md"), "utf8");
+
+describe("the readme", () => {
+  it("shows a first program of at most ten lines", () => {
+    const program = block("ts");
+    expect(program.trimEnd().split("\n").length).toBeLessThanOrEqual(10);
+  });
+
+  it("shows a program that runs, one command allowed and one refused", async () => {
+    const { stdout } = await run(process.execPath, [built("hello.js")], { cwd: root });
+    const [allowed, refused] = stdout.trim().split("\n");
+    expect(allowed).toMatch(/^0 hello from \//);
+    expect(refused).toMatch(/^1 cat: \/etc\/shadow: /);
+  });
+
+  it("shows a terminal that prints exactly this, one command allowed and one refused", async () => {
+    const shown = block("console");
+    const lines = [...shown.matchAll(/^\$ npx glovebox (.+)$/gm)].map(([, line]) => `glovebox ${line} 2>&1`);
+    expect(lines).toHaveLength(2);
+    const program = join(root, "dist", "src", "cli.js");
+    const script = `glovebox() { "${process.execPath}" "${program}" "$@"; }\n${lines.join("\n")}\necho "ended with $?"`;
+    const { stdout } = await run("sh", ["-c", script], { cwd: root });
+    expect(stdout).toBe(`${shown.replace(/^\$ .*\n/gm, "")}ended with 1\n`);
+  });
+
+  it("names only commands and files that exist", () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: object };
+    const commands = [...readme.matchAll(/\bnpm (?:run )?(test|[a-z:]+(?=`|\s*$))/gm)].map((match) => match[1]);
+    expect(commands).toEqual(expect.arrayContaining(["demo", "test"]));
+    for (const command of commands) expect(Object.keys(scripts)).toContain(command);
+    const links = [...readme.matchAll(/\]\((?!https?:|#)([^)]+)\)/g)].map((match) => match[1] ?? "");
+    expect(links.filter((link) => !existsSync(join(root, link)))).toEqual([]);
+  });
+});
+
+function block(language: string): string {
+  const found = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, "m").exec(readme)?.[1];
+  if (found === undefined) throw new Error(`README.md has no block of ${language}`);
+  return found;
+}
+
+function built(name: string): string {
+  const path = join(root, "dist", "examples", name);
+  if (!existsSync(path)) throw new Error("there is no dist/: type npm run build first");
+  return path;
+}

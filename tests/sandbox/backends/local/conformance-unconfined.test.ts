@@ -1,0 +1,8 @@
+import { createLocalHarness } from "../../../support/local-harness.js";
+import { testConformance } from "../../../support/test-conformance.js";
+
+testConformance(
+  createLocalHarness("local without isolation", () => ({ isolation: "none" })),
+  undefined,
+  { concurrent: true },
+);

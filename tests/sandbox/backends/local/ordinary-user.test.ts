@@ -1,0 +1,68 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, test } from "vitest";
+import { createManagers, MANAGERS, type Manager, type Managers } from "../../../support/manager.js";
+import { createRepository } from "../../../support/scratch.js";
+
+let managers: Managers;
+beforeAll(() => {
+  managers = createManagers();
+});
+afterAll(() => managers.remove());
+
+const cases = MANAGERS.flatMap((name) =>
+  (["worktree", "overlay", "copy"] as const).map((kind) => [kind, name] as const),
+);
+
+describe.concurrent("the whole life of a sandbox on a repository, with a list of names for a network", () => {
+  test.for(cases)("%s, by %s", async ([workspace, name], { expect }) => {
+    const manager = managers.all.find((each) => each.name === name) as Manager;
+    const repo = createRepository(join(manager.home, `${workspace}-repo`));
+    for (const path of execFileSync("find", [repo, "-print0"]).toString().split("\0").filter(Boolean))
+      manager.own(path);
+    const look = (): string =>
+      execFileSync("git", ["-c", `safe.directory=${repo}`, "-C", repo, "for-each-ref"]).toString();
+    const before = [look(), readdirSync(join(repo, ".git")).sort()];
+    const state = join(manager.home, workspace);
+    const options = { repo, branch: "work", workspace, network: { allow: ["example.com"] } };
+    const answer = (await manager.run({
+      child: "live.mjs",
+      options,
+      env: { GLOVEBOX_HOME: state },
+    })) as unknown as Record<string, unknown>;
+    expect(answer).toMatchObject({
+      results: {
+        inside: expect.stringMatching(/^[1-9]\d*\n$/),
+        changes: ["in", "work"],
+        restored: "in\nw\none more\nin\n",
+        forks: ["in\nw\nin\n", "in\nw\nin\n"],
+        way: "403",
+        direct: "7\n",
+      },
+      told: ["blocked blocked.test:80: network.allow does not have it"],
+      left: [],
+    });
+    const held = workspace === "overlay" ? /refs\/glovebox\/bases\/[0-9a-f]+\n/ : /$/;
+    expect(look().replace(/^.*refs\/glovebox\/bases\/.*\n/m, "")).toBe(before[0]);
+    expect(look()).toMatch(held);
+    expect(readdirSync(join(repo, ".git")).sort()).toEqual(before[1]);
+    expect(readdirSync(join(manager.home, "tmp")).filter((entry) => entry.includes(String(answer["id"])))).toEqual([]);
+  });
+});
+
+test("[F-23] a user who may start no more processes: unavailable, what runs goes on, and all is well when there is room again", async ({
+  expect,
+}) => {
+  const manager = managers.all.find(({ name }) => name === "an ordinary user") as Manager;
+  const repo = createRepository(join(manager.home, "scarce-repo"));
+  for (const path of execFileSync("find", [repo, "-print0"]).toString().split("\0").filter(Boolean)) manager.own(path);
+  const env = { GLOVEBOX_HOME: join(manager.home, "scarce") };
+  const answer = await manager.run({ child: "no-processes.mjs", options: { repo, workspace: "overlay" }, env });
+  const failed = { open: "unavailable", changes: "unavailable", snapshot: "unavailable", fork: "unavailable" };
+  expect(answer).toEqual({
+    without: { ...failed, exec: "ok" },
+    later: { open: "ok", exec: "ok", changes: "ok", snapshot: "ok", fork: "ok" },
+    left: [],
+  });
+});

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, test } from "vitest";
+import { createVercelSandbox } from "../../../../src/sandbox/backends/vercel.js";
+import type { Sandbox, SandboxOptions } from "../../../../src/sandbox/types.js";
+import { FakeVercel } from "../../../fakes/vercel-server.js";
+import { createScratch, type Scratch } from "../../../support/scratch.js";
+
+/** Longer than the SDK waits by itself, and than we try without being told anything. */
+const SECONDS = 25;
+
+let scratch: Scratch;
+
+beforeAll(() => {
+  scratch = createScratch();
+});
+
+afterAll(() => scratch.remove());
+
+/** Each has a service of its own, for they wait long and do so at one time. */
+async function withSandbox(
+  opts: SandboxOptions,
+  work: (sandbox: Sandbox, service: FakeVercel) => Promise<void>,
+): Promise<void> {
+  const service = await FakeVercel.start();
+  try {
+    const sandbox = await createVercelSandbox({ ...opts, vercel: service.options });
+    try {
+      await sandbox.writeFile("file", "there");
+      await work(sandbox, service);
+    } finally {
+      await sandbox.teardown();
+    }
+  } finally {
+    await service.close();
+  }
+}
+
+describe.concurrent("a service that asks to wait", () => {
+  test("is left alone for so long, and nothing is lost", async ({ expect }) => {
+    await withSandbox({}, async (sandbox, service) => {
+      // Who listens already hears the answer without a request.
+      await expect.poll(() => service.listeners(sandbox.id), { timeout: 20_000, interval: 200 }).toBe(0);
+      service.faults.limit(/./, SECONDS);
+      const before = service.requests.length;
+      const began = performance.now();
+      expect((await sandbox.shell("echo ran >> runs; wc -l < runs")).stdout.trim()).toBe("1");
+      expect(performance.now() - began).toBeGreaterThan((SECONDS - 2) * 1_000);
+      // A letter and a listener, each refused once or twice and then taken; and the log of the listener.
+      expect(service.requests.length - before).toBeLessThan(12);
+      expect(await sandbox.readFile("file")).toBe("there");
+    });
+  });
+
+  test("is not waited for longer than a call may take, and the sandbox stays", async ({ expect }) => {
+    await withSandbox({ operationTimeout: 3_000 }, async (sandbox, service) => {
+      await expect.poll(() => service.listeners(sandbox.id), { timeout: 20_000, interval: 200 }).toBe(0);
+      service.faults.limit(/./, SECONDS);
+      await expect(sandbox.readFile("file")).rejects.toMatchObject({ code: "unavailable" });
+      // Longer than it may wait: refused at once, and the machine is not stopped for it.
+      const began = performance.now();
+      const hint = expect.stringMatching(/wait \d+ s/);
+      await expect(sandbox.snapshot()).rejects.toMatchObject({ code: "unavailable", hint });
+      expect(performance.now() - began).toBeLessThan(2_500);
+      const read = (): Promise<unknown> => sandbox.readFile("file").catch(() => undefined);
+      await expect.poll(read, { timeout: 60_000, interval: 500 }).toBe("there");
+    });
+  });
+
+  test("is waited for when a sandbox goes on in another machine", async ({ expect }) => {
+    await withSandbox({}, async (sandbox, service) => {
+      service.faults.limit(/^POST \/v3\/sandboxes$/, SECONDS);
+      await sandbox.snapshot();
+      expect(await sandbox.readFile("file")).toBe("there");
+    });
+  });
+});

@@ -1,0 +1,117 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { buildWalls } from "../../../src/sandbox/backends/local/walls.js";
+import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
+import { freeze, listenInside, thaw } from "../../../src/sandbox/guest/listener.js";
+import { type RunningAgent, startJailedAgent, startPlainAgent } from "../../../src/sandbox/jail/start-guest.js";
+import { createScratch, type Scratch } from "../../support/scratch.js";
+
+let scratch: Scratch;
+let agent: RunningAgent;
+let env: Record<string, string>;
+
+beforeEach(async () => {
+  scratch = createScratch();
+  const tree = { source: scratch.path, target: scratch.path, writable: true, owned: true };
+  const walls = buildWalls({
+    workDir: scratch.path,
+    trees: [tree],
+    network: "none",
+    cgroups: [],
+  });
+  env = walls.baseEnv;
+  agent = await startJailedAgent(walls.spec);
+});
+afterEach(async () => {
+  await agent.stop();
+  scratch.remove();
+});
+
+async function run(...argv: string[]): Promise<string> {
+  const process = await startCommand(agent.channel, { argv, cwd: scratch.path, env, stdin: "none" }, "");
+  let output = "";
+  for await (const chunk of process.stdout) output += Buffer.from(chunk).toString();
+  for await (const chunk of process.stderr) output += Buffer.from(chunk).toString();
+  await process.wait();
+  return output;
+}
+
+const ECHO = `
+const socket = require("node:net").connect({ port: 3128, host: "127.0.0.1", allowHalfOpen: true });
+let length = 0;
+socket.on("data", (chunk) => { length += chunk.length; });
+socket.on("end", () => console.log("ended", length));
+socket.end(Buffer.alloc(3_000_000, 97));
+`;
+
+test("who connects inside talks to the host, in both directions, each with its own end", async () => {
+  await listenInside(agent.channel, 3128, (connection) => {
+    void (async () => {
+      for await (const chunk of connection.input) await connection.write(chunk);
+      await connection.end();
+    })();
+  });
+  const told = await Promise.all([run("node", "-e", ECHO), run("node", "-e", ECHO), run("node", "-e", ECHO)]);
+  expect(told).toEqual(["ended 3000000\n", "ended 3000000\n", "ended 3000000\n"]);
+});
+
+test("the host can turn a connection away", async () => {
+  await listenInside(agent.channel, 3128, (connection) => connection.destroy());
+  const script = `require("node:net").connect(3128, "127.0.0.1").on("close", () => console.log("closed")).on("error", () => {}).write("x")`;
+  expect(await run("node", "-e", script)).toBe("closed\n");
+});
+
+test("a port that is taken inside is refused", async () => {
+  await listenInside(agent.channel, 3128, (connection) => connection.destroy());
+  await expect(listenInside(agent.channel, 3129, () => undefined)).rejects.toMatchObject({ name: "SandboxError" });
+});
+
+test("frozen, nothing runs; thawed, everything goes on", async () => {
+  const script = "(while :; do echo x >> beat; sleep 0.01; done) & while :; do :; done";
+  const argv = ["sh", "-c", script];
+  const process = await startCommand(agent.channel, { argv, cwd: scratch.path, env, stdin: "none" }, "");
+  const size = (): number => statSync(join(scratch.path, "beat"), { throwIfNoEntry: false })?.size ?? 0;
+  const grows = async (): Promise<boolean> => {
+    const before = size();
+    for (let i = 0; i < 500 && size() === before; i++) await delay(10);
+    return size() > before;
+  };
+  expect(await grows()).toBe(true);
+  await freeze(agent.channel);
+  const still = size();
+  await delay(500);
+  expect(size()).toBe(still);
+  await thaw(agent.channel);
+  expect(await grows()).toBe(true);
+  await freeze(agent.channel);
+  await process.kill("SIGKILL");
+  expect(await process.wait()).toMatchObject({ exitCode: 137, signal: "SIGKILL" });
+});
+
+test("a process that waits for a stopped child of vfork is no reason to fail", async () => {
+  // Each shell is in vfork() for a good part of its time.
+  const script = "for i in 1 2 3 4; do (while :; do /bin/true; done) & done; wait";
+  const process = await startCommand(
+    agent.channel,
+    { argv: ["sh", "-c", script], cwd: scratch.path, env, stdin: "none" },
+    "",
+  );
+  for (let i = 0; i < 100; i++) {
+    await freeze(agent.channel);
+    await thaw(agent.channel);
+  }
+  await process.kill("SIGKILL");
+  expect(await process.wait()).toMatchObject({ exitCode: 137 });
+});
+
+test("without namespaces nothing is frozen, as that would be the user's own processes", async () => {
+  const plain = await startPlainAgent(scratch.path, []);
+  try {
+    await expect(freeze(plain.channel)).rejects.toMatchObject({ name: "SandboxError" });
+    await expect(thaw(plain.channel)).rejects.toMatchObject({ name: "SandboxError" });
+  } finally {
+    await plain.stop();
+  }
+});

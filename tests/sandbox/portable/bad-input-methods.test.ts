@@ -1,0 +1,89 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
+import type { Sandbox } from "../../../src/sandbox/types.js";
+import { expectRefused, LONG } from "../../support/refused.js";
+import { createScratch, type Scratch } from "../../support/scratch.js";
+
+describe("arguments of its methods", () => {
+  let scratch: Scratch;
+  let sandbox: Sandbox;
+  beforeAll(async () => {
+    scratch = createScratch();
+    sandbox = await createLocalSandbox();
+  });
+  afterAll(async () => {
+    await sandbox.teardown();
+    scratch.remove();
+  });
+  afterEach(async () => {
+    expect(await sandbox.listDirectory()).toEqual([]);
+    expect(await sandbox.processes()).toEqual([]);
+  });
+
+  test.each<[object | null, string, string]>([
+    [null, "options", "null"],
+    [{}, "argv", "undefined"],
+    [{ argv: [] }, "argv", "[]"],
+    [{ argv: "ls -l" }, "argv", "ls -l"],
+    [{ argv: [""] }, "argv[0]", '""'],
+    [{ argv: ["ls", 7] }, "argv[1]", "7"],
+    [{ argv: ["ls", "a\0b"] }, "argv[1]", "NUL"],
+    [{ argv: ["ls"], timeout: -1 }, "timeout", "-1"],
+    [{ argv: ["ls"], timeout: 0 }, "timeout", "0"],
+    [{ argv: ["ls"], timeout: Number.NaN }, "timeout", "NaN"],
+    [{ argv: ["ls"], killGrace: -1 }, "killGrace", "-1"],
+    [{ argv: ["ls"], env: { "A-B": "x" } }, "env key", "A-B"],
+    [{ argv: ["ls"], maxOutput: -1 }, "maxOutput", "-1"],
+    [{ argv: ["ls"], raw: "yes" }, "raw", "yes"],
+    [{ argv: ["ls"], stdin: 7 }, "stdin", "7"],
+    [{ argv: ["ls"], user: "" }, "user", '""'],
+    [{ argv: ["ls"], comand: "x" }, "comand", "comand"],
+  ])("exec(%j)", async (options, option, shown) => {
+    await expectRefused(sandbox.exec(options as never), "invalid_argument", option, shown);
+    if (!/maxOutput|raw/.test(option)) await expectRefused(sandbox.spawn(options as never), "invalid_argument", option);
+  });
+
+  test.each(["../x", "/etc/passwd", "a/../../x", "/proc/self/root", "/tmp"])("a path outside: %j", async (path) => {
+    const calls: Promise<unknown>[] = [
+      sandbox.readFile(path),
+      sandbox.readBytes(path),
+      sandbox.writeFile(path, ""),
+      sandbox.stat(path),
+    ];
+    calls.push(
+      sandbox.deleteFile(path),
+      sandbox.makeDirectory(path),
+      sandbox.listDirectory(path),
+      sandbox.setWorkdir(path),
+    );
+    calls.push(sandbox.exec({ argv: ["touch", "made"], cwd: path }), sandbox.uploadFiles([{ path, content: "" }]));
+    for (const call of calls) await expectRefused(call, "path_confinement", path);
+  });
+
+  test.each(["", "a\0b", LONG, `${"d/".repeat(2_500)}x`])("a path that cannot be one (%#)", async (path) => {
+    const calls: Promise<unknown>[] = [
+      sandbox.readFile(path),
+      sandbox.writeFile(path, ""),
+      sandbox.stat(path),
+      sandbox.makeDirectory(path),
+    ];
+    calls.push(sandbox.deleteFile(path), sandbox.exec({ argv: ["touch", "made"], cwd: path }));
+    for (const call of calls) await expectRefused(call, "invalid_path");
+  });
+
+  test("wrong kinds", async () => {
+    const loose = sandbox as unknown as Record<string, (...values: unknown[]) => Promise<unknown>>;
+    await expectRefused(loose["readFile"]?.(7) as Promise<unknown>, "invalid_argument", "path", "7");
+    await expectRefused(loose["writeFile"]?.("a", 7) as Promise<unknown>, "invalid_argument", "content", "7");
+    await expectRefused(
+      loose["writeFile"]?.("a", "x", { mode: 0o4755 }) as Promise<unknown>,
+      "invalid_argument",
+      "mode",
+    );
+    await expectRefused(loose["uploadFiles"]?.({}) as Promise<unknown>, "invalid_argument", "files", "{}");
+    await expectRefused(loose["writeFiles"]?.(7) as Promise<unknown>, "invalid_argument", "files", "7");
+    await expectRefused(loose["shell"]?.(7) as Promise<unknown>, "invalid_argument", "script", "7");
+    await expectRefused(sandbox.exec({ argv: ["true", "x".repeat(3 << 20)] }), "limit_exceeded", "argv");
+    await expectRefused(sandbox.exec({ argv: ["true"], cwd: "missing" }), "not_found", "missing");
+  });
+});
