@@ -1,21 +1,7 @@
 export { type AgentChoice, agentNames } from "./harness/agents.js";
 export * from "./harness/blueprint.js";
 export { runBlueprint } from "./harness/engine.js";
-export { pullRequestBody, pullRequestTitle } from "./harness/github/pull-request-text.js";
-export { formatChanges, formatCost, formatDuration, formatRunCost } from "./harness/report/format.js";
-export {
-  changesOf,
-  listRuns,
-  type RunState,
-  type RunSummary,
-  readReport,
-  stateOfRun,
-} from "./harness/report/read-report.js";
-export { reportHtml } from "./harness/report/report-html.js";
-export { nextCommands, reportMarkdown } from "./harness/report/report-markdown.js";
-export { type ApplyResult, applyRun } from "./harness/run/apply-run.js";
-export { type GcReport, gcRuns, removeRun } from "./harness/run/gc-runs.js";
-export { resolveInputs } from "./harness/run/inputs.js";
+export { pullRequestBody, pullRequestTitle } from "./harness/github.js";
 export {
   type AgentNeed,
   type BlueprintNeeds,
@@ -23,12 +9,42 @@ export {
   resolveSecrets,
   type SecretNeed,
   sandboxOptionsOf,
-} from "./harness/run/needs.js";
-export { pushRunAgain } from "./harness/run/push-run.js";
-export { type ResumeOptions, resumeRun } from "./harness/run/resume-run.js";
-export { type PreparedRun, prepareRun, runHarness } from "./harness/run/run-harness.js";
-export { stopRun } from "./harness/run/stop-run.js";
-export { readEvents } from "./harness/store/event-log.js";
-export { findRunDirectory, isRun, type RunDirectory } from "./harness/store/run-directory.js";
-export { isRunning } from "./harness/store/run-owner.js";
+} from "./harness/needs.js";
+export {
+  formatChanges,
+  formatCost,
+  formatDuration,
+  formatRunCost,
+  nextCommands,
+  reportHtml,
+  reportMarkdown,
+} from "./harness/report.js";
+export {
+  type ApplyResult,
+  applyRun,
+  type GcReport,
+  gcRuns,
+  type PreparedRun,
+  prepareRun,
+  pushRunAgain,
+  type ResumeOptions,
+  removeRun,
+  resolveInputs,
+  resumeRun,
+  runHarness,
+  stopRun,
+} from "./harness/run.js";
+export {
+  changesOf,
+  findRunDirectory,
+  isRun,
+  isRunning,
+  listRuns,
+  type RunDirectory,
+  type RunState,
+  type RunSummary,
+  readEvents,
+  readReport,
+  stateOfRun,
+} from "./harness/store.js";
 export * from "./harness/types.js";

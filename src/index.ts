@@ -1,7 +1,7 @@
 export { ERROR_CODES, SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "../contracts/errors.js";
 export type * from "../contracts/types.js";
-export { createDockerSandbox } from "./sandbox/backends/docker.js";
-export { createLocalSandbox } from "./sandbox/backends/local.js";
+export { createDockerSandbox } from "./sandbox/docker.js";
+export { createLocalSandbox } from "./sandbox/local.js";
 export {
   DEFAULT_OPERATION_TIMEOUT,
   DEFAULT_RUN_TIMEOUT,

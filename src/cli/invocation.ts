@@ -1,5 +1,4 @@
-import type { Interruption } from "./terminal/interruption.js";
-import type { Screen } from "./terminal/screen.js";
+import type { Interruption, Screen } from "./terminal.js";
 
 /** The flags that were given. */
 export interface Flags {

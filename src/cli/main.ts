@@ -1,12 +1,7 @@
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import { COMMANDS } from "./commands/all.js";
-import { findCommand } from "./commands/find-command.js";
-import { commandHelp, generalHelp } from "./commands/help-text.js";
-import { parseCommandLine } from "./commands/parse.js";
-import { UsageError } from "./commands/usage-error.js";
+import { COMMANDS, commandHelp, findCommand, generalHelp, parseCommandLine, UsageError } from "./commands.js";
 import { reportError, toFailure } from "./report-error.js";
-import { Interruption } from "./terminal/interruption.js";
-import { Screen } from "./terminal/screen.js";
+import { Interruption, Screen } from "./terminal.js";
 import { loadVerb } from "./verbs.js";
 
 /** Runs one command line to its end and gives the exit code. */

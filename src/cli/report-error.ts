@@ -1,7 +1,7 @@
 import { SandboxError, type SandboxErrorCode, toSandboxError } from "../../contracts/errors.js";
 import { toInert } from "../util/inert-text.js";
-import { UsageError } from "./commands/usage-error.js";
-import type { Screen } from "./terminal/screen.js";
+import { UsageError } from "./commands.js";
+import type { Screen } from "./terminal.js";
 
 const USAGE = 2;
 const FAILURE = 1;

@@ -1,6 +1,5 @@
 import type { ProcessExit, SandboxProcess } from "../../contracts/types.js";
-import type { Interruption } from "./terminal/interruption.js";
-import type { Sink } from "./terminal/sink.js";
+import type { Interruption, Sink } from "./terminal.js";
 
 /** How long a command may take to end by itself once this program was told to. */
 const GRACE = 2_000;

@@ -10,9 +10,9 @@ import {
   parseNetwork,
   parseSize,
   parseWord,
-} from "./commands/values.js";
+} from "./commands.js";
 import type { Flags, Invocation } from "./invocation.js";
-import type { Screen } from "./terminal/screen.js";
+import type { Screen } from "./terminal.js";
 import { findToken, isFor } from "./token.js";
 
 /** Turns the flags that `exec` and `shell` share into the options of a sandbox. */

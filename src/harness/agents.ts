@@ -4,8 +4,7 @@ import { claudeCode } from "./agents/claude-code.js";
 import { codex } from "./agents/codex.js";
 import { customAgent } from "./agents/custom.js";
 import { pi } from "./agents/pi.js";
-import type { AgentDriver } from "./types/agent-types.js";
-import type { AgentTask } from "./types/blueprint-types.js";
+import type { AgentDriver, AgentTask } from "./types.js";
 
 export { findVersion, isOlder } from "./agents/version.js";
 

@@ -4,10 +4,8 @@ import { toRunError } from "./engine/failure.js";
 import { preflight } from "./engine/preflight.js";
 import { runNode } from "./engine/run-node.js";
 import { RunState } from "./engine/run-state.js";
-import { needsOf } from "./run/needs.js";
-import type { Blueprint, BlueprintNode, RunLimits } from "./types/blueprint-types.js";
-import type { NodeReport, RunError } from "./types/report-types.js";
-import type { EngineOptions, RunOutcome } from "./types/run-types.js";
+import { needsOf } from "./needs.js";
+import type { Blueprint, BlueprintNode, EngineOptions, NodeReport, RunError, RunLimits, RunOutcome } from "./types.js";
 
 /** Failures that are not those of the code which was worked on. */
 const ENVIRONMENT_CODES = [

@@ -15,11 +15,17 @@ export {
   oneOf,
   type Shape,
 } from "../util/checks.js";
-export { checkedOutAt } from "./git/repository/checked-out.js";
-export { trustedPath } from "./git/repository/find-git.js";
-export { enclosingRepository } from "./git/repository/locate-repository.js";
-export { findRepository, type Repository, resolveCommit } from "./git/repository/repository.js";
-export { repositoryGit, runRepositoryGit } from "./git/repository/repository-git.js";
-export { readRepositorySettings } from "./git/repository/repository-settings.js";
-export { uncommittedFiles } from "./git/repository/uncommitted-files.js";
-export { findSource, findStart } from "./git/source/source.js";
+export {
+  checkedOutAt,
+  enclosingRepository,
+  findRepository,
+  findSource,
+  findStart,
+  type Repository,
+  readRepositorySettings,
+  repositoryGit,
+  resolveCommit,
+  runRepositoryGit,
+  trustedPath,
+  uncommittedFiles,
+} from "./git.js";

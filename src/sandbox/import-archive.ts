@@ -6,7 +6,7 @@ import { createGunzip } from "node:zlib";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { runtimeDir } from "../machine/home.js";
 import { removeTree } from "../machine/remove-tree.js";
-import { unpackTar } from "../util/tar-unpack.js";
+import { unpackTar } from "../util/tar/tar-unpack.js";
 import type { Sandbox } from "./types.js";
 
 const MAX_BYTES = 8 * 1024 ** 3;

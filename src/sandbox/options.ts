@@ -16,7 +16,7 @@ import {
   type Shape,
   whole,
 } from "../util/checks.js";
-import { parseAllow } from "./egress/policy.js";
+import { parseAllow } from "./egress.js";
 import { MAX_FILE_BYTES, type SandboxOptions } from "./types.js";
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;

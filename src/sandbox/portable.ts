@@ -12,6 +12,9 @@ import type {
 import { checkOptions, checkText, invalidArgument, type Shape, whole } from "../util/checks.js";
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
 import { assertCapabilities } from "./capabilities.js";
+
+export { redactError } from "./portable/events.js";
+
 import { createEmit, redactError, type Secrets } from "./portable/events.js";
 import { runToEnd } from "./portable/exec.js";
 import * as files from "./portable/files.js";

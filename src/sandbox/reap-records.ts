@@ -1,12 +1,17 @@
 import { SandboxError, toSandboxError, withTypedErrors } from "../../contracts/errors.js";
 import type { SandboxEvent } from "../../contracts/types.js";
-import { dismantle, type RemoverOf } from "../ledger/dismantle.js";
-import type { RecordState, SandboxRecord } from "../ledger/record.js";
-import { listRecords, sweepLedger } from "../ledger/records.js";
+import {
+  dismantle,
+  listRecords,
+  type RecordState,
+  type RemoverOf,
+  type SandboxRecord,
+  sweepLedger,
+} from "../ledger.js";
 import { failpoint } from "../machine/failpoint.js";
 import { sweepStaleLocks } from "../machine/lock.js";
 import { isOwnerAlive } from "../machine/owner.js";
-import { mendRepositories } from "./git/repository/repository-lock.js";
+import { mendRepositories } from "./git.js";
 
 /** One sandbox of the ledger. What a damaged record does not tell is absent. */
 export interface SandboxInfo {

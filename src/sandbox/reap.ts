@@ -1,5 +1,5 @@
 import { SandboxError, withTypedErrors } from "../../contracts/errors.js";
-import { dismantle, inUse, type Remover } from "../ledger/dismantle.js";
+import { dismantle, inUse, type Remover } from "../ledger.js";
 import {
   isHeld,
   listSandboxes as listKnown,

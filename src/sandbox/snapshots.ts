@@ -1,10 +1,5 @@
 import { SandboxError, withTypedErrors } from "../../contracts/errors.js";
-import {
-  readSnapshotRecord,
-  readSnapshotRecords,
-  removeSnapshotRecord,
-  type SnapshotRecord,
-} from "../ledger/snapshot-record.js";
+import { readSnapshotRecord, readSnapshotRecords, removeSnapshotRecord, type SnapshotRecord } from "../ledger.js";
 import { loadBackend } from "./registry.js";
 
 /** One snapshot, of this or of another process, whether its sandbox is still there or not. */

@@ -7,7 +7,7 @@ import {
   removeNetwork,
   startTaskContainer,
   type TaskContainer,
-} from "../sandbox/backends/docker.js";
+} from "../sandbox/docker.js";
 import { OwnCommand } from "./own-command.js";
 import type { ContainerPlan, TaskPlan } from "./task-plan.js";
 import { waitUntilReady } from "./wait-for.js";

@@ -8,7 +8,7 @@ import {
   ImageStore,
   ownerLabels,
   removeImage,
-} from "../sandbox/backends/docker.js";
+} from "../sandbox/docker.js";
 import { checkSetup } from "./check-setup.js";
 import { ContainerGroup, type GroupParts, type Member } from "./container-group.js";
 import type { EmitTaskEvent } from "./emit.js";

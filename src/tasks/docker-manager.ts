@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import type { ExecResult } from "../../contracts/types.js";
-import { Engine, findEndpoint, sweep } from "../sandbox/backends/docker.js";
+import { Engine, findEndpoint, sweep } from "../sandbox/docker.js";
 import {
   type Check,
   checkBoolean,

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../contracts/errors.js";
 import type { Limits } from "../../contracts/types.js";
-import type { ImageConfig } from "../sandbox/backends/docker.js";
+import type { ImageConfig } from "../sandbox/docker.js";
 import { hostnameOf } from "./check-setup.js";
 import { containerName, networkName } from "./names.js";
 import type { ContainerSetup, TaskSetup, WaitFor } from "./types.js";

@@ -1,4 +1,4 @@
-import { malformed } from "./tar-decode.js";
+import { malformed } from "./tar/tar-decode.js";
 
 /** Takes bytes off a stream in the amounts that a parser wants, holding one chunk at a time. */
 export class ByteReader {

@@ -106,8 +106,8 @@ describe("the checker stays green on", () => {
   it("what the layers allow", () => {
     const files: Files = {
       "contracts/types.ts": "export interface A {}",
-      "src/util/path.ts": 'import { posix } from "node:path"; import { E } from "../sandbox/errors.js";',
-      "src/sandbox/errors.ts": "",
+      "src/util/path.ts": 'import { posix } from "node:path"; import { E } from "../../contracts/errors.js";',
+      "contracts/errors.ts": "",
       "src/sandbox.ts": 'export { open } from "./sandbox/open.js";',
       "src/sandbox/open.ts": 'import { load } from "./registry.js";',
       "src/sandbox/registry.ts": 'await import("./docker.js"); await import(name);',

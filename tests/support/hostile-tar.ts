@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
-import { type UnpackLimits, type UnpackResult, unpackTar } from "../../src/util/tar-unpack.js";
+import { type UnpackLimits, type UnpackResult, unpackTar } from "../../src/util/tar/tar-unpack.js";
 
 export interface Fields {
   type?: string;

@@ -1,7 +1,7 @@
 import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { unpackTar } from "../../src/util/tar-unpack.js";
+import { unpackTar } from "../../src/util/tar/tar-unpack.js";
 import {
   END,
   expectRefused,

@@ -21,8 +21,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { packDirectory } from "../../src/util/tar-pack.js";
-import { unpackTar } from "../../src/util/tar-unpack.js";
+import { packDirectory } from "../../src/util/tar/tar-pack.js";
+import { unpackTar } from "../../src/util/tar/tar-unpack.js";
 
 let dir: string;
 beforeEach(async () => {

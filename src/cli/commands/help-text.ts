@@ -1,4 +1,4 @@
-import type { Style } from "../terminal/style.js";
+import type { Style } from "../terminal.js";
 import { COMMANDS } from "./all.js";
 import type { Command } from "./command.js";
 import type { Flag } from "./flags.js";

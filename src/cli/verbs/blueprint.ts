@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import { BLUEPRINT_SCHEMA, type BlueprintFault, loadBlueprint, needsOf, showFault, trustNote } from "../../harness.js";
 import { toInertLine } from "../../util/inert-text.js";
-import { UsageError } from "../commands/usage-error.js";
+import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 
 const INVALID = 2;

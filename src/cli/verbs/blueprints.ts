@@ -2,7 +2,7 @@ import { type FoundBlueprint, isDocument, listBlueprints, readBlueprint, readFou
 import { toInertLine } from "../../util/inert-text.js";
 import type { Invocation } from "../invocation.js";
 import { toFailure } from "../report-error.js";
-import { formatTable } from "../terminal/table.js";
+import { formatTable } from "../terminal.js";
 
 /** `glovebox blueprints`: what there is, from where, and what hides what. */
 export async function run({ flags, screen }: Invocation): Promise<number> {

@@ -1,7 +1,5 @@
 import { backendNames } from "../../sandbox.js";
-import { COMMANDS } from "../commands/all.js";
-import type { Command } from "../commands/command.js";
-import { parseWord } from "../commands/values.js";
+import { COMMANDS, type Command, parseWord } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { bashCompletion } from "./completion/bash.js";
 import { fishCompletion } from "./completion/fish.js";

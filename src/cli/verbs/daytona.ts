@@ -1,6 +1,6 @@
-import { buildSnapshot } from "../../sandbox/backends/daytona.js";
+import { buildSnapshot } from "../../sandbox/daytona.js";
 import { toInertLine } from "../../util/inert-text.js";
-import { UsageError } from "../commands/usage-error.js";
+import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 
 /** `glovebox daytona snapshot <name>`. */

@@ -2,11 +2,10 @@ import { SandboxError } from "../../../contracts/errors.js";
 import type { Changes } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { countLines, type FileLines } from "../../util/patch-lines.js";
-import { UsageError } from "../commands/usage-error.js";
+import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { withKept } from "../kept-sandbox.js";
-import { createSink } from "../terminal/sink.js";
-import { formatTable } from "../terminal/table.js";
+import { createSink, formatTable } from "../terminal.js";
 
 const LETTERS: Readonly<Record<Changes["files"][number]["status"], string>> = {
   added: "A",

@@ -7,10 +7,9 @@ import {
   probeBackend,
 } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
-import { UsageError } from "../commands/usage-error.js";
+import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
-import type { Style } from "../terminal/style.js";
-import { formatTable } from "../terminal/table.js";
+import { formatTable, type Style } from "../terminal.js";
 import { type BackendRow, COLUMNS, toBackendRow } from "./doctor/backend-row.js";
 import { runConformanceKit } from "./doctor/conformance.js";
 import { credentialFindings } from "./doctor/credentials.js";

@@ -5,7 +5,7 @@ import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
 import { runProcess } from "../run-process.js";
 import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
-import { CollectingSink, createSink } from "../terminal/sink.js";
+import { CollectingSink, createSink } from "../terminal.js";
 
 const TIMED_OUT = 124;
 

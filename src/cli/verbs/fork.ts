@@ -1,4 +1,4 @@
-import { parseCount } from "../commands/values.js";
+import { parseCount } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { withKept } from "../kept-sandbox.js";
 

@@ -1,6 +1,5 @@
 import { gcRuns, removeRun } from "../../harness.js";
-import { UsageError } from "../commands/usage-error.js";
-import { parseDuration } from "../commands/values.js";
+import { parseDuration, UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { removeEach } from "../remove-each.js";
 

@@ -1,6 +1,4 @@
-import { COMMANDS } from "../commands/all.js";
-import { findCommand } from "../commands/find-command.js";
-import { commandHelp, generalHelp } from "../commands/help-text.js";
+import { COMMANDS, commandHelp, findCommand, generalHelp } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 
 /** `glovebox help [verb]`. */

@@ -4,7 +4,7 @@ import { extname, join } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import { BLUEPRINT_SCHEMA, findBlueprint, listBlueprints, readFound } from "../../harness.js";
 import { type OpenDirectory, openBeneath } from "../../util/beneath.js";
-import { UsageError } from "../commands/usage-error.js";
+import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { starterBlueprint } from "../starter-blueprint.js";
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { findRunDirectory, isRunning, type RunEvent } from "../../harness.js";
 import { openIn } from "../../util/beneath.js";
 import type { Invocation } from "../invocation.js";
-import { createSink } from "../terminal/sink.js";
+import { createSink } from "../terminal.js";
 
 const PAUSE = 200;
 const CHUNK = 64 * 1024;

@@ -1,7 +1,7 @@
 import { listSandboxes, type SandboxInfo } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
 import type { Invocation } from "../invocation.js";
-import { formatTable } from "../terminal/table.js";
+import { formatTable } from "../terminal.js";
 
 /** `glovebox ls`. */
 export async function run({ flags, screen }: Invocation): Promise<number> {

@@ -1,6 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import { UsageError } from "../commands/usage-error.js";
-import { parseWord } from "../commands/values.js";
+import { parseWord, UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { withKept } from "../kept-sandbox.js";
 import { findToken, TOKENS, type Token } from "../token.js";

@@ -1,7 +1,6 @@
 import { reap } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
-import { UsageError } from "../commands/usage-error.js";
-import { parseSize } from "../commands/values.js";
+import { parseSize, UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { toFailure } from "../report-error.js";
 

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type HarnessOptions, prepareRun, runHarness } from "../../harness.js";
 import { toInertLine } from "../../util/inert-text.js";
-import { UsageError } from "../commands/usage-error.js";
-import { parseDuration, parseWord } from "../commands/values.js";
+import { parseDuration, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
 import { environmentFailure, followRun } from "./run-view/follow-run.js";
 

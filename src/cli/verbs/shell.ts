@@ -1,11 +1,10 @@
 import { openSandbox } from "../../sandbox.js";
-import { UsageError } from "../commands/usage-error.js";
+import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
 import { runProcess } from "../run-process.js";
 import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
-import { RawTerminal } from "../terminal/raw-terminal.js";
-import { createSink } from "../terminal/sink.js";
+import { createSink, RawTerminal } from "../terminal.js";
 
 const TIMED_OUT = 124;
 const ANY_SHELL = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];

@@ -3,7 +3,7 @@ import { toInertLine } from "../../util/inert-text.js";
 import type { Invocation } from "../invocation.js";
 import { nearestHint, withHint } from "../kept-sandbox.js";
 import { removeEach } from "../remove-each.js";
-import { formatTable } from "../terminal/table.js";
+import { formatTable } from "../terminal.js";
 
 /** `glovebox snapshots`: lists them, or deletes those that are named and stops at the first that cannot be. */
 export async function run(invocation: Invocation): Promise<number> {

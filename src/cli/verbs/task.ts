@@ -9,8 +9,7 @@ import {
   type SandboxManager,
   type TaskResult,
 } from "../../tasks.js";
-import { UsageError } from "../commands/usage-error.js";
-import { parseCount, parseDuration } from "../commands/values.js";
+import { parseCount, parseDuration, UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { LiveTable } from "./task/live-table.js";
 import { digestOf, type ResultLine, ResultsFile } from "./task/results-file.js";

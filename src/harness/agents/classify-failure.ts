@@ -1,4 +1,4 @@
-import type { AgentFailure } from "../types/report-types.js";
+import type { AgentFailure } from "../types.js";
 
 const SIGNS: readonly (readonly [AgentFailure, RegExp])[] = [
   ["quota", /credit balance|insufficient[_ ]quota|usage limit|spend(?:ing)? limit|billing/i],

@@ -1,4 +1,4 @@
-import type { AgentDriver, AgentReader, AgentSignal, AgentVerdict } from "../types/agent-types.js";
+import type { AgentDriver, AgentReader, AgentSignal, AgentVerdict } from "../types.js";
 import { asCount, asRecord, asText, parseLine } from "./json-line.js";
 import { withoutResult } from "./no-result.js";
 

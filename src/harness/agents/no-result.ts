@@ -1,4 +1,4 @@
-import type { AgentVerdict } from "../types/agent-types.js";
+import type { AgentVerdict } from "../types.js";
 import { classifyFailure } from "./classify-failure.js";
 
 /** The verdict on an agent that ended without a last word. */

@@ -1,5 +1,4 @@
-import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict } from "../types/agent-types.js";
-import type { TokenUsage } from "../types/report-types.js";
+import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict, TokenUsage } from "../types.js";
 import { classifyFailure } from "./classify-failure.js";
 import { asCount, asRecord, asRecords, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { withoutResult } from "./no-result.js";

@@ -1,5 +1,4 @@
-import type { AgentSpec, BlueprintSpec, CommandSpec, CommitSpec, GateSpec } from "../types/blueprint-spec.js";
-import type { Blueprint } from "../types/blueprint-types.js";
+import type { AgentSpec, Blueprint, BlueprintSpec, CommandSpec, CommitSpec, GateSpec } from "../types.js";
 import { defineBlueprint } from "./define.js";
 
 /** Another name of `defineBlueprint`. */

@@ -1,7 +1,7 @@
 import { nearestName } from "../../util/nearest.js";
 import { type Expression, ExpressionError, faultsOfCalls, namesIn, parseExpression } from "../expression.js";
 import { hasTemplate, parseTemplate } from "../template.js";
-import type { Blueprint, BlueprintNode } from "../types/blueprint-types.js";
+import type { Blueprint, BlueprintNode } from "../types.js";
 import type { Fault, Place } from "./find-faults.js";
 import { textsOf } from "./texts-of.js";
 

@@ -1,5 +1,4 @@
-import type { BlueprintSpec } from "../types/blueprint-spec.js";
-import type { Blueprint } from "../types/blueprint-types.js";
+import type { Blueprint, BlueprintSpec } from "../types.js";
 import { blueprintError, toBlueprintFault } from "./blueprint-error.js";
 import { type Fault, findFaults } from "./find-faults.js";
 import { normalizeBlueprint } from "./normalize.js";

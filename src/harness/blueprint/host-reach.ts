@@ -1,4 +1,4 @@
-import type { Blueprint } from "../types/blueprint-types.js";
+import type { Blueprint } from "../types.js";
 
 /** Says what a value asks of the host; undefined when it asks for nothing. */
 type Wish = (value: unknown) => string | undefined;

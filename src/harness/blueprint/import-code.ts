@@ -1,7 +1,6 @@
 import { pathToFileURL } from "node:url";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { BlueprintSpec } from "../types/blueprint-spec.js";
-import type { Blueprint } from "../types/blueprint-types.js";
+import type { Blueprint, BlueprintSpec } from "../types.js";
 import { defineBlueprint, isBlueprint } from "./define.js";
 
 const HINTS: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@ import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename, dirname, extname } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import { openBeneath, readIn } from "../../util/beneath.js";
-import type { Blueprint } from "../types/blueprint-types.js";
+import type { Blueprint } from "../types.js";
 import { blueprintError } from "./blueprint-error.js";
 import { bundleCode, type CodeBundle } from "./code-bundle.js";
 import { withSource } from "./define.js";

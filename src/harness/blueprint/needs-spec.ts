@@ -1,5 +1,5 @@
 import { parseTemplate } from "../template.js";
-import type { Blueprint } from "../types/blueprint-types.js";
+import type { Blueprint } from "../types.js";
 import { textsOf } from "./texts-of.js";
 
 /** The first node that runs in any case and cannot do without a spec; undefined when there is none. */

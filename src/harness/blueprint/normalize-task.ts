@@ -1,13 +1,16 @@
 import { parseDuration } from "../duration.js";
 import type {
+  AgentTask,
   AgentTaskSpec,
   CheckSpec,
   Duration,
+  GateCheck,
+  GateRepair,
   GateSpec,
   LimitsSpec,
+  RunLimits,
   RunnableSpec,
-} from "../types/blueprint-spec.js";
-import type { AgentTask, GateCheck, GateRepair, RunLimits } from "../types/blueprint-types.js";
+} from "../types.js";
 import type { Fault, Place } from "./find-faults.js";
 
 /** Tells what is wrong at a place of the blueprint. */

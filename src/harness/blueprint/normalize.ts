@@ -1,7 +1,18 @@
 import { DEFAULT_RUN_TIMEOUT } from "../../sandbox/types.js";
-import type { BlueprintSpec, CommandSpec, CommitSpec, GateSpec, KindWord, NodeSpec } from "../types/blueprint-spec.js";
-import type { Blueprint, BlueprintNode, BlueprintSandbox, Condition, InputSpec } from "../types/blueprint-types.js";
-import type { NodeKind } from "../types/report-types.js";
+import type {
+  Blueprint,
+  BlueprintNode,
+  BlueprintSandbox,
+  BlueprintSpec,
+  CommandSpec,
+  CommitSpec,
+  Condition,
+  GateSpec,
+  InputSpec,
+  KindWord,
+  NodeKind,
+  NodeSpec,
+} from "../types.js";
 import { checkReferences } from "./check-references.js";
 import type { Place } from "./find-faults.js";
 import {

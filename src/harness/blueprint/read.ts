@@ -1,5 +1,4 @@
-import type { BlueprintSpec } from "../types/blueprint-spec.js";
-import type { Blueprint } from "../types/blueprint-types.js";
+import type { Blueprint, BlueprintSpec } from "../types.js";
 import type { BlueprintFault } from "./blueprint-error.js";
 import { showPlace } from "./blueprint-error.js";
 import { checkBlueprint } from "./define.js";

@@ -1,4 +1,4 @@
-import type { AgentTask, BlueprintNode, GateCheck, Text } from "../types/blueprint-types.js";
+import type { AgentTask, BlueprintNode, GateCheck, Text } from "../types.js";
 import type { Place } from "./find-faults.js";
 
 /** A text of a node that is more than itself. */

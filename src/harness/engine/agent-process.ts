@@ -1,6 +1,6 @@
 import type { ProcessExit, SandboxProcess } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
-import type { AgentCommand } from "../types/agent-types.js";
+import type { AgentCommand } from "../types.js";
 import { LineSplitter } from "./lines.js";
 
 /** What is to be run, and who listens. */

@@ -1,5 +1,4 @@
-import type { AgentSignal, AgentVerdict } from "../types/agent-types.js";
-import type { AgentReport, LimitHit, TokenUsage } from "../types/report-types.js";
+import type { AgentReport, AgentSignal, AgentVerdict, LimitHit, TokenUsage } from "../types.js";
 import type { RunState } from "./run-state.js";
 
 /** Bounds of one run of an agent: its own and what is left of the run's. */

@@ -1,6 +1,6 @@
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import { ExpressionError } from "../expression.js";
-import type { NodeStatus, RunError } from "../types/report-types.js";
+import type { NodeStatus, RunError } from "../types.js";
 import type { RunState } from "./run-state.js";
 
 /** What became of a step. */

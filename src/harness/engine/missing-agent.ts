@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type { AgentDriver } from "../types/agent-types.js";
+import type { AgentDriver } from "../types.js";
 
 /** The error of an agent that cannot be used inside, with the ways to bring it there. */
 export function missingAgent(driver: AgentDriver, reason?: string): SandboxError {

@@ -1,6 +1,6 @@
 import { endOfWholeCharacters, OutputCollector } from "../../util/output-collector.js";
 import { createByteRedactor, type RedactOptions, type Redactor } from "../../util/redact.js";
-import type { OutputStream } from "../types/event-types.js";
+import type { OutputStream } from "../types.js";
 
 /** How much of a node's output is kept in its result. The whole of it goes on. */
 export const MAX_NODE_OUTPUT: number = 50 * 1024;

@@ -1,8 +1,7 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { findVersion, isOlder } from "../agents.js";
-import type { AgentNeed } from "../run/needs.js";
-import type { AgentDriver } from "../types/agent-types.js";
-import type { BlueprintNode } from "../types/blueprint-types.js";
+import type { AgentNeed } from "../needs.js";
+import type { AgentDriver, BlueprintNode } from "../types.js";
 import { missingAgent } from "./missing-agent.js";
 import type { RunState } from "./run-state.js";
 

@@ -1,7 +1,14 @@
 import { driverOf } from "../agents.js";
-import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict } from "../types/agent-types.js";
-import type { AgentTask } from "../types/blueprint-types.js";
-import type { AgentReport, LimitHit } from "../types/report-types.js";
+import type {
+  AgentDriver,
+  AgentReader,
+  AgentReport,
+  AgentRequest,
+  AgentSignal,
+  AgentTask,
+  AgentVerdict,
+  LimitHit,
+} from "../types.js";
 import { AgentProcess } from "./agent-process.js";
 import { type AgentBounds, AgentWatch } from "./agent-watch.js";
 import { type StepOutcome, toOutcome, toRunError } from "./failure.js";

@@ -1,5 +1,5 @@
-import { commitAll, NOBODY } from "../run/commit-all.js";
-import type { CommitNode } from "../types/blueprint-types.js";
+import { commitAll, NOBODY } from "../commit-all.js";
+import type { CommitNode } from "../types.js";
 import { type StepOutcome, toOutcome } from "./failure.js";
 import { OutputPipe } from "./output-pipe.js";
 import type { RunState } from "./run-state.js";

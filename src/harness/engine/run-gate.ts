@@ -1,6 +1,5 @@
 import { createPathMatcher } from "../../util/glob.js";
-import type { GateCheck, GateNode, GateRepair } from "../types/blueprint-types.js";
-import type { CheckResult, NodeReport, NodeStatus, RunError } from "../types/report-types.js";
+import type { CheckResult, GateCheck, GateNode, GateRepair, NodeReport, NodeStatus, RunError } from "../types.js";
 import { changedPaths, fingerprint } from "./changed-paths.js";
 import { BrokenStep, type StepOutcome, toOutcome } from "./failure.js";
 import { OutputPipe } from "./output-pipe.js";

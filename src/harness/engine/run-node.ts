@@ -1,7 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { evaluate, isTrue, parseExpression } from "../expression.js";
-import type { AgentNode, BlueprintNode, GateRepair, RetryPolicy } from "../types/blueprint-types.js";
-import type { NodeAttempt, NodeReport, RunError } from "../types/report-types.js";
+import type { AgentNode, BlueprintNode, GateRepair, NodeAttempt, NodeReport, RetryPolicy, RunError } from "../types.js";
 import { type StepOutcome, toOutcome } from "./failure.js";
 import { OutputPipe } from "./output-pipe.js";
 import { type AgentJob, runAgent } from "./run-agent.js";

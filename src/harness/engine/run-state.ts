@@ -2,12 +2,18 @@ import type { Sandbox } from "../../sandbox/types.js";
 import { type RedactOptions, redact } from "../../util/redact.js";
 import { truncate } from "../../util/sanitize.js";
 import type { AgentChoice } from "../agents.js";
-import { toOutputEvent } from "../store/output-event.js";
-import type { RunLimits } from "../types/blueprint-types.js";
-import type { RunContext } from "../types/context-types.js";
-import type { EventSink, NodeOutput, RunEventBody } from "../types/event-types.js";
-import type { AgentReport, LimitHit, TokenUsage } from "../types/report-types.js";
-import type { EngineOptions } from "../types/run-types.js";
+import { toOutputEvent } from "../store.js";
+import type {
+  AgentReport,
+  EngineOptions,
+  EventSink,
+  LimitHit,
+  NodeOutput,
+  RunContext,
+  RunEventBody,
+  RunLimits,
+  TokenUsage,
+} from "../types.js";
 
 /** Shortest secret that is hidden; a shorter one would make every text unreadable. */
 const SHORTEST_SECRET = 4;

@@ -1,5 +1,5 @@
 import { shellQuote } from "../../util/shell.js";
-import type { NodeFunction, Text } from "../types/blueprint-types.js";
+import type { NodeFunction, Text } from "../types.js";
 import { type StepOutcome, toOutcome } from "./failure.js";
 import type { OutputPipe } from "./output-pipe.js";
 import type { RunState } from "./run-state.js";

@@ -1,10 +1,9 @@
 import { createPathMatcher } from "../../util/glob.js";
 import { toInert } from "../../util/inert-text.js";
 import type { Scope, Value } from "../expression.js";
-import { toInertReferences } from "../github/inert-references.js";
+import { toInertReferences } from "../github.js";
 import { renderTemplate } from "../template.js";
-import type { Text } from "../types/blueprint-types.js";
-import type { RunContext } from "../types/context-types.js";
+import type { RunContext, Text } from "../types.js";
 import { changedPaths } from "./changed-paths.js";
 import type { RunState } from "./run-state.js";
 

@@ -1,6 +1,13 @@
 import { toInert, toInertLine } from "../../util/inert-text.js";
-import { formatChanges, formatDuration, formatRunCost } from "../report/format.js";
-import { codeBlock, inlineCode, markdownTable, plainName } from "../report/markdown.js";
+import {
+  codeBlock,
+  formatChanges,
+  formatDuration,
+  formatRunCost,
+  inlineCode,
+  markdownTable,
+  plainName,
+} from "../report.js";
 import type { NodeReport, RunReport } from "../types.js";
 import { toInertReferences } from "./inert-references.js";
 

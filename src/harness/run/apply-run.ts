@@ -8,9 +8,7 @@ import {
   uncommittedFiles,
 } from "../../sandbox/host.js";
 import { toInertLine } from "../../util/inert-text.js";
-import { readReport } from "../report/read-report.js";
-import { findRunDirectory } from "../store/run-directory.js";
-import { readRunPlan } from "../store/run-plan.js";
+import { findRunDirectory, readReport, readRunPlan } from "../store.js";
 
 /** What came of taking over the changes of a run. */
 export interface ApplyResult {

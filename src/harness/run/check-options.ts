@@ -11,7 +11,7 @@ import {
   oneOf,
   type Shape,
 } from "../../sandbox/host.js";
-import { assertRunId } from "../store/run-id.js";
+import { assertRunId } from "../store.js";
 import type { HarnessOptions } from "../types.js";
 
 /** Longest intent: what does not fit into a prompt's head belongs into a file. */

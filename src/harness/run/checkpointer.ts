@@ -1,8 +1,12 @@
 import type { Sandbox } from "../../sandbox/types.js";
-import { type Checkpoint, saveCheckpoint, savePatch } from "../store/checkpoints.js";
-import type { RunRecorder } from "../store/recorder.js";
-import type { RunDirectory } from "../store/run-directory.js";
-import { isOnThisMachine } from "../store/saved-state.js";
+import {
+  type Checkpoint,
+  isOnThisMachine,
+  type RunDirectory,
+  type RunRecorder,
+  saveCheckpoint,
+  savePatch,
+} from "../store.js";
 import type { NodeReport, RunContext } from "../types.js";
 import { stampOfFiles } from "./file-stamp.js";
 

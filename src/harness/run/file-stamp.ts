@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Sandbox } from "../../sandbox/types.js";
-import { ON_THIS_MACHINE } from "./source-repository.js";
+import { ON_THIS_MACHINE } from "../store.js";
 
 /**
  * Names every file with its number, size, mode and the time of its last change, which nothing inside can choose; of the

@@ -2,22 +2,23 @@ import { toSandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { removeSandbox } from "../../sandbox.js";
 import { redact } from "../../util/redact.js";
-import { commitMessageOf } from "../github/pull-request-text.js";
-import { pushAndCreatePR, withoutSecrets } from "../github/push-and-create-pr.js";
-import { readCheckpoints, readPatch } from "../store/checkpoints.js";
-import type { RunRecorder } from "../store/recorder.js";
-import { type RunDirectory, writeBoth } from "../store/run-directory.js";
-import type { RunPlan } from "../store/run-plan.js";
+import { commitAll, dropSavingCommits, NOBODY } from "../commit-all.js";
+import { commitMessageOf, pushAndCreatePR, withoutSecrets } from "../github.js";
 import {
   filesOfPatch,
   patchOfSnapshot,
+  type RunDirectory,
+  type RunPlan,
+  type RunRecorder,
+  readCheckpoints,
+  readPatch,
   saveEndState,
   summarize,
   treeOfPatch,
   treeOfSnapshot,
-} from "../store/saved-state.js";
+  writeBoth,
+} from "../store.js";
 import { EXIT_CODES, type PushResult, type RunOutcome, type RunReport, type RunStatus } from "../types.js";
-import { commitAll, dropSavingCommits, NOBODY } from "./commit-all.js";
 import type { SessionOptions } from "./session-options.js";
 import type { WallClock } from "./wall-clock.js";
 

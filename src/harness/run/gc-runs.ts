@@ -1,17 +1,17 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { deleteSnapshot, removeSandbox } from "../../sandbox.js";
-import { readReport } from "../report/read-report.js";
 import {
+  deleteUnmovedBranch,
   findRunDirectory,
   forgetMissingRuns,
+  isRunning,
   listRunDirectories,
   type RunDirectory,
+  readReport,
+  readRunPlan,
   removeRunDirectory,
-} from "../store/run-directory.js";
-import { isRunning } from "../store/run-owner.js";
-import { readRunPlan } from "../store/run-plan.js";
-import { snapshotsOf } from "../store/saved-state.js";
-import { deleteUnmovedBranch } from "./source-repository.js";
+  snapshotsOf,
+} from "../store.js";
 
 /** What was removed, and what was left because it is in use or young. */
 export interface GcReport {

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { nearestName } from "../../util/nearest.js";
-import type { Blueprint, InputSpec } from "../types/blueprint-types.js";
+import type { Blueprint, InputSpec } from "../types.js";
 
 type Value = string | number | boolean;
 

@@ -3,9 +3,9 @@ import type { SandboxEvent } from "../../../contracts/types.js";
 import { resolveCommit } from "../../sandbox/host.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { type OpenOptions, openSandbox } from "../../sandbox.js";
-import type { RunPlan } from "../store/run-plan.js";
+import type { RunPlan } from "../store.js";
+import { createBranchAt } from "../store.js";
 import type { SessionOptions } from "./session-options.js";
-import { createBranchAt } from "./source-repository.js";
 
 /** What a kept sandbox was made with, and does not take again. */
 const REMEMBERED: ReadonlySet<string> = new Set([

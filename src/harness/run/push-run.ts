@@ -1,14 +1,21 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { openSandbox } from "../../sandbox.js";
-import { gitHubHost } from "../github/github-host.js";
-import { pushAndCreatePR } from "../github/push-and-create-pr.js";
-import { changesOf, readReport } from "../report/read-report.js";
-import { RunRecorder } from "../store/recorder.js";
-import { findRunDirectory, type RunDirectory } from "../store/run-directory.js";
-import { claimRun, releaseRun } from "../store/run-owner.js";
-import { assertPlanUntouched, type RunPlan, readRunPlan } from "../store/run-plan.js";
-import { livesInSandbox, readEndState } from "../store/saved-state.js";
+import { gitHubHost, pushAndCreatePR } from "../github.js";
+import {
+  assertPlanUntouched,
+  changesOf,
+  claimRun,
+  findRunDirectory,
+  livesInSandbox,
+  type RunDirectory,
+  type RunPlan,
+  RunRecorder,
+  readEndState,
+  readReport,
+  readRunPlan,
+  releaseRun,
+} from "../store.js";
 import type { PrWith, PushResult, RunReport } from "../types.js";
 import { withFiles } from "./open-run-sandbox.js";
 

@@ -1,9 +1,15 @@
 import { readFile } from "node:fs/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { listSandboxes } from "../../sandbox.js";
-import { type Checkpoint, readCheckpoints, readPatch, savedBefore } from "../store/checkpoints.js";
-import type { RunDirectory } from "../store/run-directory.js";
-import { livesInSandbox, readEndState } from "../store/saved-state.js";
+import {
+  type Checkpoint,
+  livesInSandbox,
+  type RunDirectory,
+  readCheckpoints,
+  readEndState,
+  readPatch,
+  savedBefore,
+} from "../store.js";
 import type { Blueprint, NodeReport, RunReport } from "../types.js";
 import type { ResumePoint } from "./session-options.js";
 

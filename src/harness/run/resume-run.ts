@@ -1,15 +1,20 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { removeSandbox } from "../../sandbox.js";
-import { gitHubHost } from "../github/github-host.js";
-import { readReport } from "../report/read-report.js";
-import { findRunDirectory } from "../store/run-directory.js";
-import { isRunning } from "../store/run-owner.js";
-import { assertPlanUntouched, keptBlueprint, type RunPlan, readRunPlan } from "../store/run-plan.js";
+import { gitHubHost } from "../github.js";
+import { needsOf, resolveSecrets } from "../needs.js";
+import {
+  assertPlanUntouched,
+  findRunDirectory,
+  isRunning,
+  keptBlueprint,
+  type RunPlan,
+  readReport,
+  readRunPlan,
+  resumedOptions,
+} from "../store.js";
 import type { Blueprint, HarnessOptions, RunReport } from "../types.js";
 import { blueprintOf } from "./blueprint-of.js";
-import { needsOf, resolveSecrets } from "./needs.js";
 import { findResumePoint } from "./resume-point.js";
-import { resumedOptions } from "./resumed-options.js";
 import { hiddenValues, readSpec, reportersOf } from "./run-harness.js";
 import { runSession } from "./run-session.js";
 import type { ResumePoint } from "./session-options.js";

@@ -7,19 +7,26 @@ import { ownVersion } from "../../util/own-version.js";
 import type { RedactOptions } from "../../util/redact.js";
 import { assertAgent } from "../agents.js";
 import { assertConfined, nodeThatNeedsSpec, trustNote } from "../blueprint.js";
-import { assertGh } from "../github/gh-client.js";
-import { gitHubHost } from "../github/github-host.js";
-import { createRunDirectory } from "../store/run-directory.js";
-import { branchOfRun, newRunId } from "../store/run-id.js";
-import { keptBlueprint, type RunPlan, writeRunPlan } from "../store/run-plan.js";
+import { assertGh, gitHubHost } from "../github.js";
+import { type BlueprintNeeds, needsOf, resolveSecrets, sandboxOptionsOf } from "../needs.js";
+import {
+  branchOfRun,
+  createRunDirectory,
+  keptBlueprint,
+  newRunId,
+  openSource,
+  type RunPlan,
+  runsFolder,
+  type SourceRepository,
+  splitOptions,
+  topOf,
+  writeRunPlan,
+} from "../store.js";
 import type { Blueprint, HarnessOptions, Reporter, RunReport } from "../types.js";
 import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
 import { resolveInputs } from "./inputs.js";
-import { type BlueprintNeeds, needsOf, resolveSecrets, sandboxOptionsOf } from "./needs.js";
-import { splitOptions } from "./resumed-options.js";
 import { runSession } from "./run-session.js";
-import { openSource, runsFolder, type SourceRepository, topOf } from "./source-repository.js";
 import { WallClock } from "./wall-clock.js";
 
 const MAX_SPEC_BYTES = 1024 * 1024;

@@ -4,20 +4,24 @@ import type { Sandbox } from "../../sandbox/types.js";
 import { deleteSnapshot } from "../../sandbox.js";
 import { redact, registerSecret } from "../../util/sanitize.js";
 import { runBlueprint } from "../engine.js";
-import { reportHtml } from "../report/report-html.js";
-import { reportMarkdown } from "../report/report-markdown.js";
-import { forgetCheckpoints } from "../store/checkpoints.js";
-import { RunRecorder } from "../store/recorder.js";
-import { writeBoth, writePublic } from "../store/run-directory.js";
-import { claimRun, releaseRun } from "../store/run-owner.js";
-import { forgetEndState, snapshotsOf } from "../store/saved-state.js";
-import { watchStopRequest } from "../store/stop-request.js";
+import { reportHtml, reportMarkdown } from "../report.js";
+import {
+  claimRun,
+  deleteUnmovedBranch,
+  forgetCheckpoints,
+  forgetEndState,
+  RunRecorder,
+  releaseRun,
+  snapshotsOf,
+  watchStopRequest,
+  writeBoth,
+  writePublic,
+} from "../store.js";
 import type { RunContext, RunError, RunOutcome, RunReport, RunStatus } from "../types.js";
 import { Checkpointer } from "./checkpointer.js";
 import { collectWork, exitCodeOf, finalStatus, isLeft, leaveSandbox, pushRun } from "./finish-run.js";
 import { openRunSandbox } from "./open-run-sandbox.js";
 import type { ResumePoint, SessionOptions } from "./session-options.js";
-import { deleteUnmovedBranch } from "./source-repository.js";
 import { WallClock } from "./wall-clock.js";
 
 /** Runs the nodes of a run, or what is left of them, to a report. Whatever happens on the way, there is a report. */

@@ -1,8 +1,7 @@
 import type { SandboxOptions } from "../../sandbox/types.js";
 import type { RedactOptions } from "../../util/redact.js";
-import type { GitHubHost } from "../github/github-host.js";
-import type { RunDirectory } from "../store/run-directory.js";
-import type { RunPlan } from "../store/run-plan.js";
+import type { GitHubHost } from "../github.js";
+import type { RunDirectory, RunPlan } from "../store.js";
 import type { AgentDriver, Blueprint, NodeReport, Reporter } from "../types.js";
 
 /** Where a run goes on that was begun before. */

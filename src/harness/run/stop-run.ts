@@ -1,9 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
-import { readReport, stateOfRun } from "../report/read-report.js";
-import { findRunDirectory } from "../store/run-directory.js";
-import { isRunning } from "../store/run-owner.js";
-import { requestStop } from "../store/stop-request.js";
+import { findRunDirectory, isRunning, readReport, requestStop, stateOfRun } from "../store.js";
 import type { RunReport } from "../types.js";
 
 const PAUSE = 100;

@@ -1,4 +1,4 @@
-import type { NodeOutput, RunEventBody } from "../types/event-types.js";
+import type { NodeOutput, RunEventBody } from "../types.js";
 
 /** The event that tells what a node printed. */
 export function toOutputEvent({ bytes, ...ids }: NodeOutput): Extract<RunEventBody, { type: "node.output" }> {

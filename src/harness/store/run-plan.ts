@@ -4,8 +4,8 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { readIn } from "../../util/beneath.js";
 import { type RedactOptions, redact } from "../../util/redact.js";
 import { codeHashOf } from "../blueprint.js";
-import type { WrittenOptions } from "../run/resumed-options.js";
 import type { Blueprint, HarnessOptions } from "../types.js";
+import type { WrittenOptions } from "./resumed-options.js";
 import { type RunDirectory, writeBoth } from "./run-directory.js";
 
 const FILE = "run.json";

@@ -5,10 +5,10 @@ import { repositoryGit, writeFileAtomic } from "../../sandbox/host.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { listSnapshots, type SnapshotInfo } from "../../sandbox.js";
 import { countLines } from "../../util/patch-lines.js";
-import { treeOfCommit } from "../run/source-repository.js";
 import type { ChangeSummary } from "../types.js";
 import { readCheckpoints } from "./checkpoints.js";
 import type { RunDirectory } from "./run-directory.js";
+import { treeOfCommit } from "./source-repository.js";
 
 /** The files as they were when a run ended. */
 export interface EndState {

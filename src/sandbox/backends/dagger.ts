@@ -6,17 +6,28 @@ import type { Container } from "@dagger.io/dagger";
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import type { Finding } from "../../../contracts/finding.js";
 import type { Capabilities } from "../../../contracts/types.js";
-import { claimRecord, dismantle, type RemoverOf } from "../../ledger/dismantle.js";
-import type { Resource } from "../../ledger/record.js";
-import { createRecord, markReady, updateRecord } from "../../ledger/records.js";
+import {
+  claimRecord,
+  createRecord,
+  dismantle,
+  markReady,
+  type RemoverOf,
+  type Resource,
+  updateRecord,
+} from "../../ledger.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { runtimeDir } from "../../machine/home.js";
 import { assertCapabilities } from "../capabilities.js";
-import { fillMirror, forkMirror, mirroredTree, planMirror } from "../git/inside/mirror.js";
-import { createOperations } from "../git/operations.js";
-import { removeGitResource } from "../git/remove-git-resource.js";
-import { nameForkedBranch } from "../git/snapshot/fork-files.js";
-import { replaceFiles } from "../git/snapshot/replace-files.js";
+import {
+  createOperations,
+  fillMirror,
+  forkMirror,
+  mirroredTree,
+  nameForkedBranch,
+  planMirror,
+  removeGitResource,
+  replaceFiles,
+} from "../git.js";
 import { keptOptions, reopenOptions } from "../kept-options.js";
 import { validateSandboxOptions } from "../options.js";
 import { createSandbox } from "../portable.js";

@@ -1,12 +1,10 @@
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import type { Capabilities } from "../../../contracts/types.js";
-import { claimRecord } from "../../ledger/dismantle.js";
-import { updateRecord } from "../../ledger/records.js";
+import { claimRecord, updateRecord } from "../../ledger.js";
 import { assertCapabilities } from "../capabilities.js";
 import { keptOptions, reopenOptions } from "../kept-options.js";
 import { validateSandboxOptions } from "../options.js";
-import { redactError } from "../portable/events.js";
-import { createSandbox } from "../portable.js";
+import { createSandbox, redactError } from "../portable.js";
 import { reapRecords } from "../reap-records.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { conformance } from "./daytona/conformance.js";

@@ -1,21 +1,32 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Finding } from "../../../contracts/finding.js";
 import type { Capabilities, Limits, Mount, NetworkPolicy } from "../../../contracts/types.js";
-import { claimRecord, dismantle, type RemoverOf } from "../../ledger/dismantle.js";
-import { addResource, createRecord, markReady, readRecord, updateRecord } from "../../ledger/records.js";
+import {
+  addResource,
+  claimRecord,
+  createRecord,
+  dismantle,
+  markReady,
+  type RemoverOf,
+  readRecord,
+  updateRecord,
+} from "../../ledger.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { runtimeDir } from "../../machine/home.js";
 import { assertCapabilities } from "../capabilities.js";
-import { openEgress } from "../egress/open-egress.js";
-import { type LiveTree, sweepScratch } from "../git/inside/live-tree.js";
-import { createOperations } from "../git/operations.js";
-import { shownUrl } from "../git/push/push-url.js";
-import { recheckRepository } from "../git/repository/repository.js";
-import { fillForks, nameForkedBranch } from "../git/snapshot/fork-files.js";
-import { removeSnapshot } from "../git/snapshot/remove-snapshot.js";
-import { parseSourceUrl } from "../git/source/source-url.js";
-import { findBwrap } from "../jail/find-bwrap.js";
-import { type RunningAgent, startJailedAgent, startPlainAgent } from "../jail/start-guest.js";
+import { openEgress } from "../egress.js";
+import {
+  createOperations,
+  fillForks,
+  type LiveTree,
+  nameForkedBranch,
+  parseSourceUrl,
+  recheckRepository,
+  removeSnapshot,
+  shownUrl,
+  sweepScratch,
+} from "../git.js";
+import { findBwrap, type RunningAgent, startJailedAgent, startPlainAgent } from "../jail.js";
 import { type KeptOptions, keptOptions, reopenOptions } from "../kept-options.js";
 import { openInTime } from "../open-in-time.js";
 import { validateSandboxOptions } from "../options.js";

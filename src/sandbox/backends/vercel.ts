@@ -1,14 +1,17 @@
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import type { Capabilities } from "../../../contracts/types.js";
-import { claimRecord, dismantle, type RemoverOf } from "../../ledger/dismantle.js";
-import type { Resource } from "../../ledger/record.js";
-import { createRecord, markReady, updateRecord } from "../../ledger/records.js";
-import type { SnapshotRecord } from "../../ledger/snapshot-record.js";
+import {
+  claimRecord,
+  createRecord,
+  dismantle,
+  markReady,
+  type RemoverOf,
+  type Resource,
+  type SnapshotRecord,
+  updateRecord,
+} from "../../ledger.js";
 import { failpoint } from "../../machine/failpoint.js";
-import { setInsideBranch } from "../git/inside/inside-git.js";
-import { sweepScratch } from "../git/inside/live-tree.js";
-import { fillMirror, mirrorResources, planMirror } from "../git/inside/mirror.js";
-import { removeGitResource } from "../git/remove-git-resource.js";
+import { fillMirror, mirrorResources, planMirror, removeGitResource, setInsideBranch, sweepScratch } from "../git.js";
 import { reopenOptions } from "../kept-options.js";
 import { validateSandboxOptions } from "../options.js";
 import { createSandbox } from "../portable.js";

@@ -1,5 +1,4 @@
-import type { AgentChannel } from "../guest/channel.js";
-import { listenInside } from "../guest/listener.js";
+import { type AgentChannel, listenInside } from "../guest.js";
 import { proxyEnv } from "./env.js";
 import { parseAllow } from "./policy.js";
 import { EgressProxy, type ProxyInternals } from "./proxy.js";

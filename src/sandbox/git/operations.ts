@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import { snapshotInTime } from "../../ledger/late-snapshot.js";
+import { snapshotInTime } from "../../ledger.js";
 import type { Driver } from "../types.js";
 import type { LiveTree } from "./inside/live-tree.js";
 import { endSpareJail } from "./jailed/spare-jail.js";

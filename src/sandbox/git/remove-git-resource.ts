@@ -1,6 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type { Vanishing } from "../../ledger/dismantle.js";
-import type { Resource } from "../../ledger/record.js";
+import type { Resource, Vanishing } from "../../ledger.js";
 import { removeUnfinishedSnapshots } from "./snapshot/remove-snapshot.js";
 import { removeUnfinishedBase } from "./source/base-cache.js";
 import { removeBranch, removeWorktree } from "./worktree/remove-worktree.js";

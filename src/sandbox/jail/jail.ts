@@ -1,4 +1,4 @@
-import { agentBinary } from "../guest/binary.js";
+import { agentBinary } from "../guest.js";
 
 /** A host path that is visible inside. */
 export interface JailBind {

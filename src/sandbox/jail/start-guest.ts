@@ -5,8 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { ownerMark } from "../../machine/orphans.js";
-import { agentBinary } from "../guest/binary.js";
-import { AgentChannel } from "../guest/channel.js";
+import { AgentChannel, agentBinary } from "../guest.js";
 import { findBwrap } from "./find-bwrap.js";
 import { type JailSpec, jailCommand } from "./jail.js";
 

@@ -1,6 +1,5 @@
 import { shellQuote } from "../../../util/shell.js";
-import type { Command } from "../../commands/command.js";
-import type { Flag } from "../../commands/flags.js";
+import type { Command, Flag } from "../../commands.js";
 import { listerOf } from "./listers.js";
 
 /** The completion script of bash. */

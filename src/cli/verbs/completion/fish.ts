@@ -1,5 +1,4 @@
-import type { Command } from "../../commands/command.js";
-import type { Flag } from "../../commands/flags.js";
+import type { Command, Flag } from "../../commands.js";
 import { listerOf } from "./listers.js";
 
 /** The completion script of fish. */

@@ -1,4 +1,4 @@
-import type { Flag } from "../../commands/flags.js";
+import type { Flag } from "../../commands.js";
 
 const LISTERS = {
   sandboxes: ["ls"],

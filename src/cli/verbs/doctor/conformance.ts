@@ -18,7 +18,7 @@ import {
   formatReport,
   runConformance,
 } from "../../../testing.js";
-import { UsageError } from "../../commands/usage-error.js";
+import { UsageError } from "../../commands.js";
 import type { Invocation } from "../../invocation.js";
 
 const AT_ONCE = 4;

@@ -1,7 +1,7 @@
 import { appendFileSync } from "node:fs";
 import { type Reporter, type RunEvent, type RunReport, reportMarkdown } from "../../../harness.js";
 import { toInert, toInertLine } from "../../../util/inert-text.js";
-import type { Output } from "../../terminal/output.js";
+import type { Output } from "../../terminal.js";
 
 /** Tells of a run in the words of GitHub Actions: groups, errors, the summary of the job, and outputs for later steps. */
 export function createActionsReporter(output: Output, env: Readonly<Record<string, string | undefined>>): Reporter {

@@ -1,8 +1,8 @@
 import { EXIT_CODES, findRunDirectory, type HarnessOptions, type Reporter, type RunReport } from "../../../harness.js";
-import { UsageError } from "../../commands/usage-error.js";
+import { UsageError } from "../../commands.js";
 import type { Flags, Invocation } from "../../invocation.js";
 import { reportError, toFailure } from "../../report-error.js";
-import { createStyle } from "../../terminal/style.js";
+import { createStyle } from "../../terminal.js";
 import { createActionsReporter } from "./actions-reporter.js";
 import { createLiveReporter } from "./live-reporter.js";
 import { createPlainReporter } from "./plain-reporter.js";

@@ -1,8 +1,6 @@
 import { formatCost, formatDuration, type Reporter, type RunEvent } from "../../../harness.js";
 import { toInertLine } from "../../../util/inert-text.js";
-import { drawLiveLine } from "../../terminal/live-line.js";
-import type { Output } from "../../terminal/output.js";
-import type { Style } from "../../terminal/style.js";
+import { drawLiveLine, type Output, type Style } from "../../terminal.js";
 import { nodeLine } from "./node-line.js";
 
 const TICK = 120;

@@ -1,6 +1,6 @@
 import { formatCost, formatDuration, type NodeReport } from "../../../harness.js";
 import { toInertLine } from "../../../util/inert-text.js";
-import type { Style } from "../../terminal/style.js";
+import type { Style } from "../../terminal.js";
 
 const MARKS: Readonly<Record<NodeReport["status"], string>> = {
   success: "✔",

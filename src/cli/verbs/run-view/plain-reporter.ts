@@ -1,7 +1,6 @@
 import { formatDuration, type Reporter, type RunEvent } from "../../../harness.js";
 import { toInertLine } from "../../../util/inert-text.js";
-import type { Output } from "../../terminal/output.js";
-import type { Style } from "../../terminal/style.js";
+import type { Output, Style } from "../../terminal.js";
 import { nodeLine } from "./node-line.js";
 
 const HEARTBEAT = 60_000;

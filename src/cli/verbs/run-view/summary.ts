@@ -8,7 +8,7 @@ import {
 } from "../../../harness.js";
 import { toInert, toInertLine } from "../../../util/inert-text.js";
 import { shellQuote } from "../../../util/shell.js";
-import type { Style } from "../../terminal/style.js";
+import type { Style } from "../../terminal.js";
 
 const LAST_LINES = 20;
 

@@ -1,9 +1,6 @@
 import type { TaskStage } from "../../../tasks.js";
 import { toInertLine } from "../../../util/inert-text.js";
-import { columnsOf } from "../../terminal/live-line.js";
-import type { Output } from "../../terminal/output.js";
-import { createStyle, type Style } from "../../terminal/style.js";
-import { formatTable } from "../../terminal/table.js";
+import { columnsOf, createStyle, formatTable, type Output, type Style } from "../../terminal.js";
 
 const TICK = 200;
 const ORDER: readonly TaskStage[] = ["running", "starting", "stopping", "failed", "waiting", "done"];

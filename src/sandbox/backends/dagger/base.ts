@@ -1,5 +1,5 @@
 import type { Container, Service } from "@dagger.io/dagger";
-import { agentBinary } from "../../guest/binary.js";
+import { agentBinary } from "../../guest.js";
 import type { DaggerOptions } from "../../types.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";

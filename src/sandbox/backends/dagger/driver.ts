@@ -1,7 +1,5 @@
 import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
-import { AgentFailure, errorFor } from "../../guest/failure.js";
-import { AgentFiles } from "../../guest/guest-files.js";
-import { startCommand } from "../../guest/guest-process.js";
+import { AgentFailure, AgentFiles, errorFor, startCommand } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import { endingAs } from "./process-end.js";
 import type { SpawnedServices } from "./spawned-services.js";

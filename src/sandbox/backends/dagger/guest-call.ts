@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { AgentChannel } from "../../guest/channel.js";
+import { AgentChannel } from "../../guest.js";
 import type { Session } from "./session.js";
 
 /** Name of this process in the containers that it makes. */

@@ -1,7 +1,7 @@
 import { chmod } from "node:fs/promises";
 import type { Container } from "@dagger.io/dagger";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { AgentFiles } from "../../guest/guest-files.js";
+import { AgentFiles } from "../../guest.js";
 import { MAX_IMPORT_BYTES } from "../../types.js";
 import { daggerError } from "./failure.js";
 import { layersOf, withLayers } from "./layer-count.js";

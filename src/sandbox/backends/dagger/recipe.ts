@@ -1,4 +1,4 @@
-import type { TreeBase } from "../../git/source/tree-base.js";
+import type { TreeBase } from "../../git.js";
 import type { KeptOptions } from "../../kept-options.js";
 
 /** How the container of a sandbox is built, on any engine. Never a secret. */

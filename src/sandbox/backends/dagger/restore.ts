@@ -1,8 +1,8 @@
 import { createReadStream } from "node:fs";
 import type { Container } from "@dagger.io/dagger";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { replaceFiles } from "../../git/snapshot/replace-files.js";
-import { AgentFiles } from "../../guest/guest-files.js";
+import { replaceFiles } from "../../git.js";
+import { AgentFiles } from "../../guest.js";
 import type { DaggerOptions } from "../../types.js";
 import { buildBase, WORK_DIR } from "./base.js";
 import type { DaggerDriver } from "./driver.js";

@@ -3,15 +3,9 @@ import { createReadStream } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import {
-  readSnapshotRecord,
-  type SnapshotRecord,
-  snapshotsDir,
-  writeSnapshotRecord,
-} from "../../../ledger/snapshot-record.js";
+import { readSnapshotRecord, type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
-import { writeArchive } from "../../git/snapshot/archive.js";
-import { removeSnapshot as removeGitSnapshot } from "../../git/snapshot/remove-snapshot.js";
+import { removeSnapshot as removeGitSnapshot, writeArchive } from "../../git.js";
 import type { Base } from "./base.js";
 import type { DaggerDriver } from "./driver.js";
 import { saveLayer } from "./layer.js";

@@ -1,7 +1,6 @@
 import type { Service } from "@dagger.io/dagger";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { AgentFailure, errorFor } from "../../guest/failure.js";
-import { startCommand } from "../../guest/guest-process.js";
+import { AgentFailure, errorFor, startCommand } from "../../guest.js";
 import type { DriverProcess, StartSpec } from "../../types.js";
 import type { Reachable } from "./base.js";
 import { daggerError } from "./failure.js";

@@ -1,6 +1,6 @@
 import type { Container } from "@dagger.io/dagger";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { AgentChannel } from "../../guest/channel.js";
+import type { AgentChannel } from "../../guest.js";
 import type { Reachable } from "./base.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";

@@ -1,8 +1,5 @@
 import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
-import type { AgentChannel } from "../../guest/channel.js";
-import { AgentFailure, errorFor } from "../../guest/failure.js";
-import { AgentFiles } from "../../guest/guest-files.js";
-import { startCommand } from "../../guest/guest-process.js";
+import { type AgentChannel, AgentFailure, AgentFiles, errorFor, startCommand } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, persist } from "./failure.js";

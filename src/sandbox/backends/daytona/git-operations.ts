@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Changes, NetworkPolicy } from "../../../../contracts/types.js";
-import { readSnapshotRecord, writeSnapshotRecord } from "../../../ledger/snapshot-record.js";
+import { readSnapshotRecord, writeSnapshotRecord } from "../../../ledger.js";
 import { assertBranchName } from "../../../util/branch-name.js";
 import { redact } from "../../../util/redact.js";
-import { assertServer } from "../../git/push/push-url.js";
-import { parseChanges, RAW_AND_PATCH } from "../../git/snapshot/raw-diff.js";
+import { assertServer, parseChanges, RAW_AND_PATCH } from "../../git.js";
 import type { PushOptions } from "../../types.js";
 import { GIT_USER } from "./bootstrap.js";
 import type { DaytonaDriver, DaytonaOperations } from "./driver.js";

@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, NetworkPolicy } from "../../../../contracts/types.js";
-import { dismantle } from "../../../ledger/dismantle.js";
-import { addResource, createRecord, markReady, updateRecord } from "../../../ledger/records.js";
+import { addResource, createRecord, dismantle, markReady, updateRecord } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import type { KeptOptions } from "../../kept-options.js";
 import type { DaytonaOptions, SandboxOptions } from "../../types.js";

@@ -1,7 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { addResource, readRecord, updateRecord } from "../../../ledger/records.js";
-import { readSnapshotRecord, type SnapshotRecord, writeSnapshotRecord } from "../../../ledger/snapshot-record.js";
+import {
+  addResource,
+  readRecord,
+  readSnapshotRecord,
+  type SnapshotRecord,
+  updateRecord,
+  writeSnapshotRecord,
+} from "../../../ledger.js";
 import type { RemoteSandbox } from "./client.js";
 import type { DaytonaDriver } from "./driver.js";
 import { diagnose } from "./failure.js";

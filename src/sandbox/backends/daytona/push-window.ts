@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
-import { parseAllow } from "../../egress/policy.js";
+import { parseAllow } from "../../egress.js";
 import type { DaytonaDriver } from "./driver.js";
 import { persist } from "./failure.js";
 import { assertNetwork, type NetworkSettings, networkSettings } from "./network-settings.js";

@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { OtherResource, Resource } from "../../../ledger/record.js";
+import type { OtherResource, Resource } from "../../../ledger.js";
 import { connect, type Daytona } from "./client.js";
 import { isPassing, persist, statusOf, toFailure } from "./failure.js";
 import { type Account, readAccount } from "./options.js";

@@ -1,8 +1,7 @@
 import { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { tampered } from "../../guest/frames.js";
-import { unsqueeze } from "../../guest/unsqueeze.js";
+import { tampered, unsqueeze } from "../../guest.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, lost, persist, statusOf } from "./failure.js";
 

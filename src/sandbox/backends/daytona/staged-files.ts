@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { archiveError, errorFor } from "../../guest/failure.js";
+import { archiveError, errorFor } from "../../guest.js";
 import { MAX_FILE_BYTES, MAX_IMPORT_BYTES } from "../../types.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, persist } from "./failure.js";

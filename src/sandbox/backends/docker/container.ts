@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { AgentChannel } from "../../guest/channel.js";
+import { AgentChannel } from "../../guest.js";
 import { type ContainerPlan, containerConfig } from "./container-config.js";
 import { agentMount, forgetVolume } from "./deliver-guest.js";
 import { AttachedStream } from "./engine/attached-stream.js";

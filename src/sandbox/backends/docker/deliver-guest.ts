@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../../util/tar-encode.js";
-import { agentBinary } from "../../guest/binary.js";
+import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../../util/tar/tar-encode.js";
+import { agentBinary } from "../../guest.js";
 import type { Engine } from "./engine/engine.js";
 import { EngineError } from "./engine/engine-error.js";
 import { CACHE_LABEL, ownerLabels } from "./labels.js";

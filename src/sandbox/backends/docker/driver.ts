@@ -1,5 +1,5 @@
 import type { Changes } from "../../../../contracts/types.js";
-import { AgentDriver, type DriverIdentity } from "../../guest/guest-driver.js";
+import { AgentDriver, type DriverIdentity } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import type { RunningContainer } from "./container.js";
 

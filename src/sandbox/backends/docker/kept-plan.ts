@@ -1,5 +1,5 @@
 import type { NetworkPolicy } from "../../../../contracts/types.js";
-import type { TreeBase } from "../../git/source/tree-base.js";
+import type { TreeBase } from "../../git.js";
 import type { KeptOptions } from "../../kept-options.js";
 import type { ContainerPlan } from "./container-config.js";
 import type { EndpointChoice } from "./engine/endpoint.js";

@@ -1,14 +1,19 @@
 import { randomBytes } from "node:crypto";
 import type { Capabilities } from "../../../../contracts/types.js";
-import { dismantle, type RemoverOf } from "../../../ledger/dismantle.js";
-import { snapshotInTime } from "../../../ledger/late-snapshot.js";
-import type { Resource } from "../../../ledger/record.js";
-import { addResource, createRecord, markReady, readRecord, updateRecord } from "../../../ledger/records.js";
+import {
+  addResource,
+  createRecord,
+  dismantle,
+  markReady,
+  type RemoverOf,
+  type Resource,
+  readRecord,
+  snapshotInTime,
+  updateRecord,
+} from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
-import { openEgress } from "../../egress/open-egress.js";
-import { fillMirror, forkMirror, mirroredTree } from "../../git/inside/mirror.js";
-import { createOperations } from "../../git/operations.js";
-import { nameForkedBranch } from "../../git/snapshot/fork-files.js";
+import { openEgress } from "../../egress.js";
+import { createOperations, fillMirror, forkMirror, mirroredTree, nameForkedBranch } from "../../git.js";
 import type { SandboxOptions } from "../../types.js";
 import { type RunningContainer, startContainer } from "./container.js";
 import type { ContainerPlan } from "./container-config.js";

@@ -2,7 +2,7 @@ import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Finding } from "../../../../contracts/finding.js";
-import { agentBinary } from "../../guest/binary.js";
+import { agentBinary } from "../../guest.js";
 import type { Engine } from "./engine/engine.js";
 import { engineOf } from "./engine/engines.js";
 

@@ -1,7 +1,6 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { Resource } from "../../../ledger/record.js";
-import { snapshotIds } from "../../../ledger/snapshot-record.js";
-import { removeGitResource } from "../../git/remove-git-resource.js";
+import { type Resource, snapshotIds } from "../../../ledger.js";
+import { removeGitResource } from "../../git.js";
 import type { EndpointChoice } from "./engine/endpoint.js";
 import type { Engine } from "./engine/engine.js";
 import { EngineError } from "./engine/engine-error.js";

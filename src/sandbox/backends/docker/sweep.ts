@@ -1,4 +1,4 @@
-import { snapshotIds } from "../../../ledger/snapshot-record.js";
+import { snapshotIds } from "../../../ledger.js";
 import type { Engine } from "./engine/engine.js";
 import { engineOf } from "./engine/engines.js";
 import { HOME_LABEL, homeMark, isAbandoned, KEPT_LABEL, OWNER_LABEL, SNAPSHOT_LABEL } from "./labels.js";

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import type { Capabilities, Limits } from "../../../../contracts/types.js";
-import { startCommand } from "../../guest/guest-process.js";
+import { startCommand } from "../../guest.js";
 import { createSandbox } from "../../portable.js";
 import type { DriverProcess, Sandbox } from "../../types.js";
 import { startContainer } from "./container.js";

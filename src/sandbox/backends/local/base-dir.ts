@@ -4,7 +4,7 @@ import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Mount } from "../../../../contracts/types.js";
 import { gloveboxHome } from "../../../machine/home.js";
-import type { JailBind } from "../../jail/jail.js";
+import type { JailBind } from "../../jail.js";
 
 const SYSTEM = [
   "/bin",

@@ -1,8 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { Vanishing } from "../../../ledger/dismantle.js";
-import type { Resource } from "../../../ledger/record.js";
+import type { Resource, Vanishing } from "../../../ledger.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
-import { removeGitResource, textOf } from "../../git/remove-git-resource.js";
+import { removeGitResource, textOf } from "../../git.js";
 import { removeCgroup } from "./remove-cgroup.js";
 
 /** Takes away one resource of a local sandbox. One that is not there, or was never made, is no error. */

@@ -1,10 +1,9 @@
 import type { Changes } from "../../../../contracts/types.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { readUpTo } from "../../../util/read-up-to.js";
-import type { RunAgent } from "../../git/fast-commit/gather-changes.js";
-import type { TreeOperations } from "../../git/operations.js";
-import { AgentDriver, type DriverIdentity } from "../../guest/guest-driver.js";
-import { INSIDE_AGENT, type RunningAgent } from "../../jail/start-guest.js";
+import type { RunAgent, TreeOperations } from "../../git.js";
+import { AgentDriver, type DriverIdentity } from "../../guest.js";
+import { INSIDE_AGENT, type RunningAgent } from "../../jail.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import { oomKills } from "./control-group.js";
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { readdir, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { listRecords } from "../../../ledger/records.js";
+import { listRecords } from "../../../ledger.js";
 import { type CacheEntry, sizeOf } from "../../../machine/cache-entries.js";
 import { privateSubdirectory, runtimeDir } from "../../../machine/home.js";
 import { isOwnerAlive, ownerTag } from "../../../machine/owner.js";

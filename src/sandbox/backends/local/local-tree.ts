@@ -1,9 +1,6 @@
 import { join } from "node:path";
-import type { InsideGit, LiveTree } from "../../git/inside/live-tree.js";
-import { INSIDE_GIT } from "../../git/inside/private-git.js";
-import { readPlainHead } from "../../git/snapshot/replicate.js";
-import type { TreeBase } from "../../git/source/tree-base.js";
-import type { JailBind } from "../../jail/jail.js";
+import { INSIDE_GIT, type InsideGit, type LiveTree, readPlainHead, type TreeBase } from "../../git.js";
+import type { JailBind } from "../../jail.js";
 import type { LocalDriver } from "./driver.js";
 import { rebuildInsideGit } from "./rebuild-git.js";
 import type { Workspace } from "./workspace.js";

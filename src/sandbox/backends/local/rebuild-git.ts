@@ -1,11 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import { packDirectory } from "../../../util/tar-pack.js";
-import { type LiveTree, scratchPath } from "../../git/inside/live-tree.js";
-import { INSIDE_GIT, privateGitDir, writePrivateGit } from "../../git/inside/private-git.js";
-import { runInside } from "../../git/inside/run-inside.js";
-import type { TreeBase } from "../../git/source/tree-base.js";
+import { packDirectory } from "../../../util/tar/tar-pack.js";
+import {
+  INSIDE_GIT,
+  type LiveTree,
+  privateGitDir,
+  runInside,
+  scratchPath,
+  type TreeBase,
+  writePrivateGit,
+} from "../../git.js";
 
 /** `$1` is the new directory, `$2` the one that it replaces. */
 const REPLACE = `

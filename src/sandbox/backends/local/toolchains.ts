@@ -1,7 +1,7 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, sep } from "node:path";
-import type { JailBind } from "../../jail/jail.js";
+import type { JailBind } from "../../jail.js";
 
 /** What makes the programs that the user's PATH names work inside. */
 export interface Toolchains {

@@ -1,8 +1,6 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
-import { chooseStage, chooseUser } from "../../jail/identity.js";
-import type { JailBind, JailSpec } from "../../jail/jail.js";
-import { syntheticEtc, systemBinds } from "../../jail/system.js";
+import { chooseStage, chooseUser, type JailBind, type JailSpec, syntheticEtc, systemBinds } from "../../jail.js";
 import { createMemory } from "./memory.js";
 import { prepareEtc } from "./prepared-etc.js";
 import { findToolchains, type Toolchains } from "./toolchains.js";

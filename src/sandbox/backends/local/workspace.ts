@@ -1,28 +1,32 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Resource } from "../../../ledger/record.js";
+import type { Resource } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { runtimeDir } from "../../../machine/home.js";
 import { temporaryDirectory } from "../../../machine/temporary-directory.js";
 import {
+  baseDirOf,
+  beginCheckOut,
+  beginWorktree,
+  branchMark,
+  findSource,
+  findStart,
   type GitSource,
   givePrivateIndex,
   INSIDE_GIT,
+  openBase,
   privateGitBinds,
   privateGitDir,
+  type Repository,
   readGitSource,
+  resolveCommit,
+  resourcesOfSource,
+  type TreeBase,
   writeBranch,
   writePrivateGit,
-} from "../../git/inside/private-git.js";
-import { type Repository, resolveCommit } from "../../git/repository/repository.js";
-import { baseDirOf, openBase } from "../../git/source/base-cache.js";
-import { beginCheckOut } from "../../git/source/checkout.js";
-import { findSource, findStart, resourcesOfSource } from "../../git/source/source.js";
-import type { TreeBase } from "../../git/source/tree-base.js";
-import { branchMark } from "../../git/worktree/branch-story.js";
-import { beginWorktree } from "../../git/worktree/worktree.js";
-import type { JailBind } from "../../jail/jail.js";
+} from "../../git.js";
+import type { JailBind } from "../../jail.js";
 import type { SandboxOptions } from "../../types.js";
 import { checkBaseDir, protectGit } from "./base-dir.js";
 import { makeLayer } from "./layer.js";

@@ -1,8 +1,6 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
-import { AgentFailure, errorFor } from "../../guest/failure.js";
-import { AgentFiles } from "../../guest/guest-files.js";
-import { startCommand } from "../../guest/guest-process.js";
+import { AgentFailure, AgentFiles, errorFor, startCommand } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import { vercelCapabilities } from "./capabilities.js";
 import { toVercelError } from "./failure.js";

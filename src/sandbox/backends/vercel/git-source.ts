@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { startCommand } from "../../guest/guest-process.js";
+import { startCommand } from "../../guest.js";
 import type { Machine } from "./machine.js";
 import type { MachineSource } from "./machines.js";
 

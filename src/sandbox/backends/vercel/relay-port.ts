@@ -1,6 +1,6 @@
 import type { Session } from "@vercel/sandbox";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { RelayPort } from "../../guest/relay-stream.js";
+import type { RelayPort } from "../../guest.js";
 import { isPassing, toldToWait, toVercelError } from "./failure.js";
 
 /** Where an agent runs and as whom. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Sandbox } from "@vercel/sandbox";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { readSnapshotRecords, snapshotIds } from "../../../ledger/snapshot-record.js";
+import { readSnapshotRecords, snapshotIds } from "../../../ledger.js";
 import type { VercelClient } from "./client.js";
 import { codeOf, statusOf, toVercelError } from "./failure.js";
 import { withoutMachine } from "./machines.js";

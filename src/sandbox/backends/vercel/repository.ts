@@ -1,11 +1,15 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { addResource } from "../../../ledger/records.js";
-import { mirroredTree } from "../../git/inside/mirror.js";
-import type { MirroredDriver } from "../../git/inside/mirrored-git.js";
-import { createOperations, type TreeOperations } from "../../git/operations.js";
-import { resolveCommit } from "../../git/repository/repository.js";
-import { findSource, resourcesOfSource } from "../../git/source/source.js";
-import type { TreeBase } from "../../git/source/tree-base.js";
+import { addResource } from "../../../ledger.js";
+import {
+  createOperations,
+  findSource,
+  type MirroredDriver,
+  mirroredTree,
+  resolveCommit,
+  resourcesOfSource,
+  type TreeBase,
+  type TreeOperations,
+} from "../../git.js";
 import type { Driver, SandboxOptions } from "../../types.js";
 
 /** What the files of a sandbox started from. Nothing but data: a kept sandbox remembers it. */

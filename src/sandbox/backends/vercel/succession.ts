@@ -1,8 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { Resource } from "../../../ledger/record.js";
-import { addResource, readRecord, updateRecord } from "../../../ledger/records.js";
-import { readSnapshotRecord, type SnapshotRecord, writeSnapshotRecord } from "../../../ledger/snapshot-record.js";
+import {
+  addResource,
+  type Resource,
+  readRecord,
+  readSnapshotRecord,
+  type SnapshotRecord,
+  updateRecord,
+  writeSnapshotRecord,
+} from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { keptOptions } from "../../kept-options.js";
 import { toVercelError } from "./failure.js";

@@ -1,4 +1,4 @@
-import type { AgentFiles } from "../../guest/guest-files.js";
+import type { AgentFiles } from "../../guest.js";
 
 /** A file as a driver gets it. */
 interface Upload {

@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { agentBinary } from "../../guest/binary.js";
-import type { JailBind } from "../../jail/jail.js";
+import { agentBinary } from "../../guest.js";
+import type { JailBind } from "../../jail.js";
 import { INSIDE_GIT } from "../inside/private-git.js";
 
 /** A file or a link that is there now. */

@@ -1,10 +1,10 @@
 import { lstat, mkdir, rename } from "node:fs/promises";
 import { join } from "node:path";
-import type { Resource } from "../../../ledger/record.js";
+import type { Resource } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { removeOwnTree, removeTree } from "../../../machine/remove-tree.js";
-import { packDirectory, packTrees } from "../../../util/tar-pack.js";
-import { unpackTar } from "../../../util/tar-unpack.js";
+import { packDirectory, packTrees } from "../../../util/tar/tar-pack.js";
+import { unpackTar } from "../../../util/tar/tar-unpack.js";
 import { MAX_IMPORT_BYTES, type SandboxOptions } from "../../types.js";
 import { baseDirOf, openBase } from "../source/base-cache.js";
 import { findSource, findStart, resourcesOfSource } from "../source/source.js";

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { posix } from "node:path";
 import { toSandboxError } from "../../../../contracts/errors.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import { packDirectory } from "../../../util/tar-pack.js";
+import { packDirectory } from "../../../util/tar/tar-pack.js";
 import type { Driver } from "../../types.js";
 import type { TreeBase } from "../source/tree-base.js";
 import { type InsideGit, type LiveTree, scratchPath } from "./live-tree.js";

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { chmod, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { JailBind } from "../../jail/jail.js";
+import type { JailBind } from "../../jail.js";
 import { readCheckoutSettings } from "../repository/checkout-settings.js";
 import { copyIfThere, type GitConfig, INSIDE_OBJECTS, writeGitDirectory } from "../repository/git-directory.js";
 import { objectBinds } from "../repository/object-store.js";

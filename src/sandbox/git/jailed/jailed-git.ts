@@ -1,10 +1,14 @@
 import { existsSync } from "node:fs";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { startCommand } from "../../guest/guest-process.js";
-import { chooseStage, chooseUser } from "../../jail/identity.js";
-import type { JailBind } from "../../jail/jail.js";
-import { type RunningAgent, startJailedAgent } from "../../jail/start-guest.js";
-import { systemBinds } from "../../jail/system.js";
+import { startCommand } from "../../guest.js";
+import {
+  chooseStage,
+  chooseUser,
+  type JailBind,
+  type RunningAgent,
+  startJailedAgent,
+  systemBinds,
+} from "../../jail.js";
 import { finishJailed } from "./finish-jailed.js";
 import type { RunJailedGit } from "./jailed-commit.js";
 import { watchForPipe } from "./watch-for-pipe.js";

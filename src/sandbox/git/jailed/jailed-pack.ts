@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { removeOwnTree, removeTree } from "../../../machine/remove-tree.js";
-import type { PlainCommit } from "../fast-commit/plain-commit.js";
+import type { PlainCommit } from "../fast-commit.js";
 import { readCheckoutSettings } from "../repository/checkout-settings.js";
 import { copyIfThere, makeScratchDirectory, writeGitDirectory } from "../repository/git-directory.js";
 import { gitError, type RunGit } from "../repository/host-git.js";

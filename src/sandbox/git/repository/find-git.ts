@@ -3,7 +3,7 @@ import { accessSync, constants as modes, realpathSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, isAbsolute, join, sep } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { agentBinary } from "../../guest/binary.js";
+import { agentBinary } from "../../guest.js";
 
 const SYSTEM_DIRECTORIES = ["/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin"];
 

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { isAbsolute, join, sep } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { JailBind } from "../../jail/jail.js";
+import type { JailBind } from "../../jail.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
 import { notPlain, readUntrustedFile } from "./untrusted-file.js";
 

@@ -1,8 +1,8 @@
 import { open } from "node:fs/promises";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../../util/tar-encode.js";
-import { toConfinedName } from "../../../util/tar-names.js";
-import { readTar } from "../../../util/tar-read.js";
+import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../../util/tar/tar-encode.js";
+import { toConfinedName } from "../../../util/tar/tar-names.js";
+import { readTar } from "../../../util/tar/tar-read.js";
 import { MAX_IMPORT_BYTES } from "../../types.js";
 
 const MAX_ENTRIES = 5_000_000;

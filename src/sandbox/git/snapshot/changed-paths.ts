@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { agentBinary } from "../../guest/binary.js";
+import { agentBinary } from "../../guest.js";
 
 /** More of them, and git is as quick when it looks at everything. */
 const MOST = 200;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Changes } from "../../../../contracts/types.js";
-import { writeLooseObjects } from "../fast-commit/loose-object.js";
+import { writeLooseObjects } from "../fast-commit.js";
 import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../inside/live-tree.js";
 import { importPack, withJailedPack } from "../jailed/jailed-pack.js";
 import { withPrivateStore } from "../jailed/private-store.js";

@@ -1,13 +1,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { readRecord } from "../../../ledger/records.js";
-import {
-  readSnapshotRecords,
-  type SnapshotRecord,
-  snapshotIds,
-  snapshotsDir,
-} from "../../../ledger/snapshot-record.js";
+import { readRecord, readSnapshotRecords, type SnapshotRecord, snapshotIds, snapshotsDir } from "../../../ledger.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 import { assertSandboxId } from "../../../machine/sandbox-id.js";
 import { resolveCommit } from "../repository/repository.js";

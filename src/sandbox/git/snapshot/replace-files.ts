@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { failpoint } from "../../../machine/failpoint.js";
-import { encodeTarMember, TAR_BLOCK } from "../../../util/tar-encode.js";
+import { encodeTarMember, TAR_BLOCK } from "../../../util/tar/tar-encode.js";
 import type { LiveTree } from "../inside/live-tree.js";
 import { mustRunInside } from "../inside/run-inside.js";
 

@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { toSandboxError } from "../../../../contracts/errors.js";
-import { agentBinary } from "../../guest/binary.js";
-import { archiveError } from "../../guest/failure.js";
+import { agentBinary, archiveError } from "../../guest.js";
 import { MAX_IMPORT_BYTES } from "../../types.js";
 
 /**

@@ -1,10 +1,9 @@
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { addResource } from "../../../ledger/records.js";
-import { type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../../../ledger/snapshot-record.js";
+import { addResource, type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
-import { trustHead } from "../fast-commit/plain-commit.js";
+import { trustHead } from "../fast-commit.js";
 import { jailedPackOf, type LiveTree, scratchPath } from "../inside/live-tree.js";
 import type { InsideHead } from "../jailed/jailed-commit.js";
 import { isAmong, writeArchive } from "./archive.js";

@@ -3,7 +3,7 @@ import { existsSync, utimesSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { addResource, listRecords } from "../../../ledger/records.js";
+import { addResource, listRecords } from "../../../ledger.js";
 import { type CacheEntry, sizeOf, trimEntries } from "../../../machine/cache-entries.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { privateSubdirectory } from "../../../machine/home.js";

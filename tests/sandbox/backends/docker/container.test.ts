@@ -5,7 +5,7 @@ import { probeDocker } from "../../../../src/sandbox/backends/docker/probe.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
 import type { SandboxOptions } from "../../../../src/sandbox/types.js";
 import { removeSandbox } from "../../../../src/sandbox.js";
-import { packDirectory } from "../../../../src/util/tar-pack.js";
+import { packDirectory } from "../../../../src/util/tar/tar-pack.js";
 import { describeUnless } from "../../../support/describe-unless.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker-engine.js";
 import { dockerCensus } from "../../../support/docker-harness.js";

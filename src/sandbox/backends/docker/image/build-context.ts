@@ -3,7 +3,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join, posix, resolve } from "node:path";
 import { SandboxError } from "../../../../../contracts/errors.js";
 import { parseDockerIgnore, type Selection } from "../../../../util/docker-ignore.js";
-import { packDirectory } from "../../../../util/tar-pack.js";
+import { packDirectory } from "../../../../util/tar/tar-pack.js";
 
 const MAX_DOCKERFILE = 1 << 20;
 

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { SandboxError } from "../../../../../contracts/errors.js";
-import { addResource } from "../../../../ledger/records.js";
-import { readSnapshotRecord, type SnapshotRecord, writeSnapshotRecord } from "../../../../ledger/snapshot-record.js";
+import { addResource, readSnapshotRecord, type SnapshotRecord, writeSnapshotRecord } from "../../../../ledger.js";
 import { failpoint } from "../../../../machine/failpoint.js";
 import type { RunningContainer } from "../container.js";
 import { engineOf } from "../engine/engines.js";

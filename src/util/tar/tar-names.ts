@@ -1,4 +1,4 @@
-import { codedError } from "./coded-error.js";
+import { codedError } from "../coded-error.js";
 
 const MAX_PATH_BYTES = 4095;
 const MAX_NAME_BYTES = 255;

@@ -1,9 +1,8 @@
-import { SandboxError } from "../../../contracts/errors.js";
-import type { NetworkPolicy } from "../../../contracts/types.js";
-import type { SandboxOptions } from "../../sandbox/types.js";
-import { type AgentChoice, driverOf } from "../agents.js";
-import type { AgentDriver } from "../types/agent-types.js";
-import type { AgentTask, Blueprint, RunLimits } from "../types/blueprint-types.js";
+import { SandboxError } from "../../contracts/errors.js";
+import type { NetworkPolicy } from "../../contracts/types.js";
+import type { SandboxOptions } from "../sandbox/types.js";
+import { type AgentChoice, driverOf } from "./agents.js";
+import type { AgentDriver, AgentTask, Blueprint, RunLimits } from "./types.js";
 
 /** A variable that a node needs; of several names one is enough. */
 export interface SecretNeed {

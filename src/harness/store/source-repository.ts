@@ -16,7 +16,7 @@ import {
   runRepositoryGit,
   uncommittedFiles,
 } from "../../sandbox/host.js";
-import { type GitHubHost, repositoryAt } from "../github/github-host.js";
+import { type GitHubHost, repositoryAt } from "../github.js";
 
 /** The repository that a run works on. */
 export interface SourceRepository {

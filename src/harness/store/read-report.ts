@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Changes } from "../../../contracts/types.js";
-import { findRunDirectory, listRunDirectories, type RunDirectory } from "../store/run-directory.js";
-import { isRunning } from "../store/run-owner.js";
 import type { RunReport } from "../types.js";
+import { findRunDirectory, listRunDirectories, type RunDirectory } from "./run-directory.js";
+import { isRunning } from "./run-owner.js";
 
 /** How a run stands: as its report says, or `interrupted` when the process that did it is gone. */
 export type RunState = RunReport["status"] | "interrupted" | "unknown";

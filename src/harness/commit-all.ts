@@ -1,5 +1,5 @@
-import type { ExecOptions, ExecResult } from "../../../contracts/types.js";
-import type { Sandbox } from "../../sandbox/types.js";
+import type { ExecOptions, ExecResult } from "../../contracts/types.js";
+import type { Sandbox } from "../sandbox/types.js";
 
 /** Who commits where nobody else is named. */
 export const NOBODY = { name: "glovebox", email: "glovebox@localhost" } as const;

@@ -1,4 +1,4 @@
-import { codedError } from "./coded-error.js";
+import { codedError } from "../coded-error.js";
 import { assertPathBytes, escapes } from "./tar-names.js";
 
 const MAX_LINK_BYTES = 64 * 1024 * 1024;

@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { chmod, copyFile, lstat, mkdir, mkdtemp, open, readdir, rename, rm, rmdir, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
-import { codedError } from "./coded-error.js";
-import { makeDirectories } from "./make-directories.js";
+import { codedError } from "../coded-error.js";
+import { makeDirectories } from "../make-directories.js";
 import { malformed } from "./tar-decode.js";
 import { LinkPlan } from "./tar-links.js";
 import { escapes, toConfinedName, toText } from "./tar-names.js";

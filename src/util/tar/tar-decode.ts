@@ -1,4 +1,4 @@
-import { codedError } from "./coded-error.js";
+import { codedError } from "../coded-error.js";
 import { TAR_BLOCK, tarChecksum } from "./tar-encode.js";
 
 /** The plain fields of one header. Names are bytes in a Latin-1 string: one character each, nothing lost. */

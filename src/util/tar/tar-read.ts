@@ -1,5 +1,5 @@
-import { ByteReader } from "./byte-reader.js";
-import { codedError } from "./coded-error.js";
+import { ByteReader } from "../byte-reader.js";
+import { codedError } from "../coded-error.js";
 import {
   decodePax,
   decodePaxSize,

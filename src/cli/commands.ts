@@ -1,0 +1,17 @@
+export { COMMANDS } from "./commands/all.js";
+export type { Command } from "./commands/command.js";
+export { findCommand } from "./commands/find-command.js";
+export type { Flag } from "./commands/flags.js";
+export { commandHelp, generalHelp } from "./commands/help-text.js";
+export { parseCommandLine } from "./commands/parse.js";
+export { UsageError } from "./commands/usage-error.js";
+export {
+  parseCores,
+  parseCount,
+  parseDuration,
+  parseEnv,
+  parseMount,
+  parseNetwork,
+  parseSize,
+  parseWord,
+} from "./commands/values.js";

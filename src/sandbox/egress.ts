@@ -1,0 +1,2 @@
+export { openEgress } from "./egress/open-egress.js";
+export { parseAllow } from "./egress/policy.js";
