@@ -15,7 +15,7 @@ export const FAILPOINTS = [
   "create.private-git",
   /** Its control groups were made. */
   "create.grouped",
-  /** Its agent runs; its files may still be on their way. */
+  /** Its guest runs; its files may still be on their way. */
   "create.started",
   /** Its files were written. */
   "create.populated",

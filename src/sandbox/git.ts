@@ -1,4 +1,4 @@
-export type { RunAgent } from "./git/fast-commit.js";
+export type { RunGuest } from "./git/fast-commit.js";
 export { setInsideBranch } from "./git/inside/inside-git.js";
 export { type InsideGit, type LiveTree, scratchPath, sweepScratch } from "./git/inside/live-tree.js";
 export { fillMirror, forkMirror, mirroredTree, mirrorResources, planMirror } from "./git/inside/mirror.js";

@@ -1,9 +1,9 @@
-export { agentBinary } from "./guest/binary.js";
-export { AgentChannel } from "./guest/channel.js";
-export { AgentFailure, archiveError, errorFor } from "./guest/failure.js";
+export { guestBinary } from "./guest/binary.js";
+export { GuestChannel } from "./guest/channel.js";
+export { archiveError, errorFor, GuestFailure } from "./guest/failure.js";
 export { tampered } from "./guest/frames.js";
-export { AgentDriver, type DriverIdentity } from "./guest/guest-driver.js";
-export { AgentFiles } from "./guest/guest-files.js";
+export { type DriverIdentity, GuestDriver } from "./guest/guest-driver.js";
+export { GuestFiles } from "./guest/guest-files.js";
 export { startCommand } from "./guest/guest-process.js";
 export { listenInside } from "./guest/listener.js";
 export { type RelayPort, RelayStream } from "./guest/relay-stream.js";

@@ -1,5 +1,5 @@
 export { findBwrap } from "./jail/find-bwrap.js";
 export { chooseStage, chooseUser } from "./jail/identity.js";
 export type { JailBind, JailSpec } from "./jail/jail.js";
-export { INSIDE_AGENT, type RunningAgent, startJailedAgent, startPlainAgent } from "./jail/start-guest.js";
+export { INSIDE_GUEST, type RunningGuest, startJailedGuest, startPlainGuest } from "./jail/start-guest.js";
 export { syntheticEtc, systemBinds } from "./jail/system.js";

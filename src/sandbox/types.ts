@@ -55,8 +55,8 @@ export interface DockerOptions {
   hostname?: string;
   /** Whether an image that the engine does not have is pulled. Default `missing`. */
   pull?: "missing" | "never";
-  /** How the agent gets into the container. Default: `bind` for an engine of this machine, `volume` for a remote one. */
-  agent?: "bind" | "volume";
+  /** How the guest gets into the container. Default: `bind` for an engine of this machine, `volume` for a remote one. */
+  guest?: "bind" | "volume";
   /** What opens the walls of a container. Each one has to be named. */
   unsafe?: {
     /** Take `mounts`: paths of the engine's machine become visible. */

@@ -1,9 +1,9 @@
 // Makes records with worktrees, one after the other or at once, and ends, waits or keeps them.
 const [, , directory, mode, repo, parent, ...names] = process.argv;
-const load = (name) => import(`${directory}/src/sandbox/${name}.js`);
+const load = (name) => import(`${directory}/src/${name}.js`);
 const { createRecord, updateRecord } = await load("ledger");
-const { findRepository } = await load("git/repository");
-const { addWorktree } = await load("git/worktree");
+const { findRepository } = await load("sandbox/git/repository/repository");
+const { addWorktree } = await load("sandbox/git/worktree/worktree");
 
 const repository = await findRepository(repo, { gitFilters: process.env.TEST_GIT_FILTERS?.split(",") });
 const make = async (name) => {

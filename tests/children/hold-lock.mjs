@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 
 const [, , directory, mode, name, counter, rounds] = process.argv;
-const { withLock } = await import(`${directory}/src/sandbox/lock.js`);
+const { withLock } = await import(`${directory}/src/machine/lock.js`);
 
 if (mode === "hold") {
   await withLock(name, async () => {

@@ -66,7 +66,7 @@ const EVERY: Required<SandboxOptions> = {
     user: "nobody",
     hostname: "box",
     pull: "never",
-    agent: "volume",
+    guest: "volume",
     unsafe: { hostPid: true },
   } satisfies Required<NonNullable<SandboxOptions["docker"]>>,
   vercel: {

@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { LocalDriver } from "../../src/sandbox/backends/local/driver.js";
 import { plainEnv } from "../../src/sandbox/backends/local/plain-env.js";
 import { localCapabilities } from "../../src/sandbox/backends/local.js";
-import { startPlainAgent } from "../../src/sandbox/jail/start-guest.js";
+import { startPlainGuest } from "../../src/sandbox/jail/start-guest.js";
 import { validateSandboxOptions } from "../../src/sandbox/options.js";
 import type { Driver } from "../../src/sandbox/types.js";
 import { createSandbox } from "../../src/sandbox.js";
@@ -22,7 +22,7 @@ async function openBase(): Promise<Driver> {
     workDir,
     capabilities: { ...localCapabilities("none"), snapshot: "none" },
     baseEnv: plainEnv(place),
-    agent: await startPlainAgent(workDir, []),
+    guest: await startPlainGuest(workDir, []),
     cgroups: [],
     operations: () => ({ settled: async () => undefined }),
     release: () => rm(place, { recursive: true, force: true }),
@@ -31,30 +31,30 @@ async function openBase(): Promise<Driver> {
 
 /** The kit's way to a mutant, or to the base when none is given; `cleanUp` takes away what a mutant left. */
 export function createMutantHarness(mutant?: Mutant): ConformanceHarness & { cleanUp(): Promise<void> } {
-  const opened: { driver: Driver; agent: number | undefined }[] = [];
-  const agentOf = (workDir: string): number | undefined =>
+  const opened: { driver: Driver; guest: number | undefined }[] = [];
+  const guestOf = (workDir: string): number | undefined =>
     descendants(process.pid).find((pid) => commandLine(pid).endsWith(`\0serve\0${workDir}\0`));
   return {
     backend: mutant?.name ?? "base",
     async open(opts = {}) {
       validateSandboxOptions(opts);
       const driver = await openBase();
-      opened.push({ driver, agent: agentOf(driver.workDir) });
+      opened.push({ driver, guest: guestOf(driver.workDir) });
       const sandbox = createSandbox(mutant?.driver?.(driver) ?? driver, opts);
       return mutant?.sandbox?.(sandbox) ?? sandbox;
     },
     async census() {
-      return opened.flatMap(({ driver: { workDir }, agent }) => [
+      return opened.flatMap(({ driver: { workDir }, guest }) => [
         ...(existsSync(workDir) ? [workDir] : []),
-        ...(agent !== undefined && existsSync(`/proc/${agent}`) ? [`the agent of ${workDir}`] : []),
+        ...(guest !== undefined && existsSync(`/proc/${guest}`) ? [`the guest of ${workDir}`] : []),
       ]);
     },
     host: {
       directoryOf: ({ workDir }) => workDir,
       async sever({ workDir }) {
-        const agent = agentOf(workDir);
-        if (agent === undefined) throw new Error(`no agent serves ${workDir}`);
-        process.kill(agent, "SIGKILL");
+        const guest = guestOf(workDir);
+        if (guest === undefined) throw new Error(`no guest serves ${workDir}`);
+        process.kill(guest, "SIGKILL");
       },
     },
     async cleanUp() {

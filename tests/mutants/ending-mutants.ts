@@ -104,9 +104,9 @@ export const endingMutants: readonly Mutant[] = [
     driver: (driver) => change(driver, { destroy: async () => undefined }),
   },
   {
-    name: "never ends the agent",
+    name: "never ends the guest",
     caught: "lifecycle.census",
-    because: /^what is left: expected \[\], got .*the agent of/,
+    because: /^what is left: expected \[\], got .*the guest of/,
     alone: true,
     driver: (driver) => change(driver, { destroy: async () => undefined }),
   },

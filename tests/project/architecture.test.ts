@@ -50,8 +50,8 @@ describe("the checker goes red on", () => {
       "wrong arrow: contracts/types.ts (contracts) imports src/util/a.ts (util)",
     ],
     "a neighbour in the room": [
-      { "src/tasks.ts": 'export { a } from "./sandbox/ledger.js";', "src/sandbox.ts": "", "src/sandbox/ledger.ts": "" },
-      "src/tasks.ts imports the room src/sandbox/ledger.ts",
+      { "src/tasks.ts": 'export { a } from "./sandbox/kept.js";', "src/sandbox.ts": "", "src/sandbox/kept.ts": "" },
+      "src/tasks.ts imports the room src/sandbox/kept.ts",
     ],
     "a neighbour in the room of a backend": [
       {

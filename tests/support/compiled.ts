@@ -9,20 +9,20 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** What programs of `tests/children` load. */
 const LOADED = [
-  ...["daytona", "docker", "dagger", "local"],
-  ...["git/remove-snapshot", "git/repository", "git/worktree"],
-  ...["ledger", "lock", "reap", "remove-tree", "snapshot-record", "snapshots"],
-].map((name) => `sandbox/${name}`);
+  ...["sandbox/daytona", "sandbox/docker", "sandbox/dagger", "sandbox/local", "sandbox/reap", "sandbox/snapshots"],
+  ...["sandbox/git/snapshot/remove-snapshot", "sandbox/git/repository/repository", "sandbox/git/worktree/worktree"],
+  ...["ledger", "ledger/snapshot-record", "machine/lock", "machine/remove-tree"],
+];
 
-/** The sources as plain JavaScript, for programs that run in processes of their own: a copy that is nobody else's, with the agents if wanted. */
-export function compileSources({ withAgents = false }: { withAgents?: boolean } = {}): {
+/** The sources as plain JavaScript, for programs that run in processes of their own: a copy that is nobody else's, with the guests if wanted. */
+export function compileSources({ withGuests = false }: { withGuests?: boolean } = {}): {
   directory: string;
   remove(): void;
 } {
   const directory = mkdtempSync(join(tmpdir(), "glovebox-compiled-"));
   cpSync(compiledOnce(), directory, { recursive: true });
   const agents = join("agent", "bin");
-  if (withAgents) cpSync(join(root, agents), join(directory, agents), { recursive: true });
+  if (withGuests) cpSync(join(root, agents), join(directory, agents), { recursive: true });
   return { directory, remove: () => rmSync(directory, { recursive: true }) };
 }
 

@@ -30,9 +30,9 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
       sharesNetwork: false,
       async sever(sandbox) {
         const { stdout } = await sandbox.exec({ argv: ["readlink", "/proc/self/ns/pid"] });
-        const agent = descendants(process.pid).find((pid) => isAgent(pid) && namespaceOf(pid) === stdout.trim());
-        if (agent === undefined) throw new Error(`no agent serves ${sandbox.id}`);
-        process.kill(agent, "SIGKILL");
+        const guest = descendants(process.pid).find((pid) => isGuest(pid) && namespaceOf(pid) === stdout.trim());
+        if (guest === undefined) throw new Error(`no guest serves ${sandbox.id}`);
+        process.kill(guest, "SIGKILL");
       },
     },
   };
@@ -44,9 +44,9 @@ async function endingOnes(): Promise<void> {
   for (let tries = 0; tries < 500 && childrenOf(process.pid).some(isEnding); tries++) await delay(20);
 }
 
-function isAgent(pid: number): boolean {
+function isGuest(pid: number): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("/.glovebox/agent\0dial\0");
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("/.glovebox/guest\0dial\0");
   } catch {
     return false;
   }

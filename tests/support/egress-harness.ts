@@ -63,7 +63,7 @@ export async function startProxy(
   };
 }
 
-/** Makes a socket what the proxy gets from an agent. */
+/** Makes a socket what the proxy gets from a guest. */
 export function toConnection(socket: Socket): EgressConnection {
   socket.on("error", () => undefined);
   return {

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AgentChannel } from "../../src/sandbox/guest/channel.js";
+import { GuestChannel } from "../../src/sandbox/guest/channel.js";
 import { ANSWER, BodyWriter, encodeFrame, PROTOCOL_VERSION } from "../../src/sandbox/guest/frames.js";
 
 /** The far end of a channel, which says whatever a test wants it to. */
-export interface EvilAgent {
-  readonly channel: AgentChannel;
+export interface EvilGuest {
+  readonly channel: GuestChannel;
   /** The reason for which the channel ended. */
   readonly ended: Promise<Error>;
   /** Frames, numbered as they must be. */
@@ -26,7 +26,7 @@ export function greeting(version: number = PROTOCOL_VERSION): Uint8Array {
 }
 
 /** Both ends of a channel on a real socket; it has greeted unless told not to. */
-export async function startEvilAgent({ greets = true }: { greets?: boolean } = {}): Promise<EvilAgent> {
+export async function startEvilGuest({ greets = true }: { greets?: boolean } = {}): Promise<EvilGuest> {
   const directory = mkdtempSync(join(tmpdir(), "glovebox-evil-"));
   const server = createServer().listen(join(directory, "socket"));
   await once(server, "listening");
@@ -39,7 +39,7 @@ export async function startEvilAgent({ greets = true }: { greets?: boolean } = {
     received += chunk.length;
     wake();
   });
-  const channel = new AgentChannel(near);
+  const channel = new GuestChannel(near);
   const ended = new Promise<Error>((resolve) => {
     channel.onClosed = resolve;
   });

@@ -29,11 +29,11 @@ export function createLocalHarness(name: string, defaults: () => SandboxOptions)
       directoryOf: ({ workDir }) => workDir,
       sharesNetwork: true,
       async sever({ workDir }) {
-        const agent = descendants(process.pid).find(
-          (pid) => /agent\0serve\0/.test(commandLine(pid)) && commandLine(pid).includes(workDir),
+        const guest = descendants(process.pid).find(
+          (pid) => /guest\0serve\0/.test(commandLine(pid)) && commandLine(pid).includes(workDir),
         );
-        if (agent === undefined) throw new Error(`no agent serves ${workDir}`);
-        process.kill(agent, "SIGKILL");
+        if (guest === undefined) throw new Error(`no guest serves ${workDir}`);
+        process.kill(guest, "SIGKILL");
       },
     },
   };

@@ -44,7 +44,7 @@ export interface Manager {
   run(job: Job): Promise<Answer>;
 }
 
-/** The compiled sources with the agent where every user can read them, and the managers to try: root, and an ordinary user. */
+/** The compiled sources with the guest where every user can read them, and the managers to try: root, and an ordinary user. */
 export interface Managers {
   /** Compiled sources, for programs of `tests/children`. */
   readonly directory: string;

@@ -17,7 +17,7 @@ import type { MirroredDriver } from "../../src/sandbox/git/inside/mirrored-git.j
 import { createOperations } from "../../src/sandbox/git/operations.js";
 import { nameForkedBranch } from "../../src/sandbox/git/snapshot/fork-files.js";
 import type { JailBind } from "../../src/sandbox/jail/jail.js";
-import { startJailedAgent } from "../../src/sandbox/jail/start-guest.js";
+import { startJailedGuest } from "../../src/sandbox/jail/start-guest.js";
 import { createSandbox } from "../../src/sandbox/portable.js";
 import type { Driver, Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 
@@ -87,7 +87,7 @@ async function start(
     workDir,
     capabilities: localCapabilities("required"),
     baseEnv: walls.baseEnv,
-    agent: await startJailedAgent(walls.spec),
+    guest: await startJailedGuest(walls.spec),
     cgroups: [],
     operations: (own, signal) =>
       createOperations(mirroredTree(plan.base, tamper(own), signal), {

@@ -2,9 +2,9 @@ import { randomInt } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AgentFiles } from "../../src/sandbox/guest/guest-files.js";
+import { GuestFiles } from "../../src/sandbox/guest/guest-files.js";
 import { startCommand } from "../../src/sandbox/guest/guest-process.js";
-import { type RunningAgent, startPlainAgent } from "../../src/sandbox/jail/start-guest.js";
+import { type RunningGuest, startPlainGuest } from "../../src/sandbox/jail/start-guest.js";
 import type { DriverExit, DriverProcess, StartSpec } from "../../src/sandbox/types.js";
 import { readQuietly } from "./token-watch.js";
 
@@ -14,27 +14,27 @@ export interface Ran extends DriverExit {
   stderr: string;
 }
 
-/** An agent without a jail, its root, and a place beside the root. */
-export interface PlainAgent {
-  readonly agent: RunningAgent;
+/** A guest without a jail, its root, and a place beside the root. */
+export interface PlainGuest {
+  readonly guest: RunningGuest;
   readonly pid: number;
   readonly root: string;
   readonly beside: string;
-  readonly files: AgentFiles;
+  readonly files: GuestFiles;
   start(argv: readonly string[], more?: Partial<StartSpec>): Promise<DriverProcess>;
   run(argv: readonly string[], more?: Partial<StartSpec>): Promise<Ran>;
   shell(script: string, more?: Partial<StartSpec>): Promise<Ran>;
   stop(): Promise<void>;
 }
 
-/** Starts an agent as an ordinary process on a directory of its own. */
-export async function openPlainAgent(): Promise<PlainAgent> {
-  const beside = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-agent-test-")));
+/** Starts a guest as an ordinary process on a directory of its own. */
+export async function openPlainGuest(): Promise<PlainGuest> {
+  const beside = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-guest-test-")));
   const root = join(beside, "root");
   mkdirSync(root);
-  const agent = await startPlainAgent(root, []);
+  const guest = await startPlainGuest(root, []);
   const start = (argv: readonly string[], more: Partial<StartSpec> = {}): Promise<DriverProcess> =>
-    startCommand(agent.channel, { argv, cwd: root, env: { PATH: "/usr/bin:/bin" }, stdin: "none", ...more }, "");
+    startCommand(guest.channel, { argv, cwd: root, env: { PATH: "/usr/bin:/bin" }, stdin: "none", ...more }, "");
   const run = async (argv: readonly string[], more?: Partial<StartSpec>): Promise<Ran> => {
     const process = await start(argv, more);
     const [stdout, stderr, exit] = await Promise.all([text(process.stdout), text(process.stderr), process.wait()]);
@@ -42,12 +42,12 @@ export async function openPlainAgent(): Promise<PlainAgent> {
   };
   const shell = (script: string, more?: Partial<StartSpec>): Promise<Ran> => run(["sh", "-c", script], more);
   const { stdout } = await shell("cut -d ' ' -f 4 /proc/$PPID/stat");
-  const files = new AgentFiles(agent.channel, (path) => path);
+  const files = new GuestFiles(guest.channel, (path) => path);
   const stop = async (): Promise<void> => {
-    await agent.stop();
+    await guest.stop();
     rmSync(beside, { recursive: true, force: true });
   };
-  return { agent, pid: Number(stdout), root, beside, files, start, run, shell, stop };
+  return { guest, pid: Number(stdout), root, beside, files, start, run, shell, stop };
 }
 
 /** All of a stream as text. */

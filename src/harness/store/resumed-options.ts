@@ -71,7 +71,7 @@ export const BACKENDS_ON_RESUME: {
     user: "written",
     hostname: "written",
     pull: "written",
-    agent: "written",
+    guest: "written",
     unsafe: "written",
   },
   vercel: {

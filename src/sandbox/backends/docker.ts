@@ -97,7 +97,7 @@ async function createNew(engine: Engine, opts: SandboxOptions, docker: DockerOpt
   const planned = repo === undefined ? undefined : await planMirror(id, { ...opts, repo });
   const image = await imageFor(engine, opts.image ?? "", docker, signal);
   const network = opts.network ?? "none";
-  const { user = image.user, workDir = WORK_DIR, hostname, agent, unsafe } = docker;
+  const { user = image.user, workDir = WORK_DIR, hostname, guest, unsafe } = docker;
   const plan: ContainerPlan = {
     name: `glovebox-${id}`,
     image: image.id,
@@ -109,7 +109,7 @@ async function createNew(engine: Engine, opts: SandboxOptions, docker: DockerOpt
     isKept: keep,
     labels: { ...ownerLabels(), [SANDBOX_LABEL]: id, ...(keep && { [KEPT_LABEL]: "1" }) },
     ...(hostname !== undefined && { hostname }),
-    ...(agent !== undefined && { agent }),
+    ...(guest !== undefined && { guest }),
     ...(unsafe !== undefined && { unsafe }),
     ...(opts.mounts !== undefined && { mounts: opts.mounts }),
   };

@@ -26,7 +26,7 @@ import {
   shownUrl,
   sweepScratch,
 } from "../git.js";
-import { findBwrap, type RunningAgent, startJailedAgent, startPlainAgent } from "../jail.js";
+import { findBwrap, type RunningGuest, startJailedGuest, startPlainGuest } from "../jail.js";
 import { type KeptOptions, keptOptions, reopenOptions } from "../kept-options.js";
 import { openInTime } from "../open-in-time.js";
 import { validateSandboxOptions } from "../options.js";
@@ -315,18 +315,18 @@ async function startDriver(
   const trees = [workspace.root, ...workspace.trees, ...mounts];
   const walls = confined ? buildWalls({ workDir, trees, network: walledNetwork(network), cgroups }) : undefined;
   if (walls) noteEtc(id, walls.etc);
-  const agent = walls
-    ? await startJailedAgent(walls.spec, opts.signal)
-    : await startPlainAgent(workDir, cgroups, opts.signal);
+  const guest = walls
+    ? await startJailedGuest(walls.spec, opts.signal)
+    : await startPlainGuest(workDir, cgroups, opts.signal);
   let driver: LocalDriver | undefined;
   const warn = (message: string): void => driver?.onWarning?.(message);
-  const proxied = await openWay(agent, network, warn);
+  const proxied = await openWay(guest, network, warn);
   driver = new LocalDriver({
     id,
     workDir,
     capabilities: localCapabilities(isolation, workspace.base !== undefined, renamesIn(workspace.kind)),
     baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...proxied },
-    agent,
+    guest,
     cgroups,
     operations: (driver, signal) =>
       createOperations(liveTree(id, plan, driver, signal, opts), {
@@ -337,7 +337,7 @@ async function startDriver(
       if (opts.keep !== true) return await removeOwn(id, workspace, cgroups, ended);
       await ended;
       // Whoever opens it next mounts its layer again.
-      await agent.stop();
+      await guest.stop();
       await letGo(id);
     },
   });
@@ -351,15 +351,15 @@ function walledNetwork(network: NetworkPolicy): "none" | "full" {
 
 /** Opens the way out that a list of names needs, and says what makes programs take it. */
 async function openWay(
-  agent: RunningAgent,
+  guest: RunningGuest,
   network: NetworkPolicy,
   warn: (message: string) => void,
 ): Promise<Readonly<Record<string, string>>> {
   if (typeof network === "string") return {};
   try {
-    return (await openEgress(agent.channel, network.allow, warn)).env;
+    return (await openEgress(guest.channel, network.allow, warn)).env;
   } catch (error) {
-    await agent.stop();
+    await guest.stop();
     throw error;
   }
 }

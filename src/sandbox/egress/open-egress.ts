@@ -1,4 +1,4 @@
-import { type AgentChannel, listenInside } from "../guest.js";
+import { type GuestChannel, listenInside } from "../guest.js";
 import { proxyEnv } from "./env.js";
 import { parseAllow } from "./policy.js";
 import { EgressProxy, type ProxyInternals } from "./proxy.js";
@@ -20,7 +20,7 @@ export const egressInternals: ProxyInternals = {};
 
 /** Opens a proxy inside a sandbox that has no network, for these names and nothing else. It ends with the channel. */
 export async function openEgress(
-  channel: AgentChannel,
+  channel: GuestChannel,
   allow: readonly string[],
   onBlocked: (message: string) => void,
 ): Promise<Egress> {

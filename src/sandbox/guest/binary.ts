@@ -5,14 +5,14 @@ import { SandboxError } from "../../../contracts/errors.js";
 
 const found = new Map<string, string>();
 
-/** Path of the agent for this machine, or for one of another kind. */
-export function agentBinary(arch: string = process.arch): string {
-  const known = found.get(arch) ?? findAgent(arch);
+/** Path of the guest for this machine, or for one of another kind. */
+export function guestBinary(arch: string = process.arch): string {
+  const known = found.get(arch) ?? findGuest(arch);
   found.set(arch, known);
   return known;
 }
 
-function findAgent(arch: string): string {
+function findGuest(arch: string): string {
   const name = join("agent", "bin", `linux-${arch}`, "glovebox-agent");
   let directory = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(directory, "package.json")) && dirname(directory) !== directory)
@@ -21,7 +21,7 @@ function findAgent(arch: string): string {
   try {
     accessSync(path, constants.X_OK);
   } catch (cause) {
-    throw new SandboxError("missing_dependency", `the agent for linux-${arch} is not here: ${path}`, {
+    throw new SandboxError("missing_dependency", `the guest for linux-${arch} is not here: ${path}`, {
       cause,
       hint: "run `npm run build` in the checkout",
     });

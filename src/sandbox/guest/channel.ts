@@ -2,9 +2,9 @@ import type { Duplex } from "node:stream";
 import { SandboxError } from "../../../contracts/errors.js";
 import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSION, tampered } from "./frames.js";
 
-/** Ids of calls that the agent opens; ours are below. */
+/** Ids of calls that the guest opens; ours are below. */
 const FIRST_ACCEPTED = 0x8000_0000;
-/** As many connections as an honest agent has at one time. */
+/** As many connections as an honest guest has at one time. */
 const MAX_ACCEPTED = 256;
 
 /** What a channel goes over. Unreferenced, it does not keep the process alive. */
@@ -15,13 +15,13 @@ export interface ChannelStream extends Duplex {
   readonly window?: number;
 }
 
-/** Receives what the agent says of one call. `closed` is the last word when the channel ends first. */
+/** Receives what the guest says of one call. `closed` is the last word when the channel ends first. */
 export interface CallHandler {
   frame(frame: Frame): void;
   closed(error: SandboxError): void;
 }
 
-/** What the agent said of itself at its start. */
+/** What the guest said of itself at its start. */
 export interface Hello {
   /** Whether each call has its own PID namespace. */
   namespaced: boolean;
@@ -29,8 +29,8 @@ export interface Hello {
   complaint: string;
 }
 
-/** The host's end of the byte channel to one agent. */
-export class AgentChannel {
+/** The host's end of the byte channel to one guest. */
+export class GuestChannel {
   readonly #stream: ChannelStream;
   readonly #parser = new FrameParser();
   readonly #calls = new Map<number, CallHandler>();
@@ -41,7 +41,7 @@ export class AgentChannel {
   #draining: Promise<void> | undefined;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
   readonly hello: Promise<Hello>;
-  /** Takes a connection that was made inside to the agent's listener; undefined turns it away. */
+  /** Takes a connection that was made inside to the guest's listener; undefined turns it away. */
   onAccepted: ((call: number) => CallHandler) | undefined;
   /** Called once, with the reason, when the channel ends. */
   onClosed: ((error: SandboxError) => void) | undefined;
@@ -76,7 +76,7 @@ export class AgentChannel {
     return call;
   }
 
-  /** Takes on a call that the agent opened; its frames go to `handler` until `release`. */
+  /** Takes on a call that the guest opened; its frames go to `handler` until `release`. */
   #accept(call: number): void {
     const refused = call < FIRST_ACCEPTED || this.#calls.has(call) || this.#accepted >= MAX_ACCEPTED;
     if (refused || !this.onAccepted) throw tampered("a call that it must not open");
@@ -99,7 +99,7 @@ export class AgentChannel {
   send(type: number, call: number, body: readonly Uint8Array[] = []): boolean {
     if (this.#error) throw this.#error;
     const length = body.reduce((sum, piece) => sum + piece.length, 0);
-    // The agent would take it for an attack and end the sandbox.
+    // The guest would take it for an attack and end the sandbox.
     if (length > MAX_BODY) {
       throw new SandboxError("limit_exceeded", `a request has ${length} bytes; at most ${MAX_BODY} can be sent`);
     }
@@ -162,5 +162,5 @@ export class AgentChannel {
 }
 
 function lost(cause?: unknown): SandboxError {
-  return new SandboxError("backend_lost", "the sandbox's agent is gone", { cause });
+  return new SandboxError("backend_lost", "the sandbox's guest is gone", { cause });
 }

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { SandboxError, type SandboxErrorCode } from "../../../contracts/errors.js";
 
-/** Beside errno values: what the agent finds by itself (`agent/agent.h`). */
+/** Beside errno values: what the guest finds by itself (`guest/guest.h`). */
 const ESCAPES = 10001;
 const NOT_REGULAR = 10002;
 /** Nobody inside has the name that a command was to run under. */
@@ -28,7 +28,7 @@ const CODES = new Map<number, [SandboxErrorCode, string]>([
   [errno.EMFILE, ["unavailable", "cannot be worked on now: too many open files"]],
 ]);
 
-/** The error for an errno, or one of the agent's own numbers, about `subject`. */
+/** The error for an errno, or one of the guest's own numbers, about `subject`. */
 export function errorFor(number: number, subject: string): SandboxError {
   if (number === ESCAPES) {
     return new SandboxError("path_confinement", `path confinement violation: ${subject} is outside base directory`);
@@ -40,11 +40,11 @@ export function errorFor(number: number, subject: string): SandboxError {
 
 /** Reads the body of an ANS_FAIL. */
 export function failure(body: Buffer): SandboxError {
-  return new AgentFailure(body.readUInt32LE(0), body.toString("utf8", 4));
+  return new GuestFailure(body.readUInt32LE(0), body.toString("utf8", 4));
 }
 
-/** A failed call; the caller knows the path better than the agent and says it again by `about`. */
-export class AgentFailure extends SandboxError {
+/** A failed call; the caller knows the path better than the guest and says it again by `about`. */
+export class GuestFailure extends SandboxError {
   readonly number: number;
 
   constructor(number: number, subject: string) {
@@ -54,7 +54,7 @@ export class AgentFailure extends SandboxError {
   }
 }
 
-/** Exit codes of the archive calls (`agent/tar.h`). */
+/** Exit codes of the archive calls (`guest/tar.h`). */
 export function archiveError(exitCode: number, detail: string): SandboxError {
   const subject = detail.trim() || "the archive";
   switch (exitCode) {

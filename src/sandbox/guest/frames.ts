@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
 
-/** The agent's byte protocol, as `agent/frame.h` describes it. What comes from inside is hostile: every frame is checked. */
+/** The guest's byte protocol, as `guest/frame.h` describes it. What comes from inside is hostile: every frame is checked. */
 export const PROTOCOL_VERSION = 2;
 const HEADER_BYTES = 13;
 const EMPTY = Buffer.alloc(0);
@@ -66,9 +66,9 @@ const LENGTHS: Readonly<Record<number, readonly [number, number]>> = {
   [ANSWER.leftOut]: [16, 16],
 };
 
-/** The error for an agent that breaks the protocol. */
+/** The error for a guest that breaks the protocol. */
 export function tampered(what: string): SandboxError {
-  return new SandboxError("tampered", `the agent sent ${what}; the sandbox is not trusted any more`);
+  return new SandboxError("tampered", `the guest sent ${what}; the sandbox is not trusted any more`);
 }
 
 /** Makes a frame of a body that is given in pieces. */

@@ -1,10 +1,10 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities, FileStat } from "../../../contracts/types.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
-import type { AgentChannel } from "./channel.js";
-import { AgentFailure, errorFor, NO_USER } from "./failure.js";
-import { AgentFiles } from "./guest-files.js";
-import { type AgentCommand, startCommand } from "./guest-process.js";
+import type { GuestChannel } from "./channel.js";
+import { errorFor, GuestFailure, NO_USER } from "./failure.js";
+import { GuestFiles } from "./guest-files.js";
+import { type GuestCommand, startCommand } from "./guest-process.js";
 import { freeze, thaw } from "./listener.js";
 
 const AT_ONCE = 64;
@@ -18,35 +18,35 @@ export interface DriverIdentity {
   readonly baseEnv: Readonly<Record<string, string>>;
 }
 
-/** What every driver has in common whose sandbox is served by the agent: everything is asked of it. */
-export abstract class AgentDriver implements Driver {
+/** What every driver has in common whose sandbox is served by the guest: everything is asked of it. */
+export abstract class GuestDriver implements Driver {
   abstract readonly backend: string;
   readonly id: string;
   readonly workDir: string;
   readonly capabilities: Capabilities;
   readonly baseEnv: Readonly<Record<string, string>>;
   onWarning?: (message: string) => void;
-  #channel: AgentChannel;
-  #files: AgentFiles;
+  #channel: GuestChannel;
+  #files: GuestFiles;
   /**
    * While it is pending nothing new begins inside. Waited for by a loop in place, not by a method: between the last look
    * and what follows it nothing else may run.
    */
   #still: Promise<unknown> | undefined;
 
-  constructor(identity: DriverIdentity, channel: AgentChannel) {
+  constructor(identity: DriverIdentity, channel: GuestChannel) {
     this.id = identity.id;
     this.workDir = identity.workDir;
     this.capabilities = identity.capabilities;
     this.baseEnv = identity.baseEnv;
     this.#channel = channel;
-    this.#files = new AgentFiles(channel, (path) => this.#relative(path));
+    this.#files = new GuestFiles(channel, (path) => this.#relative(path));
   }
 
-  /** Speaks to another agent from now on. */
-  protected useChannel(channel: AgentChannel): void {
+  /** Speaks to another guest from now on. */
+  protected useChannel(channel: GuestChannel): void {
     this.#channel = channel;
-    this.#files = new AgentFiles(channel, (path) => this.#relative(path));
+    this.#files = new GuestFiles(channel, (path) => this.#relative(path));
   }
 
   /** Runs something while every process of the sandbox stands still; they always go on afterwards. */
@@ -83,11 +83,11 @@ export abstract class AgentDriver implements Driver {
   }
 
   /** Starts a command, whatever else is under way. */
-  protected async startNow(spec: AgentCommand): Promise<DriverProcess> {
+  protected async startNow(spec: GuestCommand): Promise<DriverProcess> {
     try {
       return await startCommand(this.#channel, spec, this.#relative(spec.cwd));
     } catch (error) {
-      if (!(error instanceof AgentFailure)) throw error;
+      if (!(error instanceof GuestFailure)) throw error;
       throw error.number === NO_USER ? errorFor(NO_USER, spec.user ?? "") : errorFor(error.number, spec.cwd);
     }
   }
@@ -99,7 +99,7 @@ export abstract class AgentDriver implements Driver {
   async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
     while (this.#still) await this.#still;
     for (let at = 0; at < files.length; ) {
-      // Small ones are sent without waiting for each other; the agent takes them in this order all the same.
+      // Small ones are sent without waiting for each other; the guest takes them in this order all the same.
       const large = files.slice(at, at + AT_ONCE).findIndex(({ content }) => content.length > SMALL);
       const batch = files.slice(at, at + (large === -1 ? AT_ONCE : Math.max(1, large)));
       await Promise.all(batch.map(({ path, content, mode }) => this.#files.write(path, content, mode)));

@@ -2,22 +2,22 @@ import { SandboxError } from "../../../contracts/errors.js";
 import type { FileStat } from "../../../contracts/types.js";
 import { readUpTo } from "../../util/read-up-to.js";
 import { MAX_FILE_BYTES, MAX_IMPORT_BYTES } from "../types.js";
-import type { AgentChannel } from "./channel.js";
-import { AgentFailure, archiveError, errorFor } from "./failure.js";
+import type { GuestChannel } from "./channel.js";
+import { archiveError, errorFor, GuestFailure } from "./failure.js";
 import { BodyWriter, REQUEST, tampered } from "./frames.js";
-import { AgentCall } from "./guest-process.js";
+import { GuestCall } from "./guest-process.js";
 
 /** Content up to this size travels in one frame. */
 const INLINE_BYTES = 1 << 20;
 const MAX_COMPLAINT = 1024;
 const FILE_TYPES = ["file", "directory", "symlink", "other"] as const;
 
-/** File work through the agent. Paths are relative to its root; `shown` is what the caller called them. */
-export class AgentFiles {
-  readonly #channel: AgentChannel;
+/** File work through the guest. Paths are relative to its root; `shown` is what the caller called them. */
+export class GuestFiles {
+  readonly #channel: GuestChannel;
   readonly #relative: (path: string) => string;
 
-  constructor(channel: AgentChannel, relative: (path: string) => string) {
+  constructor(channel: GuestChannel, relative: (path: string) => string) {
     this.#channel = channel;
     this.#relative = relative;
   }
@@ -54,8 +54,8 @@ export class AgentFiles {
     const small = content.length <= INLINE_BYTES;
     const body = this.#body(path).u32(mode);
     const call = small
-      ? new AgentCall(this.#channel, REQUEST.write, body.bytes(content).pieces)
-      : new AgentCall(this.#channel, REQUEST.writeStream, body.pieces);
+      ? new GuestCall(this.#channel, REQUEST.write, body.bytes(content).pieces)
+      : new GuestCall(this.#channel, REQUEST.writeStream, body.pieces);
     await named(path, async () => {
       await call.started();
       if (!small) {
@@ -88,10 +88,10 @@ export class AgentFiles {
   }
 
   async remove(path: string, recursive: boolean): Promise<boolean> {
-    const call = new AgentCall(this.#channel, REQUEST.remove, this.#body(path).u8(recursive ? 1 : 0).pieces);
+    const call = new GuestCall(this.#channel, REQUEST.remove, this.#body(path).u8(recursive ? 1 : 0).pieces);
     try {
       const exit = await call.wait();
-      if (exit.exitCode !== 0) throw new AgentFailure(exit.exitCode, path);
+      if (exit.exitCode !== 0) throw new GuestFailure(exit.exitCode, path);
       return true;
     } catch (error) {
       return absent(error, path, false);
@@ -100,7 +100,7 @@ export class AgentFiles {
 
   async rename(from: string, to: string): Promise<void> {
     const body = this.#body(from).string(this.#relative(to));
-    await named(from, () => new AgentCall(this.#channel, REQUEST.rename, body.pieces).wait());
+    await named(from, () => new GuestCall(this.#channel, REQUEST.rename, body.pieces).wait());
   }
 
   async makeDirectory(path: string): Promise<void> {
@@ -108,14 +108,14 @@ export class AgentFiles {
       await this.#result(REQUEST.makeDirectory, path);
     } catch (error) {
       const inTheWay =
-        error instanceof AgentFailure && error.code === "invalid_path" && !error.message.includes("too long");
+        error instanceof GuestFailure && error.code === "invalid_path" && !error.message.includes("too long");
       if (inTheWay) throw new SandboxError("conflict", `${path} cannot be made: a file is in the way`);
       throw about(error, path);
     }
   }
 
   async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-    const call = new AgentCall(this.#channel, REQUEST.tarIn, this.#body(path).u32(MAX_IMPORT_BYTES / 2 ** 20).pieces);
+    const call = new GuestCall(this.#channel, REQUEST.tarIn, this.#body(path).u32(MAX_IMPORT_BYTES / 2 ** 20).pieces);
     await named(path, () => call.started());
     const detail = complaintOf(call);
     try {
@@ -152,8 +152,8 @@ export class AgentFiles {
     return new BodyWriter().string(this.#relative(path));
   }
 
-  #call(type: number, path: string): AgentCall {
-    return new AgentCall(this.#channel, type, this.#body(path).pieces);
+  #call(type: number, path: string): GuestCall {
+    return new GuestCall(this.#channel, type, this.#body(path).pieces);
   }
 
   async #result(type: number, path: string): Promise<Buffer> {
@@ -162,7 +162,7 @@ export class AgentFiles {
     return call.result ?? this.#distrust("no result");
   }
 
-  /** Ends the sandbox: an agent that says such things is not ours any more. */
+  /** Ends the sandbox: a guest that says such things is not ours any more. */
   #distrust(what: string): never {
     const error = tampered(what);
     this.#channel.close(error);
@@ -170,7 +170,7 @@ export class AgentFiles {
   }
 }
 
-/** The names of a directory; undefined when the agent lied about a length or a name. */
+/** The names of a directory; undefined when the guest lied about a length or a name. */
 function namesIn(body: Buffer): string[] | undefined {
   const names: string[] = [];
   for (let at = 0; at < body.length; ) {
@@ -184,9 +184,9 @@ function namesIn(body: Buffer): string[] | undefined {
   return names;
 }
 
-/** Says an agent's failure again with the path as the caller knows it. */
+/** Says a guest's failure again with the path as the caller knows it. */
 function about(error: unknown, path: string): unknown {
-  return error instanceof AgentFailure ? errorFor(error.number, path) : error;
+  return error instanceof GuestFailure ? errorFor(error.number, path) : error;
 }
 
 async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
@@ -199,13 +199,13 @@ async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
 
 /** A missing file is an answer, not a failure; so is one below something that is no directory. */
 function absent<T>(error: unknown, path: string, answer: T): T {
-  if (error instanceof AgentFailure && (error.code === "not_found" || error.code === "invalid_path")) {
+  if (error instanceof GuestFailure && (error.code === "not_found" || error.code === "invalid_path")) {
     if (!error.message.includes("too long")) return answer;
   }
   throw about(error, path);
 }
 
-function complaintOf({ stderr }: AgentCall): Promise<string> {
+function complaintOf({ stderr }: GuestCall): Promise<string> {
   const complaint = readUpTo(stderr, MAX_COMPLAINT).then(({ bytes }) => bytes.toString("utf8"));
   // Nobody asks for it when the archive itself failed, and the sandbox may end before it does.
   complaint.catch(() => undefined);

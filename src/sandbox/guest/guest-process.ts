@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { DriverExit, DriverProcess, StartSpec } from "../types.js";
 import { ByteQueue } from "./byte-queue.js";
-import type { AgentChannel, CallHandler } from "./channel.js";
+import type { CallHandler, GuestChannel } from "./channel.js";
 import { failure } from "./failure.js";
 import { ANSWER, BodyWriter, DATA_BYTES, type Frame, REQUEST, tampered } from "./frames.js";
 
@@ -22,11 +22,11 @@ const ENDS: Readonly<Record<number, "exit" | "result" | "either">> = {
   [REQUEST.writeStream]: "either",
 };
 
-/** One call of the agent that has streams: a command, a large file, an archive. */
-export class AgentCall implements CallHandler {
+/** One call of the guest that has streams: a command, a large file, an archive. */
+export class GuestCall implements CallHandler {
   readonly stdout: ByteQueue;
   readonly stderr: ByteQueue;
-  readonly #channel: AgentChannel;
+  readonly #channel: GuestChannel;
   readonly #call: number;
   readonly #ended: Promise<DriverExit>;
   readonly #started: Promise<void>;
@@ -43,7 +43,7 @@ export class AgentCall implements CallHandler {
   #outputEnded = false;
   #over = false;
   readonly #taken = [0, 0, 0];
-  /** What the agent may still send of each stream. */
+  /** What the guest may still send of each stream. */
   readonly #window = [0, WINDOW, WINDOW];
   readonly #width = [0, WINDOW, WINDOW];
   readonly #widest: number;
@@ -51,12 +51,12 @@ export class AgentCall implements CallHandler {
   #stdinWaiting: { promise: Promise<void>; resolve(): void } | undefined;
   /** Body of an ANS_RESULT, for calls that end with one. */
   result: Buffer | undefined;
-  /** Which outputs the agent may leave something out of. */
+  /** Which outputs the guest may leave something out of. */
   kept: StartSpec["kept"];
   #leftOut: DriverExit["leftOut"];
 
-  /** Opens a call by its first request, or takes on one that the agent opened. */
-  constructor(channel: AgentChannel, type: number | "accepted", body: readonly Uint8Array[] | number) {
+  /** Opens a call by its first request, or takes on one that the guest opened. */
+  constructor(channel: GuestChannel, type: number | "accepted", body: readonly Uint8Array[] | number) {
     this.#channel = channel;
     this.stdout = new ByteQueue((bytes) => this.#credit(1, bytes));
     this.stderr = new ByteQueue((bytes) => this.#credit(2, bytes));
@@ -94,7 +94,7 @@ export class AgentCall implements CallHandler {
     }
   }
 
-  /** Resolves once the agent has taken the call on; rejects with why it did not. */
+  /** Resolves once the guest has taken the call on; rejects with why it did not. */
   started(): Promise<void> {
     return this.#started;
   }
@@ -186,7 +186,7 @@ export class AgentCall implements CallHandler {
     }
   }
 
-  /** An agent that ignores flow control would fill our memory. */
+  /** A guest that ignores flow control would fill our memory. */
   #receive(stream: 1 | 2, body: Buffer): void {
     const left = (this.#window[stream] ?? 0) - body.length;
     if (!this.#running || this.#outputEnded || left < 0) throw tampered("output that nobody asked for");
@@ -275,20 +275,20 @@ const WITH_TERMINAL = 2;
 const WITH_USER = 4;
 const WITH_CAPABILITIES = 8;
 const WITH_KEPT = 16;
-/** Who keeps more of an output than this gets all of it: the agent has no memory for so long an end. */
+/** Who keeps more of an output than this gets all of it: the guest has no memory for so long an end. */
 const MAX_KEPT = 4 << 20;
 const ALL = 0xffff_ffff;
 /** The kernel's bound on one argument or variable, its closing zero included. */
 const MAX_STRING = 128 << 10;
 
-/** A command as the agent can start it. */
-export interface AgentCommand extends StartSpec {
+/** A command as the guest can start it. */
+export interface GuestCommand extends StartSpec {
   /** In a container: whether it keeps what capabilities the container has. Default false. */
   readonly keepCapabilities?: boolean;
 }
 
-/** Starts a command; `cwd` is relative to the agent's root. */
-export async function startCommand(channel: AgentChannel, spec: AgentCommand, cwd: string): Promise<DriverProcess> {
+/** Starts a command; `cwd` is relative to the guest's root. */
+export async function startCommand(channel: GuestChannel, spec: GuestCommand, cwd: string): Promise<DriverProcess> {
   const env = Object.entries(spec.env).map(([key, value]) => `${key}=${value}`);
   for (const text of [...spec.argv, ...env]) {
     if (Buffer.byteLength(text) >= MAX_STRING) {
@@ -314,7 +314,7 @@ export async function startCommand(channel: AgentChannel, spec: AgentCommand, cw
     .strings(env);
   if (spec.user !== undefined) body.string(spec.user);
   if (spec.kept !== undefined) body.u32(bounded(spec.kept.stdout)).u32(bounded(spec.kept.stderr));
-  const call = new AgentCall(channel, REQUEST.start, body.pieces);
+  const call = new GuestCall(channel, REQUEST.start, body.pieces);
   call.kept = spec.kept;
   await call.started();
   return call;

@@ -1,9 +1,9 @@
-import type { AgentChannel } from "./channel.js";
+import type { GuestChannel } from "./channel.js";
 import { BodyWriter, REQUEST } from "./frames.js";
-import { AgentCall } from "./guest-process.js";
+import { GuestCall } from "./guest-process.js";
 
-/** A connection that a process inside made to the agent's listener. */
-export interface AgentConnection {
+/** A connection that a process inside made to the guest's listener. */
+export interface GuestConnection {
   readonly input: AsyncIterable<Uint8Array>;
   /** Resolves once there is room for more; rejects once nobody is there. */
   write(chunk: Uint8Array): Promise<void>;
@@ -14,12 +14,12 @@ export interface AgentConnection {
 
 /** Opens a listener on the sandbox's own loopback; everything that connects there is given to `take`. */
 export async function listenInside(
-  channel: AgentChannel,
+  channel: GuestChannel,
   port: number,
-  take: (connection: AgentConnection) => void,
+  take: (connection: GuestConnection) => void,
 ): Promise<void> {
   channel.onAccepted = (id) => {
-    const call = new AgentCall(channel, "accepted", id);
+    const call = new GuestCall(channel, "accepted", id);
     take({
       input: call.stdout,
       write: async (chunk) => {
@@ -36,15 +36,15 @@ export async function listenInside(
     });
     return call;
   };
-  await new AgentCall(channel, REQUEST.listen, new BodyWriter().u16(port).pieces).wait();
+  await new GuestCall(channel, REQUEST.listen, new BodyWriter().u16(port).pieces).wait();
 }
 
 /** Stops every process of the sandbox; rejects with `unavailable` when that cannot be done in time. */
-export async function freeze(channel: AgentChannel): Promise<void> {
-  await new AgentCall(channel, REQUEST.freeze, []).wait();
+export async function freeze(channel: GuestChannel): Promise<void> {
+  await new GuestCall(channel, REQUEST.freeze, []).wait();
 }
 
 /** Lets them go on. */
-export async function thaw(channel: AgentChannel): Promise<void> {
-  await new AgentCall(channel, REQUEST.thaw, []).wait();
+export async function thaw(channel: GuestChannel): Promise<void> {
+  await new GuestCall(channel, REQUEST.thaw, []).wait();
 }

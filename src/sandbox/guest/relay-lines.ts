@@ -4,13 +4,13 @@ import { tampered } from "./frames.js";
 const MAX_LINE = 128 << 10;
 const DATA = /^([0-9a-f]{1,13}) (?:([A-Za-z0-9+/]+={0,2})|@(\d{1,3}) (\d{1,7}))$/;
 
-/** Reads what a relay prints: its introduction, signs of life, pieces of the agent's bytes with their position. */
+/** Reads what a relay prints: its introduction, signs of life, pieces of the guest's bytes with their position. */
 export class RelayLines {
-  /** How much of the agent's bytes has come. */
+  /** How much of the guest's bytes has come. */
   position = 0;
   /** Counts everything that was understood. */
   heard = 0;
-  /** Whether the relay says that there is no agent. */
+  /** Whether the relay says that there is no guest. */
   hasEnded = false;
   environment: Readonly<Record<string, string>> | undefined;
   #rest = "";

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { RelayLines } from "./relay-lines.js";
 
-/** What a service must offer for an agent to be reached without a channel; see `agent/relay.c`. */
+/** What a service must offer for a guest to be reached without a channel; see `guest/relay.c`. */
 export interface RelayPort {
   /** Writes the letter of this number. The same one may be written again. */
   post(number: number, letter: Uint8Array, signal: AbortSignal): Promise<void>;
@@ -15,7 +15,7 @@ export interface RelayPort {
   verdict(error: unknown): SandboxError | undefined;
   /** How many milliseconds the service asked to be left alone; undefined when it did not. */
   pause?(error: unknown): number | undefined;
-  /** Told when the agent gets something to do, and when it has nothing to do any more. */
+  /** Told when the guest gets something to do, and when it has nothing to do any more. */
   onBusy?(busy: boolean): void;
 }
 
@@ -29,7 +29,7 @@ const MAX_LETTER = 4 << 20;
 const MAX_TRIES = 8;
 const HEAD_BYTES = 12;
 
-/** The bytes to and from a resident agent, over letters and the output of commands that may be cut off. */
+/** The bytes to and from a resident guest, over letters and the output of commands that may be cut off. */
 export class RelayStream extends Duplex {
   readonly window: number = 4 << 20;
   readonly #port: RelayPort;
@@ -151,7 +151,7 @@ export class RelayStream extends Duplex {
   }
 
   /**
-   * Once an agent was there, whatever keeps us from it leaves the outcome of its calls unknown. Credentials that are not valid any
+   * Once a guest was there, whatever keeps us from it leaves the outcome of its calls unknown. Credentials that are not valid any
    * more are said to be so all the same: only the user can change that.
    */
   #verdict(error: unknown): SandboxError | undefined {
@@ -228,5 +228,5 @@ function pauseAfter(tries: number): number {
 
 function lost(cause?: unknown): SandboxError {
   if (cause instanceof SandboxError) return cause;
-  return new SandboxError("backend_lost", "the sandbox's agent cannot be reached any more", { cause });
+  return new SandboxError("backend_lost", "the sandbox's guest cannot be reached any more", { cause });
 }

@@ -1,4 +1,4 @@
-import { agentBinary } from "../guest.js";
+import { guestBinary } from "../guest.js";
 
 /** A host path that is visible inside. */
 export interface JailBind {
@@ -36,7 +36,7 @@ export interface JailSpec {
   program: readonly string[];
   cwd: string;
   /**
-   * Keep two capabilities of the jail's own user namespace: CAP_SYS_ADMIN, for the agent to make namespaces with, and
+   * Keep two capabilities of the jail's own user namespace: CAP_SYS_ADMIN, for the guest to make namespaces with, and
    * CAP_SETPCAP, to take even the bounding set from what it starts.
    */
   privileged: boolean;
@@ -110,5 +110,5 @@ export function jailCommand(spec: JailSpec, bwrap: string): { file: string; args
   for (const [key, value] of Object.entries(spec.env)) args.push("--setenv", key, value);
   args.push(...(isStaged ? ["--dev-bind", `${spec.stage}/root`, "/", "--proc", "/proc"] : ownMounts(spec)));
   args.push("--chdir", spec.cwd, "--", ...spec.program);
-  return { file: agentBinary(), args };
+  return { file: guestBinary(), args };
 }

@@ -5,14 +5,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { ownerMark } from "../../machine/orphans.js";
-import { AgentChannel, agentBinary } from "../guest.js";
+import { GuestChannel, guestBinary } from "../guest.js";
 import { findBwrap } from "./find-bwrap.js";
 import { type JailSpec, jailCommand } from "./jail.js";
 
-/** A running agent and the process that holds it. */
-export interface RunningAgent {
-  channel: AgentChannel;
-  /** Closes the channel and waits until the agent, and everything it started, is gone. */
+/** A running guest and the process that holds it. */
+export interface RunningGuest {
+  channel: GuestChannel;
+  /** Closes the channel and waits until the guest, and everything it started, is gone. */
   stop(): Promise<void>;
   /**
    * Closes the channel and waits until nothing runs inside any more. What is given waits for the rest, but only shortly: the kernel forgets
@@ -21,8 +21,8 @@ export interface RunningAgent {
   end(): Promise<() => Promise<void>>;
 }
 
-/** Where the inside of a jail finds the agent's program. */
-export const INSIDE_AGENT = "/glovebox/agent";
+/** Where the inside of a jail finds the guest's program. */
+export const INSIDE_GUEST = "/glovebox/guest";
 const START_TIMEOUT = 20_000;
 const STOP_TIMEOUT = 5_000;
 const MAX_COMPLAINT = 4096;
@@ -32,18 +32,18 @@ const SCARCE = /\b(EAGAIN|ENOMEM)\b|Resource temporarily unavailable|Cannot allo
 const SHORTLY = 50;
 
 /**
- * Starts an agent as PID 1 of a jail; `no_isolation` when the jail cannot be had or does not hold, `not_found` when a
+ * Starts a guest as PID 1 of a jail; `no_isolation` when the jail cannot be had or does not hold, `not_found` when a
  * directory that belongs inside is gone.
  */
-export async function startJailedAgent(
+export async function startJailedGuest(
   spec: Omit<JailSpec, "program" | "privileged" | "env">,
   signal?: AbortSignal,
-): Promise<RunningAgent> {
+): Promise<RunningGuest> {
   const arguments_ = ["serve", "--jailed", ...(spec.network === "none" ? ["--loopback-only"] : []), spec.cwd];
   const jail: JailSpec = {
     ...spec,
-    binds: [...spec.binds, { source: agentBinary(), target: INSIDE_AGENT }],
-    program: [INSIDE_AGENT, ...arguments_],
+    binds: [...spec.binds, { source: guestBinary(), target: INSIDE_GUEST }],
+    program: [INSIDE_GUEST, ...arguments_],
     privileged: true,
     env: {},
     tellsEnd: spec.binds.some(({ overlay }) => overlay !== undefined),
@@ -56,15 +56,15 @@ export async function startJailedAgent(
   }
 }
 
-/** Starts an agent as an ordinary process: it confines paths and ends trees, nothing else. */
-export async function startPlainAgent(
+/** Starts a guest as an ordinary process: it confines paths and ends trees, nothing else. */
+export async function startPlainGuest(
   workDir: string,
   cgroups: readonly string[],
   signal?: AbortSignal,
-): Promise<RunningAgent> {
-  const agent = agentBinary();
+): Promise<RunningGuest> {
+  const guest = guestBinary();
   const groups = cgroups.flatMap((path) => ["--cgroup", path]);
-  return await start(agent, ["launch", ...groups, "--", agent, "serve", workDir], "plain", signal);
+  return await start(guest, ["launch", ...groups, "--", guest, "serve", workDir], "plain", signal);
 }
 
 async function start(
@@ -72,7 +72,7 @@ async function start(
   args: readonly string[],
   kind: "jailed" | "plain",
   signal?: AbortSignal,
-): Promise<RunningAgent> {
+): Promise<RunningGuest> {
   signal?.throwIfAborted();
   // A minimal environment: PID 1's is readable inside for whoever shares its namespace.
   const child = spawn(file, args, {
@@ -88,7 +88,7 @@ async function start(
   });
   const ended = Promise.race([gone, saysEnd(child)]);
   const complaint = collect(child);
-  const channel = new AgentChannel(child.stdio[3] as Socket);
+  const channel = new GuestChannel(child.stdio[3] as Socket);
   const close = async (until: Promise<void>): Promise<void> => {
     channel.close();
     const late = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT);
@@ -164,7 +164,7 @@ function missingTree(binds: JailSpec["binds"], cause: unknown): SandboxError | u
   });
 }
 
-/** An agent that never said hello: what bubblewrap or the launcher complained about is the reason. */
+/** A guest that never said hello: what bubblewrap or the launcher complained about is the reason. */
 function explain(error: unknown, complaint: string): unknown {
   if (!(error instanceof SandboxError) || error.code !== "backend_lost") return error;
   if (SCARCE.test(complaint)) {

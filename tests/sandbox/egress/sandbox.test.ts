@@ -10,7 +10,7 @@ import { buildWalls } from "../../../src/sandbox/backends/local/walls.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import { egressInternals, openEgress } from "../../../src/sandbox/egress/open-egress.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
-import { startJailedAgent } from "../../../src/sandbox/jail/start-guest.js";
+import { startJailedGuest } from "../../../src/sandbox/jail/start-guest.js";
 import type { Sandbox } from "../../../src/sandbox/types.js";
 import { type Certificate, createCertificate } from "../../support/certificate.js";
 import { listen } from "../../support/egress-harness.js";
@@ -138,7 +138,7 @@ describe("a program inside", () => {
   });
 
   test("gets all of an answer although it has closed its half and reads late", async () => {
-    // The system takes some MB on the way; with one of these sizes the rest is with the agent when the origin has ended.
+    // The system takes some MB on the way; with one of these sizes the rest is with the guest when the origin has ended.
     const script = `
 import hashlib, os, socket, time
 host, port = os.environ["https_proxy"][7:].split(":")
@@ -244,10 +244,10 @@ test("connections that a killed command had are over, and the next command has i
   expect((await curl(`http://${NAME}:${origin.port}/`)).stdout).toBe("hello GET    ");
 });
 
-function killAgent(workDir: string): void {
-  const agent = processesWith(workDir).find(({ argv }) => argv[1] === "serve");
-  if (agent === undefined) throw new Error(`no agent serves ${workDir}`);
-  process.kill(agent.pid, "SIGKILL");
+function killGuest(workDir: string): void {
+  const guest = processesWith(workDir).find(({ argv }) => argv[1] === "serve");
+  if (guest === undefined) throw new Error(`no guest serves ${workDir}`);
+  process.kill(guest.pid, "SIGKILL");
 }
 
 describe("what waits at an origin ends", () => {
@@ -283,7 +283,7 @@ describe("what waits at an origin ends", () => {
       async (_box: Sandbox, reader: SandboxProcess) => reader.kill("SIGKILL"),
     ],
     ["a request", "the sandbox", plain, async (box: Sandbox) => box.teardown()],
-    ["a request", "the agent", plain, async ({ workDir }: Sandbox) => killAgent(workDir)],
+    ["a request", "the guest", plain, async ({ workDir }: Sandbox) => killGuest(workDir)],
   ])("%s, with %s", async (_what, _whose, script, end) => {
     const server = await startStubborn(script === tunnelled);
     const box = await createLocalSandbox({ network: { allow: [`plain://${NAME}:${server.port}`] } });
@@ -310,13 +310,13 @@ test("a proxy that is dead lets nothing out", async () => {
     network: "none",
     cgroups: [],
   });
-  const agent = await startJailedAgent(walls.spec);
+  const guest = await startJailedGuest(walls.spec);
   try {
-    const egress = await openEgress(agent.channel, [`${NAME}:${origin.port}`], () => undefined);
+    const egress = await openEgress(guest.channel, [`${NAME}:${origin.port}`], () => undefined);
     const fetchOnce = async (): Promise<{ exitCode: number; text: string }> => {
       const argv = ["curl", "-sS", `http://${NAME}:${origin.port}/`];
       const env = { ...walls.baseEnv, ...egress.env };
-      const process = await startCommand(agent.channel, { argv, cwd: workDir, env, stdin: "none" }, "");
+      const process = await startCommand(guest.channel, { argv, cwd: workDir, env, stdin: "none" }, "");
       const text = await streamText(process.stdout);
       return { exitCode: (await process.wait()).exitCode, text };
     };
@@ -328,7 +328,7 @@ test("a proxy that is dead lets nothing out", async () => {
     expect(text).toBe("");
     expect(origin.requests.length).toBe(before);
   } finally {
-    await agent.stop();
+    await guest.stop();
   }
 });
 

@@ -85,7 +85,7 @@ let server: GitServer;
 let reapers: Reapers;
 beforeAll(async () => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-failpoints-")));
-  compiled = compileSources({ withAgents: true });
+  compiled = compileSources({ withGuests: true });
   server = await serveGit(root, TOKEN);
   reapers = createReapers(compiled.directory);
   mkdirSync(join(root, "etc"), { mode: 0o700 });

@@ -19,7 +19,7 @@ let compiled: ReturnType<typeof compileSources>;
 let count = 0;
 beforeAll(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-faults-")));
-  compiled = compileSources({ withAgents: true });
+  compiled = compileSources({ withGuests: true });
 });
 afterAll(() => {
   compiled.remove();
@@ -118,13 +118,15 @@ describe.concurrent("a process that lacks something", () => {
 
 describe("time", () => {
   test("only ages of files and dates that a user gave are told by the clock on the wall", () => {
-    const sources = fileURLToPath(new URL("../../../src/sandbox", import.meta.url));
+    const sources = fileURLToPath(new URL("../../../src", import.meta.url));
     // Dates that other machines read, or that a service wrote; and when a file was asked for, to compare with its age.
     const dated = [
-      ...["docker/labels.ts", "vercel/credentials.ts", "git/clone-cache.ts", "git/repository-lock.ts"],
-      ...["git/plain-commit.ts", "vercel/failure.ts"],
-    ];
-    const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+      ...["backends/docker/labels.ts", "backends/vercel/credentials.ts", "backends/vercel/failure.ts"],
+      ...["git/source/clone-cache.ts", "git/repository/repository-lock.ts", "git/fast-commit/plain-commit.ts"],
+    ].map((name) => `sandbox/${name}`);
+    const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) =>
+      /^(machine|ledger|sandbox)\b.*\.ts$/.test(name),
+    );
     expect(files).toEqual(expect.arrayContaining(dated));
     const uses = files
       .filter((name) => !dated.includes(name))
@@ -158,7 +160,7 @@ describe("time", () => {
     },
   );
 
-  test("[F-28] the event loop stands still: the agent keeps the deadline by itself", async () => {
+  test("[F-28] the event loop stands still: the guest keeps the deadline by itself", async () => {
     const scratch = createScratch();
     const sandbox = await createLocalSandbox();
     try {

@@ -15,7 +15,7 @@ beforeAll(() => {
   library = join(root, "faulty-io.so");
   const source = fileURLToPath(new URL("../../support/probes/faulty-io.c", import.meta.url));
   execFileSync("cc", ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library, source]);
-  compiled = compileSources({ withAgents: true });
+  compiled = compileSources({ withGuests: true });
   createCrashPlace(join(root, "first"), compiled.directory);
 });
 afterAll(() => {

@@ -19,12 +19,12 @@ function isPending(pid: number, signal: number): boolean {
   return (BigInt(`0x${statusOf(pid, "ShdPnd") || 0}`) & (1n << BigInt(signal - 1))) !== 0n;
 }
 
-/** The process that waits to become the next command: below its supervisor, which is below the agent. */
+/** The process that waits to become the next command: below its supervisor, which is below the guest. */
 function waiting(workDir: string): number | undefined {
   const serving = descendants(process.pid).filter((pid) => {
     try {
       const line = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-      return line.startsWith("/glovebox/agent\0serve\0") && line.includes(workDir);
+      return line.startsWith("/glovebox/guest\0serve\0") && line.includes(workDir);
     } catch {
       return false;
     }

@@ -13,7 +13,7 @@ let compiled: ReturnType<typeof compileSources>;
 let count = 0;
 beforeAll(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-power-")));
-  compiled = compileSources({ withAgents: true });
+  compiled = compileSources({ withGuests: true });
 });
 afterAll(() => {
   compiled.remove();

@@ -284,7 +284,7 @@ describe("removal", () => {
     try {
       const script = `
         mkdir -p ${place}/tree/closed/deep && touch ${place}/tree/closed/deep/file && chmod 555 ${place}/tree/closed/deep && chmod 0 ${place}/tree/closed
-        exec node -e 'import("${compiled.directory}/src/sandbox/remove-tree.js").then((m) => m.removeTree("${place}/tree"))'`;
+        exec node -e 'import("${compiled.directory}/src/machine/remove-tree.js").then((m) => m.removeTree("${place}/tree"))'`;
       chmodSync(scratch.path, 0o755);
       chmodSync(place, 0o777);
       execFileSync("chmod", ["-R", "a+rX", compiled.directory]);

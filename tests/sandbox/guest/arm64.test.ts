@@ -4,13 +4,13 @@ import type { Socket } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AgentChannel } from "../../../src/sandbox/guest/channel.js";
-import { AgentFiles } from "../../../src/sandbox/guest/guest-files.js";
+import { GuestChannel } from "../../../src/sandbox/guest/channel.js";
+import { GuestFiles } from "../../../src/sandbox/guest/guest-files.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
 import { text } from "../../support/plain-guest.js";
 import { createScratch, type Scratch } from "../../support/scratch.js";
 
-const AGENT = join(fileURLToPath(new URL("../../..", import.meta.url)), "agent/bin/linux-arm64/glovebox-agent");
+const GUEST = join(fileURLToPath(new URL("../../..", import.meta.url)), "agent/bin/linux-arm64/glovebox-agent");
 const QEMU = "/usr/bin/qemu-aarch64-static";
 const COMPILER = "/usr/bin/aarch64-linux-gnu-gcc";
 const PROGRAM = `
@@ -36,17 +36,17 @@ let missing: string | undefined;
 beforeAll(() => {
   scratch = createScratch();
   program = join(scratch.path, "program");
-  missing = [AGENT, QEMU, COMPILER].find((path) => !existsSync(path));
+  missing = [GUEST, QEMU, COMPILER].find((path) => !existsSync(path));
   if (missing !== undefined) return;
   writeFileSync(`${program}.c`, PROGRAM);
   execFileSync(COMPILER, ["-static", "-o", program, `${program}.c`]);
 });
 afterAll(() => scratch.remove());
 
-describe("the agent for arm64", () => {
+describe("the guest for arm64", () => {
   it("is a program for arm64 that needs no library", ({ skip }) => {
     if (missing !== undefined) skip(`there is no ${missing}`);
-    const elf = readFileSync(AGENT);
+    const elf = readFileSync(GUEST);
     expect([elf.toString("latin1", 1, 4), elf.readUInt8(4), elf.readUInt16LE(18)]).toEqual(["ELF", 2, 183]);
     const [table, size, count] = [Number(elf.readBigUInt64LE(32)), elf.readUInt16LE(54), elf.readUInt16LE(56)];
     const kinds = Array.from({ length: count }, (_, n) => elf.readUInt32LE(table + n * size));
@@ -57,7 +57,7 @@ describe("the agent for arm64", () => {
   it("runs one program, with its input, its output and its exit code", async ({ skip }) => {
     if (missing !== undefined) skip(`there is no ${missing}`);
     // The emulator is named once more: the kernel of this machine would not start the program by itself.
-    const child = spawn(QEMU, [AGENT, "run", "--", QEMU, program, "one"], { cwd: scratch.path, env: {} });
+    const child = spawn(QEMU, [GUEST, "run", "--", QEMU, program, "one"], { cwd: scratch.path, env: {} });
     child.stdin.end("hello");
     const [stdout, stderr, code] = await Promise.all([
       text(child.stdout),
@@ -85,21 +85,21 @@ describe("the agent for arm64", () => {
 
   it("writes, lists and reads files over its channel", async ({ skip }) => {
     if (missing !== undefined) skip(`there is no ${missing}`);
-    if (emulatorLacksOpenat2()) skip("this qemu has no openat2, without which the agent opens no file");
+    if (emulatorLacksOpenat2()) skip("this qemu has no openat2, without which the guest opens no file");
     await served(async (channel) => {
-      const files = new AgentFiles(channel, (path) => path);
+      const files = new GuestFiles(channel, (path) => path);
       await files.write("a.txt", Buffer.from("bytes"), 0o644);
       expect([await files.list(""), String(await files.read("a.txt"))]).toEqual([["a.txt"], "bytes"]);
     });
   });
 });
 
-async function served(work: (channel: AgentChannel, root: string) => Promise<void>): Promise<void> {
+async function served(work: (channel: GuestChannel, root: string) => Promise<void>): Promise<void> {
   const root = mkdtempSync(join(scratch.path, "root-"));
   const stdio = ["ignore", "ignore", "ignore", "pipe"] as const;
-  const child = spawn(QEMU, [AGENT, "serve", root], { stdio: [...stdio], cwd: "/", env: {} });
+  const child = spawn(QEMU, [GUEST, "serve", root], { stdio: [...stdio], cwd: "/", env: {} });
   const ended = new Promise((resolve) => child.once("exit", resolve));
-  const channel = new AgentChannel(child.stdio[3] as Socket);
+  const channel = new GuestChannel(child.stdio[3] as Socket);
   try {
     await work(channel, root);
   } finally {

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { agentBinary } from "../../../src/sandbox/guest/binary.js";
+import { guestBinary } from "../../../src/sandbox/guest/binary.js";
 import { BodyWriter, encodeFrame, REQUEST } from "../../../src/sandbox/guest/frames.js";
 import { unsqueeze } from "../../../src/sandbox/guest/unsqueeze.js";
 import { until } from "../../support/plain-guest.js";
@@ -24,9 +24,9 @@ function line(number: number, bytes: Uint8Array): string {
   return `G${number} ${bytes.length} ${Buffer.from(bytes).toString("base64")}\n`;
 }
 
-/** Starts the agent behind lines, says something, and gives what it said once that holds. */
+/** Starts the guest behind lines, says something, and gives what it said once that holds. */
 async function speak(text: string, isDone: (said: string) => boolean): Promise<string> {
-  const child = spawn(agentBinary(), ["armour", scratch], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(guestBinary(), ["armour", scratch], { stdio: ["pipe", "pipe", "inherit"] });
   let said = "";
   child.stdout.on("data", (chunk: Buffer) => {
     said += chunk;

@@ -4,8 +4,8 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { agentBinary } from "../../../src/sandbox/guest/binary.js";
-import { AgentChannel } from "../../../src/sandbox/guest/channel.js";
+import { guestBinary } from "../../../src/sandbox/guest/binary.js";
+import { GuestChannel } from "../../../src/sandbox/guest/channel.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
 import { text } from "../../support/plain-guest.js";
 
@@ -25,7 +25,7 @@ const portOf = (): string => String((server.address() as AddressInfo).port);
 const STEP = { GLOVEBOX_STEP: "7-of-9" };
 
 function dial(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ code: number | null; stderr: string }> {
-  const child = spawn(agentBinary(), ["dial", ...args], { env, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(guestBinary(), ["dial", ...args], { env, stdio: ["ignore", "ignore", "pipe"] });
   let stderr = "";
   child.stderr.on("data", (chunk: Buffer) => {
     stderr += chunk;
@@ -52,7 +52,7 @@ test("says who it is, serves, and ends with 0 when the host hangs up", async () 
   const ended = dial(["127.0.0.1", portOf(), root, "GIVEN", "BOTH", "ABSENT"], env);
   const { socket, line } = await calling;
   expect(line).toBe("7-of-9");
-  const channel = new AgentChannel(socket);
+  const channel = new GuestChannel(socket);
   socket.resume();
   await channel.hello;
   const spec = { argv: ["/usr/bin/env"], cwd: root, env: { BOTH: "own" }, stdin: "none" } as const;

@@ -7,19 +7,19 @@ import {
   PROTOCOL_VERSION,
   REQUEST,
 } from "../../../src/sandbox/guest/frames.js";
-import { AgentFiles } from "../../../src/sandbox/guest/guest-files.js";
-import { AgentCall } from "../../../src/sandbox/guest/guest-process.js";
-import { type EvilAgent, greeting, startEvilAgent } from "../../support/evil-guest.js";
+import { GuestFiles } from "../../../src/sandbox/guest/guest-files.js";
+import { GuestCall } from "../../../src/sandbox/guest/guest-process.js";
+import { type EvilGuest, greeting, startEvilGuest } from "../../support/evil-guest.js";
 
 const WINDOW = 256 << 10;
-let agent: EvilAgent;
+let guest: EvilGuest;
 
-afterEach(() => agent.close());
+afterEach(() => guest.close());
 
 /** Two calls under way on one channel: the one that is lied about is number 1. */
-async function twoCalls(type: number = REQUEST.start): Promise<[AgentCall, AgentCall]> {
-  agent = await startEvilAgent();
-  return [new AgentCall(agent.channel, type, []), new AgentCall(agent.channel, REQUEST.start, [])];
+async function twoCalls(type: number = REQUEST.start): Promise<[GuestCall, GuestCall]> {
+  guest = await startEvilGuest();
+  return [new GuestCall(guest.channel, type, []), new GuestCall(guest.channel, REQUEST.start, [])];
 }
 
 function leftOut(stdout: bigint, stderr: bigint): Uint8Array {
@@ -30,8 +30,8 @@ function leftOut(stdout: bigint, stderr: bigint): Uint8Array {
 }
 
 /** The channel has ended with `tampered`, and so has everything that waited for it. */
-async function expectTampered(...calls: AgentCall[]): Promise<void> {
-  expect(await agent.ended).toMatchObject({ code: "tampered" });
+async function expectTampered(...calls: GuestCall[]): Promise<void> {
+  expect(await guest.ended).toMatchObject({ code: "tampered" });
   for (const call of calls) {
     await expect(call.wait()).rejects.toMatchObject({ code: "tampered" });
     const drain = async (): Promise<void> => {
@@ -39,33 +39,33 @@ async function expectTampered(...calls: AgentCall[]): Promise<void> {
     };
     await expect(drain()).rejects.toMatchObject({ code: "tampered" });
   }
-  expect(() => new AgentCall(agent.channel, REQUEST.stat, [])).toThrow(expect.objectContaining({ code: "tampered" }));
+  expect(() => new GuestCall(guest.channel, REQUEST.stat, [])).toThrow(expect.objectContaining({ code: "tampered" }));
 }
 
-describe("an agent that was taken over", () => {
+describe("a guest that was taken over", () => {
   test.each([0, PROTOCOL_VERSION + 1, 0xffffffff])("greets with version %i", async (version) => {
-    agent = await startEvilAgent({ greets: false });
-    agent.say(ANSWER.hello, 0, greeting(version));
-    await expect(agent.channel.hello).rejects.toMatchObject({ code: "tampered" });
+    guest = await startEvilGuest({ greets: false });
+    guest.say(ANSWER.hello, 0, greeting(version));
+    await expect(guest.channel.hello).rejects.toMatchObject({ code: "tampered" });
     await expectTampered();
   });
 
   test("greets twice, or of a call, or late", async () => {
-    agent = await startEvilAgent();
-    agent.say(ANSWER.hello, 0, greeting());
+    guest = await startEvilGuest();
+    guest.say(ANSWER.hello, 0, greeting());
     await expectTampered();
-    await agent.close();
-    agent = await startEvilAgent({ greets: false });
-    agent.say(ANSWER.hello, 1, greeting());
-    await expect(agent.channel.hello).rejects.toMatchObject({ code: "tampered" });
-    await agent.close();
-    agent = await startEvilAgent({ greets: false });
-    const early = new AgentCall(agent.channel, REQUEST.start, []);
-    agent.say(ANSWER.started, 1);
+    await guest.close();
+    guest = await startEvilGuest({ greets: false });
+    guest.say(ANSWER.hello, 1, greeting());
+    await expect(guest.channel.hello).rejects.toMatchObject({ code: "tampered" });
+    await guest.close();
+    guest = await startEvilGuest({ greets: false });
+    const early = new GuestCall(guest.channel, REQUEST.start, []);
+    guest.say(ANSWER.started, 1);
     await expectTampered(early);
   });
 
-  const lies: [string, (far: EvilAgent) => void][] = [
+  const lies: [string, (far: EvilGuest) => void][] = [
     ["garbage", (far) => far.raw(Buffer.alloc(100, 0xa5))],
     ["a frame out of sequence", (far) => far.raw(encodeFrame(9, ANSWER.started, 1, []))],
     ["data of a call that never was", (far) => far.say(ANSWER.stdout, 77, Buffer.from("x"))],
@@ -76,11 +76,11 @@ describe("an agent that was taken over", () => {
   ];
   test.each(lies)("sends %s", async (_name, lie) => {
     const calls = await twoCalls();
-    lie(agent);
+    lie(guest);
     await expectTampered(...calls);
   });
 
-  const laterLies: [string, (far: EvilAgent) => void][] = [
+  const laterLies: [string, (far: EvilGuest) => void][] = [
     ["a second start", (far) => far.say(ANSWER.started, 1)],
     ["half an end of a command", (far) => far.say(ANSWER.ended, 1)],
     ["empty output", (far) => far.say(ANSWER.stdout, 1)],
@@ -94,73 +94,73 @@ describe("an agent that was taken over", () => {
   ];
   test.each(laterLies)("sends %s after an honest start", async (_name, lie) => {
     const calls = await twoCalls();
-    agent.say(ANSWER.started, 1);
-    agent.say(ANSWER.started, 2);
+    guest.say(ANSWER.started, 1);
+    guest.say(ANSWER.started, 2);
     await Promise.all(calls.map((call) => call.started()));
-    lie(agent);
-    expect(await agent.ended).toMatchObject({ code: "tampered" });
+    lie(guest);
+    expect(await guest.ended).toMatchObject({ code: "tampered" });
     await expectTampered(...calls);
   });
 
   test("opens connections that nobody listens for, or more than there can be", async () => {
     const calls = await twoCalls();
-    agent.say(ANSWER.accepted, 0x80000000);
+    guest.say(ANSWER.accepted, 0x80000000);
     await expectTampered(...calls);
-    await agent.close();
-    agent = await startEvilAgent();
-    const taken: AgentCall[] = [];
-    agent.channel.onAccepted = (call) => {
-      taken.push(new AgentCall(agent.channel, "accepted", call));
-      return taken.at(-1) as AgentCall;
+    await guest.close();
+    guest = await startEvilGuest();
+    const taken: GuestCall[] = [];
+    guest.channel.onAccepted = (call) => {
+      taken.push(new GuestCall(guest.channel, "accepted", call));
+      return taken.at(-1) as GuestCall;
     };
     // Each ends before the next one, so there is one at a time.
     for (let call = 0x80000000; call < 0x80000200; call++) {
-      agent.say(ANSWER.accepted, call);
-      agent.say(ANSWER.exit, call, new Uint8Array(6));
+      guest.say(ANSWER.accepted, call);
+      guest.say(ANSWER.exit, call, new Uint8Array(6));
     }
-    for (let call = 0x80001000; call <= 0x80001100; call++) agent.say(ANSWER.accepted, call);
-    expect(await agent.ended).toMatchObject({ code: "tampered" });
+    for (let call = 0x80001000; call <= 0x80001100; call++) guest.say(ANSWER.accepted, call);
+    expect(await guest.ended).toMatchObject({ code: "tampered" });
     expect(taken).toHaveLength(512 + 256);
     await expectTampered(...taken.slice(512));
   });
 
   test("goes on with the output of a connection after its end", async () => {
-    agent = await startEvilAgent();
-    const taken: AgentCall[] = [];
-    agent.channel.onAccepted = (call) => {
-      taken.push(new AgentCall(agent.channel, "accepted", call));
-      return taken.at(-1) as AgentCall;
+    guest = await startEvilGuest();
+    const taken: GuestCall[] = [];
+    guest.channel.onAccepted = (call) => {
+      taken.push(new GuestCall(guest.channel, "accepted", call));
+      return taken.at(-1) as GuestCall;
     };
-    agent.say(ANSWER.accepted, 0x80000000);
-    agent.say(ANSWER.ended, 0x80000000);
-    agent.say(ANSWER.stdout, 0x80000000, Buffer.from("more"));
-    expect(await agent.ended).toMatchObject({ code: "tampered" });
+    guest.say(ANSWER.accepted, 0x80000000);
+    guest.say(ANSWER.ended, 0x80000000);
+    guest.say(ANSWER.stdout, 0x80000000, Buffer.from("more"));
+    expect(await guest.ended).toMatchObject({ code: "tampered" });
     await expect(taken[0]?.wait()).rejects.toMatchObject({ code: "tampered" });
   });
 
   test("goes on about a call that has ended", async () => {
     const [first, second] = await twoCalls();
-    agent.say(ANSWER.started, 1);
-    agent.say(ANSWER.exit, 1, new Uint8Array(6));
+    guest.say(ANSWER.started, 1);
+    guest.say(ANSWER.exit, 1, new Uint8Array(6));
     expect(await first.wait()).toEqual({ exitCode: 0 });
-    agent.say(ANSWER.stdout, 1, Buffer.from("late"));
+    guest.say(ANSWER.stdout, 1, Buffer.from("late"));
     await expectTampered(second);
   });
 
   test("sends more than the window of a stream that nobody reads", async () => {
-    agent = await startEvilAgent();
-    const call = new AgentCall(agent.channel, REQUEST.start, []);
-    agent.say(ANSWER.started, 1);
-    for (let sent = 0; sent < WINDOW; sent += DATA_BYTES) agent.say(ANSWER.stdout, 1, Buffer.alloc(DATA_BYTES, 1));
+    guest = await startEvilGuest();
+    const call = new GuestCall(guest.channel, REQUEST.start, []);
+    guest.say(ANSWER.started, 1);
+    for (let sent = 0; sent < WINDOW; sent += DATA_BYTES) guest.say(ANSWER.stdout, 1, Buffer.alloc(DATA_BYTES, 1));
     await call.started();
     // All of the window is honest: it can be read, and gives new credit.
     const iterator = call.stdout[Symbol.asyncIterator]();
     let read = 0;
     while (read < WINDOW) read += (await iterator.next()).value?.length ?? Number.NaN;
     expect(read).toBe(WINDOW);
-    for (let sent = 0; sent < WINDOW; sent += DATA_BYTES) agent.say(ANSWER.stdout, 1, Buffer.alloc(DATA_BYTES, 2));
-    agent.say(ANSWER.stdout, 1, Buffer.of(3));
-    expect(await agent.ended).toMatchObject({ code: "tampered" });
+    for (let sent = 0; sent < WINDOW; sent += DATA_BYTES) guest.say(ANSWER.stdout, 1, Buffer.alloc(DATA_BYTES, 2));
+    guest.say(ANSWER.stdout, 1, Buffer.of(3));
+    expect(await guest.ended).toMatchObject({ code: "tampered" });
     await expect(call.wait()).rejects.toMatchObject({ code: "tampered" });
   });
 
@@ -170,34 +170,34 @@ describe("an agent that was taken over", () => {
     ["twice", 1, [leftOut(1n, 0n), leftOut(1n, 0n)]],
     ["of a file that is read", 2, [leftOut(1n, 0n)]],
   ])("says that it has left something out: %s", async (_name, about, lies) => {
-    agent = await startEvilAgent();
-    const call = new AgentCall(agent.channel, REQUEST.start, []);
+    guest = await startEvilGuest();
+    const call = new GuestCall(guest.channel, REQUEST.start, []);
     call.kept = { stdout: 10 };
-    const other = new AgentCall(agent.channel, REQUEST.read, []);
-    agent.say(ANSWER.started, 1);
-    agent.say(ANSWER.started, 2);
-    for (const lie of lies) agent.say(ANSWER.leftOut, about, lie);
+    const other = new GuestCall(guest.channel, REQUEST.read, []);
+    guest.say(ANSWER.started, 1);
+    guest.say(ANSWER.started, 2);
+    for (const lie of lies) guest.say(ANSWER.leftOut, about, lie);
     await expectTampered(call, other);
   });
 
   test("gives stdin room once it has been used, and not more than that", async () => {
-    agent = await startEvilAgent();
-    const call = new AgentCall(agent.channel, REQUEST.start, []);
-    agent.say(ANSWER.started, 1);
+    guest = await startEvilGuest();
+    const call = new GuestCall(guest.channel, REQUEST.start, []);
+    guest.say(ANSWER.started, 1);
     await call.started();
     // Two writers at once: both have to wait, and one of them twice.
     const writes = Promise.all([call.writeStdin(Buffer.alloc(300 << 10)), call.writeStdin(Buffer.alloc(300 << 10))]);
     for (const used of [WINDOW, 2 * WINDOW]) {
-      await agent.heard(used);
-      agent.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
+      await guest.heard(used);
+      guest.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
     }
     await writes;
-    agent.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
+    guest.say(ANSWER.stdinCredit, 1, Buffer.concat(new BodyWriter().u32(WINDOW).pieces));
     await expectTampered(call);
   });
 
-  const files = (): AgentFiles => new AgentFiles(agent.channel, (path) => path);
-  const results: [string, number, (work: AgentFiles) => Promise<unknown>, Uint8Array][] = [
+  const files = (): GuestFiles => new GuestFiles(guest.channel, (path) => path);
+  const results: [string, number, (work: GuestFiles) => Promise<unknown>, Uint8Array][] = [
     ["a list that is cut off", ANSWER.result, (work) => work.list("x"), Buffer.from([5, 0, 0, 0, 65])],
     ["a list with half a length", ANSWER.result, (work) => work.list("x"), Buffer.from([1, 0])],
     ["a list with an empty name", ANSWER.result, (work) => work.list("x"), Buffer.from([0, 0, 0, 0])],
@@ -209,22 +209,22 @@ describe("an agent that was taken over", () => {
     ["an end for a rename", ANSWER.exit, (work) => work.rename("x", "y"), Buffer.alloc(6)],
   ];
   test.each(results)("answers file work with %s", async (_name, type, ask, body) => {
-    agent = await startEvilAgent();
+    guest = await startEvilGuest();
     const asked = ask(files());
-    const other = new AgentCall(agent.channel, REQUEST.start, []);
-    agent.say(type, 1, body);
+    const other = new GuestCall(guest.channel, REQUEST.start, []);
+    guest.say(type, 1, body);
     await expect(asked).rejects.toMatchObject({ code: "tampered" });
     await expectTampered(other);
   });
 });
 
 test("a request that is too large is refused, and the sandbox goes on", async () => {
-  agent = await startEvilAgent();
-  expect(() => new AgentCall(agent.channel, REQUEST.start, [Buffer.alloc((4 << 20) + 1)])).toThrow(
+  guest = await startEvilGuest();
+  expect(() => new GuestCall(guest.channel, REQUEST.start, [Buffer.alloc((4 << 20) + 1)])).toThrow(
     expect.objectContaining({ code: "limit_exceeded" }),
   );
-  const call = new AgentCall(agent.channel, REQUEST.stat, []);
-  agent.say(ANSWER.result, 2, Buffer.of(1));
+  const call = new GuestCall(guest.channel, REQUEST.stat, []);
+  guest.say(ANSWER.result, 2, Buffer.of(1));
   await call.wait();
   expect(call.result).toEqual(Buffer.of(1));
 });

@@ -7,7 +7,7 @@ const HEADER = 13;
 const bytes = (minLength: number, maxLength: number): fc.Arbitrary<Uint8Array> =>
   fc.uint8Array({ minLength, maxLength });
 
-/** Frames that an honest agent may send. */
+/** Frames that an honest guest may send. */
 const answers = fc.array(
   fc
     .oneof(

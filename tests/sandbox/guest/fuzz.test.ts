@@ -34,19 +34,19 @@ function counted(output: string, what: string): number {
   return Number(new RegExp(`^${what}:? (\\d+)`, "m").exec(output)?.[1] ?? 0);
 }
 
-/** A copy of the agent's sources with one check taken away. */
+/** A copy of the guest's sources with one check taken away. */
 function withBug(file: string, check: string, without: string): string {
-  const copy = mkdtempSync(join(scratch, "agent-"));
-  cpSync(join(root, "agent"), copy, { recursive: true, filter: (path) => !path.endsWith("bin") });
+  const copy = mkdtempSync(join(scratch, "guest-"));
+  cpSync(join(root, "guest"), copy, { recursive: true, filter: (path) => !path.endsWith("bin") });
   const source = readFileSync(join(copy, file), "utf8");
   expect(source).toContain(check);
   writeFileSync(join(copy, file), source.replace(check, without));
   return copy;
 }
 
-if (!linux) test("the agent under sanitizers", ({ skip }) => skip("the agent is for Linux"));
+if (!linux) test("the guest under sanitizers", ({ skip }) => skip("the guest is for Linux"));
 
-describe.runIf(linux)("the agent under sanitizers", { timeout: 180_000 }, () => {
+describe.runIf(linux)("the guest under sanitizers", { timeout: 180_000 }, () => {
   test("survives broken requests, and what it answers is always whole and in order", async () => {
     const { code, output } = await fuzz("--mode", "requests", "--seed", "7", "--cases", "120", "--seconds", "60");
     expect(output).not.toContain("ERROR");

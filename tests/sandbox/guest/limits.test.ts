@@ -6,19 +6,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { agentBinary } from "../../../src/sandbox/guest/binary.js";
-import { AgentChannel } from "../../../src/sandbox/guest/channel.js";
+import { guestBinary } from "../../../src/sandbox/guest/binary.js";
+import { GuestChannel } from "../../../src/sandbox/guest/channel.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
 import type { DriverProcess } from "../../../src/sandbox/types.js";
 import { text } from "../../support/plain-guest.js";
 
-test("an agent that runs out of descriptors refuses calls, and those under way go on", async () => {
+test("a guest that runs out of descriptors refuses calls, and those under way go on", async () => {
   const root = mkdtempSync(join(tmpdir(), "glovebox-limits-"));
-  const child = spawn("sh", ["-c", 'ulimit -n 40; exec "$0" serve "$1"', agentBinary(), root], {
+  const child = spawn("sh", ["-c", 'ulimit -n 40; exec "$0" serve "$1"', guestBinary(), root], {
     stdio: ["ignore", "ignore", "inherit", "pipe"],
   });
   const ended = once(child, "exit");
-  const channel = new AgentChannel(child.stdio[3] as Socket);
+  const channel = new GuestChannel(child.stdio[3] as Socket);
   try {
     await channel.hello;
     const spec = { cwd: root, env: { PATH: "/usr/bin:/bin" }, stdin: "pipe" } as const;
@@ -43,7 +43,7 @@ test("an agent that runs out of descriptors refuses calls, and those under way g
   }
 });
 
-test("a confined command has three descriptors, and goes before the agent when memory ends", async () => {
+test("a confined command has three descriptors, and goes before the guest when memory ends", async () => {
   await using sandbox = await createLocalSandbox({});
   const { stdout } = await sandbox.exec({ argv: ["sh", "-c", "cat /proc/self/oom_score_adj; ls /proc/self/fd"] });
   expect(stdout).toBe("500\n0\n1\n2\n3\n");

@@ -5,11 +5,11 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { buildWalls } from "../../../src/sandbox/backends/local/walls.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
 import { freeze, listenInside, thaw } from "../../../src/sandbox/guest/listener.js";
-import { type RunningAgent, startJailedAgent, startPlainAgent } from "../../../src/sandbox/jail/start-guest.js";
+import { type RunningGuest, startJailedGuest, startPlainGuest } from "../../../src/sandbox/jail/start-guest.js";
 import { createScratch, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;
-let agent: RunningAgent;
+let guest: RunningGuest;
 let env: Record<string, string>;
 
 beforeEach(async () => {
@@ -22,15 +22,15 @@ beforeEach(async () => {
     cgroups: [],
   });
   env = walls.baseEnv;
-  agent = await startJailedAgent(walls.spec);
+  guest = await startJailedGuest(walls.spec);
 });
 afterEach(async () => {
-  await agent.stop();
+  await guest.stop();
   scratch.remove();
 });
 
 async function run(...argv: string[]): Promise<string> {
-  const process = await startCommand(agent.channel, { argv, cwd: scratch.path, env, stdin: "none" }, "");
+  const process = await startCommand(guest.channel, { argv, cwd: scratch.path, env, stdin: "none" }, "");
   let output = "";
   for await (const chunk of process.stdout) output += Buffer.from(chunk).toString();
   for await (const chunk of process.stderr) output += Buffer.from(chunk).toString();
@@ -47,7 +47,7 @@ socket.end(Buffer.alloc(3_000_000, 97));
 `;
 
 test("who connects inside talks to the host, in both directions, each with its own end", async () => {
-  await listenInside(agent.channel, 3128, (connection) => {
+  await listenInside(guest.channel, 3128, (connection) => {
     void (async () => {
       for await (const chunk of connection.input) await connection.write(chunk);
       await connection.end();
@@ -58,20 +58,20 @@ test("who connects inside talks to the host, in both directions, each with its o
 });
 
 test("the host can turn a connection away", async () => {
-  await listenInside(agent.channel, 3128, (connection) => connection.destroy());
+  await listenInside(guest.channel, 3128, (connection) => connection.destroy());
   const script = `require("node:net").connect(3128, "127.0.0.1").on("close", () => console.log("closed")).on("error", () => {}).write("x")`;
   expect(await run("node", "-e", script)).toBe("closed\n");
 });
 
 test("a port that is taken inside is refused", async () => {
-  await listenInside(agent.channel, 3128, (connection) => connection.destroy());
-  await expect(listenInside(agent.channel, 3129, () => undefined)).rejects.toMatchObject({ name: "SandboxError" });
+  await listenInside(guest.channel, 3128, (connection) => connection.destroy());
+  await expect(listenInside(guest.channel, 3129, () => undefined)).rejects.toMatchObject({ name: "SandboxError" });
 });
 
 test("frozen, nothing runs; thawed, everything goes on", async () => {
   const script = "(while :; do echo x >> beat; sleep 0.01; done) & while :; do :; done";
   const argv = ["sh", "-c", script];
-  const process = await startCommand(agent.channel, { argv, cwd: scratch.path, env, stdin: "none" }, "");
+  const process = await startCommand(guest.channel, { argv, cwd: scratch.path, env, stdin: "none" }, "");
   const size = (): number => statSync(join(scratch.path, "beat"), { throwIfNoEntry: false })?.size ?? 0;
   const grows = async (): Promise<boolean> => {
     const before = size();
@@ -79,13 +79,13 @@ test("frozen, nothing runs; thawed, everything goes on", async () => {
     return size() > before;
   };
   expect(await grows()).toBe(true);
-  await freeze(agent.channel);
+  await freeze(guest.channel);
   const still = size();
   await delay(500);
   expect(size()).toBe(still);
-  await thaw(agent.channel);
+  await thaw(guest.channel);
   expect(await grows()).toBe(true);
-  await freeze(agent.channel);
+  await freeze(guest.channel);
   await process.kill("SIGKILL");
   expect(await process.wait()).toMatchObject({ exitCode: 137, signal: "SIGKILL" });
 });
@@ -94,20 +94,20 @@ test("a process that waits for a stopped child of vfork is no reason to fail", a
   // Each shell is in vfork() for a good part of its time.
   const script = "for i in 1 2 3 4; do (while :; do /bin/true; done) & done; wait";
   const process = await startCommand(
-    agent.channel,
+    guest.channel,
     { argv: ["sh", "-c", script], cwd: scratch.path, env, stdin: "none" },
     "",
   );
   for (let i = 0; i < 100; i++) {
-    await freeze(agent.channel);
-    await thaw(agent.channel);
+    await freeze(guest.channel);
+    await thaw(guest.channel);
   }
   await process.kill("SIGKILL");
   expect(await process.wait()).toMatchObject({ exitCode: 137 });
 });
 
 test("without namespaces nothing is frozen, as that would be the user's own processes", async () => {
-  const plain = await startPlainAgent(scratch.path, []);
+  const plain = await startPlainGuest(scratch.path, []);
   try {
     await expect(freeze(plain.channel)).rejects.toMatchObject({ name: "SandboxError" });
     await expect(thaw(plain.channel)).rejects.toMatchObject({ name: "SandboxError" });

@@ -4,8 +4,8 @@ import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { agentBinary } from "../../../src/sandbox/guest/binary.js";
-import { AgentChannel } from "../../../src/sandbox/guest/channel.js";
+import { guestBinary } from "../../../src/sandbox/guest/binary.js";
+import { GuestChannel } from "../../../src/sandbox/guest/channel.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
 import { processesWith, text, uniqueSeconds, until } from "../../support/plain-guest.js";
 
@@ -34,8 +34,8 @@ describe("a command that has made itself another user", () => {
     chmodSync(scratch, 0o755);
     for (const name of ["with", "without", "root"]) mkdirSync(join(scratch, name));
     chownSync(join(scratch, "root"), NOBODY, NOBODY);
-    copyFileSync(agentBinary(), join(scratch, "agent"));
-    chmodSync(join(scratch, "agent"), 0o755);
+    copyFileSync(guestBinary(), join(scratch, "guest"));
+    chmodSync(join(scratch, "guest"), 0o755);
     writeFileSync(join(scratch, "sudo.c"), SUDO);
     for (const place of ["with/sudo", "without/become"]) {
       execFileSync("gcc", ["-o", join(scratch, place), join(scratch, "sudo.c")]);
@@ -44,17 +44,17 @@ describe("a command that has made itself another user", () => {
   });
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-  /** An agent of an ordinary user whose PATH begins with this folder; gives its channel and its end. */
+  /** A guest of an ordinary user whose PATH begins with this folder; gives its channel and its end. */
   function serve(
     folder: string,
     flags: readonly string[] = ["--own-machine"],
-  ): { channel: AgentChannel; stop(): Promise<void> } {
-    const child = spawn(join(scratch, "agent"), ["serve", ...flags, join(scratch, "root")], {
+  ): { channel: GuestChannel; stop(): Promise<void> } {
+    const child = spawn(join(scratch, "guest"), ["serve", ...flags, join(scratch, "root")], {
       ...{ uid: NOBODY, gid: NOBODY, stdio: ["ignore", "ignore", "inherit", "pipe"], cwd: "/" },
       env: { PATH: `${join(scratch, folder)}:/usr/bin:/bin` },
     });
     const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-    const channel = new AgentChannel(child.stdio[3] as Socket);
+    const channel = new GuestChannel(child.stdio[3] as Socket);
     return {
       channel,
       stop: async () => {
@@ -85,7 +85,7 @@ describe("a command that has made itself another user", () => {
     ["cannot be had", "without", ["--own-machine"]],
     ["is not to be asked for, the machine being somebody's", "with", []],
   ])(
-    "where it %s the call ends all the same, with what else it started, and the agent goes on",
+    "where it %s the call ends all the same, with what else it started, and the guest goes on",
     async (_why, folder, flags) => {
       const { channel, stop } = serve(folder, flags);
       const [theirs, ours] = [uniqueSeconds(), uniqueSeconds()];

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { DriverExit, StartSpec } from "../../../src/sandbox/types.js";
-import { openPlainAgent, type PlainAgent, until } from "../../support/plain-guest.js";
+import { openPlainGuest, type PlainGuest, until } from "../../support/plain-guest.js";
 
-let plain: PlainAgent;
+let plain: PlainGuest;
 beforeEach(async () => {
-  plain = await openPlainAgent();
+  plain = await openPlainGuest();
 });
 afterEach(() => plain.stop());
 
@@ -24,7 +24,7 @@ async function given(argv: readonly string[], kept: StartSpec["kept"]): Promise<
 }
 
 describe("an output that nobody follows", () => {
-  // Around what fits one frame, the window of a stream, and the most that an agent holds.
+  // Around what fits one frame, the window of a stream, and the most that a guest holds.
   test.each([0, 1, 2, 1_001, 65_535, 131_073, 600_000, 1 << 20, 4 << 20])(
     "of which %i bytes are kept comes without what lies between head and tail",
     async (kept) => {
@@ -38,7 +38,7 @@ describe("an output that nobody follows", () => {
     },
   );
 
-  test("is given whole where more is kept than an agent holds, or only the other one is not followed", async () => {
+  test("is given whole where more is kept than a guest holds, or only the other one is not followed", async () => {
     for (const kept of [{ stdout: (4 << 20) + 1 }, { stderr: 10 }, {}]) {
       const [stdout, , exit] = await given(["seq", "1000000"], kept);
       expect([stdout.length, exit]).toEqual([COUNTED, { exitCode: 0 }]);
@@ -80,7 +80,7 @@ describe("an output that nobody follows", () => {
     await holder.wait();
   });
 
-  test("does not hold the command up, and takes no memory of the agent", async () => {
+  test("does not hold the command up, and takes no memory of the guest", async () => {
     const flood = await plain.start(["sh", "-c", "head -c 300000000 /dev/zero; echo > done"], {
       kept: { stdout: 200_000 },
     });

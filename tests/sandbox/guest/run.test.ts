@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { agentBinary } from "../../../src/sandbox/guest/binary.js";
+import { guestBinary } from "../../../src/sandbox/guest/binary.js";
 import { chooseStage } from "../../../src/sandbox/jail/identity.js";
 import { processesWith, uniqueSeconds, until } from "../../support/plain-guest.js";
 
@@ -33,8 +33,8 @@ interface Ended {
   stderr: string;
 }
 
-function agent(args: readonly string[], input = "", kill?: (pid: number) => void): Promise<Ended> {
-  const child = spawn(agentBinary(), args, { cwd: scratch, env: { PATH: "/usr/bin:/bin" } });
+function guest(args: readonly string[], input = "", kill?: (pid: number) => void): Promise<Ended> {
+  const child = spawn(guestBinary(), args, { cwd: scratch, env: { PATH: "/usr/bin:/bin" } });
   const ended: Ended = { code: null, signal: null, stdout: "", stderr: "" };
   child.stdout.on("data", (chunk: Buffer) => {
     ended.stdout += chunk;
@@ -51,7 +51,7 @@ function agent(args: readonly string[], input = "", kill?: (pid: number) => void
 }
 
 const run = (options: readonly string[], ...argv: string[]): Promise<Ended> =>
-  agent(["run", ...options, "--", ...argv]);
+  guest(["run", ...options, "--", ...argv]);
 
 describe("run", () => {
   test("passes the exit code, the streams and the environment on", async () => {
@@ -60,7 +60,7 @@ describe("run", () => {
       stdout: "out\n",
       stderr: "err\n",
     });
-    expect(await agent(["run", "--", "cat"], "through")).toMatchObject({ code: 0, stdout: "through" });
+    expect(await guest(["run", "--", "cat"], "through")).toMatchObject({ code: 0, stdout: "through" });
     expect(await run([], "sh", "-c", "echo $PATH; pwd")).toMatchObject({ stdout: `/usr/bin:/bin\n${scratch}\n` });
   });
 
@@ -89,9 +89,9 @@ describe("run", () => {
       stderr: expect.stringContaining("missing"),
     });
     expect((await run(["--what", "1"], "touch", "made")).code).toBe(125);
-    expect((await agent(["run", "--"])).code).toBe(125);
-    expect((await agent(["run"])).code).toBe(125);
-    expect((await agent([])).code).toBe(125);
+    expect((await guest(["run", "--"])).code).toBe(125);
+    expect((await guest(["run"])).code).toBe(125);
+    expect((await guest([])).code).toBe(125);
     expect(readdirSync(scratch)).toEqual([]);
   });
 
@@ -146,7 +146,7 @@ describe("run", () => {
   test("whoever ends the runner ends the tree", async () => {
     const seconds = uniqueSeconds();
     let pid = 0;
-    const ended = agent(["run", "--", "sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`], "", (started) => {
+    const ended = guest(["run", "--", "sh", "-c", `setsid sleep ${seconds} & sleep ${seconds}`], "", (started) => {
       pid = started;
     });
     await until(() => processesWith(seconds).length >= 2);
@@ -160,7 +160,7 @@ describe("launch", () => {
   test("hands on four descriptors and closes all others", async () => {
     const foreign = Array.from({ length: 5 }, () => openSync("/etc/hostname", "r"));
     try {
-      const child = spawn(agentBinary(), ["launch", "--", "/bin/ls", "/proc/self/fd"], {
+      const child = spawn(guestBinary(), ["launch", "--", "/bin/ls", "/proc/self/fd"], {
         stdio: ["ignore", "pipe", "inherit", "pipe", ...foreign],
       });
       let listed = "";
@@ -176,13 +176,13 @@ describe("launch", () => {
   });
 
   test("refuses what it does not know, and never becomes the host's root", async () => {
-    expect(await agent(["launch", "--what", "--", "/bin/true"])).toMatchObject({
+    expect(await guest(["launch", "--what", "--", "/bin/true"])).toMatchObject({
       code: 125,
       stderr: expect.stringContaining("--what"),
     });
-    expect((await agent(["launch", "--user", "0", "0", "/tmp", "--", "/bin/true"])).code).toBe(125);
-    expect(await agent(["launch", "--cgroup", join(scratch, "none"), "--", "/bin/true"])).toMatchObject({ code: 125 });
-    expect((await agent(["launch", "--", "/no/such/program"])).code).toBe(125);
+    expect((await guest(["launch", "--user", "0", "0", "/tmp", "--", "/bin/true"])).code).toBe(125);
+    expect(await guest(["launch", "--cgroup", join(scratch, "none"), "--", "/bin/true"])).toMatchObject({ code: 125 });
+    expect((await guest(["launch", "--", "/no/such/program"])).code).toBe(125);
   });
 
   test("makes a root of what it is given, read-only itself, and follows no link out of it", async () => {
@@ -196,8 +196,8 @@ describe("launch", () => {
     chmodSync(outside, 0o777);
     writeFileSync(join(tree, "file"), "content\n");
     symlinkSync(outside, join(tree, "out"));
-    const staged = (steps: readonly string[], script: string): ReturnType<typeof agent> =>
-      agent(["launch", ...user, "--stage", stage, ...steps, "--", "/bin/sh", "-c", `cd ${stage}/root; ${script}`]);
+    const staged = (steps: readonly string[], script: string): ReturnType<typeof guest> =>
+      guest(["launch", ...user, "--stage", stage, ...steps, "--", "/bin/sh", "-c", `cd ${stage}/root; ${script}`]);
     const steps = ["--link", "in/tree", "/linked", "--tree", "or", tree, "/in/tree", "--tmpfs", "4096", "0700", "/m"];
     expect(await staged(steps, "ls; cat linked/file; stat -c %A m; echo > m/new; echo > linked/new")).toMatchObject({
       stdout: "dev\nin\nlinked\nm\nproc\ncontent\ndrwx------\n",
@@ -217,5 +217,5 @@ describe("launch", () => {
 });
 
 test("serve on a directory that is not there ends at once", async () => {
-  expect((await agent(["serve", "--in", "0", "--out", "1", join(scratch, "missing")])).code).toBe(125);
+  expect((await guest(["serve", "--in", "0", "--out", "1", join(scratch, "missing")])).code).toBe(125);
 });

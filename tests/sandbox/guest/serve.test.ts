@@ -2,30 +2,30 @@ import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
-  openPlainAgent,
-  type PlainAgent,
+  openPlainGuest,
+  type PlainGuest,
   processesWith,
   text,
   uniqueSeconds,
   until,
 } from "../../support/plain-guest.js";
 
-let plain: PlainAgent;
+let plain: PlainGuest;
 beforeEach(async () => {
-  plain = await openPlainAgent();
+  plain = await openPlainGuest();
 });
 afterEach(() => plain.stop());
 
 describe("descriptors", () => {
-  test("a command has its three streams and nothing of the manager's or the agent's", async () => {
+  test("a command has its three streams and nothing of the manager's or the guest's", async () => {
     const foreign = Array.from({ length: 40 }, () => openSync("/etc/hostname", "r"));
-    const other = await openPlainAgent();
+    const other = await openPlainGuest();
     try {
       const blocked = await other.start(["cat"], { stdin: "pipe" });
       // The fourth is the directory that ls itself reads.
-      for (const agent of [other, plain]) {
-        expect((await agent.run(["ls", "/proc/self/fd"])).stdout.trim().split("\n")).toEqual(["0", "1", "2", "3"]);
-        const { stdout } = await agent.run(["readlink", "/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2"]);
+      for (const guest of [other, plain]) {
+        expect((await guest.run(["ls", "/proc/self/fd"])).stdout.trim().split("\n")).toEqual(["0", "1", "2", "3"]);
+        const { stdout } = await guest.run(["readlink", "/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2"]);
         expect(stdout).toMatch(/^\/dev\/null\npipe:\[\d+\]\npipe:\[\d+\]\n$/);
       }
       await blocked.kill("SIGKILL");
@@ -64,7 +64,7 @@ describe("descriptors", () => {
     await refused;
   });
 
-  test("failed and finished calls leave the agent as it was", async () => {
+  test("failed and finished calls leave the guest as it was", async () => {
     const before = descriptorsOf(plain.pid);
     for (let round = 0; round < 20; round++) {
       await plain.run(["missing-program"]);
@@ -165,7 +165,7 @@ describe("the end of a tree", () => {
     expect(childrenOf(plain.pid)).toEqual([]);
   });
 
-  test.each(workloads)("the agent's own deadline takes %s", async (_name, script) => {
+  test.each(workloads)("the guest's own deadline takes %s", async (_name, script) => {
     const seconds = uniqueSeconds();
     const process = await plain.start(["sh", "-c", `echo started; ${script(seconds)}`], { timeout: 300 });
     expect(await text(process.stdout)).toBe("started\n");
@@ -187,7 +187,7 @@ describe("the end of a tree", () => {
       },
     );
     await until(() => processesWith(seconds).length > 0 || end !== undefined);
-    await plain.agent.stop();
+    await plain.guest.stop();
     await ended;
     expect(name === "a killed supervisor" ? ["closed", 137] : ["closed"]).toContain(end);
     expect(processesWith(seconds)).toEqual([]);
@@ -218,7 +218,7 @@ describe("the end of a tree", () => {
   });
 });
 
-test("output that nobody reads stops the command, and the agent stays small", async () => {
+test("output that nobody reads stops the command, and the guest stays small", async () => {
   const flood = await plain.start(["sh", "-c", "head -c 52428800 /dev/zero; echo done > done"]);
   const other = await plain.run(["head", "-c", "3000000", "/dev/zero"]);
   expect(other.stdout).toHaveLength(3_000_000);

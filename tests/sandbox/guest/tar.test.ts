@@ -2,12 +2,12 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSyn
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { END, member, pax } from "../../support/hostile-tar.js";
-import { openPlainAgent, type PlainAgent } from "../../support/plain-guest.js";
+import { openPlainGuest, type PlainGuest } from "../../support/plain-guest.js";
 
-let plain: PlainAgent;
+let plain: PlainGuest;
 let victim: string;
 beforeEach(async () => {
-  plain = await openPlainAgent();
+  plain = await openPlainGuest();
   victim = join(plain.beside, "victim");
   mkdirSync(victim);
   writeFileSync(join(victim, "file"), "untouched");

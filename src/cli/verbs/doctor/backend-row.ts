@@ -20,7 +20,7 @@ export interface BackendRow extends Readonly<Record<Column, string>> {
 
 /** The findings that speak of a column, whatever the backend. */
 const SPEAK: Readonly<Partial<Record<Column, readonly string[]>>> = {
-  installed: ["backend", "installed", "package", "system", "bubblewrap", "agent"],
+  installed: ["backend", "installed", "package", "system", "bubblewrap", "guest"],
   credentials: ["credentials"],
   reachable: ["reachable", "engine", "account", "session", "self-test"],
   isolation: ["user namespaces", "seccomp", "privileges", "walls"],

@@ -1,15 +1,15 @@
 import type { Container, Service } from "@dagger.io/dagger";
-import { agentBinary } from "../../guest.js";
+import { guestBinary } from "../../guest.js";
 import type { DaggerOptions } from "../../types.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
-import { AGENT_PATH, HOST_ALIAS } from "./guest-call.js";
+import { GUEST_PATH, HOST_ALIAS } from "./guest-call.js";
 import { flattened, MAX_OWN_LAYERS, withLayers } from "./layer-count.js";
 import type { Session } from "./session.js";
 
 /** Small, and with a shell; what a sandbox has when no image is asked for. */
 export const DEFAULT_IMAGE = "debian:stable-slim";
-/** The agent and the work directory. */
+/** The guest and the work directory. */
 const PREPARED_LAYERS = 2;
 /** The directory that a sandbox works in. */
 export const WORK_DIR = "/work";
@@ -53,7 +53,7 @@ export async function buildBase(
       ]);
       const owner = user === "" ? {} : { owner: user };
       let container = prepared
-        .withFile(AGENT_PATH, client.host().file(agentBinary(archOf(platform))), { permissions: 0o755 })
+        .withFile(GUEST_PATH, client.host().file(guestBinary(archOf(platform))), { permissions: 0o755 })
         .withDirectory(WORK_DIR, client.directory(), owner)
         .withWorkdir(WORK_DIR);
       const services = startableServices(session, opts);

@@ -1,5 +1,5 @@
 import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
-import { AgentFailure, AgentFiles, errorFor, startCommand } from "../../guest.js";
+import { errorFor, GuestFailure, GuestFiles, startCommand } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import { endingAs } from "./process-end.js";
 import type { SpawnedServices } from "./spawned-services.js";
@@ -19,7 +19,7 @@ export interface DaggerParts {
   release(driver: DaggerDriver): Promise<void>;
 }
 
-/** The Dagger driver: each piece of work is a step of the graph, done by the agent in it. */
+/** The Dagger driver: each piece of work is a step of the graph, done by the guest in it. */
 export class DaggerDriver implements Driver {
   readonly backend = "dagger";
   readonly id: string;
@@ -60,7 +60,7 @@ export class DaggerDriver implements Driver {
       return endingWith(process, release);
     } catch (error) {
       await release().catch(() => undefined);
-      throw error instanceof AgentFailure ? errorFor(error.number, spec.cwd) : error;
+      throw error instanceof GuestFailure ? errorFor(error.number, spec.cwd) : error;
     }
   }
 
@@ -101,7 +101,7 @@ export class DaggerDriver implements Driver {
   async *exportTree(path: string): AsyncGenerator<Uint8Array> {
     const { channel, release } = await this.steps.acquire(false);
     try {
-      yield* new AgentFiles(channel, (name) => this.#relative(name)).exportTree(path);
+      yield* new GuestFiles(channel, (name) => this.#relative(name)).exportTree(path);
     } finally {
       await release();
     }
@@ -111,8 +111,8 @@ export class DaggerDriver implements Driver {
     await this.#release(this);
   }
 
-  #files<T>(isChange: boolean, work: (files: AgentFiles) => Promise<T>): Promise<T> {
-    return this.steps.use(isChange, (channel) => work(new AgentFiles(channel, (path) => this.#relative(path))));
+  #files<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T> {
+    return this.steps.use(isChange, (channel) => work(new GuestFiles(channel, (path) => this.#relative(path))));
   }
 
   #relative(path: string): string {

@@ -8,7 +8,7 @@ const PATIENCE = 10_000;
 const MAX_STRANGERS = 256;
 
 /**
- * Where agents call: a port of this machine's loopback, which the engine makes reachable for containers.
+ * Where guests call: a port of this machine's loopback, which the engine makes reachable for containers.
  *
  * Others may call as well, such as a look whether somebody listens. Only a caller that knows the number of a step that is
  * awaited gets further than its first line, and each number is taken once.
@@ -39,7 +39,7 @@ export class HostListener {
     return new HostListener(server, client);
   }
 
-  /** Resolves with the connection of a step's agent; rejects when the signal comes first. */
+  /** Resolves with the connection of a step's guest; rejects when the signal comes first. */
   expect(step: string, signal: AbortSignal): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {

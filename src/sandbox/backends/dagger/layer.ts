@@ -1,7 +1,7 @@
 import { chmod } from "node:fs/promises";
 import type { Container } from "@dagger.io/dagger";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { AgentFiles } from "../../guest.js";
+import { GuestFiles } from "../../guest.js";
 import { MAX_IMPORT_BYTES } from "../../types.js";
 import { daggerError } from "./failure.js";
 import { layersOf, withLayers } from "./layer-count.js";
@@ -55,7 +55,7 @@ export async function applyLayer(
     const names = removed.map((name) => name.replace(/\/$/, ""));
     const odd = names.filter(isPattern);
     const plain = names.filter((name) => !isPattern(name));
-    let files = (odd.length > 0 ? await removeByAgent(session, base, odd) : base).rootfs();
+    let files = (odd.length > 0 ? await removeByGuest(session, base, odd) : base).rootfs();
     if (plain.length > 0) files = files.withoutFiles(plain);
     const container = await base.withRootfs(files.withDirectory("/", layer)).sync();
     return withLayers(container, layersOf(base) + APPLIED_LAYERS);
@@ -70,13 +70,13 @@ function isPattern(path: string): boolean {
 }
 
 /** Removes paths by exactly their names. It needs a container, so only names that an engine cannot be given are removed so. */
-async function removeByAgent(session: Session, base: Container, paths: readonly string[]): Promise<Container> {
+async function removeByGuest(session: Session, base: Container, paths: readonly string[]): Promise<Container> {
   // Whoever removed them inside may have had more rights than the image's user.
   const options = { workDir: "/", secrets: [], linger: 0, services: new Map() };
   const steps = new Steps(session, base.withUser("0"), options);
   try {
     await steps.use(true, async (channel) => {
-      const files = new AgentFiles(channel, (path) => path);
+      const files = new GuestFiles(channel, (path) => path);
       for (const path of paths) await files.remove(path, true);
     });
     return steps.current;

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import type { Container } from "@dagger.io/dagger";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { replaceFiles } from "../../git.js";
-import { AgentFiles } from "../../guest.js";
+import { GuestFiles } from "../../guest.js";
 import type { DaggerOptions } from "../../types.js";
 import { buildBase, WORK_DIR } from "./base.js";
 import type { DaggerDriver } from "./driver.js";
@@ -67,7 +67,7 @@ async function* filesOf(session: Session, container: Container): AsyncGenerator<
   const steps = new Steps(session, container, { workDir: WORK_DIR, secrets: [], linger: 0, services: new Map() });
   try {
     const { channel } = await steps.acquire(false);
-    yield* new AgentFiles(channel, () => "").exportTree(WORK_DIR);
+    yield* new GuestFiles(channel, () => "").exportTree(WORK_DIR);
   } finally {
     await steps.close();
   }

@@ -12,7 +12,7 @@ import { type Endpoint, startCli } from "./start-cli.js";
 export interface Session {
   readonly client: Client;
   readonly sdk: Sdk;
-  /** Where the agents of its sandboxes call. */
+  /** Where the guests of its sandboxes call. */
   readonly listener: HostListener;
   /** The containers of snapshots that were taken in this session: to go back to one of them costs nothing. */
   readonly snapshots: Map<string, Container>;

@@ -1,11 +1,11 @@
 import type { Service } from "@dagger.io/dagger";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { AgentFailure, errorFor, startCommand } from "../../guest.js";
+import { errorFor, GuestFailure, startCommand } from "../../guest.js";
 import type { DriverProcess, StartSpec } from "../../types.js";
 import type { Reachable } from "./base.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
-import { AS_FIRST_PROCESS, CALL_NUMBER, callingCommand, newNumber, receiveAgent } from "./guest-call.js";
+import { AS_FIRST_PROCESS, CALL_NUMBER, callingCommand, newNumber, receiveGuest } from "./guest-call.js";
 import { endingAs } from "./process-end.js";
 import type { Session } from "./session.js";
 import type { Steps } from "./steps.js";
@@ -24,7 +24,7 @@ export interface ServiceOptions {
 
 /**
  * The services that `spawn` started: each is a container of its own beside the sandbox, from the files as they were, that
- * later steps are bound to by its host name. In it runs the agent, so that output, input, signals and the end are those of
+ * later steps are bound to by its host name. In it runs the guest, so that output, input, signals and the end are those of
  * any process; the engine alone would give none of them before the end.
  */
 export class SpawnedServices {
@@ -76,7 +76,7 @@ export class SpawnedServices {
     const { workDir, secrets } = this.#options;
     const number = newNumber();
     const cancel = new AbortController();
-    const receiving = receiveAgent(this.#session, number, cancel.signal);
+    const receiving = receiveGuest(this.#session, number, cancel.signal);
     let container = from.withEnvVariable(CALL_NUMBER, number);
     for (const [alias, { service }] of this.#running) container = container.withServiceBinding(alias, service);
     for (const port of ports) container = container.withExposedPort(port);
@@ -87,7 +87,7 @@ export class SpawnedServices {
     });
     for (const each of [receiving, starting]) each.catch(() => undefined);
     try {
-      // Without ports to wait for, it may be there before its agent has called.
+      // Without ports to wait for, it may be there before its guest has called.
       const channel = await Promise.race([receiving, starting.then(() => receiving)]);
       const process = await startCommand(channel, spec, cwd);
       const ended = process.wait().finally(() => channel.close());
@@ -104,7 +104,7 @@ export class SpawnedServices {
     } catch (error) {
       receiving.then((channel) => channel.close()).catch(() => undefined);
       cancel.abort();
-      throw error instanceof AgentFailure ? errorFor(error.number, spec.cwd) : error;
+      throw error instanceof GuestFailure ? errorFor(error.number, spec.cwd) : error;
     }
   }
 

@@ -1,24 +1,24 @@
 import type { Container } from "@dagger.io/dagger";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { AgentChannel } from "../../guest.js";
+import type { GuestChannel } from "../../guest.js";
 import type { Reachable } from "./base.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
-import { AS_FIRST_PROCESS, CALL_NUMBER, callingCommand, newNumber, receiveAgent, START_LIMIT } from "./guest-call.js";
+import { AS_FIRST_PROCESS, CALL_NUMBER, callingCommand, newNumber, receiveGuest, START_LIMIT } from "./guest-call.js";
 import { flattened, layersOf, MAX_OWN_LAYERS, withLayers } from "./layer-count.js";
 import type { Session } from "./session.js";
 
-/** The right to use a step's agent. */
+/** The right to use a step's guest. */
 export interface Lease {
-  readonly channel: AgentChannel;
+  readonly channel: GuestChannel;
   /** Resolves once the graph has what was done; who cannot wait leaves a failure to whoever comes next. */
   release(isPatient?: boolean): Promise<void>;
 }
 
-/** One command of the engine that is under way: the agent in it, and who uses it. */
+/** One command of the engine that is under way: the guest in it, and who uses it. */
 interface LiveStep {
-  readonly channel: AgentChannel;
-  /** What the graph has once the agent has ended. */
+  readonly channel: GuestChannel;
+  /** What the graph has once the guest has ended. */
   readonly result: Promise<Container>;
   /** Whether it reaches services that the sandbox shall not be bound to for good. */
   readonly isBound: boolean;
@@ -42,7 +42,7 @@ export interface StepOptions {
 /**
  * The state of one sandbox: a container of an immutable graph that each step replaces.
  *
- * A step is one `withExec` of the agent, which calls this process and does what it is told until nobody needs it. It then
+ * A step is one `withExec` of the guest, which calls this process and does what it is told until nobody needs it. It then
  * ends with 0, whatever the commands ended with, so that the engine keeps what they did: of a command that ends with a
  * signal or with 128, as git does, an engine throws the state away. Work that overlaps, or follows closely, shares a step.
  */
@@ -93,7 +93,7 @@ export class Steps {
     this.#lost = undefined;
   }
 
-  /** Gives the channel to an agent, to be released once. Work that only reads leaves the graph as it is. */
+  /** Gives the channel to a guest, to be released once. Work that only reads leaves the graph as it is. */
   async acquire(isChange: boolean): Promise<Lease> {
     while (this.#closing !== undefined) await this.#closing;
     this.#ending.signal.throwIfAborted();
@@ -132,8 +132,8 @@ export class Steps {
     };
   }
 
-  /** Runs work with an agent. */
-  async use<T>(isChange: boolean, work: (channel: AgentChannel) => Promise<T>): Promise<T> {
+  /** Runs work with a guest. */
+  async use<T>(isChange: boolean, work: (channel: GuestChannel) => Promise<T>): Promise<T> {
     const { channel, release } = await this.acquire(isChange);
     let outcome: T;
     try {
@@ -170,7 +170,7 @@ export class Steps {
     const { workDir, secrets, services } = this.#options;
     const cancel = new AbortController();
     const signal = AbortSignal.any([cancel.signal, this.#ending.signal]);
-    const receiving = receiveAgent(this.#session, number, signal);
+    const receiving = receiveGuest(this.#session, number, signal);
     receiving.catch(() => undefined);
     const args = callingCommand(this.#session, workDir, secrets);
     // The number is what tells the step from any other: an engine does not run again what it has seen.
@@ -203,7 +203,7 @@ export class Steps {
     }
   }
 
-  /** The engine or the agent is gone in the middle of a step. */
+  /** The engine or the guest is gone in the middle of a step. */
   #lose(step: LiveStep): void {
     if (this.#closing !== undefined || this.#live === undefined) return;
     if (step.isChanged) this.#lost = lostError();
@@ -215,7 +215,7 @@ export class Steps {
       });
   }
 
-  /** Lets the agent end and takes over what the engine has then. */
+  /** Lets the guest end and takes over what the engine has then. */
   #finish(step: LiveStep): Promise<void> {
     clearTimeout(step.timer);
     step.channel.onClosed = undefined;

@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, statusOf, toFailure } from "./failure.js";
-import { type AgentSession, type Place, startAgent, uploadAgent } from "./guest-session.js";
+import { type GuestSession, type Place, startGuest, uploadGuest } from "./guest-session.js";
 import { assertNetwork, type NetworkSettings, refusedNetwork } from "./network-settings.js";
 import type { Source } from "./options.js";
 
@@ -18,20 +18,20 @@ export interface Contents {
 /** The user of a clone by token; the service passes both on to the remote and writes neither down. */
 export const GIT_USER = "git";
 
-/** Fills a new sandbox: the default branch of the repository, the branch of the run on it, the agent. */
+/** Fills a new sandbox: the default branch of the repository, the branch of the run on it, the guest. */
 export async function bootstrap(
   remote: RemoteSandbox,
   contents: Contents,
-): Promise<{ place: Place; agent: AgentSession }> {
+): Promise<{ place: Place; guest: GuestSession }> {
   const { source, network } = contents;
   const place = await findPlace(remote, contents);
-  const work = [uploadAgent(remote, place)];
+  const work = [uploadGuest(remote, place)];
   if (source !== undefined) work.push(clone(remote, place, source, contents));
   // Both have ended before an error leaves: nobody shall delete the sandbox under the other.
   const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
   if (source !== undefined && Object.keys(network).length > 0) await restrict(remote, network);
-  return { place, agent: await startAgent(remote, place) };
+  return { place, guest: await startGuest(remote, place) };
 }
 
 async function findPlace(remote: RemoteSandbox, { id, source }: Contents): Promise<Place> {

@@ -1,9 +1,9 @@
 import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
-import { type AgentChannel, AgentFailure, AgentFiles, errorFor, startCommand } from "../../guest.js";
+import { errorFor, type GuestChannel, GuestFailure, GuestFiles, startCommand } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, persist } from "./failure.js";
-import { type AgentSession, agentPath, type Place, startAgent } from "./guest-session.js";
+import { type GuestSession, guestPath, type Place, startGuest } from "./guest-session.js";
 import { BACKEND } from "./options.js";
 import { isSimple, startSimple } from "./simple-exec.js";
 import { fetchFile, type Outcome, packTree, placeFiles, type Stage, unpackTree } from "./staged-files.js";
@@ -23,14 +23,14 @@ export interface DaytonaParts {
   readonly id: string;
   readonly remote: RemoteSandbox;
   readonly place: Place;
-  readonly agent: AgentSession;
+  readonly guest: GuestSession;
   readonly capabilities: Capabilities;
   operations(driver: DaytonaDriver): DaytonaOperations;
   /** Gives the sandbox back, or leaves it to whoever opens it next. */
   release(driver: DaytonaDriver): Promise<void>;
 }
 
-/** The Daytona driver: commands and small things are asked of the agent inside, bulk goes by the service's own ways. */
+/** The Daytona driver: commands and small things are asked of the guest inside, bulk goes by the service's own ways. */
 export class DaytonaDriver implements Driver {
   readonly backend: string = BACKEND;
   readonly id: string;
@@ -40,7 +40,7 @@ export class DaytonaDriver implements Driver {
   readonly place: Place;
   readonly #parts: DaytonaParts;
   #remote: RemoteSandbox;
-  #agent: AgentSession;
+  #guest: GuestSession;
   #renewal: Promise<void> | undefined;
   onWarning?: (message: string) => void;
   declare readonly snapshot?: () => Promise<string>;
@@ -56,8 +56,8 @@ export class DaytonaDriver implements Driver {
     this.capabilities = parts.capabilities;
     this.#parts = parts;
     this.#remote = parts.remote;
-    this.#agent = parts.agent;
-    const path = parts.agent.path ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    this.#guest = parts.guest;
+    const path = parts.guest.path ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     this.baseEnv = { PATH: path, HOME: parts.place.home, LANG: "C.UTF-8" };
     Object.assign(this, parts.operations(this));
   }
@@ -66,11 +66,11 @@ export class DaytonaDriver implements Driver {
     return this.#remote;
   }
 
-  /** Goes on with another machine, whose agent runs: the files are those of that one from now on. */
-  async replace(remote: RemoteSandbox, agent: AgentSession): Promise<void> {
-    const old = this.#agent;
+  /** Goes on with another machine, whose guest runs: the files are those of that one from now on. */
+  async replace(remote: RemoteSandbox, guest: GuestSession): Promise<void> {
+    const old = this.#guest;
     this.#remote = remote;
-    this.#agent = agent;
+    this.#guest = guest;
     await old.stop();
   }
 
@@ -80,7 +80,7 @@ export class DaytonaDriver implements Driver {
     try {
       return await startCommand(channel, spec, this.#relative(spec.cwd));
     } catch (error) {
-      throw error instanceof AgentFailure ? errorFor(error.number, spec.cwd) : error;
+      throw error instanceof GuestFailure ? errorFor(error.number, spec.cwd) : error;
     }
   }
 
@@ -153,17 +153,17 @@ export class DaytonaDriver implements Driver {
 
   /** Ends everything that runs; the files stay. */
   async stop(): Promise<void> {
-    await this.#agent.stop();
+    await this.#guest.stop();
   }
 
   /** Whether nothing is under way inside. */
   get isIdle(): boolean {
-    return this.#agent.channel.isIdle;
+    return this.#guest.channel.isIdle;
   }
 
   /** Nothing runs here any more, and nothing more is asked: the sandbox itself goes. */
   abandon(): void {
-    this.#agent.channel.close();
+    this.#guest.channel.close();
   }
 
   async destroy(): Promise<void> {
@@ -172,29 +172,29 @@ export class DaytonaDriver implements Driver {
 
   #stage(): Stage {
     const { folder, workDir } = this.place;
-    const agent = agentPath(this.place, this.#agent.arch);
-    return { remote: this.#remote, folder, workDir, run: (args) => this.run([agent, ...args]) };
+    const guest = guestPath(this.place, this.#guest.arch);
+    return { remote: this.#remote, folder, workDir, run: (args) => this.run([guest, ...args]) };
   }
 
-  async #files(): Promise<AgentFiles> {
-    return new AgentFiles(await this.#channel(), (path) => this.#relative(path));
+  async #files(): Promise<GuestFiles> {
+    return new GuestFiles(await this.#channel(), (path) => this.#relative(path));
   }
 
-  async #channel(): Promise<AgentChannel> {
+  async #channel(): Promise<GuestChannel> {
     while (this.#renewal !== undefined) await this.#renewal;
-    const { channel, link, arch } = this.#agent;
+    const { channel, link, arch } = this.#guest;
     if (link.received < WORN_OUT || !channel.isIdle) return channel;
-    const old = this.#agent;
-    this.#renewal = startAgent(this.#remote, this.place, arch)
-      .then((agent) => {
-        this.#agent = agent;
+    const old = this.#guest;
+    this.#renewal = startGuest(this.#remote, this.place, arch)
+      .then((guest) => {
+        this.#guest = guest;
         return old.stop();
       })
       .finally(() => {
         this.#renewal = undefined;
       });
     await this.#renewal;
-    return this.#agent.channel;
+    return this.#guest.channel;
   }
 
   #relative(path: string): string {

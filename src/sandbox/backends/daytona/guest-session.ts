@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { shellQuote } from "../../../util/shell.js";
-import { AgentChannel, agentBinary } from "../../guest.js";
+import { GuestChannel, guestBinary } from "../../guest.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, isPassing, persist } from "./failure.js";
 import { SessionLink } from "./session-link.js";
 
-/** The agent inside a sandbox, and the session that it runs in. */
-export interface AgentSession {
-  readonly channel: AgentChannel;
+/** The guest inside a sandbox, and the session that it runs in. */
+export interface GuestSession {
+  readonly channel: GuestChannel;
   readonly link: SessionLink;
   /** The kind of processor: `x64` or `arm64`. */
   readonly arch: string;
@@ -17,7 +17,7 @@ export interface AgentSession {
   readonly path: string | undefined;
   /** The commit that the work directory is at, where it is a repository. */
   readonly head: string | undefined;
-  /** Ends the agent and all it started; resolves once the session is gone. */
+  /** Ends the guest and all it started; resolves once the session is gone. */
   stop(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export interface AgentSession {
 export interface Place {
   readonly home: string;
   readonly workDir: string;
-  /** Ours alone: the agent, and files on their way. */
+  /** Ours alone: the guest, and files on their way. */
   readonly folder: string;
 }
 
@@ -33,29 +33,29 @@ const START_TIMEOUT = 60_000;
 const ATTEMPTS = 3;
 const ARCHITECTURES: Readonly<Record<string, string>> = { x86_64: "x64", aarch64: "arm64" };
 
-/** Path of the agent inside. */
-export function agentPath({ folder }: Place, arch = "x64"): string {
-  return `${folder}/agent-${arch}`;
+/** Path of the guest inside. */
+export function guestPath({ folder }: Place, arch = "x64"): string {
+  return `${folder}/guest-${arch}`;
 }
 
-/** Brings the agent into a sandbox. Its bits are set when it is started. */
-export async function uploadAgent(remote: RemoteSandbox, place: Place, arch = "x64"): Promise<void> {
-  const source = await readFile(agentBinary(arch));
+/** Brings the guest into a sandbox. Its bits are set when it is started. */
+export async function uploadGuest(remote: RemoteSandbox, place: Place, arch = "x64"): Promise<void> {
+  const source = await readFile(guestBinary(arch));
   try {
-    await persist(() => remote.fs.uploadFiles([{ source, destination: agentPath(place, arch) }]));
+    await persist(() => remote.fs.uploadFiles([{ source, destination: guestPath(place, arch) }]));
   } catch (error) {
-    throw await diagnose(remote, error, "the upload of the agent");
+    throw await diagnose(remote, error, "the upload of the guest");
   }
 }
 
-/** Starts the agent that was uploaded, in a session of its own. */
-export async function startAgent(remote: RemoteSandbox, place: Place, arch = "x64"): Promise<AgentSession> {
+/** Starts the guest that was uploaded, in a session of its own. */
+export async function startGuest(remote: RemoteSandbox, place: Place, arch = "x64"): Promise<GuestSession> {
   const { sessionId, commandId } = await open(remote, startCommand(place, arch));
   const link = new SessionLink({ remote, sessionId, commandId });
-  const channel = new AgentChannel(link);
+  const channel = new GuestChannel(link);
   const drop = (): Promise<void> => remote.process.deleteSession(sessionId).catch(() => undefined);
   const late = setTimeout(
-    () => channel.close(new SandboxError("unavailable", "Daytona: the agent did not start in time")),
+    () => channel.close(new SandboxError("unavailable", "Daytona: the guest did not start in time")),
     START_TIMEOUT,
   );
   try {
@@ -64,8 +64,8 @@ export async function startAgent(remote: RemoteSandbox, place: Place, arch = "x6
     await drop();
     const other = ARCHITECTURES[link.facts.get("machine") ?? ""];
     if (other === undefined || other === arch) throw explain(error, link.complaint);
-    await uploadAgent(remote, place, other);
-    return await startAgent(remote, place, other);
+    await uploadGuest(remote, place, other);
+    return await startGuest(remote, place, other);
   } finally {
     clearTimeout(late);
   }
@@ -80,17 +80,17 @@ export async function startAgent(remote: RemoteSandbox, place: Place, arch = "x6
 /** The shell only tells what it is on: the command must not be one that it could end with. */
 function startCommand(place: Place, arch: string): string {
   const machine = Object.entries(ARCHITECTURES).find(([, name]) => name === arch)?.[0] ?? arch;
-  const agent = shellQuote([agentPath(place, arch)]);
+  const guest = shellQuote([guestPath(place, arch)]);
   const workDir = shellQuote([place.workDir]);
   const head = `git -C ${workDir} rev-parse --verify --quiet HEAD 2>/dev/null`;
   const facts = `printf '@machine %s\\n@path %s\\n@head %s\\n' "$(uname -m)" "$PATH" "$(${head})"`;
-  const run = `mkdir -p ${workDir} && chmod 700 ${agent} && ${agent} armour ${workDir}`;
+  const run = `mkdir -p ${workDir} && chmod 700 ${guest} && ${guest} armour ${workDir}`;
   return `${facts}; if [ "$(uname -m)" = ${machine} ]; then ${run}; else false; fi`;
 }
 
 /**
  * Opens a session with a command in it. When the answer was lost, nobody knows whether it runs; a new one is opened then,
- * and an agent without a request does nothing.
+ * and a guest without a request does nothing.
  */
 async function open(remote: RemoteSandbox, command: string): Promise<{ sessionId: string; commandId: string }> {
   for (let attempt = 1; ; attempt++) {
@@ -103,7 +103,7 @@ async function open(remote: RemoteSandbox, command: string): Promise<{ sessionId
       throw new SandboxError("internal", "Daytona: a command without an id");
     } catch (error) {
       await remote.process.deleteSession(sessionId).catch(() => undefined);
-      if (attempt >= ATTEMPTS || !isPassing(error)) throw await diagnose(remote, error, "the start of the agent");
+      if (attempt >= ATTEMPTS || !isPassing(error)) throw await diagnose(remote, error, "the start of the guest");
     }
   }
 }

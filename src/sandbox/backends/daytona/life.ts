@@ -11,7 +11,7 @@ import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-r
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
 import { isBetweenStates, isPassing, persist, statusOf, toFailure } from "./failure.js";
 import { gitOperations } from "./git-operations.js";
-import { type AgentSession, type Place, startAgent, uploadAgent } from "./guest-session.js";
+import { type GuestSession, type Place, startGuest, uploadGuest } from "./guest-session.js";
 import { keepAlive } from "./keep-alive.js";
 import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
 import { networkSettings } from "./network-settings.js";
@@ -113,8 +113,8 @@ export class Life {
     try {
       remoteResource("daytona-sandbox", plan.name, account);
       const remote = await wake(connection, plan.name);
-      await uploadAgent(remote, place);
-      return new Life(id, account, opts, plan, connection).#begin(remote, place, await startAgent(remote, place));
+      await uploadGuest(remote, place);
+      return new Life(id, account, opts, plan, connection).#begin(remote, place, await startGuest(remote, place));
     } catch (error) {
       await connection.close();
       throw error;
@@ -133,16 +133,16 @@ export class Life {
     await failpoint("create.registered");
     this.#opts.signal?.throwIfAborted();
     if (saved !== undefined) {
-      await uploadAgent(remote, saved.place);
-      const agent = await startAgent(remote, saved.place);
-      return this.#begin(remote, saved.place, agent);
+      await uploadGuest(remote, saved.place);
+      const guest = await startGuest(remote, saved.place);
+      return this.#begin(remote, saved.place, guest);
     }
     const token = this.#token();
     const made = await bootstrap(remote, { id: this.id, source, branch, token, network: rules });
-    this.#plan.base = made.agent.head;
+    this.#plan.base = made.guest.head;
     await failpoint("create.started");
     this.#opts.signal?.throwIfAborted();
-    return this.#begin(remote, made.place, made.agent);
+    return this.#begin(remote, made.place, made.guest);
   }
 
   async #request(plan: RemotePlan): Promise<RemoteSandbox> {
@@ -158,10 +158,10 @@ export class Life {
     return remote;
   }
 
-  #begin(remote: RemoteSandbox, place: Place, agent: AgentSession): DaytonaDriver {
+  #begin(remote: RemoteSandbox, place: Place, guest: GuestSession): DaytonaDriver {
     this.#plan.place = place;
     const driver = new DaytonaDriver({
-      ...{ id: this.id, remote, place, agent },
+      ...{ id: this.id, remote, place, guest },
       capabilities: daytonaCapabilities(this.#plan.source !== undefined),
       operations: (own) => this.#operations(own),
       release: (own) => (this.#opts.keep === true ? this.#letGo(own) : this.#remove(own)),
@@ -221,8 +221,8 @@ export class Life {
       const plan = { id: this.id, name, opts: this.#opts, network, snapshot };
       const remote = await createRemote(this.#connection.client, plan);
       await fitRemote(remote, plan);
-      await uploadAgent(remote, driver.place);
-      await driver.replace(remote, await startAgent(remote, driver.place));
+      await uploadGuest(remote, driver.place);
+      await driver.replace(remote, await startGuest(remote, driver.place));
     } catch (error) {
       await forgetAfter(this.id, name, () => removeResource(resource)).catch(() => undefined);
       throw error;

@@ -29,21 +29,21 @@ export interface SessionCommand {
 }
 
 /**
- * A byte stream to the agent over a session: what is written goes in as numbered lines of input, what is read comes as
+ * A byte stream to the guest over a session: what is written goes in as numbered lines of input, what is read comes as
  * numbered lines of the command's log.
  *
  * The log is kept by the service, so a socket that closes, early or rudely, loses nothing: it is opened again, or the log
- * is asked for, and lines that were seen are passed over. Input whose fate is not known is sent again; the agent takes
- * each line once. The end of the log is believed only when the agent itself has said it.
+ * is asked for, and lines that were seen are passed over. Input whose fate is not known is sent again; the guest takes
+ * each line once. The end of the log is believed only when the guest itself has said it.
  */
 export class SessionLink extends Duplex {
   /** What a stream may have under way: an answer takes as long as the way to the service and back. */
   readonly window: number = 4 << 20;
   /** How much has come; it stays on the disk of the sandbox until the session is deleted. */
   received = 0;
-  /** What came before the first line of the agent. */
+  /** What came before the first line of the guest. */
   complaint = "";
-  /** What the shell said of the sandbox: lines `@name value` before those of the agent. */
+  /** What the shell said of the sandbox: lines `@name value` before those of the guest. */
   readonly facts: Map<string, string> = new Map();
   readonly #command: SessionCommand;
   #sent = 0;
@@ -96,7 +96,7 @@ export class SessionLink extends Duplex {
     if (failure instanceof SandboxError && !this.#over) this.destroy(failure);
   }
 
-  /** Asks the agent to end everything and itself. Resolves once the request was taken. */
+  /** Asks the guest to end everything and itself. Resolves once the request was taken. */
   async quit(): Promise<void> {
     const { remote, sessionId, commandId } = this.#command;
     await persist(() => remote.process.sendSessionCommandInput(sessionId, commandId, "Q\n"));
@@ -130,7 +130,7 @@ export class SessionLink extends Duplex {
       try {
         await persist(() => remote.process.sendSessionCommandInput(sessionId, commandId, text));
       } catch (error) {
-        throw await diagnose(remote, error, "a request to the agent");
+        throw await diagnose(remote, error, "a request to the guest");
       }
     }
   }
@@ -148,7 +148,7 @@ export class SessionLink extends Duplex {
       if (failure === undefined || this.#next > before) silentSince = undefined;
       else silentSince ??= performance.now();
       if (silentSince !== undefined && performance.now() - silentSince > PATIENCE) {
-        this.destroy(lost("the log of the agent cannot be read any more", failure));
+        this.destroy(lost("the log of the guest cannot be read any more", failure));
         return;
       }
       if (this.#next > before) pause = FIRST_PAUSE;
@@ -186,12 +186,12 @@ export class SessionLink extends Duplex {
       await read?.();
       if (this.#over) return undefined;
       if (exitCode === undefined || exitCode === null) return await this.#probe();
-      return lost(`the agent ended with ${exitCode}${this.complaint === "" ? "" : `: ${this.complaint.trim()}`}`);
+      return lost(`the guest ended with ${exitCode}${this.complaint === "" ? "" : `: ${this.complaint.trim()}`}`);
     } catch (error) {
       if (this.#over) return undefined;
-      const found = await diagnose(remote, error, "the log of the agent");
+      const found = await diagnose(remote, error, "the log of the guest");
       const isGone = found.code === "backend_lost" || [404, 410].includes(statusOf(error) ?? 0);
-      return isGone ? lost(`the agent is gone: ${found.message}`, error) : error;
+      return isGone ? lost(`the guest is gone: ${found.message}`, error) : error;
     }
   }
 
@@ -219,7 +219,7 @@ export class SessionLink extends Duplex {
     };
   }
 
-  /** Lines that do not come from the agent may be an echo of our own, or the shell's. */
+  /** Lines that do not come from the guest may be an echo of our own, or the shell's. */
   #take(marked: string): void {
     if (this.#over) return;
     const line = withoutMarks(marked);

@@ -7,11 +7,11 @@ import type { RemoteSandbox } from "./client.js";
 import { diagnose, persist } from "./failure.js";
 
 const HEAD = 16;
-/** The agent could not even open what was brought. */
+/** The guest could not even open what was brought. */
 const NOT_BROUGHT = 125;
 const REFUSED_BEFORE = 254;
 
-/** How a verb of the agent ended. */
+/** How a verb of the guest ended. */
 export interface Outcome {
   exitCode: number;
   stdout: string;
@@ -23,7 +23,7 @@ export interface Stage {
   readonly remote: RemoteSandbox;
   readonly folder: string;
   readonly workDir: string;
-  /** Runs `agent <verb> <args>` inside. */
+  /** Runs `guest <verb> <args>` inside. */
   run(args: readonly string[]): Promise<Outcome>;
 }
 

@@ -1,6 +1,6 @@
 import type { Limits, Mount } from "../../../../contracts/types.js";
 import type { DockerOptions } from "../../types.js";
-import { AGENT_PATH, type EngineMount } from "./deliver-guest.js";
+import { type EngineMount, GUEST_PATH } from "./deliver-guest.js";
 
 /** How a container is made. All of it can be written down and used again. */
 export interface ContainerPlan {
@@ -20,16 +20,16 @@ export interface ContainerPlan {
   readonly limits: Limits;
   /** `none`: commands have no capabilities. `service`: Docker's own, without those that harm others on a network. */
   readonly capabilities: "none" | "service";
-  /** Whether the container stays when its agent ends. */
+  /** Whether the container stays when its guest ends. */
   readonly isKept: boolean;
   readonly labels: Readonly<Record<string, string>>;
   readonly mounts?: readonly Mount[];
   readonly unsafe?: NonNullable<DockerOptions["unsafe"]>;
-  readonly agent?: "bind" | "volume";
+  readonly guest?: "bind" | "volume";
 }
 
-/** What the agent needs: to become any user, to end any process, and to write any file. */
-const AGENT_CAPABILITIES = ["SETUID", "SETGID", "KILL", "CHOWN", "DAC_OVERRIDE", "FOWNER"];
+/** What the guest needs: to become any user, to end any process, and to write any file. */
+const GUEST_CAPABILITIES = ["SETUID", "SETGID", "KILL", "CHOWN", "DAC_OVERRIDE", "FOWNER"];
 /** Docker's default without NET_RAW and MKNOD. */
 const SERVICE_CAPABILITIES = ["FSETID", "SETFCAP", "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT", "AUDIT_WRITE"];
 
@@ -38,14 +38,14 @@ const DEFAULT_PIDS = 4096;
 const DEFAULT_MEMORY: number = 4 * 1024 ** 3;
 
 /** What the engine is asked for. */
-export function containerConfig(plan: ContainerPlan, agent: EngineMount): object {
+export function containerConfig(plan: ContainerPlan, guest: EngineMount): object {
   const { unsafe = {}, limits, network } = plan;
   const memory = limits.memory ?? DEFAULT_MEMORY;
   const aliases = typeof network === "string" ? undefined : network;
   const mode = unsafe.hostNetwork === true ? "host" : (aliases?.name ?? network);
   return {
     Image: plan.image,
-    Entrypoint: [AGENT_PATH, "serve", ...(mode === "none" ? ["--loopback-only"] : []), "--contained", plan.user || "0"],
+    Entrypoint: [GUEST_PATH, "serve", ...(mode === "none" ? ["--loopback-only"] : []), "--contained", plan.user || "0"],
     Cmd: [plan.workDir],
     User: "0:0",
     WorkingDir: "/",
@@ -66,7 +66,7 @@ export function containerConfig(plan: ContainerPlan, agent: EngineMount): object
       ...(plan.dns && { Dns: plan.dns }),
       CapDrop: ["ALL"],
       CapAdd: [
-        ...AGENT_CAPABILITIES,
+        ...GUEST_CAPABILITIES,
         ...(plan.capabilities === "service" ? SERVICE_CAPABILITIES : []),
         ...(unsafe.capabilities ?? []),
       ],
@@ -82,7 +82,7 @@ export function containerConfig(plan: ContainerPlan, agent: EngineMount): object
       ...(unsafe.hostPid === true && { PidMode: "host" }),
       ...(unsafe.privileged === true && { Privileged: true }),
       ...(unsafe.devices && { Devices: unsafe.devices.map(toDevice) }),
-      Mounts: [agent, ...mountsOf(plan)],
+      Mounts: [guest, ...mountsOf(plan)],
     },
     ...(aliases && { NetworkingConfig: { EndpointsConfig: { [aliases.name]: { Aliases: aliases.aliases } } } }),
   };

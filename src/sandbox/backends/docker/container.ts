@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { AgentChannel } from "../../guest.js";
+import { GuestChannel } from "../../guest.js";
 import { type ContainerPlan, containerConfig } from "./container-config.js";
-import { agentMount, forgetVolume } from "./deliver-guest.js";
+import { forgetVolume, guestMount } from "./deliver-guest.js";
 import { AttachedStream } from "./engine/attached-stream.js";
 import type { Engine } from "./engine/engine.js";
 import { EngineError } from "./engine/engine-error.js";
@@ -9,13 +9,13 @@ import { leaveContainer, removeContainer } from "./remove-container.js";
 
 const START_TIMEOUT = 30_000;
 
-/** A container whose first process is our agent. The channel to it is also its lease. */
+/** A container whose first process is our guest. The channel to it is also its lease. */
 export interface RunningContainer {
   readonly engine: Engine;
   readonly plan: ContainerPlan;
   /** What the engine calls it. */
   readonly id: string;
-  readonly channel: AgentChannel;
+  readonly channel: GuestChannel;
   /** Ends everything inside. One that is not kept is then taken away by the engine. */
   stop(): Promise<void>;
   /** Takes it away for good. */
@@ -49,7 +49,7 @@ export async function resumeContainer(
   const found = await engine.call<{ Id: string; State: { Running: boolean } }>("GET", `/containers/${plan.name}/json`, {
     signal,
   });
-  // Nobody holds it any more, but on a busy machine it may not have ended yet: its agent would not greet us.
+  // Nobody holds it any more, but on a busy machine it may not have ended yet: its guest would not greet us.
   if (found.State.Running) await endContainer(engine, found.Id, signal);
   return await hold(engine, plan, found.Id, signal);
 }
@@ -67,7 +67,7 @@ async function hold(engine: Engine, plan: ContainerPlan, id: string, signal?: Ab
     signal,
   });
   const stream = new AttachedStream(socket);
-  const channel = new AgentChannel(stream);
+  const channel = new GuestChannel(stream);
   const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
   const late = setTimeout(
     () => channel.close(new SandboxError("unavailable", `The container ${plan.name} did not start in time`)),
@@ -101,8 +101,8 @@ async function hold(engine: Engine, plan: ContainerPlan, id: string, signal?: Ab
 }
 
 async function createContainer(engine: Engine, plan: ContainerPlan): Promise<string> {
-  const create = async (how: ContainerPlan["agent"]): Promise<string> => {
-    const body = containerConfig(plan, await agentMount(engine, plan.image, how));
+  const create = async (how: ContainerPlan["guest"]): Promise<string> => {
+    const body = containerConfig(plan, await guestMount(engine, plan.image, how));
     const { Id } = await engine.call<{ Id: string }>("POST", "/containers/create", {
       query: { name: plan.name },
       body,
@@ -110,11 +110,11 @@ async function createContainer(engine: Engine, plan: ContainerPlan): Promise<str
     return Id;
   };
   try {
-    return await create(plan.agent);
+    return await create(plan.guest);
   } catch (error) {
-    if (!(error instanceof EngineError) || plan.agent === "bind") throw error;
+    if (!(error instanceof EngineError) || plan.guest === "bind") throw error;
     // The engine does not see the files of this process, though it listens on a socket here.
-    if (/bind source path does not exist.*glovebox-agent/.test(error.message)) return await create("volume");
+    if (/bind source path does not exist.*glovebox-guest/.test(error.message)) return await create("volume");
     forgetVolume(engine);
     throw error;
   }
@@ -125,7 +125,7 @@ function isOpened({ unsafe = {} }: ContainerPlan): boolean {
   return Object.values(unsafe).some((value) => (Array.isArray(value) ? value.length > 0 : value === true));
 }
 
-/** An agent that never said hello: what it wrote is the reason. */
+/** A guest that never said hello: what it wrote is the reason. */
 function explain(error: unknown, complaint: string, { image }: ContainerPlan): unknown {
   if (!(error instanceof SandboxError) || error.code !== "backend_lost" || complaint === "") return error;
   const what = complaint.replace(/^glovebox: /, "").slice(0, 500);

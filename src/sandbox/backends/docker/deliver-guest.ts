@@ -2,15 +2,15 @@ import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../../util/tar/tar-encode.js";
-import { agentBinary } from "../../guest.js";
+import { guestBinary } from "../../guest.js";
 import type { Engine } from "./engine/engine.js";
 import { EngineError } from "./engine/engine-error.js";
 import { CACHE_LABEL, ownerLabels } from "./labels.js";
 import { removeContainer } from "./remove-container.js";
 
-/** Where the agent is inside. */
+/** Where the guest is inside. */
 const FOLDER = "/.glovebox";
-export const AGENT_PATH: string = `${FOLDER}/agent`;
+export const GUEST_PATH: string = `${FOLDER}/guest`;
 
 /** A mount as the engine takes it. */
 export interface EngineMount {
@@ -30,11 +30,11 @@ const ARCHITECTURES: Readonly<Record<string, string>> = {
 const known = new WeakMap<Engine, Promise<string>>();
 const volumes = new WeakMap<Engine, Promise<string>>();
 
-/** The mount that brings the agent into a container: of this machine's file, or of a volume that is filled once. */
-export async function agentMount(engine: Engine, image: string, how?: "bind" | "volume"): Promise<EngineMount> {
-  const binary = agentBinary(await architectureOf(engine));
+/** The mount that brings the guest into a container: of this machine's file, or of a volume that is filled once. */
+export async function guestMount(engine: Engine, image: string, how?: "bind" | "volume"): Promise<EngineMount> {
+  const binary = guestBinary(await architectureOf(engine));
   if ((how ?? (isHere(engine) ? "bind" : "volume")) === "bind") {
-    return { Type: "bind", Source: binary, Target: AGENT_PATH, ReadOnly: true };
+    return { Type: "bind", Source: binary, Target: GUEST_PATH, ReadOnly: true };
   }
   let filled = volumes.get(engine);
   if (filled === undefined) {
@@ -75,15 +75,15 @@ async function askArchitecture(engine: Engine): Promise<string> {
 /** Fills a volume through a container that is never started: works with an engine on any machine. */
 async function fillVolume(engine: Engine, image: string, binary: string): Promise<string> {
   const bytes = readFileSync(binary);
-  const name = `glovebox-agent-${createHash("sha256").update(bytes).digest("hex").slice(0, 16)}`;
-  await engine.call("POST", "/volumes/create", { body: { Name: name, Labels: { [CACHE_LABEL]: "agent" } } });
+  const name = `glovebox-guest-${createHash("sha256").update(bytes).digest("hex").slice(0, 16)}`;
+  await engine.call("POST", "/volumes/create", { body: { Name: name, Labels: { [CACHE_LABEL]: "guest" } } });
   const helper = `${name}-${randomBytes(4).toString("hex")}`;
   try {
     await engine.call("POST", "/containers/create", {
       query: { name: helper },
       body: {
         Image: image,
-        Entrypoint: [AGENT_PATH],
+        Entrypoint: [GUEST_PATH],
         Labels: ownerLabels(),
         HostConfig: {
           NetworkMode: "none",
@@ -102,7 +102,7 @@ async function fillVolume(engine: Engine, image: string, binary: string): Promis
 
 async function isFilled(engine: Engine, container: string): Promise<boolean> {
   try {
-    const answer = await engine.stream("HEAD", `/containers/${container}/archive`, { query: { path: AGENT_PATH } });
+    const answer = await engine.stream("HEAD", `/containers/${container}/archive`, { query: { path: GUEST_PATH } });
     answer.resume();
     return true;
   } catch (error) {
@@ -112,7 +112,7 @@ async function isFilled(engine: Engine, container: string): Promise<boolean> {
 }
 
 async function* archiveOf(bytes: Buffer): AsyncGenerator<Uint8Array> {
-  yield encodeTarMember({ path: Buffer.from("agent"), type: "file", mode: 0o755, mtime: 0, size: bytes.length });
+  yield encodeTarMember({ path: Buffer.from("guest"), type: "file", mode: 0o755, mtime: 0, size: bytes.length });
   yield bytes;
   yield tarPadding(bytes.length);
   yield Buffer.alloc(2 * TAR_BLOCK);

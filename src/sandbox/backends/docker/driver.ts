@@ -1,5 +1,5 @@
 import type { Changes } from "../../../../contracts/types.js";
-import { AgentDriver, type DriverIdentity } from "../../guest.js";
+import { type DriverIdentity, GuestDriver } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import type { RunningContainer } from "./container.js";
 
@@ -16,7 +16,7 @@ export interface DockerParts extends DriverIdentity {
 }
 
 /** The driver of one container. */
-export class DockerDriver extends AgentDriver {
+export class DockerDriver extends GuestDriver {
   readonly backend = "docker";
   readonly #release: () => Promise<void>;
   #container: RunningContainer;

@@ -18,7 +18,7 @@ const checkWorkDir: Check = (value, name) => {
   checkPath(value, name);
   if (!posix.isAbsolute(value)) throw invalidArgument(name, "an absolute path", value);
   if (/^\/(proc|sys|dev|\.glovebox)(\/|$)/.test(posix.normalize(value))) {
-    throw invalidArgument(name, "a path that is not the kernel's or the agent's", value);
+    throw invalidArgument(name, "a path that is not the kernel's or the guest's", value);
   }
 };
 
@@ -57,7 +57,7 @@ const dockerShape: Shape = new Map<string, Check>([
   ["user", checkUser],
   ["hostname", checkHostname],
   ["pull", oneOf("missing", "never")],
-  ["agent", oneOf("bind", "volume")],
+  ["guest", oneOf("bind", "volume")],
   ["unsafe", (value, name) => checkOptions(value, unsafeShape, name)],
 ]);
 

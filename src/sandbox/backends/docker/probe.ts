@@ -2,7 +2,7 @@ import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Finding } from "../../../../contracts/finding.js";
-import { agentBinary } from "../../guest.js";
+import { guestBinary } from "../../guest.js";
 import type { Engine } from "./engine/engine.js";
 import { engineOf } from "./engine/engines.js";
 
@@ -18,7 +18,7 @@ interface Info {
   CPUCfsQuota?: boolean;
 }
 
-/** Looks at the engine: whether it answers, what it can keep, whether the agent for it is here. */
+/** Looks at the engine: whether it answers, what it can keep, whether the guest for it is here. */
 export async function probeDocker(): Promise<Finding[]> {
   let engine: Engine;
   let info: Info;
@@ -35,19 +35,19 @@ export async function probeDocker(): Promise<Finding[]> {
   const detail = `version ${info.ServerVersion} at ${engine.endpoint.name}`;
   return [
     { name: "engine", status: "ok", detail },
-    agentFinding(info),
+    guestFinding(info),
     limitsFinding(info),
     wallsFinding(info),
     program(),
   ];
 }
 
-function agentFinding({ OSType, Architecture }: Info): Finding {
-  const name = "agent";
+function guestFinding({ OSType, Architecture }: Info): Finding {
+  const name = "guest";
   const arch = { x86_64: "x64", amd64: "x64", aarch64: "arm64", arm64: "arm64" }[Architecture ?? ""];
   try {
     if (OSType !== "linux" || arch === undefined) throw new SandboxError("unsupported", `${OSType} on ${Architecture}`);
-    return { name, status: "ok", detail: agentBinary(arch) };
+    return { name, status: "ok", detail: guestBinary(arch) };
   } catch (error) {
     const { message, hint } = error as SandboxError;
     return { name, status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) };

@@ -7,7 +7,7 @@ import { invalidArgument } from "../../../util/checks.js";
 const ROOT = "/sys/fs/cgroup";
 const PARENT = "glovebox";
 const PERIOD_US = 100_000;
-/** The agent and what it starts a command with are held to the limits, too. The kernel takes no less of the cores. */
+/** The guest and what it starts a command with are held to the limits, too. The kernel takes no less of the cores. */
 const LEAST = { memory: 4 << 20, pids: 8, cpus: 0.01 };
 /** The kernel takes no more. */
 const MOST = { memory: Number.MAX_SAFE_INTEGER, pids: 4_194_304, cpus: 1_000_000 };

@@ -1,9 +1,9 @@
 import type { Changes } from "../../../../contracts/types.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { readUpTo } from "../../../util/read-up-to.js";
-import type { RunAgent, TreeOperations } from "../../git.js";
-import { AgentDriver, type DriverIdentity } from "../../guest.js";
-import { INSIDE_AGENT, type RunningAgent } from "../../jail.js";
+import type { RunGuest, TreeOperations } from "../../git.js";
+import { type DriverIdentity, GuestDriver } from "../../guest.js";
+import { INSIDE_GUEST, type RunningGuest } from "../../jail.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import { oomKills } from "./control-group.js";
 
@@ -11,7 +11,7 @@ const RUN_TIMEOUT = 60_000;
 
 /** What a local driver is made of. */
 export interface LocalParts extends DriverIdentity {
-  agent: RunningAgent;
+  guest: RunningGuest;
   cgroups: readonly string[];
   /** What can be done with the files as a whole. */
   operations(driver: LocalDriver, signal: AbortSignal): TreeOperations;
@@ -20,7 +20,7 @@ export interface LocalParts extends DriverIdentity {
 }
 
 /** The local driver. */
-export class LocalDriver extends AgentDriver {
+export class LocalDriver extends GuestDriver {
   readonly backend = "local";
   readonly #parts: LocalParts;
   readonly #ending = new AbortController();
@@ -32,7 +32,7 @@ export class LocalDriver extends AgentDriver {
   declare readonly git?: NonNullable<Driver["git"]>;
 
   constructor(parts: LocalParts) {
-    super(parts, parts.agent.channel);
+    super(parts, parts.guest.channel);
     this.#parts = parts;
     const { settled, ...operations } = parts.operations(this, this.#ending.signal);
     this.#settled = settled;
@@ -48,11 +48,11 @@ export class LocalDriver extends AgentDriver {
     });
   }
 
-  /** Runs the agent's own program inside, also while everything else stands still; undefined when it could not be run. */
-  async runAgent(...[args, stdin, maxOutput]: Parameters<RunAgent>): ReturnType<RunAgent> {
+  /** Runs the guest's own program inside, also while everything else stands still; undefined when it could not be run. */
+  async runGuest(...[args, stdin, maxOutput]: Parameters<RunGuest>): ReturnType<RunGuest> {
     try {
       const spec = {
-        argv: [INSIDE_AGENT, ...args],
+        argv: [INSIDE_GUEST, ...args],
         cwd: this.workDir,
         env: {},
         stdin: "pipe",
@@ -82,13 +82,13 @@ export class LocalDriver extends AgentDriver {
   /** Ends everything that runs; the files stay. */
   async stop(): Promise<void> {
     this.#ending.abort();
-    await this.#parts.agent.stop();
+    await this.#parts.guest.stop();
     await this.#settled();
   }
 
   async destroy(): Promise<void> {
     this.#ending.abort();
-    const end = this.#parts.agent.end();
+    const end = this.#parts.guest.end();
     const ended = end.then(async () => {
       await this.#settled();
       await failpoint("teardown.stopped");

@@ -29,7 +29,7 @@ export function localTree(
       root,
       inside: git,
       tar: () => driver.exportTree(driver.workDir),
-      ...(isConfined && { runAgent: (args, stdin, most) => driver.runAgent(args, stdin, most) }),
+      ...(isConfined && { runGuest: (args, stdin, most) => driver.runGuest(args, stdin, most) }),
       frozen: (work) => driver.frozen(work),
     }),
     warn: (message) => driver.onWarning?.(message),

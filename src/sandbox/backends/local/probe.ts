@@ -5,7 +5,7 @@ import { toSandboxError } from "../../../../contracts/errors.js";
 import type { Finding } from "../../../../contracts/finding.js";
 import type { Capabilities } from "../../../../contracts/types.js";
 import { findGit } from "../../git.js";
-import { agentBinary } from "../../guest.js";
+import { guestBinary } from "../../guest.js";
 import { findBwrap } from "../../jail.js";
 import { namespaceFinding } from "./probe-namespaces.js";
 import { type OpenLocal, probeWalls } from "./probe-walls.js";
@@ -25,7 +25,7 @@ export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]
     { name: "system", status: "ok", detail: `Linux ${release()}, ${process.arch}` },
     namespaceFinding((path) => readSetting(path), process.getuid?.() === 0),
     attempt("bubblewrap", () => versionOf(findBwrap()), "sudo apt-get install bubblewrap"),
-    attempt("agent", () => `${agentBinary()}`, "npm run build"),
+    attempt("guest", () => `${guestBinary()}`, "npm run build"),
     attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
     ...walls,
     opens || limits.length === 0 ? await limitsFinding(open, limits) : UNTRIED_LIMITS,

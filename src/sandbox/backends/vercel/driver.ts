@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
-import { AgentFailure, AgentFiles, errorFor, startCommand } from "../../guest.js";
+import { errorFor, GuestFailure, GuestFiles, startCommand } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import { vercelCapabilities } from "./capabilities.js";
 import { toVercelError } from "./failure.js";
@@ -29,7 +29,7 @@ export interface VercelParts {
 /** Ports that one machine can have open. */
 const MAX_PORTS = 15;
 
-/** The Vercel driver: everything is asked of the agent in the machine, which changes when its files are saved. */
+/** The Vercel driver: everything is asked of the guest in the machine, which changes when its files are saved. */
 export class VercelDriver implements Driver {
   readonly backend = "vercel";
   readonly id: string;
@@ -39,7 +39,7 @@ export class VercelDriver implements Driver {
   readonly #parts: VercelParts;
   #machine: Machine;
   readonly #endRepository: () => Promise<void> = async () => undefined;
-  #files: AgentFiles;
+  #files: GuestFiles;
   /** While it is pending the machine is being changed. */
   #changing: Promise<unknown> | undefined;
   onWarning?: (message: string) => void;
@@ -64,12 +64,12 @@ export class VercelDriver implements Driver {
 
   async start(spec: StartSpec): Promise<DriverProcess> {
     await this.#settled();
-    // Each user has an agent of its own: none of them could end what another one runs.
+    // Each user has a guest of its own: none of them could end what another one runs.
     const { user, ...command } = spec;
     try {
       return await startCommand(await this.#machine.channelFor(user), command, this.#relative(spec.cwd));
     } catch (error) {
-      throw error instanceof AgentFailure ? errorFor(error.number, spec.cwd) : error;
+      throw error instanceof GuestFailure ? errorFor(error.number, spec.cwd) : error;
     }
   }
 
@@ -185,8 +185,8 @@ export class VercelDriver implements Driver {
     return await changing;
   }
 
-  #filesOf(machine: Machine): AgentFiles {
-    return new AgentFiles(machine.channel, (path) => this.#relative(path));
+  #filesOf(machine: Machine): GuestFiles {
+    return new GuestFiles(machine.channel, (path) => this.#relative(path));
   }
 
   #relative(path: string): string {

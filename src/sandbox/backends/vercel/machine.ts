@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Sandbox, Session } from "@vercel/sandbox";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { AgentChannel, agentBinary, RelayStream } from "../../guest.js";
+import { GuestChannel, guestBinary, RelayStream } from "../../guest.js";
 import { toVercelError } from "./failure.js";
 import { Lifetime } from "./lifetime.js";
 import { patiently } from "./patience.js";
@@ -23,16 +23,16 @@ export interface MachineOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One running machine of the service with our agent in it, and one more for each other user that is asked for. */
+/** One running machine of the service with our guest in it, and one more for each other user that is asked for. */
 export class Machine {
   readonly sandbox: Sandbox;
   readonly session: Session;
-  readonly channel: AgentChannel;
+  readonly channel: GuestChannel;
   readonly baseEnv: Readonly<Record<string, string>>;
   readonly #place: string;
   readonly #patience: number;
   readonly #lifetime: Lifetime;
-  readonly #others: Map<string, Promise<AgentChannel>> = new Map();
+  readonly #others: Map<string, Promise<GuestChannel>> = new Map();
 
   private constructor(
     sandbox: Sandbox,
@@ -40,7 +40,7 @@ export class Machine {
       place: string;
       patience: number;
       lifetime: Lifetime;
-      channel: AgentChannel;
+      channel: GuestChannel;
       env: Readonly<Record<string, string>>;
     },
   ) {
@@ -53,14 +53,14 @@ export class Machine {
     this.#lifetime = parts.lifetime;
   }
 
-  /** Puts the agent into a machine that has been started, and waits until it answers. */
+  /** Puts the guest into a machine that has been started, and waits until it answers. */
   static async start(sandbox: Sandbox, opts: MachineOptions): Promise<Machine> {
     const { timeout, patience, warn, signal } = opts;
     const session = sandbox.currentSession();
     const place = `/tmp/.glovebox-${randomBytes(8).toString("hex")}`;
     const lifetime = new Lifetime(session, timeout, warn);
     try {
-      const content = await readFile(agentBinary(ARCHITECTURE));
+      const content = await readFile(guestBinary(ARCHITECTURE));
       const files = [{ path: programIn(place), content, mode: 0o755 }];
       await patiently(
         Math.max(START_TIMEOUT, patience),
@@ -80,8 +80,8 @@ export class Machine {
     return this.session.cwd;
   }
 
-  /** The agent that runs commands as this user, started when it is first needed. */
-  async channelFor(user: string | undefined): Promise<AgentChannel> {
+  /** The guest that runs commands as this user, started when it is first needed. */
+  async channelFor(user: string | undefined): Promise<GuestChannel> {
     if (user === undefined) return this.channel;
     if (!USER.test(user)) throw new SandboxError("invalid_argument", `Invalid user: expected a name, got "${user}"`);
     const known = this.#others.get(user);
@@ -102,20 +102,20 @@ export class Machine {
 }
 
 function programIn(place: string): string {
-  return `${place}/agent`;
+  return `${place}/guest`;
 }
 
 async function openChannel(
   { session, place, patience, lifetime }: { session: Session; place: string; patience: number; lifetime: Lifetime },
   user?: string,
   signal?: AbortSignal,
-): Promise<{ channel: AgentChannel; stream: RelayStream }> {
+): Promise<{ channel: GuestChannel; stream: RelayStream }> {
   let late: NodeJS.Timeout | undefined;
   const latest = performance.now() + Math.max(START_TIMEOUT, patience);
   const expectAnswer = (within: number): void => {
     clearTimeout(late);
     late = setTimeout(
-      () => channel.close(new SandboxError("unavailable", "the agent did not answer in time")),
+      () => channel.close(new SandboxError("unavailable", "the guest did not answer in time")),
       Math.min(within, latest - performance.now()),
     );
   };
@@ -126,14 +126,14 @@ async function openChannel(
       directory: user === undefined ? place : `${place}-${user}`,
       root: session.cwd,
       onBusy: (busy) => lifetime.hold(busy),
-      // What the service asks to wait is not the agent's time.
+      // What the service asks to wait is not the guest's time.
       onPause: (ms) => {
         if (late !== undefined) expectAnswer(START_TIMEOUT + ms);
       },
       ...(user !== undefined && { user }),
     }),
   );
-  const channel = new AgentChannel(stream);
+  const channel = new GuestChannel(stream);
   expectAnswer(START_TIMEOUT);
   const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
   signal?.addEventListener("abort", onAbort, { once: true });

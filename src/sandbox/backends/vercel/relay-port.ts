@@ -3,7 +3,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import type { RelayPort } from "../../guest.js";
 import { isPassing, toldToWait, toVercelError } from "./failure.js";
 
-/** Where an agent runs and as whom. */
+/** Where a guest runs and as whom. */
 export interface RelayPlace {
   readonly session: Session;
   /** Path of the program inside. */
@@ -20,10 +20,10 @@ export interface RelayPlace {
 
 const MAX_COMPLAINT = 2_000;
 
-/** Reaches an agent by the service's files and commands; nothing in it does harm when it is done twice. */
+/** Reaches a guest by the service's files and commands; nothing in it does harm when it is done twice. */
 export function createRelayPort(place: RelayPlace): RelayPort {
   const { session, program, directory, root, user, onBusy, onPause } = place;
-  // Letters are written by the machine's own user, and read and taken away by whoever the agent runs as. The program is in
+  // Letters are written by the machine's own user, and read and taken away by whoever the guest runs as. The program is in
   // the first directory, so others may pass through it, and read nothing of it.
   const mode = user === undefined ? "711" : "777";
   const letterMode = user === undefined ? 0o600 : 0o644;
@@ -66,7 +66,7 @@ export function createRelayPort(place: RelayPlace): RelayPort {
   };
 }
 
-/** An agent that did not start: what was said then is the reason. */
+/** A guest that did not start: what was said then is the reason. */
 async function explain(ended: Promise<{ exitCode: number }>, complaint: string, user?: string): Promise<void> {
   const { exitCode } = await ended;
   if (exitCode === 0) return;
@@ -74,5 +74,5 @@ async function explain(ended: Promise<{ exitCode: number }>, complaint: string, 
   if (user !== undefined && /does not exist|unknown user/i.test(said)) {
     throw new SandboxError("not_found", `There is no user "${user}" in the sandbox`);
   }
-  throw new SandboxError("unavailable", `The agent could not be started in the machine: ${said}`);
+  throw new SandboxError("unavailable", `The guest could not be started in the machine: ${said}`);
 }

@@ -1,4 +1,4 @@
-import type { AgentFiles } from "../../guest.js";
+import type { GuestFiles } from "../../guest.js";
 
 /** A file as a driver gets it. */
 interface Upload {
@@ -19,7 +19,7 @@ const OVERHEAD = 5_000;
  * Writes files in as few requests as they fit into, in their order. Where one cannot be written, those that went with it may be
  * there; the first failure is reported, and nothing is sent after it.
  */
-export async function writeTogether(files: AgentFiles, uploads: readonly Upload[]): Promise<void> {
+export async function writeTogether(files: GuestFiles, uploads: readonly Upload[]): Promise<void> {
   for (const batch of batches(uploads)) {
     const written = await Promise.allSettled(batch.map(({ path, content, mode }) => files.write(path, content, mode)));
     const failed = written.find((each) => each.status === "rejected");

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { agentBinary } from "../../guest.js";
+import { guestBinary } from "../../guest.js";
 import type { JailBind } from "../../jail.js";
 import { INSIDE_GIT } from "../inside/private-git.js";
 
@@ -30,12 +30,12 @@ export interface GatherOptions {
   index: string;
   tree: string;
   inside?: Pick<JailBind, "source" | "overlay"> | undefined;
-  /** As `TreeLook.runAgent`. */
-  runInside?: RunAgent | undefined;
+  /** As `TreeLook.runGuest`. */
+  runInside?: RunGuest | undefined;
 }
 
-/** Runs the agent's program inside, in the work directory; undefined when it could not be run. */
-export type RunAgent = (
+/** Runs the guest's program inside, in the work directory; undefined when it could not be run. */
+export type RunGuest = (
   args: readonly string[],
   stdin: Uint8Array,
   maxOutput: number,
@@ -46,7 +46,7 @@ const MOST_FILES = 500;
 const MOST_BYTES = 8 << 20;
 /** With paths, and numbers. */
 const MOST_OUTPUT = MOST_BYTES + (8 << 20);
-/** What the agent says where git has to look. */
+/** What the guest says where git has to look. */
 const NOT_PLAIN = 3;
 const LIMITS = ["gather", String(MOST_FILES), String(MOST_BYTES)];
 /** Bytes beyond which an index has further to go than a program takes to start. */
@@ -63,13 +63,13 @@ export async function gatherChanges(opts: GatherOptions): Promise<Gathered | und
   const args = [...LIMITS, inside === undefined ? "-" : upperOf(inside), ...how, String(MOST_PATHS)];
   const options = { encoding: "buffer", maxBuffer: MOST_OUTPUT, env: {} } as const;
   return await new Promise((resolve) => {
-    execFile(agentBinary(), args, options, (error, stdout) =>
+    execFile(guestBinary(), args, options, (error, stdout) =>
       resolve(error === null ? parseGathered(stdout) : undefined),
     );
   });
 }
 
-/** By the agent that is there already: a program of this process's takes the longer the larger it is. Undefined where that cannot be done. */
+/** By the guest that is there already: a program of this process's takes the longer the larger it is. Undefined where that cannot be done. */
 async function gatherInside(
   { index, tree, inside }: GatherOptions,
   run: NonNullable<GatherOptions["runInside"]>,

@@ -6,7 +6,7 @@ import { runtimeDir } from "../../../machine/home.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 import type { JailBind } from "../../jail.js";
 import type { Driver } from "../../types.js";
-import { makePlainCommit, type RunAgent } from "../fast-commit.js";
+import { makePlainCommit, type RunGuest } from "../fast-commit.js";
 import type { InsideHead } from "../jailed/jailed-commit.js";
 import type { JailedPackOptions } from "../jailed/jailed-pack.js";
 import { beginSpareJail, takeJail } from "../jailed/spare-jail.js";
@@ -50,8 +50,8 @@ export interface TreeLook {
   readonly inside?: JailBind | undefined;
   /** All files; hostile. */
   tar(): AsyncIterable<Uint8Array>;
-  /** Runs the agent's program on the files, while they are held still. Absent: that cannot be done. */
-  readonly runAgent?: RunAgent | undefined;
+  /** Runs the guest's program on the files, while they are held still. Absent: that cannot be done. */
+  readonly runGuest?: RunGuest | undefined;
   /** Holds the files still while something runs, as well as the backend can. */
   frozen<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -121,7 +121,7 @@ export async function jailedPackOf(
             base,
             root: look.root,
             inside: own,
-            runInside: look.runAgent,
+            runInside: look.runGuest,
             tree: await treeOf(base),
             parent,
             message,

@@ -5,8 +5,8 @@ import {
   chooseStage,
   chooseUser,
   type JailBind,
-  type RunningAgent,
-  startJailedAgent,
+  type RunningGuest,
+  startJailedGuest,
   systemBinds,
 } from "../../jail.js";
 import { finishJailed } from "./finish-jailed.js";
@@ -60,7 +60,7 @@ const CONFIG = [
  * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
  * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
  *
- * One jail serves all calls, behind an agent of its own; it is made by the first and ended by `end`, after which another begins.
+ * One jail serves all calls, behind a guest of its own; it is made by the first and ended by `end`, after which another begins.
  */
 export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
   const { store, tree, writable = false, objects, signal, timeout = TIMEOUT } = places;
@@ -72,8 +72,8 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
     { source: tree.source, ...(tree.overlay && { overlay: tree.overlay }), target: "/wt", writable, owned: true },
     ...objects.map((bind) => ({ ...bind, owned: true })),
   ];
-  let jail: Promise<RunningAgent> | undefined;
-  const open = (): Promise<RunningAgent> =>
+  let jail: Promise<RunningGuest> | undefined;
+  const open = (): Promise<RunningGuest> =>
     startJail(
       {
         binds,
@@ -87,7 +87,7 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
       },
       signal,
     );
-  const begin = (): Promise<RunningAgent> => {
+  const begin = (): Promise<RunningGuest> => {
     jail ??= open();
     // Whoever uses it is told.
     jail.catch(() => undefined);
@@ -120,9 +120,9 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
 }
 
 /** For other backends than the local one a jail is not what their sandboxes are made of, so it is said what it is needed for. */
-async function startJail(...args: Parameters<typeof startJailedAgent>): Promise<RunningAgent> {
+async function startJail(...args: Parameters<typeof startJailedGuest>): Promise<RunningGuest> {
   try {
-    return await startJailedAgent(...args);
+    return await startJailedGuest(...args);
   } catch (error) {
     if (!(error instanceof SandboxError) || error.code !== "no_isolation") throw error;
     const message = `git looks at the files of a sandbox in a jail only, and there is none to be had: ${error.message}`;

@@ -3,7 +3,7 @@ import { accessSync, constants as modes, realpathSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, isAbsolute, join, sep } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { agentBinary } from "../../guest.js";
+import { guestBinary } from "../../guest.js";
 
 const SYSTEM_DIRECTORIES = ["/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin"];
 
@@ -61,9 +61,9 @@ export function assertOutside(program: string, repository: string): void {
  */
 function findLauncher(): Launcher {
   if (process.platform === "win32") return { finishing: [], ending: [] };
-  const agent = findAgent();
-  if (agent !== undefined) {
-    const begin = (signal: number): string[] => [agent, "begin", String(process.pid), String(signal)];
+  const guest = findGuest();
+  if (guest !== undefined) {
+    const begin = (signal: number): string[] => [guest, "begin", String(process.pid), String(signal)];
     return { finishing: begin(0), ending: begin(constants.signals.SIGTERM) };
   }
   const begin = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"';
@@ -75,9 +75,9 @@ function findLauncher(): Launcher {
 }
 
 /** Not on every system, and not in every checkout. */
-function findAgent(): string | undefined {
+function findGuest(): string | undefined {
   try {
-    return process.platform === "linux" ? agentBinary() : undefined;
+    return process.platform === "linux" ? guestBinary() : undefined;
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { agentBinary } from "../../guest.js";
+import { guestBinary } from "../../guest.js";
 
 /** More of them, and git is as quick when it looks at everything. */
 const MOST = 200;
@@ -24,7 +24,7 @@ export async function listIndexPaths(index: string, tree: string, dir: string): 
 async function list(args: string[]): Promise<Uint8Array | undefined> {
   return await new Promise((resolve) => {
     const options = { encoding: "buffer", maxBuffer: MOST << 16, env: {} } as const;
-    execFile(agentBinary(), [...args, String(MOST)], options, (error, stdout) =>
+    execFile(guestBinary(), [...args, String(MOST)], options, (error, stdout) =>
       resolve(error === null ? stdout : undefined),
     );
   });

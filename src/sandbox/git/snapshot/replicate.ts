@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { toSandboxError } from "../../../../contracts/errors.js";
-import { agentBinary, archiveError } from "../../guest.js";
+import { archiveError, guestBinary } from "../../guest.js";
 import { MAX_IMPORT_BYTES } from "../../types.js";
 
 /**
@@ -16,7 +16,7 @@ export async function replicateTree(
   const limit = String(MAX_IMPORT_BYTES / 2 ** 20);
   const args = ["replicate", from, to, limit, ...(spared === undefined ? [] : [spared])];
   await new Promise<void>((resolve, reject) => {
-    execFile(agentBinary(), args, { env: {}, ...(signal && { signal }) }, (error, _, stderr) => {
+    execFile(guestBinary(), args, { env: {}, ...(signal && { signal }) }, (error, _, stderr) => {
       if (error === null) resolve();
       else if (typeof error.code === "number") reject(archiveError(error.code, stderr));
       else reject(toSandboxError(error, { operation: "fork" }));
@@ -30,7 +30,7 @@ export async function replicateTree(
  */
 export async function readPlainHead(gitDir: string): Promise<string | undefined> {
   return await new Promise((resolve) => {
-    execFile(agentBinary(), ["head", gitDir], { env: {} }, (error, stdout) => {
+    execFile(guestBinary(), ["head", gitDir], { env: {} }, (error, stdout) => {
       const [, sha] = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/.exec(stdout) ?? [];
       resolve(error === null ? sha : undefined);
     });

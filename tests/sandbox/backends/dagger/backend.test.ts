@@ -91,7 +91,7 @@ describe("the graph", () => {
     await using sandbox = await createDaggerSandbox(options({ linger: 0 }));
     await sandbox.writeFile("a", "old");
     const id = await sandbox.snapshot();
-    // A step whose agent is killed ends with 137, of which an engine keeps nothing.
+    // A step whose guest is killed ends with 137, of which an engine keeps nothing.
     const child = await sandbox.spawn({ argv: ["sh", "-c", "echo up; sleep 60"] });
     await child.stdout.getReader().read();
     await createDaggerHarness("dagger", options).host?.sever?.(sandbox);
@@ -103,14 +103,14 @@ describe("the graph", () => {
     expect(await sandbox.readFile("a")).toBe("old");
   });
 
-  test("no command can kill the agent, and it waits for what lost its parent", async () => {
+  test("no command can kill the guest, and it waits for what lost its parent", async () => {
     await using sandbox = await createDaggerSandbox(options({ linger: 0 }));
     const orphan = "orphan=$(sh -c 'sleep 0.1 >/dev/null & echo $!')";
     const { stdout } = await sandbox.shell(
       `cat /proc/1/comm; kill -9 1; kill -TERM 1; ${orphan}; echo kept > a; while [ -d /proc/$orphan ]; do sleep 0.01; done`,
       { timeout: 60_000 },
     );
-    expect(stdout).toBe("agent\n");
+    expect(stdout).toBe("guest\n");
     expect(await sandbox.readFile("a")).toBe("kept\n");
   });
 

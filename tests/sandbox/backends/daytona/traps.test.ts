@@ -115,7 +115,7 @@ describe.concurrent("what is lost is said to be lost, never an exit code", () =>
     expect((await listSandboxes()).map(({ id }) => id)).not.toContain(sandbox.id);
   });
 
-  test("an agent that was killed", async () => {
+  test("a guest that was killed", async () => {
     await using there = await ownService();
     await using sandbox = await there.open();
     const call = sandbox.shell("kill -9 -1");

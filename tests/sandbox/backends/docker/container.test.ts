@@ -108,7 +108,7 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
     );
     const seen = [before, await run("echo $PPID"), await run("echo $PPID")].map(({ stdout }) => stdout);
     expect(new Set(seen).size).toBe(3);
-    expect((await run("ps -o user,args | grep -c '^6543[2] .*agent'")).stdout).toBe("1\n");
+    expect((await run("ps -o user,args | grep -c '^6543[2] .*guest'")).stdout).toBe("1\n");
   });
 
   test("cannot harm its first process, nor the supervisors of its calls", async () => {
@@ -126,8 +126,8 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
   test("runs commands as the image's user, or as another one", async () => {
     const image = await imageWith("with-user", ["USER user:team", "WORKDIR /home/user", 'ENV FROM_IMAGE="a b"']);
     await using sandbox = await createDockerSandbox({ image });
-    await sandbox.writeFile("by-agent", "x");
-    const text = 'id -u; id -g; echo "$HOME $FROM_IMAGE"; echo y > made; rm by-agent; pwd; echo err > /dev/stderr';
+    await sandbox.writeFile("by-guest", "x");
+    const text = 'id -u; id -g; echo "$HOME $FROM_IMAGE"; echo y > made; rm by-guest; pwd; echo err > /dev/stderr';
     const own = await sandbox.shell(text);
     expect([own.exitCode, own.stdout, own.stderr]).toEqual([0, "1000\n2000\n/home/user a b\n/workspace\n", "err\n"]);
     expect((await sandbox.shell("id; echo $HOME", { user: "root" })).stdout).toBe("uid=0(root) gid=0(root)\n/root\n");
@@ -167,8 +167,8 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
     expect(await sandbox.listDirectory()).toEqual(["dir"]);
   });
 
-  test("gets the agent by a volume where the engine does not see this machine's files", async () => {
-    const options: SandboxOptions = { image: BUSYBOX, docker: { agent: "volume" } };
+  test("gets the guest by a volume where the engine does not see this machine's files", async () => {
+    const options: SandboxOptions = { image: BUSYBOX, docker: { guest: "volume" } };
     const [one, two] = await Promise.all([createDockerSandbox(options), createDockerSandbox(options)]);
     await using _one = one;
     await using _two = two;
@@ -176,7 +176,7 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
     const { HostConfig } = await inspect(one.id);
     expect(HostConfig["Mounts"]).toMatchObject([{ Type: "volume", ReadOnly: true }]);
     const helpers = await engineOf().call<{ Names: string[] }[]>("GET", "/containers/json", { query: { all: true } });
-    expect(helpers.filter(({ Names }) => /glovebox-agent-/.test(Names[0] ?? ""))).toEqual([]);
+    expect(helpers.filter(({ Names }) => /glovebox-guest-/.test(Names[0] ?? ""))).toEqual([]);
   });
 
   test("is told from others on the network: the loopback only, or nothing but the names", async () => {
@@ -226,7 +226,7 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
       IpcMode: "host",
       Devices: [{ PathOnHost: "/dev/null" }],
     });
-    // The agent is not the first process there, and still ends all that a call has started.
+    // The guest is not the first process there, and still ends all that a call has started.
     const late = await open.shell("setsid sleep 765 & sleep 60", { timeout: 300 });
     expect([late.timedOut, (await open.shell("ps | grep -c 'sleep 76[5]'")).stdout]).toEqual([true, "0\n"]);
   });
@@ -260,7 +260,7 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
     expect(await probeDocker()).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ name: "engine", status: "ok" }),
-        expect.objectContaining({ name: "agent", status: "ok" }),
+        expect.objectContaining({ name: "guest", status: "ok" }),
         expect.objectContaining({ name: "limits", status: "ok" }),
       ]),
     );

@@ -54,7 +54,7 @@ describeUnless(reason, "an engine elsewhere", {}, () => {
     expect((await sandbox.shell("sleep 60", { timeout: 300 })).timedOut).toBe(true);
   };
 
-  test("is used over tcp, with the agent in a volume", async () => {
+  test("is used over tcp, with the guest in a volume", async () => {
     const port = await doorTo(host, createServer);
     await works({ host: `tcp://127.0.0.1:${port}` });
   });

@@ -14,7 +14,7 @@ let compiled: { directory: string; remove(): void };
 let scratch: Scratch;
 let repo: string;
 beforeAll(() => {
-  compiled = compileSources({ withAgents: true });
+  compiled = compileSources({ withGuests: true });
 });
 afterAll(() => compiled.remove());
 beforeEach(() => {
@@ -118,8 +118,8 @@ describe("[F-01] a manager that is killed while it opens leaves nothing that the
 });
 
 describe("[F-03] a sandbox whose inside is ended from outside", () => {
-  /** Bubblewrap on the host's side, or its child, the agent. */
-  const processOf = (sandbox: Sandbox, which: "bwrap" | "agent"): number => {
+  /** Bubblewrap on the host's side, or its child, the guest. */
+  const processOf = (sandbox: Sandbox, which: "bwrap" | "guest"): number => {
     const found = processesWith(sandbox.workDir);
     const bwrap = found.find(({ argv }) => argv[0]?.endsWith("bwrap"))?.pid;
     const wanted = which === "bwrap" ? bwrap : found.find(({ parent }) => parent === bwrap)?.pid;
@@ -127,7 +127,7 @@ describe("[F-03] a sandbox whose inside is ended from outside", () => {
     return wanted as number;
   };
 
-  test.each(["bwrap", "agent"] as const)(
+  test.each(["bwrap", "guest"] as const)(
     "kill -9 of %s: the call and all later ones are backend_lost",
     async (which) => {
       const sandbox = await createLocalSandbox({ repo, branch: which });

@@ -203,8 +203,8 @@ async function whileInside(
   const command = waiting() as HostProcess;
   const workDir = readlinkSync(`/proc/${command.pid}/cwd`);
   try {
-    const bwrapAndAgent = processesWith(workDir).filter(({ argv }) => !argv.includes(marker));
-    look([...bwrapAndAgent, command]);
+    const bwrapAndGuest = processesWith(workDir).filter(({ argv }) => !argv.includes(marker));
+    look([...bwrapAndGuest, command]);
   } finally {
     writeFileSync(join(workDir, marker), "");
   }

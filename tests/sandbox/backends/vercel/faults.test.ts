@@ -243,7 +243,7 @@ describe("creation", () => {
     expect(await listSandboxes()).toEqual(known);
   });
 
-  test("an agent that does not come up leaves no machine", async () => {
+  test("a guest that does not come up leaves no machine", async () => {
     service.faults.add(/^POST .*\/cmd$/, { status: 400, message: "no commands today" });
     const before = service.census();
     await expect(open()).rejects.toMatchObject({ message: expect.stringContaining("no commands today") });
