@@ -1,3 +1,4 @@
+export type { Backend } from "../contracts/backend.js";
 export type { Finding } from "../contracts/finding.js";
 export { type ConformanceNote, lastConformance, noteConformance } from "./machine/conformance-record.js";
 export { temporaryDirectory } from "./machine/temporary-directory.js";
@@ -13,12 +14,10 @@ export {
 export { importArchive } from "./sandbox/import-archive.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
-export { capabilitiesOf, conformanceOf, probeBackend } from "./sandbox/probe.js";
+export { assertBackend, capabilitiesOf, conformanceOf, credentialsOf, probeBackend } from "./sandbox/probe.js";
 export { listSandboxes, type ReapReport, reap, removeSandbox, type SandboxInfo } from "./sandbox/reap.js";
 export {
-  assertBackend,
   type BackendLoader,
-  type BackendModule,
   backendNames,
   chooseBackend,
   registerBackend,

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { SandboxError } from "../../contracts/errors.js";
-import type { SandboxOptions } from "./types.js";
+import type { BackendName, SandboxOptions } from "../../contracts/sandbox.js";
+import type { SandboxRecord, SandboxRules } from "../ledger.js";
 
 /** What becomes of an option when a kept sandbox is opened again. */
-export type OnReopen = "made" | "restored" | "fixed" | "call" | "backend";
+export type OnReopen = "made" | "restored" | "fixed" | "call";
 
 /**
  * What becomes of each option when a kept sandbox is opened again. An option that is added has to be put here.
@@ -12,9 +13,10 @@ export type OnReopen = "made" | "restored" | "fixed" | "call" | "backend";
  * - `restored`: it is as it was unless the call says otherwise.
  * - `fixed`: it is as it was; a call that says otherwise is refused.
  * - `call`: each call says it anew. Nothing that restricts a sandbox may be among these.
- * - `backend`: the backend remembers what restricts, or refuses.
+ *
+ * The options of a backend are not here: the backend remembers what restricts, or refuses.
  */
-export const ON_REOPEN: Readonly<Record<keyof Required<SandboxOptions>, OnReopen>> = {
+export const ON_REOPEN: Readonly<Record<Exclude<keyof Required<SandboxOptions>, BackendName>, OnReopen>> = {
   repo: "made",
   branch: "made",
   baseDir: "made",
@@ -36,39 +38,45 @@ export const ON_REOPEN: Readonly<Record<keyof Required<SandboxOptions>, OnReopen
   network: "fixed",
   limits: "fixed",
   isolation: "fixed",
-  daytona: "backend",
-  docker: "backend",
-  vercel: "backend",
-  dagger: "backend",
 };
 
-type RestoredName = "operationTimeout" | "maxOutput" | "allow" | "mounts";
-const RESTORED: readonly RestoredName[] = ["operationTimeout", "maxOutput", "allow", "mounts"];
+const RESTORED = ["operationTimeout", "maxOutput", "allow", "mounts"] as const;
+const FIXED = ["network", "limits", "isolation"] as const;
 
-/** What every backend writes into the record of a kept sandbox. None of it is a secret. */
-export type KeptOptions = Pick<SandboxOptions, RestoredName>;
+/** What restricts a sandbox with these options. None of it is a secret. */
+export function rulesOf(opts: SandboxOptions): SandboxRules {
+  const { network = "none", limits = {}, isolation = "required" } = opts;
+  const options = Object.fromEntries(
+    RESTORED.flatMap((name) => (opts[name] === undefined ? [] : [[name, opts[name]]])),
+  );
+  return { network, limits, isolation, options };
+}
 
-/** What restricts a sandbox and must not be lost when it is opened again. */
-export function keptOptions(opts: SandboxOptions): KeptOptions {
-  return Object.fromEntries(RESTORED.flatMap((name) => (opts[name] === undefined ? [] : [[name, opts[name]]])));
+/** What restricts a kept sandbox. Version 0.1 had it in what its backends wrote. */
+export function rulesOfRecord({ rules, reopen }: SandboxRecord): SandboxRules {
+  if (rules !== undefined) return rules;
+  const old = (reopen ?? {}) as Partial<SandboxRules> & { settings?: SandboxOptions; plan?: SandboxOptions };
+  return {
+    network: old.network ?? old.settings?.network ?? "full",
+    limits: old.limits ?? old.plan?.limits ?? {},
+    isolation: old.isolation ?? "required",
+    options: old.options ?? {},
+  };
 }
 
 /**
- * The options of a call that opens a kept sandbox again, with those that the record remembers. `fixed` holds what the
- * sandbox was made with: a call that wants something else is refused, because it would not get it.
+ * The options of a call that opens a kept sandbox again, with those that its record remembers. A call that wants another
+ * network, other limits or another isolation than the sandbox was made with is refused, because it would not get them.
  */
-export function reopenOptions(
-  opts: SandboxOptions,
-  kept: KeptOptions | undefined,
-  fixed: Pick<SandboxOptions, "network" | "limits" | "isolation">,
-): SandboxOptions {
-  for (const name of ["network", "limits", "isolation"] as const) {
-    if (opts[name] === undefined || isDeepStrictEqual(opts[name], fixed[name])) continue;
+export function reopenOptions(opts: SandboxOptions, rules: SandboxRules): SandboxOptions {
+  for (const name of FIXED) {
+    if (opts[name] === undefined || isDeepStrictEqual(opts[name], rules[name])) continue;
     throw new SandboxError(
       "invalid_argument",
-      `Option ${name} (${JSON.stringify(opts[name])}) does not go together with id: the sandbox was made with ${JSON.stringify(fixed[name])}`,
+      `Option ${name} (${JSON.stringify(opts[name])}) does not go together with id: the sandbox was made with ${JSON.stringify(rules[name])}`,
       { hint: `leave ${name} out, or make another sandbox` },
     );
   }
-  return { ...kept, ...opts };
+  const { network, limits, isolation, options } = rules;
+  return { ...options, ...opts, network, limits, isolation };
 }

@@ -16,6 +16,7 @@ import {
   type Shape,
   whole,
 } from "../util/checks.js";
+import { backendOptionNames } from "./backend-names.js";
 import { parseAllow } from "./egress.js";
 import { MAX_FILE_BYTES, type SandboxOptions } from "./types.js";
 
@@ -123,18 +124,18 @@ const sandboxShape: Shape = new Map<string, Check>([
   ["githubToken", checkToken],
   ["gitFilters", arrayOf(checkFilter)],
   ["gitAlternates", arrayOf(checkPath)],
-  ["daytona", checkRecord],
-  ["docker", checkRecord],
-  ["vercel", checkRecord],
-  ["dagger", checkRecord],
 ]);
 
 const CREATING = ["repo", "branch", "baseDir", "workspace", "image", "gitFilters", "gitAlternates"] as const;
 const OF_REPOSITORY = ["branch", "workspace", "gitFilters", "gitAlternates"] as const;
 
 /** Refuses options that are wrong, unknown or do not go together, before anything is created. */
-export function validateSandboxOptions(opts: unknown): asserts opts is SandboxOptions {
-  checkOptions(opts, sandboxShape, "options");
+export function validateSandboxOptions(
+  opts: unknown,
+  backends: readonly string[] = [],
+): asserts opts is SandboxOptions {
+  const own = [...backendOptionNames(), ...backends].map((name): [string, Check] => [name, checkRecord]);
+  checkOptions(opts, new Map([...sandboxShape, ...own]), "options");
   const given = opts as SandboxOptions;
   if (given.id !== undefined) {
     for (const name of CREATING) {

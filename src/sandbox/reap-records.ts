@@ -1,16 +1,19 @@
+import type { Backend } from "../../contracts/backend.js";
 import { SandboxError, toSandboxError, withTypedErrors } from "../../contracts/errors.js";
+import type { SandboxOptions } from "../../contracts/sandbox.js";
 import type { SandboxEvent } from "../../contracts/types.js";
 import {
-  dismantle,
   listRecords,
   type RecordState,
   type RemoverOf,
+  removeRecorded,
   type SandboxRecord,
   sweepLedger,
 } from "../ledger.js";
 import { failpoint } from "../machine/failpoint.js";
 import { sweepStaleLocks } from "../machine/lock.js";
 import { isOwnerAlive } from "../machine/owner.js";
+import { removerFor } from "./entry.js";
 import { mendRepositories } from "./git.js";
 
 /** One sandbox of the ledger. What a damaged record does not tell is absent. */
@@ -107,7 +110,7 @@ async function reapOne(
     opts.onEvent?.({ type, sandboxId: id, backend, message, time: new Date().toISOString() });
   try {
     // Another process may have been faster; then it is gone all the same, but not by us.
-    if (!(await dismantle(id, isLeftOver, removerOf))) return;
+    if (!(await removeRecorded(id, isLeftOver, removerOf))) return;
     report.removed.push(id);
     tell("teardown", `Removed what was left of sandbox ${id}`);
   } catch (error) {
@@ -126,4 +129,21 @@ function isLeftOver(record: SandboxRecord): boolean {
 /** Whether a process has the sandbox open, here or where it cannot be seen from here. */
 export function isHeld(record: SandboxRecord): boolean {
   return record.owner !== undefined && isOwnerAlive(record.owner) !== "dead";
+}
+
+const reaped = new Map<string, Promise<unknown>>();
+
+/** Removes what dead processes left, the first time this process opens a sandbox of a backend. */
+export async function reapAtStart(backend: Backend, options: SandboxOptions): Promise<void> {
+  const { name } = backend;
+  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
+  const begun =
+    reaped.get(name) ??
+    Promise.allSettled([
+      // Nobody waits for a busy service here.
+      reapRecords(removerFor(backend, 0), { backend: name }),
+      backend.sweep?.({ options }),
+    ]);
+  reaped.set(name, begun);
+  await begun;
 }

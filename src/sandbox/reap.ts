@@ -1,5 +1,6 @@
 import { SandboxError, withTypedErrors } from "../../contracts/errors.js";
-import { dismantle, inUse, type Remover } from "../ledger.js";
+import { inUse, type Remover, removeRecorded } from "../ledger.js";
+import { removerFor } from "./entry.js";
 import {
   isHeld,
   listSandboxes as listKnown,
@@ -8,8 +9,9 @@ import {
   reapRecords,
   type SandboxInfo,
 } from "./reap-records.js";
-import { loadBackend } from "./registry.js";
+import { loadBackend, loadBackends } from "./registry.js";
 import { listUnknownRemotes, reapUnknownRemotes } from "./remote-sandboxes.js";
+import { DEFAULT_OPERATION_TIMEOUT } from "./types.js";
 
 export type { ReapOptions, ReapReport, SandboxInfo };
 
@@ -33,28 +35,25 @@ export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
     const report = { ...records, ...(await sweepServices(opts)) };
     await reapUnknownRemotes(report, opts);
     if (opts.cache === undefined || opts.dryRun === true) return report;
-    const { trimCache } = await loadBackend("local");
-    return { ...report, cache: (await trimCache?.(opts.cache)) ?? [] };
+    const cache: string[] = [];
+    for (const { trimCache } of await loadBackends()) cache.push(...((await trimCache?.(opts.cache)) ?? []));
+    return { ...report, cache };
   });
 }
 
 /** Removes a kept sandbox, or one that a dead process left. In use: `conflict`. Unknown: `not_found`. */
 export async function removeSandbox(id: string): Promise<void> {
-  const mayRemove: Parameters<typeof dismantle>[1] = (record) => {
+  const mayRemove: Parameters<typeof removeRecorded>[1] = (record) => {
     if (isHeld(record)) throw inUse(record);
     return true;
   };
-  if (!(await withTypedErrors("remove", () => dismantle(id, mayRemove, removerOf))))
+  if (!(await withTypedErrors("remove", () => removeRecorded(id, mayRemove, removerOf))))
     throw new SandboxError("not_found", `No sandbox with the id "${id}"`);
 }
 
-/** Backends whose things are elsewhere than the ledger, and outlive it. */
-const SWEPT = ["docker"];
-
 async function sweepServices({ backend, dryRun = false }: ReapOptions): Promise<Pick<ReapReport, "swept">> {
   const swept: string[] = [];
-  for (const name of SWEPT.filter((each) => (backend ?? each) === each)) {
-    const { sweep } = await loadBackend(name);
+  for (const { sweep } of await loadBackends(backend)) {
     // Who has no such service, or may not use it, has left nothing with it.
     swept.push(...((await sweep?.({ dryRun }).catch(ignoreAbsent)) ?? []));
   }
@@ -65,8 +64,6 @@ function ignoreAbsent(error: unknown): undefined {
   if (!(error instanceof SandboxError) || !["unavailable", "permission_denied"].includes(error.code)) throw error;
 }
 
-async function removerOf(backend: string): Promise<Remover> {
-  const { removeResource } = await loadBackend(backend);
-  if (removeResource !== undefined) return removeResource;
-  throw new SandboxError("unsupported", `The backend "${backend}" cannot remove what it made`);
+async function removerOf(name: string): Promise<Remover> {
+  return await removerFor(await loadBackend(name), DEFAULT_OPERATION_TIMEOUT)(name);
 }

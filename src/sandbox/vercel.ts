@@ -1,1 +1,2 @@
+export type * from "./backends/vercel/vercel-options.js";
 export * from "./backends/vercel.js";

@@ -8,7 +8,7 @@ import {
   splitOptions,
 } from "../../src/harness/store/resumed-options.js";
 import { type BlueprintSpec, type HarnessOptions, resumeRun, runHarness } from "../../src/harness.js";
-import { keptOptions, ON_REOPEN, reopenOptions } from "../../src/sandbox/kept-options.js";
+import { ON_REOPEN, reopenOptions, rulesOf } from "../../src/sandbox/kept-options.js";
 import { validateSandboxOptions } from "../../src/sandbox/options.js";
 import type { SandboxOptions } from "../../src/sandbox/types.js";
 import { listSandboxes, openSandbox, removeSandbox } from "../../src/sandbox.js";
@@ -48,6 +48,7 @@ const EVERY: Required<SandboxOptions> = {
   githubToken: "token",
   gitFilters: ["lfs"],
   gitAlternates: ["/srv/objects"],
+  local: {},
   daytona: {
     apiKey: "key",
     apiUrl: "https://example.org",
@@ -152,14 +153,15 @@ describe("every option of a sandbox has its place", () => {
   });
 
   test("when a kept sandbox is opened again: what restricts is as it was", () => {
-    const kept = keptOptions(EVERY);
+    const rules = rulesOf(EVERY);
+    const others = rulesOf({ network: "full", isolation: "none" });
     for (const [name, fate] of Object.entries(ON_REOPEN)) {
       const value = EVERY[name as keyof SandboxOptions];
-      if (fate === "restored") expect(reopenOptions({}, kept, {}), name).toHaveProperty(name, value);
-      else expect(kept, name).not.toHaveProperty(name);
+      if (fate === "restored" || fate === "fixed") expect(reopenOptions({}, rules), name).toHaveProperty(name, value);
+      if (fate !== "restored") expect(rules.options, name).not.toHaveProperty(name);
       if (fate !== "fixed") continue;
-      expect(() => reopenOptions({ [name]: value }, kept, {}), name).toThrow(`Option ${name}`);
-      expect(reopenOptions({ [name]: value }, kept, { [name]: value }), name).toHaveProperty(name, value);
+      expect(() => reopenOptions({ [name]: value }, others), name).toThrow(`Option ${name}`);
+      expect(reopenOptions({ [name]: value }, rules), name).toHaveProperty(name, value);
     }
   });
 });

@@ -24,7 +24,9 @@ async function openBase(): Promise<Driver> {
     baseEnv: plainEnv(place),
     guest: await startPlainGuest(workDir, []),
     cgroups: [],
+    tree: () => undefined as never,
     operations: () => ({ settled: async () => undefined }),
+    keeps: () => false,
     release: () => rm(place, { recursive: true, force: true }),
   });
 }
@@ -58,7 +60,7 @@ export function createMutantHarness(mutant?: Mutant): ConformanceHarness & { cle
       },
     },
     async cleanUp() {
-      for (const { driver } of opened.splice(0)) await driver.destroy();
+      for (const { driver } of opened.splice(0)) await driver.close();
     },
   };
 }

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../../contracts/types.js";
-import { claimRecord, dismantle } from "../../src/ledger/dismantle.js";
 import { addResource, createRecord, readRecord, updateRecord } from "../../src/ledger/records.js";
+import { claimRecord, removeRecorded } from "../../src/ledger/remove-recorded.js";
 import { runtimeDir } from "../../src/machine/home.js";
 import { currentOwner } from "../../src/machine/owner.js";
 import { removeResource } from "../../src/sandbox/backends/local/cleanup.js";
@@ -364,14 +364,14 @@ describe("reap", () => {
   test("an owner takes its own down, twice without harm", async () => {
     const path = await makeDirectory("one");
     expect(
-      await dismantle(
+      await removeRecorded(
         "one",
         () => true,
         async () => removeResource,
       ),
     ).toBe(true);
     expect(
-      await dismantle(
+      await removeRecorded(
         "one",
         () => true,
         async () => removeResource,

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { runtimeDir } from "../../src/machine/home.js";
-import { conformance, createDaggerSandbox } from "../../src/sandbox/backends/dagger.js";
+import { createDaggerSandbox, dagger } from "../../src/sandbox/backends/dagger.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
@@ -12,7 +12,7 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
   const opened: Sandbox[] = [];
   return {
     backend: name,
-    skips: conformance.skips ?? {},
+    skips: dagger.conformance?.skips ?? {},
     async open(opts = {}) {
       const sandbox = await createDaggerSandbox({ ...defaults(), ...opts });
       opened.push(sandbox);

@@ -1,7 +1,8 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import type { DaggerOptions, SandboxOptions } from "../../src/sandbox/types.js";
+import type { DaggerOptions } from "../../src/sandbox/dagger.js";
+import type { SandboxOptions } from "../../src/sandbox/types.js";
 import { type DaggerEngine, startDaggerEngine } from "../fakes/dagger-engine.js";
 import { daggerSdk } from "./dagger-sdk.js";
 import { createScratch, type Scratch } from "./scratch.js";

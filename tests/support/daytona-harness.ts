@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { runtimeDir } from "../../src/machine/home.js";
-import { conformance, createDaytonaSandbox } from "../../src/sandbox/backends/daytona.js";
+import { daytona as backend, createDaytonaSandbox } from "../../src/sandbox/backends/daytona.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
@@ -16,7 +16,7 @@ export function createDaytonaHarness(
   const daytona = { apiUrl: service.apiUrl, apiKey: service.apiKey };
   return {
     backend: name,
-    skips: conformance.skips ?? {},
+    skips: backend.conformance?.skips ?? {},
     async open(opts = {}) {
       const sandbox = await createDaytonaSandbox({ daytona, ...(opts.id === undefined ? defaults() : {}), ...opts });
       opened.push(sandbox);

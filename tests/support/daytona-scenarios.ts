@@ -26,7 +26,7 @@ export const scenarios: Readonly<Record<string, (stage: Stage) => Promise<void>>
       await sandbox.uploadFiles([{ path: "new/test.txt", content: "by a scenario", mode: 0o600 }]);
       expect(await sandbox.snapshot()).toMatch(/^snapshot-/);
       expect((await sandbox.changes()).files).toEqual([{ path: "new/test.txt", status: "added" }]);
-      expect(await sandbox.defaultBranch?.()).toBe(defaultBranch);
+      expect(await sandbox.defaultBranch()).toBe(defaultBranch);
       await using fork = await sandbox.fork();
       expect((await fork.shell("git branch --show-current; cat new/test.txt")).stdout).toBe(
         `${branch}-fork-1\nby a scenario`,

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { sandboxesDir } from "../../src/machine/home.js";
 import { engineOf } from "../../src/sandbox/backends/docker/engine/engines.js";
 import { HOME_LABEL, homeMark, SANDBOX_LABEL } from "../../src/sandbox/backends/docker/labels.js";
-import { conformance, createDockerSandbox } from "../../src/sandbox/backends/docker.js";
+import { createDockerSandbox, docker } from "../../src/sandbox/backends/docker.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
@@ -29,7 +29,7 @@ export function createDockerHarness(name: string, defaults: () => SandboxOptions
   const places = new Map<string, string>();
   return {
     backend: name,
-    skips: conformance.skips ?? {},
+    skips: docker.conformance?.skips ?? {},
     async open(opts = {}) {
       const sandbox = await createDockerSandbox(opts.id === undefined ? { ...defaults(), ...opts } : opts);
       places.set(sandbox.id, await upperDirectory(sandbox));

@@ -119,7 +119,7 @@ export async function liveThrough(stage: Stage, plant: string, opts: LifeOptions
     const [saved] = opts.brief === true ? [] : await listSnapshots();
     const restore = saved === undefined ? "no snapshot" : await codeOf(() => again(sandbox, saved.id));
     const fork = opts.brief === true ? "" : await codeOf(() => forkAndBack(sandbox));
-    const push = await codeOf(async () => (await sandbox.pushBranch?.("work", token)) ?? "no pushBranch");
+    const push = await codeOf(async () => (await sandbox.pushBranch("work", token)) ?? "no pushBranch");
     const warnings = events.slice(first).flatMap(({ type, message }) => (type === "warning" ? [message] : []));
     return { planted: exitCode === 0 ? "" : stderr, changes, snapshot, restore, fork, push, warnings };
   };

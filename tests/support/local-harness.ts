@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { runtimeDir } from "../../src/machine/home.js";
-import { conformance, createLocalSandbox } from "../../src/sandbox/backends/local.js";
+import { createLocalSandbox, local } from "../../src/sandbox/backends/local.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { removeSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
@@ -12,7 +12,7 @@ export function createLocalHarness(name: string, defaults: () => SandboxOptions)
   const opened: Sandbox[] = [];
   return {
     backend: name,
-    skips: conformance.skips ?? {},
+    skips: local.conformance?.skips ?? {},
     async open(opts = {}) {
       const sandbox = await createLocalSandbox(opts.id === undefined ? { ...defaults(), ...opts } : opts);
       opened.push(sandbox);

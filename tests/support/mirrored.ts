@@ -1,11 +1,9 @@
 import { cp, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { dismantle } from "../../src/ledger/dismantle.js";
-import { createRecord, markReady } from "../../src/ledger/records.js";
+import { beginRemoval } from "../../src/sandbox/backends/local/cleanup.js";
 import { LocalDriver } from "../../src/sandbox/backends/local/driver.js";
 import { buildWalls } from "../../src/sandbox/backends/local/walls.js";
-import { newSandboxId } from "../../src/sandbox/backends/local/workspace.js";
-import { localCapabilities, removeResource } from "../../src/sandbox/backends/local.js";
+import { localCapabilities } from "../../src/sandbox/backends/local.js";
 import {
   fillMirror,
   forkMirror,
@@ -18,8 +16,8 @@ import { createOperations } from "../../src/sandbox/git/operations.js";
 import { nameForkedBranch } from "../../src/sandbox/git/snapshot/fork-files.js";
 import type { JailBind } from "../../src/sandbox/jail/jail.js";
 import { startJailedGuest } from "../../src/sandbox/jail/start-guest.js";
-import { createSandbox } from "../../src/sandbox/portable.js";
-import type { Driver, Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
+import { openWith } from "../../src/sandbox/lifecycle.js";
+import type { Backend, Sandbox, SandboxEntry, SandboxOptions } from "../../src/sandbox/types.js";
 
 /** How a mirrored sandbox is opened. */
 export interface MirroredOptions extends SandboxOptions {
@@ -34,47 +32,40 @@ export interface MirroredOptions extends SandboxOptions {
  * Opens a sandbox as a backend does whose files the host cannot reach: it happens to be a directory here, but nothing of it
  * is used except through the driver.
  */
-export async function openMirrored(place: string, opts: MirroredOptions): Promise<Sandbox> {
-  const id = newSandboxId();
-  const plan = await planMirror(id, opts);
-  const driver = await start(id, place, plan, opts, async () => undefined);
-  await fillMirror(plan, driver);
-  markReady(id);
-  return createSandbox(driver, opts);
+export function openMirrored(place: string, { hasGit = true, tamper, ...opts }: MirroredOptions): Promise<Sandbox> {
+  const mirrored: Mirrored = { place, hasGit, tamper: tamper ?? ((driver) => driver), token: opts.githubToken };
+  const backend: Backend = {
+    // Its resources are of the local backend's kinds, so that any process can reap them.
+    name: "local",
+    capabilities: () => localCapabilities("required"),
+    async create(_, entry) {
+      const plan = await planMirror(entry.id, opts);
+      const driver = await start(mirrored, plan, entry, async () => undefined);
+      await fillMirror(plan, driver);
+      return driver;
+    },
+    removeResource: (resource, { beside }) => beginRemoval(resource, beside),
+  };
+  return openWith(backend, opts);
 }
 
-/** The backend copies its files by itself, as one with images or snapshots of its own would. */
-async function forkAll(
-  origin: string,
-  place: string,
-  plan: MirrorPlan,
-  opts: MirroredOptions,
-  count: number,
-): Promise<Driver[]> {
-  const drivers: Driver[] = [];
-  for (let n = 1; n <= count; n++) {
-    const id = newSandboxId();
-    const forked = forkMirror(plan, n);
-    const copy = (to: string): Promise<void> => cp(origin, to, { recursive: true, verbatimSymlinks: true });
-    const driver = await start(id, place, forked, opts, copy);
-    await nameForkedBranch(mirroredTree(forked.base, driver, new AbortController().signal));
-    markReady(id);
-    drivers.push(driver);
-  }
-  return drivers;
+interface Mirrored {
+  readonly place: string;
+  readonly hasGit: boolean;
+  tamper(driver: MirroredDriver): MirroredDriver;
+  readonly token: string | undefined;
 }
 
 async function start(
-  id: string,
-  place: string,
+  mirrored: Mirrored,
   plan: MirrorPlan,
-  opts: MirroredOptions,
+  entry: SandboxEntry,
   fill: (workDir: string) => Promise<void>,
 ): Promise<LocalDriver> {
-  const { hasGit = true, tamper = (driver) => driver } = opts;
+  const { place, hasGit, tamper, token } = mirrored;
+  const { id } = entry;
   const workDir = join(place, `inside-${id}`);
-  const resources = [{ kind: "directory", path: workDir }, ...plan.resources];
-  await createRecord({ id, backend: "local", workDir, resources });
+  await entry.begin({ workDir, resources: [{ kind: "directory", path: workDir }, ...plan.resources] });
   await mkdir(workDir, { mode: 0o700 });
   await fill(workDir);
   const trees: JailBind[] = [
@@ -82,6 +73,15 @@ async function start(
     ...(hasGit ? [] : [{ source: "/dev/null", target: "/usr/bin/git" }]),
   ];
   const walls = buildWalls({ workDir, trees, network: "none", cgroups: [] });
+  /** The backend copies its files by itself, as one with images or snapshots of its own would. */
+  const fork = (count: number): Promise<LocalDriver[]> =>
+    entry.fork(count, async (own, n) => {
+      const forked = forkMirror(plan, n);
+      const copy = (to: string): Promise<void> => cp(workDir, to, { recursive: true, verbatimSymlinks: true });
+      const driver = await start(mirrored, forked, own, copy);
+      await nameForkedBranch(mirroredTree(forked.base, driver, own.signal));
+      return driver;
+    });
   return new LocalDriver({
     id,
     workDir,
@@ -89,14 +89,9 @@ async function start(
     baseEnv: walls.baseEnv,
     guest: await startJailedGuest(walls.spec),
     cgroups: [],
-    operations: (own, signal) =>
-      createOperations(mirroredTree(plan.base, tamper(own), signal), {
-        token: opts.githubToken,
-        fork: (_, count) => forkAll(workDir, place, plan, opts, count),
-      }),
-    release: async () => {
-      const remover = async (): Promise<typeof removeResource> => removeResource;
-      await dismantle(id, () => true, remover);
-    },
+    tree: (own, ending) => mirroredTree(plan.base, tamper(own), ending),
+    operations: (_, tree) => createOperations(tree, { token, fork: (__, count) => fork(count) }),
+    keeps: () => false,
+    release: async () => undefined,
   });
 }

@@ -1,11 +1,10 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type {
-  DaggerOptions,
-  DaytonaOptions,
-  DockerOptions,
-  SandboxOptions,
-  VercelOptions,
-} from "../../sandbox/types.js";
+import type { DaggerOptions } from "../../sandbox/dagger.js";
+import type { DaytonaOptions } from "../../sandbox/daytona.js";
+import type { DockerOptions } from "../../sandbox/docker.js";
+import type { LocalOptions } from "../../sandbox/local.js";
+import type { BackendName, SandboxOptions } from "../../sandbox/types.js";
+import type { VercelOptions } from "../../sandbox/vercel.js";
 
 /**
  * What becomes of an option of the sandbox when its run goes on.
@@ -19,7 +18,6 @@ import type {
 export type OnResume = "written" | "again" | "session" | "run";
 
 type Each<T> = Readonly<Record<keyof Required<T>, OnResume>>;
-type BackendName = "daytona" | "docker" | "vercel" | "dagger";
 
 /** Every option of a sandbox. One that is added has to be put here. */
 export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, BackendName>, OnResume>> = {
@@ -48,11 +46,13 @@ export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
 
 /** The same for the options of single backends. */
 export const BACKENDS_ON_RESUME: {
+  readonly local: Each<LocalOptions>;
   readonly daytona: Each<DaytonaOptions>;
   readonly docker: Each<DockerOptions>;
   readonly vercel: Each<VercelOptions>;
   readonly dagger: Each<DaggerOptions>;
 } = {
+  local: {},
   daytona: {
     apiKey: "again",
     apiUrl: "written",

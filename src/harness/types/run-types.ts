@@ -1,4 +1,5 @@
-import type { DaytonaOptions, Sandbox, SandboxOptions } from "../../sandbox/types.js";
+import type { DaytonaOptions } from "../../sandbox/daytona.js";
+import type { Sandbox, SandboxOptions } from "../../sandbox/types.js";
 import type { AgentDriver } from "./agent-types.js";
 import type { BlueprintSpec } from "./blueprint-spec.js";
 import type { Blueprint, RunLimits } from "./blueprint-types.js";

@@ -1,5 +1,6 @@
+import type { Resource } from "../../../contracts/backend.js";
+import type { Vanishing } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { Resource, Vanishing } from "../../ledger.js";
 import { removeUnfinishedSnapshots } from "./snapshot/remove-snapshot.js";
 import { removeUnfinishedBase } from "./source/base-cache.js";
 import { removeBranch, removeWorktree } from "./worktree/remove-worktree.js";

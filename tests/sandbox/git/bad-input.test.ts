@@ -145,16 +145,16 @@ describe("pushBranch", { timeout: 60_000 }, () => {
   test.each(["ext::sh -c touch% canary", "--upload-pack=touch canary", "-x"])("to the remote %j", async (url) => {
     git(repo, "config", "remote.origin.url", url);
     const config = readFileSync(join(repo, ".git", "config"), "utf8");
-    await expectUnchanged(async () => sandbox.pushBranch?.("work", TOKEN), "invalid_argument", url);
-    expect(await sandbox.defaultBranch?.()).toBe("main");
+    await expectUnchanged(async () => sandbox.pushBranch("work", TOKEN), "invalid_argument", url);
+    expect(await sandbox.defaultBranch()).toBe("main");
     expect(readFileSync(join(repo, ".git", "config"), "utf8")).toBe(config);
     expect(existsSync(join(repo, "canary")) || existsSync(join(repo, ".git", "canary"))).toBe(false);
   });
 
   test.each([`${TOKEN}\n`, `${TOKEN}\nhost=evil.invalid`, `${TOKEN}\r`, ""])("with the token %j", async (token) => {
     git(repo, "config", "remote.origin.url", "https://example.invalid/x.git");
-    await expectUnchanged(async () => sandbox.pushBranch?.("work", token), "invalid_argument", "token");
-    const failure = await sandbox.pushBranch?.("work", token).catch((error: Error) => error.message);
+    await expectUnchanged(async () => sandbox.pushBranch("work", token), "invalid_argument", "token");
+    const failure = await sandbox.pushBranch("work", token).catch((error: Error) => error.message);
     expect(failure).not.toContain(TOKEN);
   });
 });

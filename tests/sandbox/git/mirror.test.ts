@@ -79,7 +79,7 @@ describe("a repository in a sandbox that the host cannot look into", () => {
   test("commits made inside are pushed with what came after them, and the inside knows of it", async () => {
     const sandbox = await open();
     await run(sandbox, "printf one > one; git add -A; git commit -qm inside; printf two > two");
-    expect(await sandbox.pushBranch?.("work", stage.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("work", stage.token)).toEqual({ pushed: true });
     expect(git(stage.remote, "log", "--format=%s", "work").split("\n").slice(1)).toEqual(["inside", "second", "first"]);
     expect(git(stage.remote, "show", "work:two")).toBe("two");
     expect(git(stage.repo, "rev-parse", "work")).toBe(git(stage.remote, "rev-parse", "work"));
@@ -87,9 +87,9 @@ describe("a repository in a sandbox that the host cannot look into", () => {
       `${git(stage.remote, "rev-parse", "work")}\n`,
     );
     await run(sandbox, "printf three > three");
-    expect(await sandbox.pushBranch?.("work", stage.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("work", stage.token)).toEqual({ pushed: true });
     expect(git(stage.remote, "rev-list", "--count", "work")).toBe("5");
-    expect(await sandbox.defaultBranch?.()).toBe("main");
+    expect(await sandbox.defaultBranch()).toBe("main");
     expect(warnings()).toEqual([]);
   });
 
@@ -98,9 +98,9 @@ describe("a repository in a sandbox that the host cannot look into", () => {
     expect((await sandbox.shell("git status")).exitCode).not.toBe(0);
     await run(sandbox, "printf one > one");
     expect((await sandbox.changes()).files).toEqual([{ path: "one", status: "added" }]);
-    expect(await sandbox.pushBranch?.("work", stage.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("work", stage.token)).toEqual({ pushed: true });
     await run(sandbox, "printf two > two");
-    expect(await sandbox.pushBranch?.("work", stage.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("work", stage.token)).toEqual({ pushed: true });
     expect(git(stage.remote, "rev-list", "--count", "work")).toBe("4");
     expect(git(stage.remote, "ls-tree", "--name-only", "work").split("\n")).toEqual(
       expect.arrayContaining(["one", "two"]),
@@ -130,7 +130,7 @@ describe("a repository in a sandbox that the host cannot look into", () => {
       const another = await open({ branch: "other-work", hasGit });
       await another.restore(id);
       expect(await another.readFile("new")).toBe("new");
-      expect(await another.pushBranch?.("other-work", stage.token)).toEqual({ pushed: true });
+      expect(await another.pushBranch("other-work", stage.token)).toEqual({ pushed: true });
       expect(git(stage.remote, "log", "--format=%s", "other-work").includes("inside")).toBe(hasGit);
       await deleteSnapshot(id);
       expect(await listSnapshots()).toEqual([]);
@@ -147,7 +147,7 @@ describe("a repository in a sandbox that the host cannot look into", () => {
       "work-fork-2\ninside\n",
     );
     expect((await first?.changes())?.files.map(({ path }) => path)).toEqual(["one"]);
-    expect(await second?.pushBranch?.("work-fork-2", stage.token)).toEqual({ pushed: true });
+    expect(await second?.pushBranch("work-fork-2", stage.token)).toEqual({ pushed: true });
     expect(git(stage.remote, "log", "--format=%s", "work-fork-2").split("\n").slice(1)).toEqual([
       "inside",
       "second",

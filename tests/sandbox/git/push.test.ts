@@ -453,13 +453,13 @@ describe("defaultBranch", () => {
     const sandbox = await open({ githubToken: TOKEN });
     git(remote, "branch", "trunk", "main");
     git(remote, "symbolic-ref", "HEAD", "refs/heads/trunk");
-    expect(await sandbox.defaultBranch?.()).toBe("trunk");
+    expect(await sandbox.defaultBranch()).toBe("trunk");
     git(repo, "update-ref", "refs/remotes/origin/develop", "main");
     git(repo, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/develop");
-    expect(await sandbox.defaultBranch?.()).toBe("develop");
+    expect(await sandbox.defaultBranch()).toBe("develop");
     git(repo, "symbolic-ref", "--delete", "refs/remotes/origin/HEAD");
     git(repo, "remote", "remove", "origin");
-    expect(await sandbox.defaultBranch?.()).toBe("main");
+    expect(await sandbox.defaultBranch()).toBe("main");
   });
 
   test("is not there without a repository, nor is pushBranch", async () => {

@@ -11,7 +11,7 @@ import { openPlainDriver, PlainDriver } from "../../fixtures/plain-driver.js";
 const GRACE = 2_000;
 const open: PlainDriver[] = [];
 afterEach(async () => {
-  for (const driver of open.splice(0)) await driver.destroy();
+  for (const driver of open.splice(0)) await driver.close();
 });
 
 async function driverOf<T extends PlainDriver>(kind: new (workDir: string) => T): Promise<T> {

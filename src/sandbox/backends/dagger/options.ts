@@ -11,7 +11,8 @@ import {
   type Shape,
   whole,
 } from "../../../util/checks.js";
-import type { DaggerOptions, SandboxOptions } from "../../types.js";
+import type { SandboxOptions } from "../../types.js";
+import type { DaggerOptions } from "./dagger-options.js";
 import { checkSession } from "./endpoint.js";
 import { HOST_ALIAS } from "./guest-call.js";
 
@@ -62,23 +63,25 @@ const shape: Shape = new Map<string, Check>([
   ["sdk", () => undefined],
 ]);
 
-/** Refuses what is wrong in the options of this backend, and what it has no place for. */
-export function checkDaggerOptions(opts: SandboxOptions): DaggerOptions {
-  const { dagger = {} } = opts;
-  checkOptions(dagger, shape, "dagger");
-  if (dagger.session !== undefined && dagger.cli !== undefined) {
-    throw new SandboxError(
-      "invalid_argument",
-      `Option dagger.cli ("${dagger.cli}") does not go together with dagger.session`,
-    );
-  }
+/** Checks what only this backend knows of the options. */
+export function checkDaggerOptions(value: unknown): DaggerOptions {
+  checkOptions(value, shape, "dagger");
+  const dagger = value as DaggerOptions;
+  if (dagger.session === undefined || dagger.cli === undefined) return dagger;
+  throw new SandboxError(
+    "invalid_argument",
+    `Option dagger.cli ("${dagger.cli}") does not go together with dagger.session`,
+  );
+}
+
+/** Refuses options that an engine has no place for. */
+export function checkNoPlace(opts: SandboxOptions): void {
   for (const name of LOOSE) {
     if (opts[name] === undefined) continue;
     throw new SandboxError("unsupported", `The dagger backend cannot keep ${name}: its files are in the engine`, {
       hint: "bring files in with refreshFromHost, and out with exportDirectory",
     });
   }
-  return dagger;
 }
 
 function entries(check: (key: string, value: unknown, name: string) => void): Check {

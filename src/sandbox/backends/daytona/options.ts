@@ -2,6 +2,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import { checkOptions, checkText, invalidArgument, type Shape, whole } from "../../../util/checks.js";
 import { parseGitHubRepo } from "../../../util/github.js";
 import type { SandboxOptions } from "../../types.js";
+import type { DaytonaOptions } from "./daytona-options.js";
 
 export const BACKEND = "daytona";
 export const DEFAULT_SNAPSHOT = "daytona-medium";
@@ -44,10 +45,15 @@ const daytonaShape: Shape = new Map([
   ["client", checkClient],
 ]);
 
+/** Checks what only this backend knows of the options. */
+export function checkDaytonaOptions(value: unknown): DaytonaOptions {
+  checkOptions(value, daytonaShape, "daytona");
+  return value as DaytonaOptions;
+}
+
 /** Reads the account out of the options and the environment; refuses what cannot be one. */
 export function readAccount(opts: SandboxOptions, env: NodeJS.ProcessEnv = process.env): Account {
   const { daytona = {} } = opts;
-  checkOptions(daytona, daytonaShape, "daytona");
   const apiKey = daytona.apiKey ?? env["DAYTONA_API_KEY"] ?? "";
   if (apiKey === "" && daytona.client === undefined) {
     throw new SandboxError(

@@ -1,6 +1,6 @@
 import type { Limits, Mount } from "../../../../contracts/types.js";
-import type { DockerOptions } from "../../types.js";
 import { type EngineMount, GUEST_PATH } from "./deliver-guest.js";
+import type { DockerOptions } from "./docker-options.js";
 
 /** How a container is made. All of it can be written down and used again. */
 export interface ContainerPlan {

@@ -127,7 +127,7 @@ class TaskDriver extends DockerDriver {
   /** Why the container could not be removed. */
   failure: unknown;
 
-  override async destroy(): Promise<void> {
+  override async close(): Promise<void> {
     try {
       await this.container.remove();
       this.failure = undefined;

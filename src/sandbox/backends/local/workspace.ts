@@ -1,7 +1,6 @@
-import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
-import { basename, join } from "node:path";
-import type { Resource } from "../../../ledger.js";
+import { join } from "node:path";
+import type { Resource } from "../../../../contracts/backend.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { runtimeDir } from "../../../machine/home.js";
 import { temporaryDirectory } from "../../../machine/temporary-directory.js";
@@ -9,7 +8,6 @@ import {
   baseDirOf,
   beginCheckOut,
   beginWorktree,
-  branchMark,
   findSource,
   findStart,
   type GitSource,
@@ -56,11 +54,6 @@ export interface MadeWorkspace {
   workspace: Workspace;
   /** Pending while its files are still being written. To be waited for before anything of the inside runs, and before they are taken away. */
   filled?: Promise<void>;
-}
-
-/** A name that no other sandbox has; also the end of its directory's. */
-export function newSandboxId(): string {
-  return randomBytes(8).toString("hex");
 }
 
 /** Checks what the sandbox shall work on, without making anything. */
@@ -151,18 +144,6 @@ export async function planFork(
       return { ...made, workspace: { ...workspace, ...(workspace.base && { base: { ...workspace.base, sha } }) } };
     },
   };
-}
-
-/** What a workspace consists of outside its runtime directory, last first. */
-export function resourcesOf(id: string, { kind, workDir: path, base }: Workspace): Resource[] {
-  if (kind === "copy" || kind === "empty") return [{ kind: "directory", path }];
-  if (kind !== "worktree" || base?.worktree === undefined) return [];
-  const { sha, branch, repository, worktree } = base;
-  const repo = repository.gitDir;
-  return [
-    { kind: "worktree", repo, path, name: basename(worktree) },
-    { kind: "branch", repo, name: branch, sha, mark: branchMark(id) },
-  ];
 }
 
 function newWorkDir(id: string): string {

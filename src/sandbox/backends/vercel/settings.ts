@@ -11,9 +11,8 @@ import {
   type Shape,
   whole,
 } from "../../../util/checks.js";
-import { assertCapabilities } from "../../capabilities.js";
 import type { SandboxOptions } from "../../types.js";
-import { vercelCapabilities } from "./capabilities.js";
+import type { VercelOptions } from "./vercel-options.js";
 
 /** What the service is asked for; nothing of it is a secret, so a kept sandbox remembers it. */
 export interface VercelSettings {
@@ -58,10 +57,15 @@ const shape: Shape = new Map<string, Check>([
   ["sdk", checkPresent],
 ]);
 
+/** Checks what only this backend knows of the options. */
+export function checkVercelOptions(value: unknown): VercelOptions {
+  checkOptions(value, shape, "vercel");
+  return value as VercelOptions;
+}
+
 /** Enforce or refuse: everything that cannot be kept is an error here, before any request. */
 export function toSettings(opts: SandboxOptions): VercelSettings {
   const { vercel = {} } = opts;
-  checkOptions(vercel, shape, "vercel");
   for (const name of ["baseDir", "workspace", "mounts"] as const) {
     const value = opts[name];
     if (value === undefined || (Array.isArray(value) && value.length === 0)) continue;
@@ -78,7 +82,6 @@ export function toSettings(opts: SandboxOptions): VercelSettings {
     );
   }
   const { network = "none" } = opts;
-  assertCapabilities({ ...opts, network }, vercelCapabilities(true), "vercel");
   assertNames(network);
   const ports = vercel.ports ?? [];
   if (ports.length > MAX_PORTS) throw invalidArgument("vercel.ports", `at most ${MAX_PORTS} ports`, ports.length);

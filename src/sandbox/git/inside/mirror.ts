@@ -1,6 +1,6 @@
 import { lstat, mkdir, rename } from "node:fs/promises";
 import { join } from "node:path";
-import type { Resource } from "../../../ledger.js";
+import type { Resource } from "../../../../contracts/backend.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { removeOwnTree, removeTree } from "../../../machine/remove-tree.js";
 import { packDirectory, packTrees } from "../../../util/tar/tar-pack.js";

@@ -1,7 +1,8 @@
 import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { readRecord, readSnapshotRecords, type SnapshotRecord, snapshotIds, snapshotsDir } from "../../../ledger.js";
+import { readRecord, readSnapshotRecords, snapshotIds, snapshotsDir } from "../../../ledger.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 import { assertSandboxId } from "../../../machine/sandbox-id.js";
 import { resolveCommit } from "../repository/repository.js";

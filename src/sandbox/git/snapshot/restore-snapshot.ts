@@ -1,8 +1,9 @@
 import { createReadStream } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { readSnapshotRecord, type SnapshotRecord } from "../../../ledger.js";
+import { readSnapshotRecord } from "../../../ledger.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { packDirectory } from "../../../util/tar/tar-pack.js";
 import { setInsideHead } from "../inside/inside-git.js";

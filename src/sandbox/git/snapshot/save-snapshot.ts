@@ -1,6 +1,7 @@
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { addResource, type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
+import type { SnapshotRecord } from "../../../../contracts/backend.js";
+import { addResource, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { trustHead } from "../fast-commit.js";

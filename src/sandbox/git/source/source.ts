@@ -1,5 +1,5 @@
+import type { Resource } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { Resource } from "../../../ledger.js";
 import { assertBranchName } from "../../../util/branch-name.js";
 import type { SandboxOptions } from "../../types.js";
 import { findRepository, type Repository, type RepositoryTrust, resolveCommit } from "../repository/repository.js";

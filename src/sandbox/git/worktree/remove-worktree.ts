@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Vanishing } from "../../../ledger.js";
+import type { Vanishing } from "../../../../contracts/driver.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
 import { checkedOutAt } from "../repository/checked-out.js";
 import { gitError } from "../repository/host-git.js";

@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
 import { lstat, mkdir, realpath, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import type { Resource } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { addResource, type Resource } from "../../../ledger.js";
+import { addResource } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { runtimeDir } from "../../../machine/home.js";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { findEndpoint } from "../../../../src/sandbox/backends/docker/engine/endpoint.js";
 import { Engine } from "../../../../src/sandbox/backends/docker/engine/engine.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
-import type { DockerOptions } from "../../../../src/sandbox/types.js";
+import type { DockerOptions } from "../../../../src/sandbox/docker.js";
 import { createCertificate } from "../../../support/certificate.js";
 import { describeUnless } from "../../../support/describe-unless.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker-engine.js";

@@ -1,49 +1,57 @@
+import type { Resource } from "../../contracts/backend.js";
+import type { Vanishing } from "../../contracts/driver.js";
 import { SandboxError } from "../../contracts/errors.js";
 import { failpoint } from "../machine/failpoint.js";
 import { withLock } from "../machine/lock.js";
 import { awaitOrphans } from "../machine/orphans.js";
 import { currentOwner, isOwnerAlive } from "../machine/owner.js";
-import type { Resource, SandboxRecord } from "./record.js";
-import { readRecord, removeRecord, runtimeDirectories, updateRecord } from "./records.js";
+import type { SandboxRecord } from "./record.js";
+import {
+  type RecordPatch,
+  readRecord,
+  rememberedRecord,
+  removeRecord,
+  runtimeDirectories,
+  updateRecord,
+} from "./records.js";
 
-/** What of a resource goes away by itself by now, while others are taken away. */
-export interface Vanishing {
-  gone: Promise<void>;
-}
-
-/** Takes away one resource, idempotently; throws when it is still there. May take away the directories beside the record, too. */
+/** Removes one resource, idempotently; throws when it is still there. May remove the directories beside the record, too. */
 export type Remover = (resource: Resource, beside: readonly string[]) => Promise<void> | Promise<Vanishing | undefined>;
 
 /** Finds what removes the resources of a backend. */
 export type RemoverOf = (backend: string) => Promise<Remover>;
 
-/** Runs something while no other process takes over or takes away this sandbox. */
-export async function withRecordLock<T>(id: string, work: () => Promise<T>): Promise<T> {
+/** Runs something while no other process takes over or removes this sandbox. */
+async function withRecordLock<T>(id: string, work: () => Promise<T>): Promise<T> {
   return await withLock(`record:${id}`, work);
 }
 
 /**
- * Takes away everything a sandbox made, last first, then its record, provided that `mayRemove` says so of the record as
- * it is under the lock. Tells whether it was removed.
+ * Removes everything a sandbox made, last first, then its record, provided that `mayRemove` says so of the record as it is
+ * under the lock. Returns whether it was removed.
  *
  * Each resource leaves the record once it is gone: a second run must not meet something new of the same name. `ended` says that nothing runs in the
- * sandbox any more; nothing is taken away before.
+ * sandbox any more; nothing is removed before.
  */
-export async function dismantle(
+export async function removeRecorded(
   id: string,
   mayRemove: (record: SandboxRecord) => boolean,
   removerOf: RemoverOf,
   ended?: Promise<void>,
 ): Promise<boolean> {
   return await withRecordLock(id, async () => {
-    const record = await readRecord(id);
+    const written = await readRecord(id);
+    const record = written ?? rememberedRecord(id);
     await ended;
     if (record === undefined || !mayRemove(record)) return false;
+    const update = async (patch: RecordPatch): Promise<void> => {
+      if (written !== undefined) await updateRecord(id, patch);
+    };
     await awaitOrphansOf(record);
     // Without an owner, whoever gets the lock next may go on where this process stops.
     const letOthers = { state: "removing", owner: undefined } as const;
     // What was not kept is a leftover as soon as its owner is dead, so nobody has to be told that it goes.
-    if (record.state === "kept") await updateRecord(id, letOthers);
+    if (record.state === "kept") await update(letOthers);
     let left = [...record.resources];
     const vanishing: Promise<void>[] = [];
     try {
@@ -61,14 +69,14 @@ export async function dismantle(
         }
         left = left.filter((other) => other !== resource);
         // The last ones leave with the record itself.
-        if (left.some((other) => !going.has(other))) await updateRecord(id, { resources: left });
+        if (left.some((other) => !going.has(other))) await update({ resources: left });
       }
       await Promise.all(vanishing);
       await failpoint("removal.emptied");
       await removeRecord(id);
     } catch (error) {
       await Promise.allSettled(vanishing);
-      await updateRecord(id, { ...letOthers, resources: left }).catch(() => undefined);
+      await update({ ...letOthers, resources: left }).catch(() => undefined);
       throw error;
     }
     return true;
