@@ -10,7 +10,7 @@ import { AgentChannel } from "../src/sandbox/agent/channel.js";
 import { text } from "./support/plain-agent.js";
 import { createScratch, type Scratch } from "./support/scratch.js";
 
-const AGENT = join(dirname(dirname(fileURLToPath(import.meta.url))), "agent/bin/linux-arm64/glovebox-agent");
+const AGENT = join(dirname(dirname(fileURLToPath(import.meta.url))), "guest/bin/linux-arm64/glovebox-guest");
 const QEMU = "/usr/bin/qemu-aarch64-static";
 const COMPILER = "/usr/bin/aarch64-linux-gnu-gcc";
 const PROGRAM = `

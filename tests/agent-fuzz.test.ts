@@ -17,7 +17,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Runs the fuzzer in a process of its own. */
 function fuzz(...args: string[]): Promise<{ code: number | null; output: string }> {
-  const child = spawn(process.execPath, [join(root, "scripts", "fuzz-agent.mjs"), ...args]);
+  const child = spawn(process.execPath, [join(root, "scripts", "fuzz-guest.mjs"), ...args]);
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => {
     output += chunk;
@@ -36,8 +36,8 @@ function counted(output: string, what: string): number {
 
 /** A copy of the agent's sources with one check taken away. */
 function withBug(file: string, check: string, without: string): string {
-  const copy = mkdtempSync(join(scratch, "agent-"));
-  cpSync(join(root, "agent"), copy, { recursive: true, filter: (path) => !path.endsWith("bin") });
+  const copy = mkdtempSync(join(scratch, "guest-"));
+  cpSync(join(root, "guest"), copy, { recursive: true, filter: (path) => !path.endsWith("bin") });
   const source = readFileSync(join(copy, file), "utf8");
   expect(source).toContain(check);
   writeFileSync(join(copy, file), source.replace(check, without));

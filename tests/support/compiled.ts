@@ -21,7 +21,7 @@ export function compileSources({ withAgents = false }: { withAgents?: boolean } 
 } {
   const directory = mkdtempSync(join(tmpdir(), "glovebox-compiled-"));
   cpSync(compiledOnce(), directory, { recursive: true });
-  const agents = join("agent", "bin");
+  const agents = join("guest", "bin");
   if (withAgents) cpSync(join(root, agents), join(directory, agents), { recursive: true });
   return { directory, remove: () => rmSync(directory, { recursive: true }) };
 }

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { SandboxError, type SandboxErrorCode } from "../errors.js";
 
-/** Beside errno values: what the agent finds by itself (`agent/agent.h`). */
+/** Beside errno values: what the agent finds by itself (`guest/guest.h`). */
 const ESCAPES = 10001;
 const NOT_REGULAR = 10002;
 /** Nobody inside has the name that a command was to run under. */
@@ -54,7 +54,7 @@ export class AgentFailure extends SandboxError {
   }
 }
 
-/** Exit codes of the archive calls (`agent/tar.h`). */
+/** Exit codes of the archive calls (`guest/tar.h`). */
 export function archiveError(exitCode: number, detail: string): SandboxError {
   const subject = detail.trim() || "the archive";
   switch (exitCode) {

@@ -114,7 +114,7 @@ async function createContainer(engine: Engine, plan: ContainerPlan): Promise<str
   } catch (error) {
     if (!(error instanceof EngineError) || plan.agent === "bind") throw error;
     // The engine does not see the files of this process, though it listens on a socket here.
-    if (/bind source path does not exist.*glovebox-agent/.test(error.message)) return await create("volume");
+    if (/bind source path does not exist.*glovebox-guest/.test(error.message)) return await create("volume");
     forgetVolume(engine);
     throw error;
   }

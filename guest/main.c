@@ -1,0 +1,68 @@
+/* The program inside every sandbox. One static file; its first argument says what it is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+/* As the first process of a container: the channel is its stdin and stdout, which no command ever gets. */
+static int serve_contained(const char *user, const char *root, bool only_loopback) {
+  int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3), empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (only_loopback) name_loopback();
+  int error = contain(user);
+  if (error == -ENOENT) dprintf(2, "glovebox: the image's user %s does not exist in it\n", user);
+  else if (error) dprintf(2, "glovebox: capabilities could not be set: %s\n", strerror(-error));
+  if (error) return 125;
+  if (!make_root(root)) dprintf(2, "glovebox: %s: %s\n", root, strerror(errno));
+  for (int fd = 0; fd <= 2; fd++) dup2(empty, fd);
+  close(empty);
+  jailed = true;
+  return serve(in, out, root, true, only_loopback);
+}
+
+/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--contained USER] ROOT */
+static int serve_with(int argc, char **argv) {
+  int in = 3, out = 3;
+  bool only_loopback = false;
+  const char *user = NULL;
+  for (int i = 0; i < argc; i++) {
+    if (strcmp(argv[i], "--in") == 0 && i + 1 < argc) in = atoi(argv[++i]);
+    else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc) out = atoi(argv[++i]);
+    else if (strcmp(argv[i], "--jailed") == 0) jailed = true;
+    else if (strcmp(argv[i], "--loopback-only") == 0) only_loopback = true;
+    else if (strcmp(argv[i], "--own-machine") == 0) own_machine = true;
+    else if (strcmp(argv[i], "--contained") == 0 && i + 1 < argc) user = argv[++i];
+    else if (i == argc - 1) {
+      confinement = jailed ? CONFINE_NAMESPACE : CONFINE_SUBREAPER;
+      if (user) return serve_contained(user, argv[i], only_loopback);
+      return serve(in, out, argv[i], jailed, only_loopback);
+    }
+  }
+  return 125;
+}
+
+static const char *staged_verbs[] = {"place", "fetch", "pack", "unpack", NULL};
+
+int main(int argc, char **argv) {
+  hold_standard_descriptors();
+  const char *verb = argc > 1 ? argv[1] : "";
+  if (strcmp(verb, "serve") == 0) return serve_with(argc - 2, argv + 2);
+  if (strcmp(verb, "launch") == 0) return launch(argc - 2, argv + 2);
+  if (strcmp(verb, "run") == 0) return run_once(argc - 2, argv + 2);
+  if (strcmp(verb, "dial") == 0) return dial(argc - 2, argv + 2);
+  if (strcmp(verb, "layer") == 0) return list_layer(argc - 2, argv + 2);
+  if (strcmp(verb, "compare") == 0) return compare_tree(argc - 2, argv + 2);
+  if (strcmp(verb, "gather") == 0) return gather_changes(argc - 2, argv + 2);
+  if (strcmp(verb, "replicate") == 0) return replicate(argc - 2, argv + 2);
+  if (strcmp(verb, "head") == 0) return tell_head(argc - 2, argv + 2);
+  if (strcmp(verb, "begin") == 0) return begin(argc - 2, argv + 2);
+  if (strcmp(verb, "relay") == 0) return relay(argc - 2, argv + 2);
+  if (strcmp(verb, "armour") == 0 && argc == 3) return armour(argv[2]);
+  for (const char **known = staged_verbs; *known; known++)
+    if (strcmp(verb, *known) == 0) return staged(verb, argc - 2, argv + 2);
+  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|compare|gather|replicate|head|begin|relay|armour ...\n");
+  return 125;
+}
