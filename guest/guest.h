@@ -7,8 +7,8 @@
 #include <poll.h>
 #include <sys/types.h>
 
-#include "contained.h"
-#include "frame.h"
+#include "process/container.h"
+#include "channel/frame.h"
 
 /* Each call has its own PID namespace, or, where that cannot be had, a subreaper of its own. */
 enum confinement { CONFINE_NAMESPACE = 1, CONFINE_SUBREAPER = 2 };

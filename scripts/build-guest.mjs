@@ -49,8 +49,8 @@ async function buildOther(arch, compiler) {
 }
 
 async function buildFor(arch, compiler) {
-  const files = readdirSync(sources)
-    .filter((name) => /\.[ch]$/.test(name))
+  const files = readdirSync(sources, { recursive: true })
+    .filter((name) => /\.[ch]$/.test(name) && !name.startsWith("fuzz"))
     .sort();
   const units = files.filter((name) => name.endsWith(".c")).map((name) => join(sources, name));
   if (units.length === 0) throw new StepFailed("there is no C source in guest/");

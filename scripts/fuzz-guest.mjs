@@ -57,14 +57,11 @@ try {
 }
 
 async function link(program) {
-  const names = (folder, end) => readdirSync(folder).filter((name) => name.endsWith(end));
-  const folders = [options.sources, join(options.sources, "fuzz")];
-  const headers = folders.flatMap((folder) => names(folder, ".h").map((name) => join(folder, name)));
-  const units = folders.flatMap((folder) => names(folder, ".c").map((name) => join(folder, name)));
-  const used = units.filter((unit) => unit !== join(options.sources, "main.c"));
+  const files = readdirSync(options.sources, { recursive: true }).filter((name) => name !== "main.c");
+  const ending = (end) => files.filter((name) => name.endsWith(end)).map((name) => join(options.sources, name));
+  const [headers, waiting] = [ending(".h"), ending(".c")];
   mkdirSync(cache, { recursive: true });
   const objects = [];
-  const waiting = [...used];
   const work = async () => {
     for (let unit = waiting.shift(); unit; unit = waiting.shift()) objects.push(await compile(unit, headers));
   };

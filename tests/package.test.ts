@@ -49,7 +49,12 @@ describe("the package", () => {
     const schemas = packed.filter((path) => path.startsWith("schemas/")).map((path) => `./${path}`);
     expect(Object.keys(manifest.exports)).toEqual(expect.arrayContaining(schemas));
     expect(packed).toEqual(
-      expect.arrayContaining(["LICENSE", "README.md", expect.stringMatching(/^guest\/[\w-]+\.c$/)]),
+      expect.arrayContaining([
+        "LICENSE",
+        "README.md",
+        "guest/main.c",
+        expect.stringMatching(/^guest\/\w+\/[\w-]+\.c$/),
+      ]),
     );
     if (process.platform === "linux") expect(packed).toContain(`guest/bin/linux-${process.arch}/glovebox-guest`);
   });
@@ -75,7 +80,7 @@ describe("the package", () => {
 
   it("holds nothing else", () => {
     const expected =
-      /^(?:dist\/(?:src|contracts)\/|guest\/bin\/linux-|guest\/[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
+      /^(?:dist\/(?:src|contracts)\/|guest\/bin\/linux-|guest\/(?!fuzz\/)(?:\w+\/)?[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
     expect(packed.filter((path) => !expected.test(path))).toEqual([]);
   });
 

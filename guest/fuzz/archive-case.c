@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../tar.h"
+#include "../files/tar.h"
 #include "fuzz.h"
 
 static unsigned long endings[256];

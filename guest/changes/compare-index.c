@@ -1,0 +1,273 @@
+/* compare INDEX TREE-ID TREE MOST: which paths of a tree may differ from a git index, each ended by a zero byte. Of the form "-SECONDS" the index
+ * comes by stdin, and was written then. A directory that the
+ * index does not know, or that is not there any more, stands for all in it. The index is the host's; it must be exactly one of the tree
+ * object that is named. The tree is hostile: every name is looked up in its directory, no link is followed, no file is opened.
+ *
+ * Git compares whole seconds, and so has to read every file that was written in the second of the index. The time of the last change of
+ * any kind is known to the nanosecond, and nobody can set it. */
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../guest.h"
+#include "changed-paths.h"
+
+#define DEEPEST 200
+#define FLAGS_BUT_LENGTH 0xf000
+#define GITLINK 0160000
+
+struct entry {
+  const unsigned char *data; /* ten numbers of 32 bits, the object, the flags, the name */
+  const char *name;
+  size_t length;
+};
+
+struct span {
+  size_t from, to;
+};
+
+#define MOST_PROCESSES 4
+#define WORTH_A_PROCESS 5000 /* entries */
+
+static struct entry *entries;
+static char path[1 << 16];
+static size_t processes = 1, own;
+static time_t written;
+static bool is_wary;
+
+static uint32_t number(const unsigned char *data) {
+  uint32_t value;
+  memcpy(&value, data, sizeof value);
+  return be32toh(value);
+}
+
+/* Whether the tree object that the index remembers for all of its entries is the one that is meant. */
+static bool is_of_tree(const unsigned char *data, const unsigned char *end, size_t count, const char *id) {
+  size_t id_length = strlen(id) / 2;
+  while (end - data >= 8) {
+    uint32_t size = number(data + 4);
+    if ((size_t)(end - data - 8) < size) return false;
+    /* A capital letter: whoever does not know it may pass over it. */
+    if (memcmp(data, "TREE", 4) != 0 && (data[0] < 'A' || data[0] > 'Z')) return false;
+    if (memcmp(data, "TREE", 4) == 0) {
+      char head[64];
+      int length = snprintf(head, sizeof head, "%zu ", count);
+      const unsigned char *text = data + 8, *line = memchr(text, '\n', size);
+      if (!line || text[0] != 0 || line - text <= length || memcmp(text + 1, head, (size_t)length) != 0) return false;
+      if ((size_t)(text + size - line - 1) < id_length) return false;
+      for (size_t i = 0; i < id_length; i++) {
+        char hex[3];
+        snprintf(hex, sizeof hex, "%02x", line[1 + i]);
+        if (memcmp(hex, id + 2 * i, 2) != 0) return false;
+      }
+      return true;
+    }
+    data += 8 + size;
+  }
+  return false;
+}
+
+static const unsigned char *map_file(const char *file, size_t *size) {
+  struct stat found;
+  int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0 || fstat(fd, &found) < 0) give_up();
+  written = found.st_mtime;
+  *size = (size_t)found.st_size;
+  return mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+}
+
+static const unsigned char *read_stdin(size_t *size) {
+  size_t room = 1 << 16;
+  unsigned char *data = malloc(room);
+  *size = 0;
+  for (ssize_t got; data && (got = read(0, data + *size, room - *size)) != 0;) {
+    if (got < 0) give_up();
+    *size += (size_t)got;
+    if (*size == room) data = realloc(data, room *= 2);
+  }
+  return data ? data : MAP_FAILED;
+}
+
+static size_t read_index(const char *file, const char *id) {
+  size_t id_length = strlen(id) / 2, size;
+  if (file[0] == '-') written = atoll(file + 1);
+  const unsigned char *data = file[0] == '-' ? read_stdin(&size) : map_file(file, &size);
+  if (data == MAP_FAILED || size < 12 + id_length) give_up();
+  const unsigned char *end = data + size - id_length;
+  if (memcmp(data, "DIRC", 4) != 0 || number(data + 4) != 2) give_up();
+  size_t count = number(data + 8), head = 40 + id_length + 2;
+  entries = calloc(count + 1, sizeof *entries);
+  if (!entries) give_up();
+  const unsigned char *at = data + 12;
+  for (size_t i = 0; i < count; i++) {
+    if ((size_t)(end - at) < head + 1) give_up();
+    const unsigned char *stop = memchr(at + head, 0, (size_t)(end - at) - head);
+    /* Conflicts, and what the user told git to pass over, are for git itself. */
+    if (!stop || ((at[head - 2] << 8) & FLAGS_BUT_LENGTH)) give_up();
+    size_t length = (size_t)(stop - at) - head;
+    entries[i] = (struct entry){at, (const char *)at + head, length};
+    size_t padded = (head + length + 8) & ~(size_t)7;
+    if ((size_t)(end - at) < padded) give_up();
+    at += padded;
+  }
+  if (!is_of_tree(at, end, count, id)) give_up();
+  return count;
+}
+
+/* Whether a file is, to the nanosecond, the one that the index was told of. */
+static bool is_same(const struct entry *entry, const struct stat *now) {
+  const unsigned char *data = entry->data;
+  uint32_t mode = number(data + 24), seconds = number(data + 8), nanoseconds = number(data + 12);
+  uint32_t kind = S_ISREG(now->st_mode) ? (now->st_mode & 0100 ? 0100755 : 0100644) : now->st_mode & S_IFMT;
+  if (mode != kind || mode == GITLINK || number(data + 36) != (uint32_t)now->st_size) return false;
+  /* Where only seconds are kept, one in the second of the index may have been changed in it. */
+  if (nanoseconds == 0 && number(data + 4) == 0 && (time_t)seconds >= written) return false;
+  return seconds == (uint32_t)now->st_mtim.tv_sec && nanoseconds == (uint32_t)now->st_mtim.tv_nsec &&
+         number(data) == (uint32_t)now->st_ctim.tv_sec && number(data + 4) == (uint32_t)now->st_ctim.tv_nsec;
+}
+
+/* The first entry whose path is not before the one that is looked for. */
+static const struct entry *find(struct span in, size_t length) {
+  size_t end = in.to;
+  while (in.from < in.to) {
+    size_t middle = in.from + (in.to - in.from) / 2;
+    const struct entry *entry = &entries[middle];
+    int order = memcmp(entry->name, path, entry->length < length ? entry->length : length);
+    if (order < 0 || (order == 0 && entry->length < length)) in.from = middle + 1;
+    else in.to = middle;
+  }
+  return in.from < end ? &entries[in.from] : NULL;
+}
+
+/* Whether the index has a file of this path, or something below it. */
+static bool is_known(struct span in, size_t length) {
+  const struct entry *file = find(in, length);
+  if (file && file->length == length && memcmp(file->name, path, length) == 0) return true;
+  path[length] = '/';
+  const struct entry *below = find(in, length + 1);
+  return below && below->length > length && memcmp(below->name, path, length + 1) == 0;
+}
+
+static void walk(int directory, size_t length, struct span in, int depth);
+
+/* Looks at what the index knows in a directory. */
+static void compare_known(int directory, size_t length, struct span in, int depth, bool is_own) {
+  for (size_t i = in.from; i < in.to;) {
+    const struct entry *entry = &entries[i];
+    const char *name = entry->name + length, *slash = memchr(name, '/', entry->length - length);
+    size_t end = slash ? (size_t)(slash - entry->name) : entry->length;
+    if (end + 1 >= sizeof path) give_up();
+    memcpy(path + length, name, end - length);
+    path[end] = 0;
+    if (!slash && !is_own) {
+      i++;
+      continue;
+    }
+    if (!slash) {
+      struct stat now;
+      int answer = fstatat(directory, path + length, &now, AT_SYMLINK_NOFOLLOW);
+      if (answer < 0 && errno != ENOENT && errno != ENOTDIR) give_up();
+      if (answer < 0 || !is_same(entry, &now)) tell(path, end);
+      i++;
+      continue;
+    }
+    struct span below = {i, i};
+    while (below.to < in.to && entries[below.to].length > end && memcmp(entries[below.to].name, entry->name, end + 1) == 0) below.to++;
+    int next = openat(directory, path + length, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (next < 0 && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) give_up();
+    if (next < 0 && is_own) tell(path, end);
+    if (next >= 0) {
+      path[end] = '/';
+      walk(next, end + 1, below, depth + 1);
+      close(next);
+    }
+    i = below.to;
+  }
+}
+
+/* Looks for what the index does not know in a directory. */
+static void find_unknown(int directory, size_t length, struct span in) {
+  _Alignas(8) char buffer[1 << 15];
+  for (long size; (size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) != 0;) {
+    if (size < 0) give_up();
+    for (long at = 0; at < size;) {
+      const struct directory_record *record = (const struct directory_record *)(buffer + at);
+      at += record->size;
+      const char *name = record->name;
+      if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+      bool is_git = strcmp(name, ".git") == 0;
+      if (is_git && is_wary && length > 0) give_up();
+      if (is_git) continue;
+      size_t end = length + strlen(name);
+      if (end + 1 >= sizeof path) give_up();
+      memcpy(path + length, name, end - length);
+      if (!is_known(in, end)) tell(path, end);
+    }
+  }
+}
+
+static void walk(int directory, size_t length, struct span in, int depth) {
+  if (depth > DEEPEST) give_up();
+  /* By what the index says alone: what happens to the tree meanwhile has no say in who looks at a directory. */
+  bool is_own = ((uint32_t)in.from * 2654435761u >> 16) % processes == own;
+  if (is_own) find_unknown(directory, length, in);
+  compare_known(directory, length, in, depth, is_own);
+}
+
+/* Divides the directories among some processes; gives where each of the others will say what it has found. */
+static void divide(size_t count, int from[MOST_PROCESSES]) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  processes = 1 + count / WORTH_A_PROCESS;
+  if (processes > MOST_PROCESSES) processes = MOST_PROCESSES;
+  if (cores > 0 && processes > (size_t)cores) processes = (size_t)cores;
+  for (size_t other = 1; other < processes; other++) {
+    int ends[2];
+    pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    if (pid < 0) give_up();
+    close(ends[pid > 0]);
+    from[other] = ends[pid == 0];
+    if (pid > 0) continue;
+    own = other;
+    return;
+  }
+}
+
+/* Adds what another process has found. */
+static void take(int from) {
+  static char found[sizeof told];
+  size_t length = 0;
+  for (ssize_t got; (got = read(from, found + length, sizeof found - length)) != 0; length += (size_t)got)
+    if (got < 0) give_up();
+  int status;
+  if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) give_up();
+  for (char *each = found, *end; each < found + length; each = end + 1) {
+    end = memchr(each, 0, (size_t)(found + length - each));
+    if (!end) give_up();
+    tell(each, (size_t)(end - each));
+  }
+}
+
+int compare(int argc, char **argv, bool wary) {
+  int root = argc == 4 ? open(argv[2], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  if (root < 0) return root;
+  size_t count = read_index(argv[0], argv[1]);
+  int from[MOST_PROCESSES];
+  is_wary = wary;
+  told_left = atol(argv[3]);
+  divide(count, from);
+  walk(root, 0, (struct span){0, count}, 0);
+  if (own > 0) _exit(write_all(from[own], told, told_length) ? 0 : UNKNOWN);
+  for (size_t other = 1; other < processes; other++) take(from[other]);
+  return root;
+}
+
+int compare_tree(int argc, char **argv) { return compare(argc, argv, false) >= 0 && write_all(1, told, told_length) ? 0 : 125; }

@@ -1,0 +1,81 @@
+/* layer LOWER UPPER MOST: which paths an overlay's upper layer changes, each ended by a zero byte. A directory that is new, or hides
+ * what lies below it, stands for all in it. The tree is hostile: no name is looked up twice, no link is followed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "../guest.h"
+#include "changed-paths.h"
+
+#define DEEPEST 200
+
+static char path[1 << 16];
+
+/* Whether it hides what lies below, or shows what lies elsewhere. */
+static bool is_whole(int directory) {
+  static char names[1 << 16];
+  ssize_t length = flistxattr(directory, names, sizeof names);
+  if (length < 0) return errno != ENOTSUP;
+  for (char *name = names; name < names + length; name += strlen(name) + 1) {
+    const char *own = strstr(name, "overlay.");
+    if (own && (strcmp(own, "overlay.opaque") == 0 || strcmp(own, "overlay.redirect") == 0)) return true;
+  }
+  return false;
+}
+
+/* An empty directory of the base is the place of another repository. Git adds it as a whole, and refuses the names of what lies in it. */
+static bool is_empty(int directory) {
+  char buffer[1024];
+  bool is = true;
+  for (long size; is && (size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) != 0;) {
+    if (size < 0) give_up();
+    for (long at = 0; at < size; at += *(unsigned short *)(buffer + at + 16)) {
+      const char *name = buffer + at + 19;
+      if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) is = false;
+    }
+  }
+  return is;
+}
+
+static void walk(int lower, int upper, size_t length, int depth) {
+  DIR *entries = depth < DEEPEST ? fdopendir(upper) : NULL;
+  if (!entries) give_up();
+  for (struct dirent *entry; (entry = readdir(entries));) {
+    const char *name = entry->d_name;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+    size_t end = length + strlen(name);
+    if (end + 1 >= sizeof path) give_up();
+    memcpy(path + length, name, end - length);
+    int above = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (above < 0 && errno != ENOTDIR && errno != ELOOP) give_up();
+    int below = above < 0 ? -1 : openat(lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (below < 0 || is_whole(above) || is_empty(below)) {
+      tell(path, end);
+      if (above >= 0) close(above);
+    } else {
+      path[end] = '/';
+      walk(below, above, end + 1, depth + 1);
+    }
+    if (below >= 0) close(below);
+  }
+  closedir(entries);
+}
+
+int layer(int argc, char **argv) {
+  int lower = argc == 3 ? open(argv[0], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  int upper = argc == 3 ? open(argv[1], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  if (lower < 0 || upper < 0) return -1;
+  told_left = atol(argv[2]);
+  /* What is walked is closed. */
+  walk(lower, fcntl(upper, F_DUPFD_CLOEXEC, 3), 0, 0);
+  return upper;
+}
+
+int list_layer(int argc, char **argv) { return layer(argc, argv) >= 0 && write_all(1, told, told_length) ? 0 : 125; }

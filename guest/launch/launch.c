@@ -1,0 +1,90 @@
+/* Between the manager and bubblewrap: no foreign descriptor, the control groups, the sandbox's root where bubblewrap cannot make it, and, for a
+ * root manager, another user. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "../guest.h"
+#include "launch.h"
+
+#define MOST 512
+
+void die(const char *what, const char *which) {
+  dprintf(2, "glovebox: %s %s: %s\n", what, which, strerror(errno));
+  _exit(125);
+}
+
+void write_file(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, text, strlen(text)) < 0) die("cannot write", path);
+  close(fd);
+}
+
+/* How many arguments the step took, its name included; 0 when it is none. */
+static int read_step(int argc, char **argv, struct step *step) {
+  const char *name = argv[0];
+  if (strcmp(name, "--tree") == 0 && argc > 3) {
+    *step = (struct step){STEP_TREE, .owned = strchr(argv[1], 'o'), .writable = strchr(argv[1], 'w'), .source = argv[2], .target = argv[3]};
+    return 4;
+  }
+  if (strcmp(name, "--overlay") == 0 && argc > 4) {
+    *step = (struct step){STEP_OVERLAY, .owned = true, .writable = strchr(argv[1], 'w'), .source = argv[2], .state = argv[3], .target = argv[4]};
+    return 5;
+  }
+  if (strcmp(name, "--tmpfs") == 0 && argc > 3) {
+    *step = (struct step){STEP_TMPFS, .source = argv[1], .state = argv[2], .target = argv[3]};
+    return 4;
+  }
+  if (strcmp(name, "--link") == 0 && argc > 2) {
+    *step = (struct step){STEP_LINK, .source = argv[1], .target = argv[2]};
+    return 3;
+  }
+  return 0;
+}
+
+/* launch [--status] [--cgroup DIR]... [--user UID GID] [--stage DIR STEP...] -- PROGRAM ARGUMENTS...
+ * Descriptors 0 to 3 are handed on, with --status 4 too, all others closed. A STEP is one of
+ * --tree [o]r|w SOURCE PATH, --overlay r|w LOWER STATE PATH, --tmpfs SIZE MODE PATH, --link TARGET PATH; they make the root DIR/root. */
+int launch(int argc, char **argv) {
+  static struct step steps[MOST];
+  int count = 0, i = 0, taken;
+  unsigned uid = 0, gid = 0;
+  const char *stage = NULL;
+  bool has_status = argc > 0 && strcmp(argv[0], "--status") == 0;
+  close_from(has_status ? 5 : 4);
+  for (i = has_status; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    if (strcmp(argv[i], "--cgroup") == 0 && i + 1 < argc) {
+      char path[4096];
+      snprintf(path, sizeof path, "%s/cgroup.procs", argv[++i]);
+      write_file(path, "0");
+    } else if (strcmp(argv[i], "--user") == 0 && i + 2 < argc) {
+      uid = (unsigned)strtoul(argv[++i], NULL, 10);
+      gid = (unsigned)strtoul(argv[++i], NULL, 10);
+      if (uid == 0 || gid == 0) return 125; /* never the host's root */
+    } else if (strcmp(argv[i], "--stage") == 0 && i + 1 < argc) {
+      stage = argv[++i];
+    } else if (stage && count < MOST && (taken = read_step(argc - i, argv + i, &steps[count])) > 0) {
+      count++;
+      i += taken - 1;
+    } else {
+      errno = EINVAL;
+      die("unknown argument", argv[i]);
+    }
+  }
+  if (i + 1 >= argc) return 125;
+  if (uid != 0 && !stage) return 125;
+  if (stage) stage_root(steps, count, stage, uid, gid);
+  if (uid != 0 && (setgroups(0, NULL) != 0 || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0))
+    die("cannot become", "the sandbox's user");
+  /* No memory image of a crash, neither in the tree nor piped to a program of the host: 1 is the limit that stops both. */
+  struct rlimit no_core = {1, 1};
+  if (setrlimit(RLIMIT_CORE, &no_core) != 0) die("cannot limit", "memory images");
+  execv(argv[i + 1], argv + i + 1);
+  die("cannot run", argv[i + 1]);
+  return 125;
+}

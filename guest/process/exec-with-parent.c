@@ -1,0 +1,21 @@
+/* begin PARENT SIGNAL PROGRAM ARGUMENT...: becomes a program, unless the process that asked for it is gone by now. The signal, unless it is 0, is
+ * what it gets when that process ends. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "../guest.h"
+
+int begin(int argc, char **argv) {
+  if (argc < 3) return 125;
+  int number = atoi(argv[1]);
+  /* First, so that nothing is missed between the two. */
+  if (number && prctl(PR_SET_PDEATHSIG, number) != 0) return 125;
+  if (getppid() != atoi(argv[0])) return 125;
+  execv(argv[2], argv + 2);
+  dprintf(2, "%s: %s\n", argv[2], strerror(errno));
+  return errno == ENOENT ? 127 : 126;
+}

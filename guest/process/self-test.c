@@ -1,0 +1,88 @@
+/* Run as a command at the start of every confined sandbox: what the walls promise is tried, not assumed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../guest.h"
+
+static bool expect_only_loopback;
+void self_test_expects(bool only_loopback) { expect_only_loopback = only_loopback; }
+
+static int broken(const char *what) {
+  dprintf(1, "%s", what);
+  return 1;
+}
+
+static bool can_write(const char *path) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
+}
+
+/* A name of a status line that does not have the wanted value, or null. */
+static const char *wrong_status(void) {
+  FILE *status = fopen("/proc/self/status", "re");
+  if (!status) return "/proc/self/status";
+  static const char *const wanted[] = {"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
+                                       "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2", "CapBnd:\t0000000000000000"};
+  /* In a container we may not take the last one away; without new privileges nobody gets anything out of it. */
+  enum { ALL = sizeof wanted / sizeof *wanted };
+  const int count = contained ? ALL - 1 : ALL;
+  bool seen[ALL] = {false};
+  char line[256];
+  while (fgets(line, sizeof line, status)) {
+    line[strcspn(line, "\n")] = 0;
+    for (int i = 0; i < count; i++)
+      if (strcmp(line, wanted[i]) == 0) seen[i] = true;
+  }
+  fclose(status);
+  for (int i = 0; i < count; i++)
+    if (!seen[i]) return wanted[i];
+  return NULL;
+}
+
+static bool only_loopback(void) {
+  FILE *devices = fopen("/proc/net/dev", "re");
+  if (!devices) return false;
+  char line[512];
+  bool alone = true;
+  for (int number = 0; fgets(line, sizeof line, devices); number++)
+    if (number >= 2 && strncmp(line + strspn(line, " "), "lo:", 3) != 0) alone = false;
+  fclose(devices);
+  return alone;
+}
+
+int self_test(void) {
+  const char *status = wrong_status();
+  if (status) {
+    dprintf(1, "a command does not have %s", status);
+    return 1;
+  }
+  if (!contained && (getuid() == 0 || geteuid() == 0)) return broken("commands run as root");
+  static const char *const kernel_files[] = {"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/kernel/modprobe"};
+  for (size_t i = 0; i < sizeof kernel_files / sizeof *kernel_files; i++)
+    if (can_write(kernel_files[i])) return broken("/proc/sys is writable");
+  if (umount2("/proc", MNT_DETACH) == 0 || umount2("/tmp", MNT_DETACH) == 0) return broken("a mount can be taken away");
+  if (mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL) == 0) return broken("a mount can be made writable");
+  if (unshare(CLONE_NEWUSER) == 0) return broken("a user namespace can be made");
+  /* A container's root is its own to write. */
+  if (!contained && (mkdir("/glovebox-self-test", 0700) == 0 || mkdir("/usr/glovebox-self-test", 0700) == 0)) return broken("the root is writable");
+  static const char *const sockets[] = {"/var/run/docker.sock", "/run/docker.sock", "/run/dbus/system_bus_socket",
+                                        "/run/systemd/private", "/run/containerd/containerd.sock", "/run/podman/podman.sock"};
+  for (size_t i = 0; i < sizeof sockets / sizeof *sockets; i++) {
+    struct stat found;
+    if (stat(sockets[i], &found) == 0) return broken("a host socket is visible");
+  }
+  if (socket(AF_VSOCK, SOCK_STREAM, 0) >= 0) return broken("a machine socket can be opened");
+  if (confinement == CONFINE_NAMESPACE && getppid() != 1) return broken("a command is not in a PID namespace of its own");
+  if (expect_only_loopback && !only_loopback()) return broken("there is more than the loopback device");
+  return 0;
+}

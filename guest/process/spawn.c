@@ -1,0 +1,326 @@
+/* Starting one command under a supervisor that can always end everything the command started. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../guest.h"
+
+enum { IN = 0, OUT = 1, ERR = 2, CONTROL = 3, STATUS = 4, CWD = 5, KEPT, ORDERS = 5 };
+
+static const char *value_of(char *const *env, const char *name) {
+  size_t length = strlen(name);
+  for (; *env; env++)
+    if (strncmp(*env, name, length) == 0 && (*env)[length] == '=') return *env + length + 1;
+  return NULL;
+}
+
+/* Says why on the command's stderr and ends as a shell would. */
+static void refuse_program(const char *program, int error) {
+  const char *reason = error == ENOENT ? "not found" : error == ENOEXEC ? "not a program" : strerror(error);
+  dprintf(ERR, "glovebox: %s: %s\n", program, reason);
+  _exit(error == ENOENT || error == ENOTDIR ? 127 : 126);
+}
+
+static void execute(char *const *argv, char *const *env) {
+  if (strchr(argv[0], '/')) {
+    execve(argv[0], argv, env);
+    refuse_program(argv[0], errno);
+  }
+  const char *path = value_of(env, "PATH");
+  int reason = ENOENT;
+  for (const char *at = path ? path : "/usr/local/bin:/usr/bin:/bin"; at;) {
+    size_t length = strcspn(at, ":");
+    char candidate[4096];
+    /* An empty element would mean the current directory, which the inside can write. */
+    if (length > 0 && (size_t)snprintf(candidate, sizeof candidate, "%.*s/%s", (int)length, at, argv[0]) < sizeof candidate) {
+      execve(candidate, argv, env);
+      if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) refuse_program(argv[0], errno);
+      if (errno == EACCES) reason = EACCES;
+    }
+    at = at[length] ? at + length + 1 : NULL;
+  }
+  refuse_program(argv[0], reason);
+}
+
+/* The environment, with the home directory of the user when it names none. */
+static char *const *with_home(char *const *env, const char *home) {
+  if (value_of(env, "HOME")) return env;
+  size_t count = 0, length = strlen(home);
+  while (env[count]) count++;
+  char **longer = calloc(count + 2, sizeof *longer), *variable = malloc(length + 6);
+  if (!longer || !variable) return env;
+  memcpy(longer, env, count * sizeof *longer);
+  memcpy(variable, "HOME=", 5);
+  memcpy(variable + 5, home, length + 1);
+  longer[count] = variable;
+  return longer;
+}
+
+static void close_the_way_back(void) {
+  if (install_filter() == 0) return;
+  dprintf(ERR, "glovebox: the system call filter could not be installed\n");
+  _exit(126);
+}
+
+/* In a container: the user, and with it the last right. */
+static void take_identity(const struct command *command) {
+  if (become_identity(command->as, !command->jailed) == 0) return;
+  dprintf(ERR, "glovebox: the user could not be changed: %s\n", strerror(errno));
+  _exit(126);
+}
+
+/* What every command needs, whatever it is. */
+static void make_ready(bool in_jail) {
+  setsid();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  for (int number = 1; number <= 64; number++) signal(number, SIG_DFL);
+  umask(022);
+  restore_descriptor_limit();
+  if (!in_jail) return;
+  if (contained) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* or the filter would not be taken; the user can be changed all the same */
+  close_the_way_back();
+}
+
+static void become_command(const struct command *command, int cwd) {
+  if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
+  if (fchdir(cwd) != 0) _exit(126);
+  close_from(CONTROL);
+  if (command->as) take_identity(command);
+  if (command->builtin) _exit(command->builtin());
+  execute(command->argv, command->as ? with_home(command->env, command->as->home) : command->env);
+}
+
+/* A command under supervision. */
+struct supervised {
+  pid_t pid;
+  enum confinement how;
+  const volatile bool *begun; /* that the order came, where there is more than one; null elsewhere */
+  bool signalled; /* somebody has sent it a signal, and waits for its end also when it never began */
+  bool reported;
+  bool again; /* the supervisor goes on to the next command */
+};
+
+static int32_t alone_as(const struct supervised *it) {
+  return it->begun && *it->begun && is_supervisor_unchanged() ? ALONE_AGAIN : ALONE_ENDS;
+}
+
+/* Reaps what has ended, and reports the end of the command itself; true when nothing is left. */
+static bool reap(struct supervised *it) {
+  struct ending ending = {.code = -1};
+  pid_t pid;
+  for (int status; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (pid == it->pid) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
+  bool alone = pid < 0 && errno == ECHILD;
+  if (ending.code < 0 || it->reported) return alone;
+  if (it->begun && !*it->begun && !it->signalled) _exit(NEVER_BEGAN); /* nobody waits for the end of what never began */
+  if (alone) ending.alone = alone_as(it);
+  it->reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
+  it->again = it->reported && ending.alone == ALONE_AGAIN;
+  return alone;
+}
+
+/* Stays with a command until it and all it started have ended, or have to. Returns when another may come. */
+static void supervise(struct supervised *it, int signals) {
+  struct pollfd fds[] = {{.fd = CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+  while (!reap(it)) {
+    if (poll(fds, 2, signals < 0 ? 50 : -1) < 0 && errno != EINTR) break;
+    struct signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) > 0) continue;
+    if (!fds[0].revents) continue;
+    uint8_t number;
+    ssize_t got = read(CONTROL, &number, 1);
+    if (got == 1 && it->how == CONFINE_NAMESPACE && (number == CONTROL_FREEZE || number == CONTROL_THAW)) {
+      struct ending still = {.signaled = ENDING_FROZEN};
+      if (number == CONTROL_THAW) thaw_namespace();
+      else still.code = freeze_namespace() ? 0 : 1;
+      if (number == CONTROL_FREEZE && write(STATUS, &still, sizeof still) != sizeof still) break;
+      continue;
+    }
+    if (got == 1 && number < CONTROL_THAW) {
+      it->signalled = true;
+      /* Once it is reaped its number may be another's. */
+      if (kill(-it->pid, number) != 0 && !it->reported) kill(it->pid, number);
+      continue;
+    }
+    if (got < 0 && errno == EINTR) continue;
+    break; /* told to end it all, or the agent is gone */
+  }
+  if (it->again) return;
+  if (it->how == CONFINE_SUBREAPER) {
+    kill_descendants();
+    reap(it);
+  }
+  _exit(0); /* as PID 1 of its namespace this takes everything along */
+}
+
+static int child_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* A /proc that shows this call's processes only. What of /proc/sys belongs to the sandbox's own namespaces could be written. */
+static bool mount_proc(void) {
+  const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  return mount("proc", "/proc", "proc", plain, NULL) == 0 && mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == 0 &&
+         mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | plain, NULL) == 0;
+}
+
+/* When memory runs out, commands go before the agent. The file belongs to root unless the process can be dumped; in a namespace
+ * of its own nobody is there yet to make use of that. */
+static void go_first_when_memory_ends(enum confinement how) {
+  if (how == CONFINE_NAMESPACE) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (score >= 0) {
+    if (write(score, "500", 3) < 0) errno = 0;
+    close(score);
+  }
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+/* Everything a supervisor needs that does not depend on the command. On failure what is wrong, else null. */
+static const char *prepare_supervisor(enum confinement how, bool in_jail) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+  go_first_when_memory_ends(how);
+  if (how == CONFINE_NAMESPACE && !mount_proc()) return "a fresh /proc could not be mounted";
+  if (how == CONFINE_SUBREAPER) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (in_jail && !contained && drop_privileges() != 0) return "capabilities could not be dropped";
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return NULL;
+}
+
+/* The end of a supervisor that could not even begin with its command: why, as its exit code. */
+static void give_up(int error) { _exit(error > 0 && error < NEVER_BEGAN ? error : NEVER_BEGAN); }
+
+static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
+  int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
+  if (!arrange_descriptors(fds, KEPT)) give_up(EMFILE);
+  const char *failed = prepare_supervisor(how, command->jailed);
+  if (failed) {
+    int error = errno;
+    dprintf(ERR, "glovebox: %s: %s\n", failed, strerror(error));
+    give_up(error);
+  }
+  if (contained) leave_reach_of_commands();
+  pid_t pid = fork();
+  if (pid == 0) {
+    make_ready(command->jailed);
+    become_command(command, CWD);
+  }
+  if (pid < 0) give_up(errno);
+  /* What is the command's alone must not be kept open by us. */
+  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = IN; fd <= ERR; fd++)
+    if (empty < 0 || dup2(empty, fd) < 0) close(fd);
+  close_from(CWD);
+  if (contained) keep_only_killing();
+  supervise(&(struct supervised){.pid = pid, .how = how}, child_signals());
+}
+
+/* Takes the command when it comes, and becomes it. */
+static void wait_for_order(volatile bool *begun) {
+  struct command command = {.jailed = true};
+  struct identity identity;
+  int streams[ORDER_DESCRIPTORS];
+  if (!take_order(ORDERS, &command, &identity, streams)) _exit(125);
+  *begun = true;
+  for (int fd = IN; fd <= ERR; fd++)
+    if (dup2(streams[fd], fd) < 0) _exit(125);
+  become_command(&command, streams[CWD_IN_ORDER]);
+}
+
+/* A supervisor of one command after the other. The process that will be the command is there before it. */
+static void become_waiting_supervisor(enum confinement how, int control, int status, int orders) {
+  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int fds[] = {empty, empty, empty, control, status, orders};
+  if (empty < 0 || !arrange_descriptors(fds, ORDERS + 1) || prepare_supervisor(how, true)) _exit(NEVER_BEGAN);
+  volatile bool *begun = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (begun == MAP_FAILED) _exit(NEVER_BEGAN);
+  if (contained) {
+    leave_reach_of_commands();
+    keep_only_starting();
+  }
+  remember_supervisor_state();
+  for (int signals = child_signals();;) {
+    *begun = false;
+    pid_t pid = fork();
+    if (pid == 0) {
+      make_ready(true);
+      wait_for_order(begun);
+    }
+    if (pid < 0) _exit(NEVER_BEGAN);
+    supervise(&(struct supervised){.pid = pid, .how = how, .begun = begun}, signals);
+  }
+}
+
+/* Makes the pipes and the process; the child gets its ends and goes on in `child`, which does not return. */
+static int fork_supervisor(enum confinement how, struct supervisor *out, int child_ends[2]) {
+  int control[2], status[2];
+  if (pipe2(control, O_CLOEXEC) != 0) return -errno;
+  if (pipe2(status, O_CLOEXEC | O_NONBLOCK) != 0) {
+    int error = errno;
+    close(control[0]);
+    close(control[1]);
+    return -error;
+  }
+  unsigned long flags = SIGCHLD | (how == CONFINE_NAMESPACE ? CLONE_NEWPID | CLONE_NEWNS : 0u);
+  long pid = syscall(SYS_clone, flags, 0, 0, 0, 0);
+  if (pid == 0) {
+    child_ends[0] = control[0];
+    child_ends[1] = status[1];
+    return 0;
+  }
+  int error = errno;
+  close(control[0]);
+  close(status[1]);
+  if (pid < 0) {
+    close(control[1]);
+    close(status[0]);
+    return -error;
+  }
+  fcntl(control[1], F_SETFL, O_NONBLOCK);
+  *out = (struct supervisor){.pid = (pid_t)pid, .control = control[1], .status = status[0], .orders = -1};
+  return (int)pid;
+}
+
+int start_command(const struct command *command, enum confinement how, struct supervisor *out) {
+  int ends[2], forked = fork_supervisor(how, out, ends);
+  if (forked == 0) become_supervisor(command, how, ends[0], ends[1]);
+  return forked < 0 ? forked : 0;
+}
+
+int start_waiting_supervisor(enum confinement how, struct supervisor *out) {
+  int orders[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, orders) != 0) return -errno;
+  int ends[2], forked = fork_supervisor(how, out, ends);
+  if (forked == 0) become_waiting_supervisor(how, ends[0], ends[1], orders[1]);
+  close(orders[1]);
+  out->orders = orders[0];
+  if (forked < 0) close(orders[0]);
+  return forked;
+}
+
+void kill_supervised(const struct supervisor *supervisor, enum confinement how) {
+  uint8_t all = CONTROL_KILL_ALL;
+  if (how == CONFINE_NAMESPACE || write(supervisor->control, &all, 1) != 1) kill(supervisor->pid, SIGKILL);
+}
