@@ -9,14 +9,14 @@
 #include "guest.h"
 
 /* As the first process of a container: the channel is its stdin and stdout, which no command ever gets. */
-static int serve_contained(const char *user, const char *root, bool only_loopback) {
+static int serve_in_container(const char *user, const char *root, bool only_loopback) {
   int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3), empty = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (only_loopback) name_loopback();
-  int error = contain(user);
+  if (only_loopback) write_hosts_file();
+  int error = enter_container(user);
   if (error == -ENOENT) dprintf(2, "glovebox: the image's user %s does not exist in it\n", user);
   else if (error) dprintf(2, "glovebox: capabilities could not be set: %s\n", strerror(-error));
   if (error) return 125;
-  if (!make_root(root)) dprintf(2, "glovebox: %s: %s\n", root, strerror(errno));
+  if (!make_directories(root)) dprintf(2, "glovebox: %s: %s\n", root, strerror(errno));
   for (int fd = 0; fd <= 2; fd++) dup2(empty, fd);
   close(empty);
   jailed = true;
@@ -24,7 +24,7 @@ static int serve_contained(const char *user, const char *root, bool only_loopbac
 }
 
 /* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--contained USER] ROOT */
-static int serve_with(int argc, char **argv) {
+static int serve_main(int argc, char **argv) {
   int in = 3, out = 3;
   bool only_loopback = false;
   const char *user = NULL;
@@ -37,32 +37,32 @@ static int serve_with(int argc, char **argv) {
     else if (strcmp(argv[i], "--contained") == 0 && i + 1 < argc) user = argv[++i];
     else if (i == argc - 1) {
       confinement = jailed ? CONFINE_NAMESPACE : CONFINE_SUBREAPER;
-      if (user) return serve_contained(user, argv[i], only_loopback);
+      if (user) return serve_in_container(user, argv[i], only_loopback);
       return serve(in, out, argv[i], jailed, only_loopback);
     }
   }
   return 125;
 }
 
-static const char *staged_verbs[] = {"place", "fetch", "pack", "unpack", NULL};
+static const char *transfer_verbs[] = {"place", "fetch", "pack", "unpack", NULL};
 
 int main(int argc, char **argv) {
-  hold_standard_descriptors();
+  reserve_standard_descriptors();
   const char *verb = argc > 1 ? argv[1] : "";
-  if (strcmp(verb, "serve") == 0) return serve_with(argc - 2, argv + 2);
-  if (strcmp(verb, "launch") == 0) return launch(argc - 2, argv + 2);
-  if (strcmp(verb, "run") == 0) return run_once(argc - 2, argv + 2);
-  if (strcmp(verb, "dial") == 0) return dial(argc - 2, argv + 2);
-  if (strcmp(verb, "layer") == 0) return list_layer(argc - 2, argv + 2);
-  if (strcmp(verb, "compare") == 0) return compare_tree(argc - 2, argv + 2);
-  if (strcmp(verb, "gather") == 0) return gather_changes(argc - 2, argv + 2);
-  if (strcmp(verb, "replicate") == 0) return replicate(argc - 2, argv + 2);
-  if (strcmp(verb, "head") == 0) return tell_head(argc - 2, argv + 2);
-  if (strcmp(verb, "begin") == 0) return begin(argc - 2, argv + 2);
-  if (strcmp(verb, "relay") == 0) return relay(argc - 2, argv + 2);
-  if (strcmp(verb, "armour") == 0 && argc == 3) return armour(argv[2]);
-  for (const char **known = staged_verbs; *known; known++)
-    if (strcmp(verb, *known) == 0) return staged(verb, argc - 2, argv + 2);
+  if (strcmp(verb, "serve") == 0) return serve_main(argc - 2, argv + 2);
+  if (strcmp(verb, "launch") == 0) return launch_main(argc - 2, argv + 2);
+  if (strcmp(verb, "run") == 0) return run_once_main(argc - 2, argv + 2);
+  if (strcmp(verb, "dial") == 0) return dial_main(argc - 2, argv + 2);
+  if (strcmp(verb, "layer") == 0) return compare_overlay_main(argc - 2, argv + 2);
+  if (strcmp(verb, "compare") == 0) return compare_index_main(argc - 2, argv + 2);
+  if (strcmp(verb, "gather") == 0) return gather_changes_main(argc - 2, argv + 2);
+  if (strcmp(verb, "replicate") == 0) return replicate_main(argc - 2, argv + 2);
+  if (strcmp(verb, "head") == 0) return git_head_main(argc - 2, argv + 2);
+  if (strcmp(verb, "begin") == 0) return exec_with_parent_main(argc - 2, argv + 2);
+  if (strcmp(verb, "relay") == 0) return relay_main(argc - 2, argv + 2);
+  if (strcmp(verb, "armour") == 0 && argc == 3) return serve_text_main(argv[2]);
+  for (const char **known = transfer_verbs; *known; known++)
+    if (strcmp(verb, *known) == 0) return transfer_file_main(verb, argc - 2, argv + 2);
   fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|compare|gather|replicate|head|begin|relay|armour ...\n");
   return 125;
 }

@@ -37,10 +37,10 @@ static void command_ended(struct call *call, struct ending ending) {
 }
 
 /* A supervisor that waits for its next command gets one from us, or is ended. */
-static void let_go(struct call *call) {
+static void release_supervisor(struct call *call) {
   struct supervisor *supervisor = &call->supervisor;
   if (supervisor->pid == 0) return;
-  if (!call->killed && spare_keep(supervisor)) supervisor->control = supervisor->status = supervisor->orders = -1;
+  if (!call->killed && pool_return(supervisor)) supervisor->control = supervisor->status = supervisor->commands = -1;
   else kill(supervisor->pid, SIGKILL);
 }
 
@@ -49,52 +49,52 @@ static void read_status(struct call *call) {
   ssize_t got = read(call->supervisor.status, &ending, sizeof ending);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got == sizeof ending && ending.signaled == ENDING_FROZEN) {
-    call_stands_still(call, ending.code == 0);
+    call_frozen(call, ending.code == 0);
     read_status(call); /* its end may be there already, and nobody may look again */
     return;
   }
-  if (got == sizeof ending && ending.alone == ALONE_AGAIN) let_go(call);
+  if (got == sizeof ending && ending.tree == TREE_GONE_REUSE) release_supervisor(call);
   close_fd(&call->supervisor.status);
   if (got != sizeof ending) return;
   command_ended(call, ending);
   /* Nothing else is left: the call need not wait for a supervisor that goes on, nor until the kernel has taken down a namespace. */
-  if (ending.alone == ALONE_AGAIN || (ending.alone && confinement == CONFINE_NAMESPACE)) call->supervisor.pid = 0;
+  if (ending.tree == TREE_GONE_REUSE || (ending.tree && confinement == CONFINE_NAMESPACE)) call->supervisor.pid = 0;
 }
 
 /* Processes that lost their supervisor are looked for until this many looks in a row found none. */
-#define SWEEPS 3
-static int sweeps, sweep_pause;
+#define ORPHAN_ROUNDS 3
+static int orphan_rounds, orphan_pause;
 
 static bool is_supervisor(pid_t pid) {
-  if (is_spare(pid)) return true;
+  if (is_pooled(pid)) return true;
   for (struct call *call = calls; call; call = call->next)
     if (call->supervisor.pid == pid) return true;
   return false;
 }
 
-static void start_sweeping(void) {
-  sweeps = SWEEPS;
-  sweep_pause = 1;
+static void expect_orphans(void) {
+  orphan_rounds = ORPHAN_ROUNDS;
+  orphan_pause = 1;
 }
 
-static void sweep(void) {
+static void kill_orphans(void) {
   if (kill_children(is_supervisor) > 0) {
-    sweeps = SWEEPS;
-    if (sweep_pause < 64) sweep_pause *= 2;
+    orphan_rounds = ORPHAN_ROUNDS;
+    if (orphan_pause < 64) orphan_pause *= 2;
   } else {
-    sweeps--;
-    sweep_pause = 1;
+    orphan_rounds--;
+    orphan_pause = 1;
   }
 }
 
 /* A file that was read to its end, or as far as it can be read. */
 static void finish_reading(struct call *call) {
   if (!call->read_error) {
-    finish(call);
+    call_finish(call);
     return;
   }
   answer_fail(call->id, call->read_error, "read");
-  call_drop(call);
+  call_free(call);
 }
 
 /* Whatever the tree wrote is in the pipe by now; who else may hold it open is not waited for. */
@@ -107,7 +107,7 @@ static int settle_gone(struct call *call) {
   settle_output(call, &call->out, 1);
   settle_output(call, &call->err, 2);
   if ((call->out >= 0 && takes_output(call, 1)) || (call->err >= 0 && takes_output(call, 2))) return 0;
-  if (call->out < 0 && call->err < 0 && !(call->orphaned && sweeps > 0)) finish(call);
+  if (call->out < 0 && call->err < 0 && !(call->orphaned && orphan_rounds > 0)) call_finish(call);
   return -1;
 }
 
@@ -122,7 +122,7 @@ static int settle(struct call *call, int64_t now) {
   }
   if (call->file) return -1;
   if (call->connection) {
-    if (call->out < 0 && call->in < 0) finish(call);
+    if (call->out < 0 && call->in < 0) call_finish(call);
     return -1;
   }
   if (call->supervisor.pid == 0) return settle_gone(call);
@@ -136,14 +136,14 @@ static int settle(struct call *call, int64_t now) {
     if (now < call->deadline) return time_until(call->deadline, now);
     call->timed_out = true;
     call->deadline = -1;
-    kill_call(call);
+    call_kill(call);
     return call->kill_at ? time_until(call->kill_at, now) : -1;
   }
-  if (call->builtin || call->killed) return -1;
+  if (call->worker || call->killed) return -1;
   int64_t until = call->out < 0 && call->err < 0 ? now : call->quiet_since + IDLE_DRAIN;
   if (until > call->ended_at + MAX_DRAIN) until = call->ended_at + MAX_DRAIN;
   if (now < until) return time_until(until, now);
-  kill_call(call);
+  call_kill(call);
   return call->kill_at ? time_until(call->kill_at, now) : -1;
 }
 
@@ -152,15 +152,15 @@ void calls_child_ended(pid_t pid, int status) {
   struct call *call = calls;
   while (call && call->supervisor.pid != pid) call = call->next;
   if (call) call->supervisor.pid = 0;
-  if (confinement == CONFINE_SUBREAPER && (kill_children(is_supervisor) > 0 || (call && !call->builtin && WIFSIGNALED(status)))) start_sweeping();
+  if (confinement == CONFINE_SUBREAPER && (kill_children(is_supervisor) > 0 || (call && !call->worker && WIFSIGNALED(status)))) expect_orphans();
   if (!call) return;
-  call->orphaned = !call->builtin && sweeps > 0;
+  call->orphaned = !call->worker && orphan_rounds > 0;
   struct ending killed = {.signaled = 1, .code = SIGKILL};
   struct ending own = {.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
   if (call->supervisor.status >= 0) read_status(call);
   /* A supervisor that came to its command ends with 0, or is killed and the command with it. */
-  if (!call->builtin && !call->ended && WIFEXITED(status)) call->never_began = own.code == NEVER_BEGAN ? EAGAIN : own.code;
-  command_ended(call, call->builtin ? own : killed);
+  if (!call->worker && !call->ended && WIFEXITED(status)) call->start_error = own.code == START_FAILED ? EAGAIN : own.code;
+  command_ended(call, call->worker ? own : killed);
   close_fd(&call->in);
 }
 
@@ -168,8 +168,8 @@ size_t calls_poll(struct pollfd *fds, size_t room, int *timeout) {
   size_t count = 0;
   int64_t now = now_ms();
   struct call *next;
-  if (sweeps > 0) sweep();
-  if (sweeps > 0) *timeout = sweep_pause;
+  if (orphan_rounds > 0) kill_orphans();
+  if (orphan_rounds > 0) *timeout = orphan_pause;
   for (struct call *call = calls; call; call = next) {
     next = call->next;
     if (call->reading) pump_out(call);

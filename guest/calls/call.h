@@ -12,23 +12,23 @@ struct output {
   uint32_t tail; /* how many of the last ones do, at the end */
   uint8_t *ring;
   size_t size;
-  uint64_t held, sent; /* how many bytes came after the first; up to where they were sent or left out */
+  uint64_t buffered, sent; /* how many bytes came after the first; up to where they were sent or left out */
   bool ended;
 };
 
 struct call {
   uint32_t id;
   struct supervisor supervisor; /* pid 0 when there is none or it is gone */
-  bool builtin, ended, timed_out, input_ended, terminal, reading, killed, orphaned, connection, unfrozen;
+  bool worker, ended, timed_out, input_ended, terminal, reading, killed, orphaned, connection, unfrozen;
   struct ending ending;
   int in, out, err;
   int read_error;
-  int never_began; /* why the command could not be started, an errno */
+  int start_error; /* why the command could not be started, an errno */
   uint32_t credit[3];
   struct output outputs[3];
   struct queue input;
   int64_t deadline, quiet_since, ended_at;
-  int64_t oom_kills; /* before the command began; negative: not known */
+  int64_t oom_kills_before; /* before the command began; negative: not known */
   int64_t kill_at; /* when a supervisor that was told to end it all is killed itself; 0: never */
   struct pending_file *file;
   struct call *next;
@@ -38,7 +38,7 @@ extern struct call *calls;
 
 void close_fd(int *fd);
 void flush_input(struct call *call);
-void kill_call(struct call *call);
+void call_kill(struct call *call);
 /* output.c: moves what one stream has to the channel, as far as credit goes. */
 enum flow { FLOW_MORE, FLOW_EMPTY, FLOW_ENDED };
 enum flow pump(struct call *call, int fd, int stream);
@@ -47,5 +47,5 @@ bool takes_output(const struct call *call, int stream);
 bool end_output(struct output *output);
 uint64_t left_out(const struct output *output);
 /* Answers how the call ended, and forgets it. */
-void finish(struct call *call);
+void call_finish(struct call *call);
 #endif

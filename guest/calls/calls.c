@@ -32,17 +32,17 @@ struct call *call_new(uint32_t id) {
   struct call *call = calloc(1, sizeof *call);
   if (!call) return NULL;
   call->id = id;
-  call->in = call->out = call->err = call->supervisor.control = call->supervisor.status = call->supervisor.orders = -1;
+  call->in = call->out = call->err = call->supervisor.control = call->supervisor.status = call->supervisor.commands = -1;
   call->credit[1] = call->credit[2] = WINDOW;
   call->outputs[1].pass = call->outputs[2].pass = KEEP_ALL;
-  call->deadline = call->oom_kills = -1;
+  call->deadline = call->oom_kills_before = -1;
   call->next = calls;
   calls = call;
   call_count++;
   return call;
 }
 
-void call_drop(struct call *call) {
+void call_free(struct call *call) {
   for (struct call **at = &calls; *at; at = &(*at)->next)
     if (*at == call) {
       *at = call->next;
@@ -52,10 +52,10 @@ void call_drop(struct call *call) {
   close_fd(&call->in);
   if (call->err != call->out) close_fd(&call->err);
   close_fd(&call->out);
-  close_fd(&call->supervisor.orders);
+  close_fd(&call->supervisor.commands);
   close_fd(&call->supervisor.control);
   close_fd(&call->supervisor.status);
-  if (call->file) files_abandon(call->file);
+  if (call->file) pending_discard(call->file);
   free(call->file);
   free(call->outputs[1].ring);
   free(call->outputs[2].ring);
@@ -63,7 +63,7 @@ void call_drop(struct call *call) {
   free(call);
 }
 
-static void tell_left_out(const struct call *call) {
+static void answer_left_out(const struct call *call) {
   uint64_t out = left_out(&call->outputs[1]), err = left_out(&call->outputs[2]);
   if (out == 0 && err == 0) return;
   uint8_t body[16];
@@ -72,22 +72,22 @@ static void tell_left_out(const struct call *call) {
   answer(ANS_LEFT_OUT, call->id, body, sizeof body);
 }
 
-void finish(struct call *call) {
-  if (call->never_began) {
-    answer_fail(call->id, call->never_began, "the command");
-    call_drop(call);
+void call_finish(struct call *call) {
+  if (call->start_error) {
+    answer_fail(call->id, call->start_error, "the command");
+    call_free(call);
     return;
   }
-  tell_left_out(call);
+  answer_left_out(call);
   uint8_t body[6] = {(uint8_t)(call->ending.signaled != 0)};
   write_u32(body + 1, (uint32_t)call->ending.code);
   body[5] = call->timed_out ? EXIT_TIMED_OUT : 0;
-  if (call->oom_kills >= 0) body[5] |= oom_kills() > call->oom_kills ? EXIT_OOM_KNOWN | EXIT_OOM : EXIT_OOM_KNOWN;
+  if (call->oom_kills_before >= 0) body[5] |= cgroup_oom_kills() > call->oom_kills_before ? EXIT_OOM_KNOWN | EXIT_OOM : EXIT_OOM_KNOWN;
   answer(ANS_EXIT, call->id, body, sizeof body);
-  call_drop(call);
+  call_free(call);
 }
 
-static void take_ends(struct call *call, const struct ends *ours) {
+static void set_ends(struct call *call, const struct ends *ours) {
   call->in = ours->in;
   call->out = ours->out;
   call->err = ours->err;
@@ -97,14 +97,14 @@ int call_start(struct call *call, struct command *command, bool with_stdin, uint
   struct ends ours;
   int error = cols > 0 ? open_terminal(command, cols, rows, &ours) : open_pipes(command, with_stdin, &ours);
   if (error) return error;
-  take_ends(call, &ours);
+  set_ends(call, &ours);
   call->terminal = command->terminal;
   if (command->as) {
     const int streams[] = {command->in, command->out, command->err};
-    give_streams(streams, 3, command->as);
-    call->oom_kills = oom_kills();
+    chown_streams(streams, 3, command->as);
+    call->oom_kills_before = cgroup_oom_kills();
   }
-  error = spare_start(command, &call->supervisor) ? 0 : start_command(command, confinement, &call->supervisor);
+  error = pool_start(command, &call->supervisor) ? 0 : start_command(command, confinement, &call->supervisor);
   close_command_ends(command);
   if (error) return error;
   if (deadline) call->deadline = now_ms() + deadline;
@@ -113,7 +113,7 @@ int call_start(struct call *call, struct command *command, bool with_stdin, uint
 
 /* Such a process has its three streams and the directory, and nothing else of ours: an end of another call's pipe kept open by
  * it would keep that call waiting. */
-static void become_work(const struct command *pipes, int (*work)(int directory), int directory) {
+static void become_worker(const struct command *pipes, int (*work)(int directory), int directory) {
   const int fds[] = {pipes->in, pipes->out, pipes->err, directory};
   if (!arrange_descriptors(fds, 4)) _exit(EMFILE);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -121,28 +121,28 @@ static void become_work(const struct command *pipes, int (*work)(int directory),
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   /* In a container it needs what the agent has: the files may be any user's. */
-  if (jailed && !contained && drop_privileges() != 0) _exit(EPERM);
+  if (jailed && !in_container && drop_privileges() != 0) _exit(EPERM);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   _exit(work(3));
 }
 
-int call_start_work(struct call *call, int (*work)(int directory), int directory) {
+int call_start_worker(struct call *call, int (*work)(int directory), int directory) {
   struct command pipes = {.cwd = -1};
   struct ends ours;
   int error = open_pipes(&pipes, true, &ours);
   if (error) return error;
-  take_ends(call, &ours);
+  set_ends(call, &ours);
   pid_t pid = fork();
-  if (pid == 0) become_work(&pipes, work, directory);
+  if (pid == 0) become_worker(&pipes, work, directory);
   error = pid < 0 ? -errno : 0;
   close_command_ends(&pipes);
   if (error) return error;
-  call->builtin = true;
+  call->worker = true;
   call->supervisor.pid = pid;
   return 0;
 }
 
-void call_keep(struct call *call, uint32_t out, uint32_t err) {
+void call_keep_output(struct call *call, uint32_t out, uint32_t err) {
   const uint32_t kept[] = {0, out, err};
   for (int stream = 1; stream <= 2; stream++) {
     call->outputs[stream].pass = kept[stream];
@@ -192,12 +192,12 @@ void flush_input(struct call *call) {
 static void end_file(struct call *call, int error) {
   if (error) answer_fail(call->id, -error, "write");
   else answer(ANS_RESULT, call->id, NULL, 0);
-  call_drop(call);
+  call_free(call);
 }
 
 bool call_stdin(struct call *call, const uint8_t *bytes, size_t length) {
   if (call->file) {
-    int error = files_append(call->file, bytes, length);
+    int error = pending_append(call->file, bytes, length);
     if (error) end_file(call, error);
     else give_credit(call, length);
     return true;
@@ -210,7 +210,7 @@ bool call_stdin(struct call *call, const uint8_t *bytes, size_t length) {
 
 void call_stdin_end(struct call *call) {
   if (call->file) {
-    end_file(call, files_commit(call->file));
+    end_file(call, pending_commit(call->file));
     return;
   }
   static const uint8_t end_of_line_input = 4;
@@ -219,9 +219,9 @@ void call_stdin_end(struct call *call) {
   flush_input(call);
 }
 
-void kill_call(struct call *call) {
+void call_kill(struct call *call) {
   if (call->supervisor.pid == 0) return;
-  if (call->builtin) {
+  if (call->worker) {
     kill(call->supervisor.pid, SIGKILL);
     return;
   }
@@ -234,13 +234,13 @@ void kill_call(struct call *call) {
 void call_signal(struct call *call, int number) {
   if (call->reading || call->file || call->connection) {
     call->ending = (struct ending){.signaled = 1, .code = number};
-    finish(call);
-  } else if (number == SIGKILL || call->builtin) {
-    kill_call(call);
+    call_finish(call);
+  } else if (number == SIGKILL || call->worker) {
+    call_kill(call);
   } else if (!call->ended) {
     uint8_t byte = (uint8_t)number;
-    call->supervisor.told = true;
-    if (write(call->supervisor.control, &byte, 1) != 1 && errno == EAGAIN) kill_call(call);
+    call->supervisor.control_used = true;
+    if (write(call->supervisor.control, &byte, 1) != 1 && errno == EAGAIN) call_kill(call);
   }
 }
 

@@ -12,7 +12,7 @@
 #include "call.h"
 
 #define PATIENCE 5000 /* ms until everything must stand still; a process that waits for a disk cannot be stopped at once */
-#define STUCK 30 /* ms after which they are let go for a moment: who waits for a child of vfork() that was stopped before its exec would wait for ever */
+#define RETRY_AFTER 30 /* ms after which they are let go for a moment: who waits for a child of vfork() that was stopped before its exec would wait for ever */
 
 static bool freezing;
 static uint32_t freeze_request;
@@ -31,30 +31,30 @@ static char state_of(const char *pid) {
   return end && end[1] ? end[2] : 'X';
 }
 
-static bool all_stand_still(void) {
+static bool all_stopped(void) {
   DIR *processes = opendir("/proc");
   if (!processes) return false;
-  bool still = true;
-  for (struct dirent *entry; still && (entry = readdir(processes));) {
+  bool stopped = true;
+  for (struct dirent *entry; stopped && (entry = readdir(processes));) {
     if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || strcmp(entry->d_name, "1") == 0) continue;
-    still = strchr("TtZX", state_of(entry->d_name)) != NULL;
+    stopped = strchr("TtZX", state_of(entry->d_name)) != NULL;
   }
   closedir(processes);
-  return still;
+  return stopped;
 }
 
 bool freeze_namespace(void) {
   const struct timespec pause = {.tv_nsec = 1000000};
-  int64_t began = now_ms(), tried = began;
-  while (now_ms() - began < PATIENCE) {
-    if (now_ms() - tried > STUCK) {
+  int64_t started = now_ms(), tried = started;
+  while (now_ms() - started < PATIENCE) {
+    if (now_ms() - tried > RETRY_AFTER) {
       kill(-1, SIGCONT);
       nanosleep(&pause, NULL);
       tried = now_ms();
     }
     /* As PID 1 of the namespace this reaches everything in it but ourselves. */
     kill(-1, SIGSTOP);
-    if (all_stand_still()) return true;
+    if (all_stopped()) return true;
     nanosleep(&pause, NULL);
   }
   return false;
@@ -62,38 +62,38 @@ bool freeze_namespace(void) {
 
 void thaw_namespace(void) { kill(-1, SIGCONT); }
 
-static void tell_all(uint8_t what) {
+static void send_control_to_all(uint8_t what) {
   for (struct call *call = calls; call; call = call->next) {
     if (call->supervisor.pid == 0 || call->supervisor.control < 0) continue;
-    call->supervisor.told = true;
-    bool told = write(call->supervisor.control, &what, 1) == 1;
-    if (what == CONTROL_FREEZE) call->unfrozen = told;
+    call->supervisor.control_used = true;
+    bool sent = write(call->supervisor.control, &what, 1) == 1;
+    if (what == CONTROL_FREEZE) call->unfrozen = sent;
   }
 }
 
 int freeze_all(uint32_t request) {
   /* Without a namespace of its own a supervisor would stop the user's own processes. */
-  if (confinement != CONFINE_NAMESPACE && !contained) return -ENOTSUP;
+  if (confinement != CONFINE_NAMESPACE && !in_container) return -ENOTSUP;
   if (freezing) return -EBUSY;
   freezing = true;
   failed = false;
   freeze_request = request;
   /* The whole container is one namespace, and we are the first process of it. */
-  if (contained) failed = !freeze_namespace();
-  else tell_all(CONTROL_FREEZE);
+  if (in_container) failed = !freeze_namespace();
+  else send_control_to_all(CONTROL_FREEZE);
   return 0;
 }
 
 int thaw_all(void) {
-  if (confinement != CONFINE_NAMESPACE && !contained) return -ENOTSUP;
-  if (contained) thaw_namespace();
-  else tell_all(CONTROL_THAW);
+  if (confinement != CONFINE_NAMESPACE && !in_container) return -ENOTSUP;
+  if (in_container) thaw_namespace();
+  else send_control_to_all(CONTROL_THAW);
   return 0;
 }
 
-void call_stands_still(struct call *call, bool still) {
+void call_frozen(struct call *call, bool stopped) {
   call->unfrozen = false;
-  if (!still) failed = true;
+  if (!stopped) failed = true;
 }
 
 void settle_freeze(void) {

@@ -9,20 +9,20 @@
 
 #define WIDE_PIPE (1 << 20)
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t smaller_of(size_t a, size_t b) { return a < b ? a : b; }
 
-static bool is_held(const struct output *output) { return output->pass == 0 && !output->ended; }
+static bool is_buffering(const struct output *output) { return output->pass == 0 && !output->ended; }
 
 bool takes_output(const struct call *call, int stream) {
-  return is_held(&call->outputs[stream]) || (call->credit[stream] > 0 && !channel_is_full());
+  return is_buffering(&call->outputs[stream]) || (call->credit[stream] > 0 && !channel_is_full());
 }
 
-uint64_t left_out(const struct output *output) { return output->held > output->tail ? output->held - output->tail : 0; }
+uint64_t left_out(const struct output *output) { return output->buffered > output->tail ? output->buffered - output->tail : 0; }
 
 bool end_output(struct output *output) {
   if (!output->ended) output->sent = left_out(output);
   output->ended = true;
-  return output->sent < output->held;
+  return output->sent < output->buffered;
 }
 
 /* Where the next bytes of it are kept, and how many fit: byte n is at n in a ring. */
@@ -34,21 +34,21 @@ static uint8_t *ring_room(struct output *output, int fd, size_t *room) {
     output->ring = malloc(output->size);
     if (!output->ring) _exit(70);
   }
-  size_t at = (size_t)(output->held % output->size);
-  *room = least(output->size - at, DATA_BYTES);
+  size_t at = (size_t)(output->buffered % output->size);
+  *room = smaller_of(output->size - at, DATA_BYTES);
   return output->ring + at;
 }
 
-static void pass_on(struct call *call, int stream, const uint8_t *bytes, size_t length) {
+static void send_output(struct call *call, int stream, const uint8_t *bytes, size_t length) {
   call->credit[stream] -= (uint32_t)length;
   answer(stream == 1 ? ANS_STDOUT : ANS_STDERR, call->id, bytes, length);
 }
 
-static void send_held(struct call *call, int stream) {
+static void send_tail(struct call *call, int stream) {
   struct output *output = &call->outputs[stream];
-  size_t at = (size_t)(output->sent % output->size), length = least(output->size - at, DATA_BYTES);
-  length = least(least(length, call->credit[stream]), (size_t)(output->held - output->sent));
-  pass_on(call, stream, output->ring + at, length);
+  size_t at = (size_t)(output->sent % output->size), length = smaller_of(output->size - at, DATA_BYTES);
+  length = smaller_of(smaller_of(length, call->credit[stream]), (size_t)(output->buffered - output->sent));
+  send_output(call, stream, output->ring + at, length);
   output->sent += length;
 }
 
@@ -57,13 +57,13 @@ enum flow pump(struct call *call, int fd, int stream) {
   struct output *output = &call->outputs[stream];
   for (int rounds = 0; rounds < 8 && takes_output(call, stream); rounds++) {
     if (output->ended) {
-      send_held(call, stream);
-      if (output->sent == output->held) return FLOW_ENDED;
+      send_tail(call, stream);
+      if (output->sent == output->buffered) return FLOW_ENDED;
       continue;
     }
-    bool held = is_held(output);
-    size_t room = least(least(call->credit[stream], output->pass), sizeof bytes);
-    uint8_t *to = held ? ring_room(output, fd, &room) : bytes;
+    bool buffered = is_buffering(output);
+    size_t room = smaller_of(smaller_of(call->credit[stream], output->pass), sizeof bytes);
+    uint8_t *to = buffered ? ring_room(output, fd, &room) : bytes;
     ssize_t got = read(fd, to, room);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return FLOW_EMPTY;
@@ -73,9 +73,9 @@ enum flow pump(struct call *call, int fd, int stream) {
       continue;
     }
     call->quiet_since = now_ms();
-    if (held) output->held += (uint64_t)got;
-    else pass_on(call, stream, bytes, (size_t)got);
-    if (!held && output->pass != KEEP_ALL) output->pass -= (uint32_t)got;
+    if (buffered) output->buffered += (uint64_t)got;
+    else send_output(call, stream, bytes, (size_t)got);
+    if (!buffered && output->pass != KEEP_ALL) output->pass -= (uint32_t)got;
     /* Most likely that was all, and the poll that follows knows; after the end of the tree it has to be known here. */
     if ((size_t)got < room && !call->reading && call->supervisor.pid != 0) break;
   }

@@ -7,7 +7,7 @@
 
 #include "../guest.h"
 
-static void unblock(int fd) {
+static void set_nonblocking(int fd) {
   if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
@@ -32,7 +32,7 @@ int open_terminal(struct command *command, uint16_t cols, uint16_t rows, struct 
   command->in = command->out = command->err = slave;
   command->terminal = true;
   *ours = (struct ends){.in = writer, .out = master, .err = -1};
-  unblock(master);
+  set_nonblocking(master);
   return 0;
 }
 
@@ -49,9 +49,9 @@ int open_pipes(struct command *command, bool with_stdin, struct ends *ours) {
   command->out = fds[OUT];
   command->err = fds[ERR];
   *ours = (struct ends){.in = fds[IN_OURS], .out = fds[OUT_OURS], .err = fds[ERR_OURS]};
-  unblock(ours->in);
-  unblock(ours->out);
-  unblock(ours->err);
+  set_nonblocking(ours->in);
+  set_nonblocking(ours->out);
+  set_nonblocking(ours->err);
   return 0;
 }
 

@@ -5,17 +5,17 @@
 
 #include "changed-paths.h"
 
-char told[1 << 24];
-size_t told_length;
-long told_left;
+char changed_paths[1 << 24];
+size_t changed_paths_length;
+long changed_paths_left;
 
-_Noreturn void give_up(void) { exit(UNKNOWN); }
+_Noreturn void exit_needs_git(void) { exit(EXIT_NEEDS_GIT); }
 
-void tell(const char *path, size_t length) {
-  if (told_left-- <= 0 || sizeof told - told_length <= length) give_up();
-  memcpy(told + told_length, path, length);
-  told[told_length + length] = 0;
-  told_length += length + 1;
+void add_changed_path(const char *path, size_t length) {
+  if (changed_paths_left-- <= 0 || sizeof changed_paths - changed_paths_length <= length) exit_needs_git();
+  memcpy(changed_paths + changed_paths_length, path, length);
+  changed_paths[changed_paths_length + length] = 0;
+  changed_paths_length += length + 1;
 }
 
 bool write_all(int fd, const char *data, size_t size) {

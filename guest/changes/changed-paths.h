@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define UNKNOWN 3 /* exit code: whoever asked looks at everything instead */
+#define EXIT_NEEDS_GIT 3 /* exit code: whoever asked looks at everything instead */
 
 /* What the kernel says of each name in a directory. */
 struct directory_record {
@@ -16,16 +16,16 @@ struct directory_record {
   char name[];
 };
 
-extern char told[1 << 24];
-extern size_t told_length;
-extern long told_left;
+extern char changed_paths[1 << 24];
+extern size_t changed_paths_length;
+extern long changed_paths_left;
 
-_Noreturn void give_up(void);
+_Noreturn void exit_needs_git(void);
 /* Adds a path; gives up when there are too many. */
-void tell(const char *path, size_t length);
+void add_changed_path(const char *path, size_t length);
 bool write_all(int fd, const char *data, size_t size);
 
 /* compare.c, layer.c: each fills the list, and gives a descriptor of the tree that it is about; gives up on what gather cannot tell when `wary`. */
-int compare(int argc, char **argv, bool wary);
-int layer(int argc, char **argv);
+int compare_index(int argc, char **argv, bool refuse_nested_git);
+int compare_overlay(int argc, char **argv);
 #endif

@@ -14,12 +14,12 @@
 #include "../guest.h"
 #include "changed-paths.h"
 
-#define DEEPEST 200
+#define MAX_DEPTH 200
 
 static char path[1 << 16];
 
 /* Whether it hides what lies below, or shows what lies elsewhere. */
-static bool is_whole(int directory) {
+static bool is_opaque(int directory) {
   static char names[1 << 16];
   ssize_t length = flistxattr(directory, names, sizeof names);
   if (length < 0) return errno != ENOTSUP;
@@ -35,7 +35,7 @@ static bool is_empty(int directory) {
   char buffer[1024];
   bool is = true;
   for (long size; is && (size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) != 0;) {
-    if (size < 0) give_up();
+    if (size < 0) exit_needs_git();
     for (long at = 0; at < size; at += *(unsigned short *)(buffer + at + 16)) {
       const char *name = buffer + at + 19;
       if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) is = false;
@@ -45,19 +45,19 @@ static bool is_empty(int directory) {
 }
 
 static void walk(int lower, int upper, size_t length, int depth) {
-  DIR *entries = depth < DEEPEST ? fdopendir(upper) : NULL;
-  if (!entries) give_up();
+  DIR *entries = depth < MAX_DEPTH ? fdopendir(upper) : NULL;
+  if (!entries) exit_needs_git();
   for (struct dirent *entry; (entry = readdir(entries));) {
     const char *name = entry->d_name;
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
     size_t end = length + strlen(name);
-    if (end + 1 >= sizeof path) give_up();
+    if (end + 1 >= sizeof path) exit_needs_git();
     memcpy(path + length, name, end - length);
     int above = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (above < 0 && errno != ENOTDIR && errno != ELOOP) give_up();
+    if (above < 0 && errno != ENOTDIR && errno != ELOOP) exit_needs_git();
     int below = above < 0 ? -1 : openat(lower, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (below < 0 || is_whole(above) || is_empty(below)) {
-      tell(path, end);
+    if (below < 0 || is_opaque(above) || is_empty(below)) {
+      add_changed_path(path, end);
       if (above >= 0) close(above);
     } else {
       path[end] = '/';
@@ -68,14 +68,14 @@ static void walk(int lower, int upper, size_t length, int depth) {
   closedir(entries);
 }
 
-int layer(int argc, char **argv) {
+int compare_overlay(int argc, char **argv) {
   int lower = argc == 3 ? open(argv[0], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
   int upper = argc == 3 ? open(argv[1], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
   if (lower < 0 || upper < 0) return -1;
-  told_left = atol(argv[2]);
+  changed_paths_left = atol(argv[2]);
   /* What is walked is closed. */
   walk(lower, fcntl(upper, F_DUPFD_CLOEXEC, 3), 0, 0);
   return upper;
 }
 
-int list_layer(int argc, char **argv) { return layer(argc, argv) >= 0 && write_all(1, told, told_length) ? 0 : 125; }
+int compare_overlay_main(int argc, char **argv) { return compare_overlay(argc, argv) >= 0 && write_all(1, changed_paths, changed_paths_length) ? 0 : 125; }

@@ -40,7 +40,7 @@ static bool read_line(int directory, const char *name, char line[1024]) {
   return !strchr(line, '\n');
 }
 
-bool read_head(const char *git, char head[1024], char commit[1024]) {
+bool read_git_head(const char *git, char head[1024], char commit[1024]) {
   int directory = open(git, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   bool is_read = directory >= 0 && read_line(directory, "HEAD", head);
   bool is_ref = is_read && strncmp(head, REF, strlen(REF)) == 0;
@@ -50,9 +50,9 @@ bool read_head(const char *git, char head[1024], char commit[1024]) {
   return is_read;
 }
 
-int tell_head(int argc, char **argv) {
+int git_head_main(int argc, char **argv) {
   char head[1024], commit[1024];
   if (argc != 1) return 125;
-  if (!read_head(argv[0], head, commit)) return UNKNOWN;
+  if (!read_git_head(argv[0], head, commit)) return EXIT_NEEDS_GIT;
   return puts(commit) >= 0 && fflush(stdout) == 0 ? 0 : 125;
 }

@@ -42,7 +42,7 @@ static char *find_variable(char **env, const char *name) {
 
 /* One line: the number of this step, which the host takes once. Then it is cleared where the kernel shows it: a command can read
  * /proc/PID/environ of every process of its user, which is the memory that the strings were first put into. */
-static bool introduce(int fd) {
+static bool send_step_number(int fd) {
   char *variable = find_variable(environ, "GLOVEBOX_STEP"), *number = variable ? strchr(variable, '=') + 1 : "";
   if (!*number) return false;
   bool sent = dprintf(fd, "%s\n", number) > 0;
@@ -54,7 +54,7 @@ static bool introduce(int fd) {
 /* Names of variables that commands get from the container, where the host does not know their values. */
 static char **inherited;
 
-bool add_inherited(char ***env) {
+bool add_inherited_env(char ***env) {
   size_t names = 0, given = 0;
   while (inherited && inherited[names]) names++;
   while ((*env)[given]) given++;
@@ -71,7 +71,7 @@ bool add_inherited(char ***env) {
 }
 
 /* dial HOST PORT ROOT [VARIABLE...] */
-int dial(int argc, char **argv) {
+int dial_main(int argc, char **argv) {
   if (argc < 3) return 125;
   inherited = argv + 3;
   int fd = -1;
@@ -84,6 +84,6 @@ int dial(int argc, char **argv) {
     return 125;
   }
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-  if (!introduce(fd)) return 125;
+  if (!send_step_number(fd)) return 125;
   return serve(fd, fd, argv[2], false, false);
 }

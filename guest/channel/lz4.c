@@ -31,7 +31,7 @@ static uint8_t *put_sequence(uint8_t *to, const uint8_t *literals, size_t count,
   return code >= 15 ? put_length(to, code - 15) : to;
 }
 
-size_t squeeze(const uint8_t *from, size_t length, uint8_t *to) {
+size_t lz4_compress(const uint8_t *from, size_t length, uint8_t *to) {
   uint16_t seen[1 << HASH_BITS] = {0};
   uint8_t *start = to;
   size_t at = 1, anchor = 0;

@@ -21,15 +21,15 @@
 #define WINDOW (8u << 20)     /* so much is kept for who has not confirmed it; then the agent waits */
 #define MAX_LETTER (8u << 20)
 #define PIECE (48u << 10)
-#define BUNDLE (1u << 20)     /* so much at once is left in a file */
-#define BULKY (128u << 10)    /* less is not worth a file */
-#define BUNDLES 128           /* names of such files: more than fit into WINDOW, so none is in use twice */
-#define MOMENT 5              /* milliseconds */
+#define MAX_BUNDLE (1u << 20)     /* so much at once is left in a file */
+#define MIN_BUNDLE (128u << 10)    /* less is not worth a file */
+#define BUNDLE_NAMES 128           /* names of such files: more than fit into WINDOW, so none is in use twice */
+#define BUNDLE_PAUSE 5              /* milliseconds */
 #define HEARTBEAT 10000       /* milliseconds of silence after which an empty line shows that the way is open */
 #define RESCAN 500            /* should a notice of a new file ever be lost */
-#define LAST_WORDS 10000      /* how long somebody may come for what an ended agent said last */
+#define LINGER 10000      /* how long somebody may come for what an ended agent said last */
 
-static struct queue to_agent, kept; /* `kept` begins at position `confirmed` of all that the agent ever said */
+static struct queue to_guest, unconfirmed; /* `kept` begins at position `confirmed` of all that the agent ever said */
 static uint64_t confirmed;
 static size_t sent;                 /* of `kept`, to the one that listens now */
 static unsigned next_letter;
@@ -51,21 +51,21 @@ static bool take_letter(const char *directory) {
   bool whole = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && read(fd, head, sizeof head) == (ssize_t)sizeof head;
   uint32_t length = whole ? (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24 : 0;
   whole = whole && length >= 8 && length <= MAX_LETTER && stat.st_size >= (off_t)length + 4;
-  size_t left = whole ? length - 8 : 0, before = to_agent.end - to_agent.start;
+  size_t left = whole ? length - 8 : 0, before = to_guest.end - to_guest.start;
   while (whole && left > 0) {
-    ssize_t got = read(fd, queue_room(&to_agent, left), left);
+    ssize_t got = read(fd, queue_room(&to_guest, left), left);
     if (got <= 0) whole = false;
-    else to_agent.end += (size_t)got, left -= (size_t)got;
+    else to_guest.end += (size_t)got, left -= (size_t)got;
   }
   close(fd);
   if (!whole) {
-    to_agent.end = to_agent.start + before;
+    to_guest.end = to_guest.start + before;
     return false;
   }
   uint64_t position = read_u64(head + 4);
   if (position > confirmed && position - confirmed <= sent) {
     sent -= (size_t)(position - confirmed);
-    queue_take(&kept, (size_t)(position - confirmed));
+    queue_take(&unconfirmed, (size_t)(position - confirmed));
     confirmed = position;
   }
   unlink(path);
@@ -78,13 +78,13 @@ static bool take_letter(const char *directory) {
   return true;
 }
 
-static void close_listener(int *tap) {
-  if (*tap >= 0) close(*tap);
-  *tap = -1;
+static void close_reader(int *reader) {
+  if (*reader >= 0) close(*reader);
+  *reader = -1;
 }
 
 /* The newest one that asks gets everything from where it says it is. */
-static void change_listener(int listening, int *tap) {
+static void accept_reader(int listening, int *reader) {
   int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
   if (fd < 0) return;
   struct ucred peer;
@@ -94,44 +94,44 @@ static void change_listener(int listening, int *tap) {
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == getuid();
   uint64_t position = known && recv(fd, from, sizeof from, MSG_WAITALL) == (ssize_t)sizeof from ? read_u64(from) : 0;
-  if (!known || position < confirmed || position - confirmed > queue_length(&kept)) {
+  if (!known || position < confirmed || position - confirmed > queue_length(&unconfirmed)) {
     close(fd);
     return;
   }
-  close_listener(tap);
+  close_reader(reader);
   sent = (size_t)(position - confirmed);
-  *tap = fd;
+  *reader = fd;
 }
 
-static void speak(int *tap) {
-  while (*tap >= 0 && sent < queue_length(&kept)) {
-    ssize_t wrote = send(*tap, kept.data + kept.start + sent, queue_length(&kept) - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+static void send_answers(int *reader) {
+  while (*reader >= 0 && sent < queue_length(&unconfirmed)) {
+    ssize_t wrote = send(*reader, unconfirmed.data + unconfirmed.start + sent, queue_length(&unconfirmed) - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (wrote > 0) sent += (size_t)wrote;
     else if (errno == EAGAIN) return;
-    else if (errno != EINTR) close_listener(tap);
+    else if (errno != EINTR) close_reader(reader);
   }
 }
 
 /* Between the letters and the agent, until the agent has ended. */
-static void carry(int agent, int listening, const char *directory) {
-  int notices = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), tap = -1;
+static void forward(int guest, int listening, const char *directory) {
+  int notices = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), reader = -1;
   int64_t ended = 0;
   /* A service may write a letter first and give it to its reader only then. */
   if (notices >= 0) inotify_add_watch(notices, directory, IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB);
   for (;;) {
-    while (queue_length(&to_agent) < MAX_LETTER && take_letter(directory)) continue;
-    while (!ended && queue_length(&to_agent) > 0) {
-      ssize_t wrote = send(agent, to_agent.data + to_agent.start, queue_length(&to_agent), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (wrote > 0) queue_take(&to_agent, (size_t)wrote);
+    while (queue_length(&to_guest) < MAX_LETTER && take_letter(directory)) continue;
+    while (!ended && queue_length(&to_guest) > 0) {
+      ssize_t wrote = send(guest, to_guest.data + to_guest.start, queue_length(&to_guest), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (wrote > 0) queue_take(&to_guest, (size_t)wrote);
       else if (errno != EINTR) break;
     }
-    speak(&tap);
-    if (ended && ((tap >= 0 && sent == queue_length(&kept)) || now_ms() - ended > LAST_WORDS)) return;
-    bool room = !ended && queue_length(&kept) < WINDOW;
+    send_answers(&reader);
+    if (ended && ((reader >= 0 && sent == queue_length(&unconfirmed)) || now_ms() - ended > LINGER)) return;
+    bool room = !ended && queue_length(&unconfirmed) < WINDOW;
     struct pollfd fds[4] = {
         {.fd = listening, .events = POLLIN},
-        {.fd = tap, .events = sent < queue_length(&kept) ? POLLIN | POLLOUT : POLLIN},
-        {.fd = ended ? -1 : agent, .events = (short)((room ? POLLIN : 0) | (queue_length(&to_agent) > 0 ? POLLOUT : 0))},
+        {.fd = reader, .events = sent < queue_length(&unconfirmed) ? POLLIN | POLLOUT : POLLIN},
+        {.fd = ended ? -1 : guest, .events = (short)((room ? POLLIN : 0) | (queue_length(&to_guest) > 0 ? POLLOUT : 0))},
         {.fd = notices, .events = POLLIN},
     };
     poll(fds, 4, RESCAN);
@@ -139,12 +139,12 @@ static void carry(int agent, int listening, const char *directory) {
     if (fds[3].revents)
       while (read(notices, waste, sizeof waste) > 0) continue;
     if (fds[2].revents & (POLLIN | POLLHUP | POLLERR)) {
-      ssize_t got = recv(agent, queue_room(&kept, PIECE), PIECE, MSG_DONTWAIT);
-      if (got > 0) kept.end += (size_t)got;
+      ssize_t got = recv(guest, queue_room(&unconfirmed, PIECE), PIECE, MSG_DONTWAIT);
+      if (got > 0) unconfirmed.end += (size_t)got;
       else if (got == 0 || (errno != EAGAIN && errno != EINTR)) ended = now_ms();
     }
-    if (fds[1].revents & (POLLIN | POLLHUP | POLLERR) && recv(tap, waste, sizeof waste, MSG_DONTWAIT) == 0) close_listener(&tap);
-    if (fds[0].revents) change_listener(listening, &tap);
+    if (fds[1].revents & (POLLIN | POLLHUP | POLLERR) && recv(reader, waste, sizeof waste, MSG_DONTWAIT) == 0) close_reader(&reader);
+    if (fds[0].revents) accept_reader(listening, &reader);
   }
 }
 
@@ -164,11 +164,11 @@ static void become_resident(int listening, const char *directory, const char *ro
   close(pair[1]);
   if (pid < 0) _exit(125);
   signal(SIGHUP, SIG_IGN);
-  carry(pair[0], listening, directory);
+  forward(pair[0], listening, directory);
   _exit(0);
 }
 
-static bool say(const char *text, size_t length) {
+static bool print(const char *text, size_t length) {
   while (length > 0) {
     ssize_t wrote = write(STDOUT_FILENO, text, length);
     if (wrote < 0 && errno != EINTR) return false;
@@ -191,7 +191,7 @@ static size_t to_base64(const uint8_t *bytes, size_t length, char *out) {
 }
 
 /* `~` and what a command finds in its environment here. */
-static bool introduce(void) {
+static bool print_environment(void) {
   static const char *const names[] = {"PATH", "HOME", "LANG", "USER", NULL};
   char text[8192], line[sizeof text * 2];
   size_t length = 0;
@@ -203,26 +203,26 @@ static bool introduce(void) {
   line[0] = '~';
   size_t size = 1 + to_base64((const uint8_t *)text, length, line + 1);
   line[size++] = '\n';
-  return say(line, size);
+  return print(line, size);
 }
 
 /* What there is to read by now, up to a bundle. Where there is much, more is worth a moment. 0: the end. */
-static size_t gather(int fd, uint8_t *bytes) {
+static size_t read_bundle(int fd, uint8_t *bytes) {
   size_t length = 0;
-  for (int flags = 0; length < BUNDLE; flags = MSG_DONTWAIT) {
-    ssize_t got = recv(fd, bytes + length, BUNDLE - length, flags);
+  for (int flags = 0; length < MAX_BUNDLE; flags = MSG_DONTWAIT) {
+    ssize_t got = recv(fd, bytes + length, MAX_BUNDLE - length, flags);
     if (got > 0) length += (size_t)got;
     else if (got == 0 || (errno != EAGAIN && errno != EINTR)) break;
     else if (errno == EAGAIN) {
       struct pollfd more = {.fd = fd, .events = POLLIN};
-      if (length < PIECE || poll(&more, 1, MOMENT) <= 0) break;
+      if (length < PIECE || poll(&more, 1, BUNDLE_PAUSE) <= 0) break;
     }
   }
   return length;
 }
 
 /* Leaves a bundle in a file. The other side has taken what had its name before, or it would not be sent more. */
-static bool leave_bundle(const char *directory, unsigned number, const uint8_t *bytes, size_t length) {
+static bool write_bundle(const char *directory, unsigned number, const uint8_t *bytes, size_t length) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/out-%u", directory, number);
   unlink(path);
@@ -235,8 +235,8 @@ static bool leave_bundle(const char *directory, unsigned number, const uint8_t *
 
 /* One line for each piece: its position and its bytes, or the file that has them. An empty line is a sign of life, `!` says that
  * there is no agent. */
-static int listen_to(int fd, uint64_t position, const char *directory) {
-  static uint8_t bytes[BUNDLE];
+static int print_answers(int fd, uint64_t position, const char *directory) {
+  static uint8_t bytes[MAX_BUNDLE];
   static char line[PIECE * 2];
   uint8_t from[8];
   write_u64(from, position);
@@ -244,14 +244,14 @@ static int listen_to(int fd, uint64_t position, const char *directory) {
   for (;;) {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     int count = poll(&ready, 1, HEARTBEAT);
-    if (count == 0 && !say("\n", 1)) return 1;
+    if (count == 0 && !print("\n", 1)) return 1;
     if (count <= 0) continue;
-    size_t got = gather(fd, bytes);
+    size_t got = read_bundle(fd, bytes);
     if (got == 0) return 0;
-    unsigned number = (unsigned)(position / BULKY % BUNDLES);
-    if (got >= BULKY && leave_bundle(directory, number, bytes, got)) {
+    unsigned number = (unsigned)(position / MIN_BUNDLE % BUNDLE_NAMES);
+    if (got >= MIN_BUNDLE && write_bundle(directory, number, bytes, got)) {
       int length = snprintf(line, sizeof line, "%llx @%u %zu\n", (unsigned long long)position, number, got);
-      if (!say(line, (size_t)length)) return 1;
+      if (!print(line, (size_t)length)) return 1;
       position += got;
       continue;
     }
@@ -260,7 +260,7 @@ static int listen_to(int fd, uint64_t position, const char *directory) {
       size_t length = (size_t)snprintf(line, sizeof line, "%llx ", (unsigned long long)position);
       length += to_base64(bytes + at, part, line + length);
       line[length++] = '\n';
-      if (!say(line, length)) return 1;
+      if (!print(line, length)) return 1;
       position += part;
       at += part;
     }
@@ -268,7 +268,7 @@ static int listen_to(int fd, uint64_t position, const char *directory) {
 }
 
 /* relay start|join NAME DIRECTORY MODE ROOT POSITION */
-int relay(int argc, char **argv) {
+int relay_main(int argc, char **argv) {
   if (argc != 6 || strlen(argv[1]) > 90) return 125;
   bool may_start = strcmp(argv[0], "start") == 0;
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -289,10 +289,10 @@ int relay(int argc, char **argv) {
     close(fd);
     if ((fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0) return 125;
   }
-  if (!introduce()) return 1;
+  if (!print_environment()) return 1;
   if (connect(fd, (struct sockaddr *)&address, size) != 0) {
-    say("!\n", 2);
+    print("!\n", 2);
     return 3;
   }
-  return listen_to(fd, strtoull(argv[5], NULL, 10), argv[2]);
+  return print_answers(fd, strtoull(argv[5], NULL, 10), argv[2]);
 }

@@ -12,15 +12,15 @@
 enum { WITH_STDIN = 1, WITH_TERMINAL = 2, WITH_USER = 4, WITH_CAPABILITIES = 8, WITH_KEPT = 16 };
 
 /* The long file work in progress, for the process that is forked for it. */
-static char work_name[256];
-static uint64_t work_limit;
+static char worker_name[256];
+static uint64_t worker_limit;
 
-static int run_remove(int directory) { return work_name[0] ? remove_tree(directory, work_name) : remove_contents(directory); }
-static int run_tar_in(int directory) { return tar_in(directory, work_limit); }
+static int worker_remove(int directory) { return worker_name[0] ? remove_tree(directory, worker_name) : remove_contents(directory); }
+static int worker_tar_in(int directory) { return tar_in(directory, worker_limit); }
 
 static void fail(struct call *call, uint32_t id, int error, const char *what) {
   answer_fail(id, -error, what);
-  if (call) call_drop(call);
+  if (call) call_free(call);
 }
 
 static bool is_keepable(uint32_t kept) { return kept == KEEP_ALL || kept <= MAX_KEPT; }
@@ -35,16 +35,16 @@ static bool start(uint32_t id, struct reader *r) {
   command.env = read_strings(r);
   const char *user = flags & WITH_USER ? read_string(r) : NULL;
   uint32_t out = flags & WITH_KEPT ? read_u32(r) : KEEP_ALL, err = flags & WITH_KEPT ? read_u32(r) : KEEP_ALL;
-  bool good = !r->bad && r->at == r->end && is_keepable(out) && is_keepable(err) && command.argv && command.argv[0] && command.env && add_inherited(&command.env);
+  bool good = !r->bad && r->at == r->end && is_keepable(out) && is_keepable(err) && command.argv && command.argv[0] && command.env && add_inherited_env(&command.env);
   if (good) {
     struct call *call = call_new(id);
     int error = call ? 0 : -EAGAIN;
     struct identity identity = default_identity;
-    if (!error && user && (!contained || !find_identity(user, &identity))) error = -NO_USER;
+    if (!error && user && (!in_container || !find_identity(user, &identity))) error = -NO_USER;
     if (!error) {
-      if (contained) command.as = &identity;
-      if (contained && flags & WITH_CAPABILITIES) command.jailed = false;
-      call_keep(call, out, err);
+      if (in_container) command.as = &identity;
+      if (in_container && flags & WITH_CAPABILITIES) command.jailed = false;
+      call_keep_output(call, out, err);
       command.cwd = files_open_directory(cwd);
       error = command.cwd < 0 ? command.cwd : call_start(call, &command, flags & WITH_STDIN, flags & WITH_TERMINAL ? cols : 0, rows, deadline);
       if (command.cwd >= 0) close(command.cwd);
@@ -94,7 +94,7 @@ static void read_file(uint32_t id, const char *path) {
 static void write_stream(uint32_t id, const char *path, uint32_t mode) {
   struct call *call = call_new(id);
   struct pending_file file;
-  int error = call ? files_begin(path, mode, &file) : -EAGAIN;
+  int error = call ? pending_create(path, mode, &file) : -EAGAIN;
   if (error) return fail(call, id, error, path);
   call_write_file(call, &file);
   answer(ANS_STARTED, id, NULL, 0);
@@ -108,10 +108,10 @@ static void list(uint32_t id, const char *path) {
   free(names.data);
 }
 
-static void work(uint32_t id, int directory, int (*how)(int directory), const char *path) {
+static void start_worker(uint32_t id, int directory, int (*how)(int directory), const char *path) {
   if (directory < 0) return fail(NULL, id, directory, path);
   struct call *call = call_new(id);
-  int error = call ? call_start_work(call, how, directory) : -EAGAIN;
+  int error = call ? call_start_worker(call, how, directory) : -EAGAIN;
   close(directory);
   if (error) return fail(call, id, error, path);
   answer(ANS_STARTED, id, NULL, 0);
@@ -124,18 +124,18 @@ static void remove_path(uint32_t id, const char *path, bool recursive) {
     else answer(ANS_RESULT, id, NULL, 0);
     return;
   }
-  work_name[0] = 0;
-  int directory = *path ? files_open_parent(path, false, work_name) : files_open_directory("");
-  work(id, directory, run_remove, path);
+  worker_name[0] = 0;
+  int directory = *path ? files_open_parent(path, false, worker_name) : files_open_directory("");
+  start_worker(id, directory, worker_remove, path);
 }
 
-static void done(uint32_t id, int error, const char *path) {
+static void answer_done(uint32_t id, int error, const char *path) {
   if (error) fail(NULL, id, error, path);
   else answer(ANS_RESULT, id, NULL, 0);
 }
 
 /* Requests about a call that has just ended are no fault: they crossed its end. */
-static bool about_call(const struct frame *frame, struct reader *r) {
+static bool handle_call_request(const struct frame *frame, struct reader *r) {
   struct call *call = call_find(frame->call);
   uint8_t number = 0;
   uint32_t bytes;
@@ -166,7 +166,7 @@ static bool about_call(const struct frame *frame, struct reader *r) {
   }
 }
 
-static bool about_files(const struct frame *frame, struct reader *r) {
+static bool handle_file_request(const struct frame *frame, struct reader *r) {
   uint32_t id = frame->call;
   const char *path = read_string(r), *other;
   uint32_t mode;
@@ -178,7 +178,7 @@ static bool about_files(const struct frame *frame, struct reader *r) {
       return true;
     case REQ_WRITE:
       mode = read_u32(r);
-      if (!r->bad) done(id, files_write(path, mode, r->at, (size_t)(r->end - r->at)), path);
+      if (!r->bad) answer_done(id, files_write(path, mode, r->at, (size_t)(r->end - r->at)), path);
       return !r->bad;
     case REQ_WRITE_STREAM:
       mode = read_u32(r);
@@ -199,20 +199,20 @@ static bool about_files(const struct frame *frame, struct reader *r) {
       return !r->bad;
     case REQ_RENAME:
       other = read_string(r);
-      if (!r->bad) done(id, files_rename(path, other), path);
+      if (!r->bad) answer_done(id, files_rename(path, other), path);
       return !r->bad;
     case REQ_MAKE_DIRECTORY:
-      done(id, files_make_directory(path), path);
+      answer_done(id, files_make_directory(path), path);
       return true;
     case REQ_TAR_OUT:
-      work(id, files_open_directory(path), tar_out, path);
+      start_worker(id, files_open_directory(path), tar_out, path);
       return true;
     case REQ_TAR_IN: {
       uint32_t megabytes = read_u32(r);
       if (r->bad) return false;
-      work_limit = (uint64_t)megabytes << 20;
+      worker_limit = (uint64_t)megabytes << 20;
       int error = files_make_directory(path);
-      work(id, error ? error : files_open_directory(path), run_tar_in, path);
+      start_worker(id, error ? error : files_open_directory(path), worker_tar_in, path);
       return true;
     }
     default:
@@ -221,7 +221,7 @@ static bool about_files(const struct frame *frame, struct reader *r) {
 }
 
 /* What concerns the sandbox as a whole. */
-static bool about_sandbox(const struct frame *frame, struct reader *r) {
+static bool handle_sandbox_request(const struct frame *frame, struct reader *r) {
   if (frame->type == REQ_FREEZE) {
     int error = freeze_all(frame->call);
     if (error) answer_fail(frame->call, -error, "freeze");
@@ -229,7 +229,7 @@ static bool about_sandbox(const struct frame *frame, struct reader *r) {
   }
   uint16_t port = frame->type == REQ_LISTEN ? read_u16(r) : 0;
   if (r->bad) return false;
-  done(frame->call, frame->type == REQ_LISTEN ? listen_on(port) : thaw_all(), "the sandbox");
+  answer_done(frame->call, frame->type == REQ_LISTEN ? listen_on(port) : thaw_all(), "the sandbox");
   return true;
 }
 
@@ -238,7 +238,7 @@ bool handle_request(const struct frame *frame) {
   bool opens = frame->type == REQ_START || frame->type >= REQ_READ;
   if (opens && call_find(frame->call)) return false;
   if (frame->type == REQ_START) return start(frame->call, &r);
-  if (frame->type >= REQ_STDIN && frame->type <= REQ_RESIZE) return about_call(frame, &r);
-  if (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN) return about_sandbox(frame, &r);
-  return about_files(frame, &r);
+  if (frame->type >= REQ_STDIN && frame->type <= REQ_RESIZE) return handle_call_request(frame, &r);
+  if (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN) return handle_sandbox_request(frame, &r);
+  return handle_file_request(frame, &r);
 }

@@ -19,21 +19,21 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static struct queue text_in, text_out, to_agent;
+static struct queue text_in, text_out, to_guest;
 static uint64_t next_in, next_out;
 
 /* g<number> <base64>, or z<number> <bytes> <base64> of what was squeezed. */
 static void put_line(const uint8_t *bytes, size_t length) {
-  static uint8_t squeezed[SQUEEZED(LINE_BYTES)];
+  static uint8_t compressed[LZ4_BOUND(LINE_BYTES)];
   char head[48];
   unsigned long long number = next_out++;
-  size_t fewer = length > 256 ? squeeze(bytes, length, squeezed) : length;
-  bool helps = fewer < length - length / 8;
-  int written = helps ? snprintf(head, sizeof head, "z%llu %zu ", number, length) : snprintf(head, sizeof head, "g%llu ", number);
+  size_t compressed_length = length > 256 ? lz4_compress(bytes, length, compressed) : length;
+  bool is_smaller = compressed_length < length - length / 8;
+  int written = is_smaller ? snprintf(head, sizeof head, "z%llu %zu ", number, length) : snprintf(head, sizeof head, "g%llu ", number);
   queue_append(&text_out, head, (size_t)written);
-  if (helps) {
-    bytes = squeezed;
-    length = fewer;
+  if (is_smaller) {
+    bytes = compressed;
+    length = compressed_length;
   }
   for (size_t at = 0; at < length; at += 3) {
     size_t left = length - at;
@@ -52,7 +52,7 @@ static int digit_value(char digit) {
 /* False when it is not base64 of exactly that many bytes. */
 static bool decode(const char *text, size_t length, size_t wanted) {
   if (length != (wanted + 2) / 3 * 4) return false;
-  uint8_t *to = queue_room(&to_agent, wanted + 2);
+  uint8_t *to = queue_room(&to_guest, wanted + 2);
   for (size_t at = 0; at < length; at += 4) {
     uint32_t group = 0;
     for (size_t i = 0; i < 4; i++) {
@@ -65,7 +65,7 @@ static bool decode(const char *text, size_t length, size_t wanted) {
     *to++ = (uint8_t)(group >> 8);
     *to++ = (uint8_t)group;
   }
-  to_agent.end += wanted;
+  to_guest.end += wanted;
   return true;
 }
 
@@ -118,23 +118,23 @@ static bool take_bytes(int fd) {
   return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-static void carry(int in, int out, int agent) {
+static void forward(int in, int out, int guest) {
   for (bool open = true; open;) {
     struct pollfd fds[] = {
-        {.fd = queue_length(&to_agent) < FULL ? in : -1, .events = POLLIN},
+        {.fd = queue_length(&to_guest) < FULL ? in : -1, .events = POLLIN},
         {.fd = queue_length(&text_out) > 0 ? out : -1, .events = POLLOUT},
-        {.fd = agent, .events = (short)((queue_length(&text_out) < FULL ? POLLIN : 0) | (queue_length(&to_agent) > 0 ? POLLOUT : 0))},
+        {.fd = guest, .events = (short)((queue_length(&text_out) < FULL ? POLLIN : 0) | (queue_length(&to_guest) > 0 ? POLLOUT : 0))},
     };
     if (poll(fds, 3, -1) < 0 && errno != EINTR) return;
     if (fds[0].revents && !take_text(in)) return;
-    if (!flush_queue(agent, &to_agent)) open = false;
-    if (fds[2].revents & (POLLIN | POLLHUP | POLLERR)) open = take_bytes(agent) && open;
+    if (!flush_queue(guest, &to_guest)) open = false;
+    if (fds[2].revents & (POLLIN | POLLHUP | POLLERR)) open = take_bytes(guest) && open;
     if (!flush_queue(out, &text_out)) return;
   }
 }
 
 /* armour ROOT: serve, spoken in lines on stdin and stdout. Ends with the line "x" once everything it started is gone. */
-int armour(const char *root) {
+int serve_text_main(const char *root) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return 125;
   pid_t pid = fork();
@@ -153,7 +153,7 @@ int armour(const char *root) {
   int in = open("/proc/self/fd/0", O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (in < 0) in = 0;
   for (int i = 0, fds[] = {in, 1, ends[0]}; i < 3; i++) fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) | O_NONBLOCK);
-  carry(in, 1, ends[0]);
+  forward(in, 1, ends[0]);
   shutdown(ends[0], SHUT_RDWR);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;

@@ -69,12 +69,12 @@ static bool take_requests(int fd) {
 }
 
 /* Runs the self-test as any command is run; its complaint, or an empty text. Gives the process that is still to be waited for, or 0. */
-static pid_t test_walls(char *complaint, size_t room) {
+static pid_t run_self_test(char *complaint, size_t room) {
   int out[2], empty = open("/dev/null", O_RDWR | O_CLOEXEC), cwd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   complaint[0] = 0;
   struct supervisor supervisor;
   int error = empty < 0 || pipe2(out, O_CLOEXEC) != 0 ? -errno : 0;
-  struct command test = {.cwd = cwd, .in = empty, .out = out[1], .err = out[1], .jailed = true, .as = contained ? &default_identity : NULL, .builtin = self_test};
+  struct command test = {.cwd = cwd, .in = empty, .out = out[1], .err = out[1], .jailed = true, .as = in_container ? &default_identity : NULL, .builtin = self_test};
   if (!error) error = start_command(&test, confinement, &supervisor);
   if (error) {
     snprintf(complaint, room, "a command cannot be started in a namespace of its own: %s", strerror(-error));
@@ -98,9 +98,9 @@ static pid_t test_walls(char *complaint, size_t room) {
   return supervisor.pid;
 }
 
-static void hello(int out, bool tested) {
+static void send_hello(int out, bool with_self_test) {
   char complaint[512] = "";
-  pid_t tester = tested ? test_walls(complaint, sizeof complaint) : 0;
+  pid_t tester = with_self_test ? run_self_test(complaint, sizeof complaint) : 0;
   uint8_t body[6 + sizeof complaint];
   size_t length = strlen(complaint);
   write_u32(body, PROTOCOL_VERSION);
@@ -113,7 +113,7 @@ static void hello(int out, bool tested) {
   if (tester > 0) waitpid(tester, NULL, 0);
 }
 
-int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
+int serve(int in, int out, const char *root, bool with_self_test, bool only_loopback) {
   if (files_open_root(root) != 0) return 125;
   signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
@@ -128,9 +128,9 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
   fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
   fcntl(in, F_SETFD, FD_CLOEXEC);
   fcntl(out, F_SETFD, FD_CLOEXEC);
-  if (jailed && !contained) keep_to_own_sockets();
+  if (jailed && !in_container) isolate_abstract_sockets();
   self_test_expects(only_loopback);
-  hello(out, tested);
+  send_hello(out, with_self_test);
 
   static struct pollfd fds[4 + MAX_CALLS * POLLS_PER_CALL];
   for (;;) {
@@ -138,7 +138,7 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
     size_t count = calls_poll(fds + 4, MAX_CALLS * POLLS_PER_CALL, &timeout);
     bool was_full = channel_is_full();
     if (!flush_channel(out)) break;
-    spare_prepare();
+    pool_fill();
     /* The calls were not asked for output because there was no room. Now there is. */
     if (was_full && !channel_is_full()) timeout = 0;
     fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL ? in : -1, .events = POLLIN};
@@ -154,7 +154,7 @@ int serve(int in, int out, const char *root, bool tested, bool only_loopback) {
       while (read(signals, &info, sizeof info) > 0) continue;
       int status;
       for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-        if (!spare_ended(pid)) calls_child_ended(pid, status);
+        if (!pool_child_ended(pid)) calls_child_ended(pid, status);
     }
     calls_ready(fds + 4, count);
     if (fds[3].revents) accept_connections();

@@ -150,7 +150,7 @@ static int follow(const char *path, char target[4096]) {
   return 1;
 }
 
-int files_begin(const char *path, uint32_t mode, struct pending_file *out) {
+int pending_create(const char *path, uint32_t mode, struct pending_file *out) {
   char target[4096];
   int followed = follow(path, target);
   if (followed < 0) return followed;
@@ -173,7 +173,7 @@ int files_begin(const char *path, uint32_t mode, struct pending_file *out) {
   return -error;
 }
 
-int files_append(struct pending_file *file, const uint8_t *bytes, size_t length) {
+int pending_append(struct pending_file *file, const uint8_t *bytes, size_t length) {
   while (length > 0) {
     ssize_t wrote = write(file->fd, bytes, length);
     if (wrote < 0 && errno == EINTR) continue;
@@ -184,7 +184,7 @@ int files_append(struct pending_file *file, const uint8_t *bytes, size_t length)
   return 0;
 }
 
-void files_abandon(struct pending_file *file) {
+void pending_discard(struct pending_file *file) {
   if (file->fd < 0) return;
   unlinkat(file->parent, file->temporary, 0);
   close(file->fd);
@@ -192,10 +192,10 @@ void files_abandon(struct pending_file *file) {
   file->fd = -1;
 }
 
-int files_commit(struct pending_file *file) {
+int pending_commit(struct pending_file *file) {
   int error = fchmod(file->fd, file->mode) != 0 || renameat(file->parent, file->temporary, file->parent, file->name) != 0 ? -errno : 0;
   if (error) {
-    files_abandon(file);
+    pending_discard(file);
     return error == -EISDIR ? -NOT_REGULAR : error;
   }
   close(file->fd);
@@ -206,11 +206,11 @@ int files_commit(struct pending_file *file) {
 
 int files_write(const char *path, uint32_t mode, const uint8_t *bytes, size_t length) {
   struct pending_file file;
-  int error = files_begin(path, mode, &file);
+  int error = pending_create(path, mode, &file);
   if (error) return error;
-  error = files_append(&file, bytes, length);
-  if (!error) return files_commit(&file);
-  files_abandon(&file);
+  error = pending_append(&file, bytes, length);
+  if (!error) return pending_commit(&file);
+  pending_discard(&file);
   return error;
 }
 

@@ -12,7 +12,7 @@
 
 /* The inside can make a tree deeper than there are descriptors and stack for. What lies deeper than this is moved up to the
  * top of the tree that is being removed, and its turn comes there. */
-#define DEEPEST 100
+#define MAX_DEPTH 100
 
 static int top = -1;
 static unsigned long moved_up;
@@ -28,7 +28,7 @@ static int move_up(int parent, const char *name) {
 }
 
 /* Opens a directory, whatever its permissions, if it is ours. */
-static int open_anyway(int parent, const char *name) {
+static int force_open(int parent, const char *name) {
   int handle = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (handle < 0) return handle;
   struct stat stat;
@@ -41,26 +41,26 @@ static int open_anyway(int parent, const char *name) {
   return fd;
 }
 
-static int empty(int fd, int depth);
+static int remove_entries(int fd, int depth);
 
 static int remove_one(int parent, const char *name, int depth) {
   if (unlinkat(parent, name, 0) == 0) return 0;
   struct stat stat;
   if (fstatat(parent, name, &stat, AT_SYMLINK_NOFOLLOW) != 0) return errno;
   if (!S_ISDIR(stat.st_mode)) return EPERM;
-  int fd = open_anyway(parent, name);
+  int fd = force_open(parent, name);
   if (fd < 0) return errno;
-  if (depth >= DEEPEST) {
+  if (depth >= MAX_DEPTH) {
     close(fd);
     return unlinkat(parent, name, AT_REMOVEDIR) == 0 ? 0 : move_up(parent, name);
   }
-  int error = empty(fd, depth + 1);
+  int error = remove_entries(fd, depth + 1);
   if (unlinkat(parent, name, AT_REMOVEDIR) == 0) return 0;
   return error ? error : errno;
 }
 
 /* Takes the descriptor over. */
-static int empty(int fd, int depth) {
+static int remove_entries(int fd, int depth) {
   DIR *entries = fdopendir(fd);
   if (!entries) {
     close(fd);
@@ -88,7 +88,7 @@ int remove_contents(int directory) {
     unsigned long before = moved_up;
     int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return errno;
-    int error = empty(fd, 0);
+    int error = remove_entries(fd, 0);
     if (moved_up == before) return error;
   }
 }
@@ -98,7 +98,7 @@ int remove_tree(int parent, const char *name) {
   struct stat stat;
   if (fstatat(parent, name, &stat, AT_SYMLINK_NOFOLLOW) != 0) return errno;
   if (!S_ISDIR(stat.st_mode)) return EPERM;
-  int fd = open_anyway(parent, name);
+  int fd = force_open(parent, name);
   if (fd < 0) return errno;
   int error = remove_contents(fd);
   close(fd);

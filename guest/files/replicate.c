@@ -24,7 +24,7 @@
 static char path[4096]; /* for complaints */
 static uint64_t left;
 
-static int replicate_directory(int from, int to, size_t length, const char *spared);
+static int replicate_directory(int from, int to, size_t length, const char *excluded);
 
 /* As many bytes as there are, up to `length`; -1 when it cannot be read. */
 static ssize_t read_some(int fd, uint8_t *to, size_t length) {
@@ -73,7 +73,7 @@ static int copy_bytes(int from, int to, uint64_t size) {
   return 0;
 }
 
-static int clear(int to, const char *name) {
+static int remove_if_there(int to, const char *name) {
   int error = remove_tree(to, name);
   return error == ENOENT ? 0 : error;
 }
@@ -81,7 +81,7 @@ static int clear(int to, const char *name) {
 static int copy_file(int source, const struct stat *now, int to, const char *name) {
   if ((uint64_t)now->st_size > left) return TAR_TOO_LARGE;
   left -= (uint64_t)now->st_size;
-  int error = clear(to, name);
+  int error = remove_if_there(to, name);
   int target = error ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (target < 0) return error ? error : errno;
   error = copy_bytes(source, target, (uint64_t)now->st_size);
@@ -110,7 +110,7 @@ static int replicate_link(int from, int to, const char *name) {
   if (length < 0) return errno;
   if (readlinkat(to, name, there, sizeof there) == length && memcmp(now, there, (size_t)length) == 0) return 0;
   now[length] = 0;
-  int error = clear(to, name);
+  int error = remove_if_there(to, name);
   return error ? error : symlinkat(now, to, name) == 0 ? 0 : errno;
 }
 
@@ -120,7 +120,7 @@ static int replicate_below(int from, int to, const char *name, size_t length) {
   if (below < 0) return errno;
   int target = openat(to, name, OPEN_DIRECTORY);
   if (target < 0) {
-    int error = clear(to, name);
+    int error = remove_if_there(to, name);
     if (!error && mkdirat(to, name, 0700) != 0) error = errno;
     if (!error) target = openat(to, name, OPEN_DIRECTORY);
     if (target < 0) {
@@ -149,8 +149,8 @@ static int kind_of(int directory, const char *name) {
   return S_ISREG(stat.st_mode) ? DT_REG : S_ISDIR(stat.st_mode) ? DT_DIR : S_ISLNK(stat.st_mode) ? DT_LNK : DT_UNKNOWN;
 }
 
-static bool is_passed_over(const char *name, const char *spared) {
-  return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (spared && strcmp(name, spared) == 0);
+static bool is_skipped(const char *name, const char *excluded) {
+  return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (excluded && strcmp(name, excluded) == 0);
 }
 
 static int replicate_as(int kind, int from, int to, const char *name, size_t end) {
@@ -175,19 +175,19 @@ static int replicate_name(int from, int to, const char *name, int kind, size_t l
 }
 
 /* Takes away what the origin does not have. */
-static int remove_others(DIR *entries, int from, const char *spared) {
+static int remove_extra(DIR *entries, int from, const char *excluded) {
   int error = 0;
   rewinddir(entries);
   for (struct dirent *entry; !error && (entry = readdir(entries));)
-    if (!is_passed_over(entry->d_name, spared) && kind_of(from, entry->d_name) == DT_UNKNOWN) error = clear(dirfd(entries), entry->d_name);
+    if (!is_skipped(entry->d_name, excluded) && kind_of(from, entry->d_name) == DT_UNKNOWN) error = remove_if_there(dirfd(entries), entry->d_name);
   return error;
 }
 
 /* Takes both descriptors over. */
-static int replicate_directory(int from, int to, size_t length, const char *spared) {
+static int replicate_directory(int from, int to, size_t length, const char *excluded) {
   DIR *origin = fdopendir(from), *target = fdopendir(to);
   int error = origin && target ? 0 : ENOMEM;
-  long surplus = 0;
+  long extra = 0;
   while (!error) {
     errno = 0;
     struct dirent *entry = readdir(origin);
@@ -195,16 +195,16 @@ static int replicate_directory(int from, int to, size_t length, const char *spar
       error = errno;
       break;
     }
-    if (is_passed_over(entry->d_name, spared)) continue;
+    if (is_skipped(entry->d_name, excluded)) continue;
     int kind = entry->d_type == DT_REG || entry->d_type == DT_DIR || entry->d_type == DT_LNK ? entry->d_type : kind_of(from, entry->d_name);
     error = replicate_name(from, to, entry->d_name, kind, length);
-    if (!error) surplus--;
+    if (!error) extra--;
     else if (error == GONE) error = 0;
   }
   /* By now the target has all that the origin has. */
   for (struct dirent *entry; !error && (entry = readdir(target));)
-    if (!is_passed_over(entry->d_name, spared)) surplus++;
-  if (!error && surplus > 0) error = remove_others(target, from, spared);
+    if (!is_skipped(entry->d_name, excluded)) extra++;
+  if (!error && extra > 0) error = remove_extra(target, from, excluded);
   if (!origin) close(from);
   if (!target) close(to);
   if (origin) closedir(origin);
@@ -212,7 +212,7 @@ static int replicate_directory(int from, int to, size_t length, const char *spar
   return error;
 }
 
-int replicate(int argc, char **argv) {
+int replicate_main(int argc, char **argv) {
   if (argc < 3 || argc > 4) return 125;
   umask(0);
   raise_descriptor_limit();

@@ -20,7 +20,7 @@ struct entry {
   bool has_size;
 };
 
-static uint64_t left_in_all;
+static uint64_t bytes_left;
 
 static int read_fully(void *to, size_t length) {
   for (size_t at = 0; at < length;) {
@@ -53,7 +53,7 @@ static bool parse_octal(const char *field, size_t width, uint64_t *out) {
   return i == width || field[i] == 0 || field[i] == ' ';
 }
 
-static bool checks(const struct tar_header *header) {
+static bool has_valid_checksum(const struct tar_header *header) {
   uint64_t wanted;
   if (!parse_octal(header->checksum, sizeof header->checksum, &wanted)) return false;
   unsigned sum = 0;
@@ -62,7 +62,7 @@ static bool checks(const struct tar_header *header) {
   return sum == wanted;
 }
 
-static bool keep(char to[4096], const char *value, size_t length) {
+static bool store_value(char to[4096], const char *value, size_t length) {
   if (length >= 4096 || memchr(value, 0, length)) return false;
   memcpy(to, value, length);
   to[length] = 0;
@@ -91,8 +91,8 @@ static int read_records(uint64_t size, struct entry *entry) {
     char *value = equals + 1;
     size_t value_length = (size_t)(at + length - 1 - value);
     size_t key_length = (size_t)(equals - blank - 1);
-    if (key_length == 4 && memcmp(blank + 1, "path", 4) == 0) error = keep(entry->path, value, value_length) ? 0 : TAR_BROKEN;
-    else if (key_length == 8 && memcmp(blank + 1, "linkpath", 8) == 0) error = keep(entry->link, value, value_length) ? 0 : TAR_BROKEN;
+    if (key_length == 4 && memcmp(blank + 1, "path", 4) == 0) error = store_value(entry->path, value, value_length) ? 0 : TAR_BROKEN;
+    else if (key_length == 8 && memcmp(blank + 1, "linkpath", 8) == 0) error = store_value(entry->link, value, value_length) ? 0 : TAR_BROKEN;
     else if (key_length == 4 && memcmp(blank + 1, "size", 4) == 0) {
       entry->size = strtoull(value, NULL, 10);
       entry->has_size = true;
@@ -120,25 +120,25 @@ static int clean_path(char path[4096]) {
 
 static int to_exit(int error) { return error == -ESCAPES ? TAR_ESCAPES : error == -NOT_REGULAR ? TAR_NOT_REGULAR : -error; }
 
-static int take_file(const struct entry *entry, uint32_t mode) {
+static int extract_file(const struct entry *entry, uint32_t mode) {
   struct pending_file file;
-  int error = files_begin(entry->path, mode, &file);
+  int error = pending_create(entry->path, mode, &file);
   if (error) return to_exit(error);
   static uint8_t bytes[DATA_BYTES];
   for (uint64_t left = entry->size; left > 0;) {
     size_t part = left < sizeof bytes ? (size_t)left : sizeof bytes;
-    error = read_fully(bytes, part) ? -TAR_BROKEN : files_append(&file, bytes, part);
+    error = read_fully(bytes, part) ? -TAR_BROKEN : pending_append(&file, bytes, part);
     if (error) {
-      files_abandon(&file);
+      pending_discard(&file);
       return to_exit(error);
     }
     left -= part;
   }
-  error = files_commit(&file);
+  error = pending_commit(&file);
   return error ? to_exit(error) : skip(padding(entry->size));
 }
 
-static int take_link(const struct entry *entry) {
+static int extract_link(const struct entry *entry) {
   char name[256];
   int parent = files_open_parent(entry->path, true, name);
   if (parent < 0) return to_exit(parent);
@@ -153,7 +153,7 @@ static int take_link(const struct entry *entry) {
   return error;
 }
 
-static int take(const struct tar_header *header, struct entry *entry) {
+static int extract_entry(const struct tar_header *header, struct entry *entry) {
   uint64_t size, mode;
   if (!parse_octal(header->size, sizeof header->size, &size) || !parse_octal(header->mode, sizeof header->mode, &mode)) return TAR_BROKEN;
   if (header->type == 'x') return read_records(size, entry);
@@ -167,13 +167,13 @@ static int take(const struct tar_header *header, struct entry *entry) {
   char shown[201] = "";
   memcpy(shown, entry->path, strnlen(entry->path, sizeof shown - 1));
   int error = clean_path(entry->path);
-  if (!error && entry->size > left_in_all) error = TAR_TOO_LARGE;
+  if (!error && entry->size > bytes_left) error = TAR_TOO_LARGE;
   if (!error) {
     bool is_file = header->type == '0' || header->type == 0;
-    if (is_file) left_in_all -= entry->size;
-    if (is_file) error = take_file(entry, (uint32_t)mode);
+    if (is_file) bytes_left -= entry->size;
+    if (is_file) error = extract_file(entry, (uint32_t)mode);
     else if (header->type == '5') error = entry->path[0] ? to_exit(files_make_directory(entry->path)) : 0;
-    else if (header->type == '2') error = take_link(entry);
+    else if (header->type == '2') error = extract_link(entry);
     else error = TAR_NOT_REGULAR;
   }
   if (error) dprintf(2, "%s", shown);
@@ -183,7 +183,7 @@ static int take(const struct tar_header *header, struct entry *entry) {
 
 int tar_in(int root, uint64_t max_bytes) {
   files_use_root(root);
-  left_in_all = max_bytes;
+  bytes_left = max_bytes;
   static struct entry entry;
   memset(&entry, 0, sizeof entry);
   for (int count = 0; count < MAX_ENTRIES; count++) {
@@ -191,8 +191,8 @@ int tar_in(int root, uint64_t max_bytes) {
     if (read_fully(&header, sizeof header)) return TAR_BROKEN;
     static const struct tar_header end;
     if (memcmp(&header, &end, sizeof end) == 0) return 0;
-    if (!checks(&header)) return TAR_BROKEN;
-    int error = take(&header, &entry);
+    if (!has_valid_checksum(&header)) return TAR_BROKEN;
+    int error = extract_entry(&header, &entry);
     if (error) return error;
   }
   return TAR_TOO_LARGE;

@@ -35,7 +35,7 @@ static int place_content(int from, uint64_t length, struct pending_file *file) {
   while (length > 0) {
     size_t part = length < sizeof bytes ? (size_t)length : sizeof bytes;
     if (read_some(from, bytes, part) != (ssize_t)part) return -EPIPE;
-    int error = files_append(file, bytes, part);
+    int error = pending_append(file, bytes, part);
     if (error) return error;
     length -= part;
   }
@@ -48,11 +48,11 @@ static int place_one(int from, const uint8_t head[ENTRY_HEAD]) {
   if (name >= sizeof path || read_some(from, path, (size_t)name) != (ssize_t)name) return -EPIPE;
   path[name] = 0;
   struct pending_file file;
-  int error = files_begin(path, (uint32_t)load(head, 4), &file);
+  int error = pending_create(path, (uint32_t)load(head, 4), &file);
   if (error) return error;
   error = place_content(from, load(head + 8, 8), &file);
-  if (!error) return files_commit(&file);
-  files_abandon(&file);
+  if (!error) return pending_commit(&file);
+  pending_discard(&file);
   return error;
 }
 
@@ -102,7 +102,7 @@ static int unpack(const char *path, int from, const char *megabytes) {
 }
 
 /* place|fetch|pack|unpack STAGED ROOT [PATH [MEGABYTES]]. What is read is gone afterwards, however it ends. */
-int staged(const char *verb, int argc, char **argv) {
+int transfer_file_main(const char *verb, int argc, char **argv) {
   bool reads = strcmp(verb, "place") == 0 || strcmp(verb, "unpack") == 0;
   if (argc < 2) return 125;
   const char *path = argc > 2 ? argv[2] : "";

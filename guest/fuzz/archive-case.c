@@ -15,7 +15,7 @@
 
 static unsigned long endings[256];
 
-static void mend(uint8_t *header) {
+static void fix_checksum(uint8_t *header) {
   memset(header + 148, ' ', 8);
   unsigned sum = 0;
   for (size_t i = 0; i < BLOCK; i++) sum += header[i];
@@ -38,7 +38,7 @@ static void append_member(struct queue *to, char type, const char *name, const c
   snprintf(header.size, sizeof header.size, "%011llo", (unsigned long long)(one_in(40) ? interesting_number() : length));
   if (one_in(20)) memcpy(header.prefix, "../prefix", 10);
   if (one_in(40)) memset(header.size, 0x80, 1);
-  mend((uint8_t *)&header);
+  fix_checksum((uint8_t *)&header);
   queue_append(to, &header, sizeof header);
   append_padded(to, data, length);
 }
@@ -90,7 +90,7 @@ static void make_archive(struct queue *to) {
   if (one_in(3)) return;
   mutate(to);
   for (size_t at = 0; one_in(2) && at + BLOCK <= queue_length(to); at += BLOCK)
-    if (memcmp(to->data + to->start + at + 257, "ustar", 5) == 0) mend(to->data + to->start + at);
+    if (memcmp(to->data + to->start + at + 257, "ustar", 5) == 0) fix_checksum(to->data + to->start + at);
 }
 
 /* Nothing that was unpacked has a bit or a kind that it must not have. */

@@ -102,7 +102,7 @@ static void build_world(void) {
   put("outside/canary", "untouched");
 }
 
-static void furnish_root(void) {
+static void fill_root(void) {
   must(mkdir("root/dir", 0755) == 0 && mkfifo("root/fifo", 0644) == 0, "furnish");
   must(symlink("../outside", "root/out") == 0 && symlink("../outside/canary", "root/out-file") == 0, "furnish");
   must(symlink("loop", "root/loop") == 0 && symlink("nowhere", "root/dangling") == 0 && symlink("dir", "root/in") == 0, "furnish");
@@ -131,7 +131,7 @@ static void empty_root(void) {
   int error = root < 0 ? errno : remove_contents(root);
   if (error) broken("the root cannot be emptied: %s", strerror(error));
   close(root);
-  furnish_root();
+  fill_root();
 }
 
 int main(int argc, char **argv) {

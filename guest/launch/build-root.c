@@ -33,14 +33,14 @@ static unsigned user, group; /* whom a root manager gives the sandbox to; else 0
 static int root;             /* what will be the sandbox's */
 
 /* A user namespace that is nothing but the mapping from the tree's owner to the sandbox's user. */
-static int open_mapping(const struct stat *owner) {
-  int lives[2];
-  if (pipe2(lives, O_CLOEXEC) != 0) die("cannot make", "a pipe");
+static int open_id_mapping(const struct stat *owner) {
+  int alive[2];
+  if (pipe2(alive, O_CLOEXEC) != 0) die("cannot make", "a pipe");
   pid_t child = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
   if (child == 0) {
     char none;
-    close(lives[1]);
-    _exit(read(lives[0], &none, 1) == 0 ? 0 : 1); /* until it is not needed, or nobody is there any more */
+    close(alive[1]);
+    _exit(read(alive[0], &none, 1) == 0 ? 0 : 1); /* until it is not needed, or nobody is there any more */
   }
   if (child < 0) die("cannot make", "a user namespace");
   char path[64], text[64];
@@ -53,8 +53,8 @@ static int open_mapping(const struct stat *owner) {
   snprintf(path, sizeof path, "/proc/%d/ns/user", child);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) die("cannot open", path);
-  close(lives[0]);
-  close(lives[1]);
+  close(alive[0]);
+  close(alive[1]);
   return fd;
 }
 
@@ -64,7 +64,7 @@ static int mapping_for(const struct stat *owner) {
   static struct stat mapped;
   if (mapping < 0 || mapped.st_uid != owner->st_uid || mapped.st_gid != owner->st_gid) {
     if (mapping >= 0) close(mapping);
-    mapping = open_mapping(owner);
+    mapping = open_id_mapping(owner);
     mapped = *owner;
   }
   return mapping;
@@ -79,8 +79,8 @@ static void set_attributes(int tree, unsigned flags, uint64_t attributes, int ma
 /* Only what is on a tree's own file system can be lent to another user. What is the sandbox's own may lie where others write, too: nobody may have
  * put a link in its place. */
 static int clone_tree(const char *source, bool owned, uint64_t attributes) {
-  bool lent = owned && user != 0;
-  unsigned depth = lent ? 0 : AT_RECURSIVE;
+  bool is_remapped = owned && user != 0;
+  unsigned depth = is_remapped ? 0 : AT_RECURSIVE;
   int tree = (int)syscall(SYS_open_tree, AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | depth | (owned ? AT_SYMLINK_NOFOLLOW : 0));
   struct stat found;
   if (tree < 0 || fstat(tree, &found) != 0) die("cannot attach", source);
@@ -88,7 +88,7 @@ static int clone_tree(const char *source, bool owned, uint64_t attributes) {
     errno = ELOOP;
     die("cannot attach", source);
   }
-  set_attributes(tree, depth, attributes, lent ? mapping_for(&found) : -1, source);
+  set_attributes(tree, depth, attributes, is_remapped ? mapping_for(&found) : -1, source);
   return tree;
 }
 
@@ -133,14 +133,14 @@ static void act_as(unsigned uid, unsigned gid) {
 }
 
 /* Links lead nowhere but to what is in the root. */
-static int open_inside(const char *path) {
+static int open_in_root(const char *path) {
   struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
   return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
 }
 
 /* Opens the directory that a path is in, made when it is missing, and finds the last name of it. */
 static int open_target(const char *path, bool is_directory);
-static int open_above(const char *path, const char **name) {
+static int open_parent(const char *path, const char **name) {
   char above[4096];
   const char *slash = strrchr(path, '/');
   *name = slash + 1;
@@ -150,15 +150,15 @@ static int open_above(const char *path, const char **name) {
 
 /* Opens what something is to be mounted on, made when it is missing. */
 static int open_target(const char *path, bool is_directory) {
-  int fd = open_inside(path);
+  int fd = open_in_root(path);
   if (fd >= 0) return fd;
   const char *name;
   if (errno != ENOENT || path[0] != '/' || !path[1]) die("cannot open", path);
-  int above = open_above(path, &name);
+  int above = open_parent(path, &name);
   int made = is_directory ? mkdirat(above, name, 0755) : mknodat(above, name, S_IFREG | 0444, 0);
   if (made != 0) die("cannot make", path);
   close(above);
-  fd = open_inside(path);
+  fd = open_in_root(path);
   if (fd < 0) die("cannot open", path);
   return fd;
 }
@@ -175,10 +175,10 @@ static void mount_on(int at, const char *type, unsigned long flags, const char *
 }
 
 /* The upper layer's owner is mapped like every other tree's, so the layers are attached first, beside the root, and joined then. */
-static void attach_overlay(const struct step *step, int number, const char *stage) {
+static void attach_overlay(const struct step *step, int number, const char *scratch) {
   char lower[64], state[64], options[512];
-  snprintf(lower, sizeof lower, "%.32s/%d.l", stage, number);
-  snprintf(state, sizeof state, "%.32s/%d.s", stage, number);
+  snprintf(lower, sizeof lower, "%.32s/%d.l", scratch, number);
+  snprintf(state, sizeof state, "%.32s/%d.s", scratch, number);
   if (mkdir(lower, 0755) != 0 || mkdir(state, 0755) != 0) die("cannot make", lower);
   attach(step->fd, AT_FDCWD, lower, step->source);
   attach(step->state_fd, AT_FDCWD, state, step->state);
@@ -203,7 +203,7 @@ static void make_devices(int nodes[DEVICES]) {
                                          {"/proc/self/fd", "fd"}, {"pts/ptmx", "ptmx"}};
   int under = open_target("/dev", true);
   mount_on(under, "tmpfs", NO_SUID | NO_DEV, "mode=0755", "/dev");
-  int dev = open_inside("/dev");
+  int dev = open_in_root("/dev");
   for (int i = 0; i < DEVICES; i++) {
     if (mknodat(dev, devices[i], S_IFREG | 0444, 0) != 0) die("cannot make", devices[i]);
     attach(nodes[i], dev, devices[i], devices[i]);
@@ -219,9 +219,9 @@ static void make_devices(int nodes[DEVICES]) {
   close(under);
 }
 
-static void take_step(const struct step *step, int number, const char *stage) {
+static void apply_step(const struct step *step, int number, const char *scratch) {
   if (step->kind == STEP_OVERLAY) {
-    attach_overlay(step, number, stage);
+    attach_overlay(step, number, scratch);
   } else if (step->kind == STEP_TREE) {
     struct stat found;
     if (fstat(step->fd, &found) != 0) die("cannot describe", step->source);
@@ -236,13 +236,13 @@ static void take_step(const struct step *step, int number, const char *stage) {
     close(at);
   } else {
     const char *name;
-    int above = open_above(step->target, &name);
+    int above = open_parent(step->target, &name);
     if (symlinkat(step->source, above, name) != 0) die("cannot make", step->target);
     close(above);
   }
 }
 
-void stage_root(struct step *steps, int count, const char *stage, unsigned uid, unsigned gid) {
+void build_root(struct step *steps, int count, const char *scratch, unsigned uid, unsigned gid) {
   int nodes[DEVICES];
   char path[48];
   user = uid;
@@ -252,14 +252,14 @@ void stage_root(struct step *steps, int count, const char *stage, unsigned uid, 
   clone_trees(steps, count, nodes); /* before the stage hides any of them */
   mode_t mask = umask(0);
   act_as(user, group);
-  if (mount("tmpfs", stage, "tmpfs", NO_SUID | NO_DEV, "mode=0755") != 0) die("cannot mount", stage);
-  snprintf(path, sizeof path, "%.32s/root", stage);
+  if (mount("tmpfs", scratch, "tmpfs", NO_SUID | NO_DEV, "mode=0755") != 0) die("cannot mount", scratch);
+  snprintf(path, sizeof path, "%.32s/root", scratch);
   if (mkdir(path, 0755) != 0 || mount("tmpfs", path, "tmpfs", NO_SUID | NO_DEV, "mode=0755") != 0) die("cannot mount", path);
   root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) die("cannot open", path);
   if (mkdirat(root, "proc", 0755) != 0) die("cannot make", "/proc");
   make_devices(nodes);
-  for (int i = 0; i < count; i++) take_step(&steps[i], i, stage);
+  for (int i = 0; i < count; i++) apply_step(&steps[i], i, scratch);
   set_attributes(root, 0, MOUNT_ATTR_RDONLY, -1, "/");
   act_as(0, 0);
   umask(mask);

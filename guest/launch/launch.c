@@ -12,7 +12,7 @@
 #include "../guest.h"
 #include "launch.h"
 
-#define MOST 512
+#define MAX_STEPS 512
 
 void die(const char *what, const char *which) {
   dprintf(2, "glovebox: %s %s: %s\n", what, which, strerror(errno));
@@ -50,11 +50,11 @@ static int read_step(int argc, char **argv, struct step *step) {
 /* launch [--status] [--cgroup DIR]... [--user UID GID] [--stage DIR STEP...] -- PROGRAM ARGUMENTS...
  * Descriptors 0 to 3 are handed on, with --status 4 too, all others closed. A STEP is one of
  * --tree [o]r|w SOURCE PATH, --overlay r|w LOWER STATE PATH, --tmpfs SIZE MODE PATH, --link TARGET PATH; they make the root DIR/root. */
-int launch(int argc, char **argv) {
-  static struct step steps[MOST];
+int launch_main(int argc, char **argv) {
+  static struct step steps[MAX_STEPS];
   int count = 0, i = 0, taken;
   unsigned uid = 0, gid = 0;
-  const char *stage = NULL;
+  const char *scratch = NULL;
   bool has_status = argc > 0 && strcmp(argv[0], "--status") == 0;
   close_from(has_status ? 5 : 4);
   for (i = has_status; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -67,8 +67,8 @@ int launch(int argc, char **argv) {
       gid = (unsigned)strtoul(argv[++i], NULL, 10);
       if (uid == 0 || gid == 0) return 125; /* never the host's root */
     } else if (strcmp(argv[i], "--stage") == 0 && i + 1 < argc) {
-      stage = argv[++i];
-    } else if (stage && count < MOST && (taken = read_step(argc - i, argv + i, &steps[count])) > 0) {
+      scratch = argv[++i];
+    } else if (scratch && count < MAX_STEPS && (taken = read_step(argc - i, argv + i, &steps[count])) > 0) {
       count++;
       i += taken - 1;
     } else {
@@ -77,8 +77,8 @@ int launch(int argc, char **argv) {
     }
   }
   if (i + 1 >= argc) return 125;
-  if (uid != 0 && !stage) return 125;
-  if (stage) stage_root(steps, count, stage, uid, gid);
+  if (uid != 0 && !scratch) return 125;
+  if (scratch) build_root(steps, count, scratch, uid, gid);
   if (uid != 0 && (setgroups(0, NULL) != 0 || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0))
     die("cannot become", "the sandbox's user");
   /* No memory image of a crash, neither in the tree nor piped to a program of the host: 1 is the limit that stops both. */

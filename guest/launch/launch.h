@@ -17,5 +17,5 @@ struct step {
 void die(const char *what, const char *which);
 void write_file(const char *path, const char *text);
 /* Makes STAGE/root out of the steps, in their order. */
-void stage_root(struct step *steps, int count, const char *stage, unsigned uid, unsigned gid);
+void build_root(struct step *steps, int count, const char *scratch, unsigned uid, unsigned gid);
 #endif

@@ -8,9 +8,9 @@
 #include "../guest.h"
 
 /* What is larger goes the way without a supervisor in waiting: the agent must not be held up by a slow reader. */
-#define MAX_ORDER (48u << 10)
+#define MAX_COMMAND_BYTES (48u << 10)
 
-struct order_head {
+struct message_head {
   uint32_t length, arguments, variables;
   uint32_t terminal, identity; /* an identity comes before the strings */
 };
@@ -21,21 +21,21 @@ static uint32_t add_strings(struct queue *to, char *const *strings) {
   return count;
 }
 
-bool is_small_order(const struct command *command) {
+bool fits_command_message(const struct command *command) {
   size_t length = 0;
   for (char **at = command->argv; *at; at++) length += strlen(*at) + 1;
   for (char **at = command->env; *at; at++) length += strlen(*at) + 1;
-  return length <= MAX_ORDER;
+  return length <= MAX_COMMAND_BYTES;
 }
 
-bool give_order(int socket, const struct command *command) {
+bool send_command(int socket, const struct command *command) {
   struct queue strings = {0};
-  struct order_head head = {.terminal = command->terminal, .identity = command->as != NULL};
+  struct message_head head = {.terminal = command->terminal, .identity = command->as != NULL};
   head.arguments = add_strings(&strings, command->argv);
   head.variables = add_strings(&strings, command->env);
   head.length = (uint32_t)queue_length(&strings);
   union {
-    char bytes[CMSG_SPACE(ORDER_DESCRIPTORS * sizeof(int))];
+    char bytes[CMSG_SPACE(COMMAND_DESCRIPTORS * sizeof(int))];
     struct cmsghdr align;
   } control = {0};
   size_t described = command->as ? sizeof *command->as : 0;
@@ -44,15 +44,15 @@ bool give_order(int socket, const struct command *command) {
   struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(ORDER_DESCRIPTORS * sizeof(int));
-  int fds[ORDER_DESCRIPTORS] = {command->in, command->out, command->err, command->cwd};
+  rights->cmsg_len = CMSG_LEN(COMMAND_DESCRIPTORS * sizeof(int));
+  int fds[COMMAND_DESCRIPTORS] = {command->in, command->out, command->err, command->cwd};
   memcpy(CMSG_DATA(rights), fds, sizeof fds);
   bool sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(sizeof head + described + head.length);
   free(strings.data);
   return sent;
 }
 
-static bool receive(int socket, void *to, size_t length) {
+static bool receive_bytes(int socket, void *to, size_t length) {
   for (size_t at = 0; at < length;) {
     ssize_t got = recv(socket, (uint8_t *)to + at, length - at, 0);
     if (got < 0 && errno == EINTR) continue;
@@ -73,10 +73,10 @@ static char **split(char *strings, uint32_t count, const char *end, char **next)
   return list;
 }
 
-bool take_order(int socket, struct command *command, struct identity *as, int streams[ORDER_DESCRIPTORS]) {
-  struct order_head head;
+bool receive_command(int socket, struct command *command, struct identity *as, int streams[COMMAND_DESCRIPTORS]) {
+  struct message_head head;
   union {
-    char bytes[CMSG_SPACE(ORDER_DESCRIPTORS * sizeof(int))];
+    char bytes[CMSG_SPACE(COMMAND_DESCRIPTORS * sizeof(int))];
     struct cmsghdr align;
   } control;
   struct iovec part = {&head, sizeof head};
@@ -85,12 +85,12 @@ bool take_order(int socket, struct command *command, struct identity *as, int st
   do got = recvmsg(socket, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
   struct cmsghdr *rights = got == sizeof head ? CMSG_FIRSTHDR(&message) : NULL;
-  if (!rights || rights->cmsg_len != CMSG_LEN(ORDER_DESCRIPTORS * sizeof(int)) || head.length > MAX_ORDER) return false;
-  memcpy(streams, CMSG_DATA(rights), ORDER_DESCRIPTORS * sizeof(int));
-  if (head.identity && !receive(socket, as, sizeof *as)) return false;
+  if (!rights || rights->cmsg_len != CMSG_LEN(COMMAND_DESCRIPTORS * sizeof(int)) || head.length > MAX_COMMAND_BYTES) return false;
+  memcpy(streams, CMSG_DATA(rights), COMMAND_DESCRIPTORS * sizeof(int));
+  if (head.identity && !receive_bytes(socket, as, sizeof *as)) return false;
   command->as = head.identity ? as : NULL;
   char *strings = malloc((size_t)head.length + 1);
-  if (!strings || !receive(socket, strings, head.length)) return false;
+  if (!strings || !receive_bytes(socket, strings, head.length)) return false;
   strings[head.length] = 0;
   char *next;
   command->argv = split(strings, head.arguments, strings + head.length, &next);

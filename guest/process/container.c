@@ -5,7 +5,6 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
@@ -16,9 +15,9 @@
 #include "../guest.h"
 
 /* Of nobody in particular: whoever runs as this user in an image can only end what it has started itself. */
-#define SUPERVISOR 65432
+#define SUPERVISOR_ID 65432
 
-bool contained;
+bool in_container;
 struct identity default_identity;
 
 static int set_capabilities(uint32_t effective, uint32_t permitted) {
@@ -33,9 +32,9 @@ static uint32_t permitted_capabilities(void) {
   return syscall(SYS_capget, &header, sets) == 0 ? sets[0].permitted : 0;
 }
 
-int contain(const char *user) {
+int enter_container(const char *user) {
   if (!find_identity(user, &default_identity)) return -ENOENT;
-  contained = true;
+  in_container = true;
   /* The kernel takes away what overrides permissions with the change of user; it is still permitted. */
   setfsgid(default_identity.gid);
   setfsuid(default_identity.uid);
@@ -43,7 +42,7 @@ int contain(const char *user) {
   return set_capabilities(permitted, permitted);
 }
 
-bool make_root(const char *path) {
+bool make_directories(const char *path) {
   char part[4096];
   size_t length = strlen(path);
   if (length >= sizeof part) return false;
@@ -56,7 +55,7 @@ bool make_root(const char *path) {
   return true;
 }
 
-void name_loopback(void) {
+void write_hosts_file(void) {
   static const char names[] = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
   int fd = open("/etc/hosts", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
   struct stat stat;
@@ -73,28 +72,28 @@ int become_identity(const struct identity *identity, bool keep_capabilities) {
   return keep_capabilities && identity->uid == 0 ? 0 : drop_privileges();
 }
 
-void leave_reach_of_commands(void) {
+void become_supervisor_user(void) {
   uint32_t permitted = permitted_capabilities();
   prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
-  if (setgroups(0, NULL) != 0 || setresgid(SUPERVISOR, SUPERVISOR, SUPERVISOR) != 0 || setresuid(SUPERVISOR, SUPERVISOR, SUPERVISOR) != 0 ||
+  if (setgroups(0, NULL) != 0 || setresgid(SUPERVISOR_ID, SUPERVISOR_ID, SUPERVISOR_ID) != 0 || setresuid(SUPERVISOR_ID, SUPERVISOR_ID, SUPERVISOR_ID) != 0 ||
       set_capabilities(permitted, permitted) != 0)
     _exit(125);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-void keep_only_killing(void) {
+void keep_kill_capability(void) {
   const uint32_t kill_others = 1u << CAP_KILL;
   if (set_capabilities(kill_others, kill_others) != 0) _exit(125);
 }
 
-void keep_only_starting(void) {
+void keep_start_capabilities(void) {
   const uint32_t kept = 1u << CAP_KILL | 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_DAC_OVERRIDE;
   if (set_capabilities(kept, kept) != 0) _exit(125);
 }
 
-bool is_within_reach(const struct command *command) { return command->as && (!command->jailed || command->as->uid == SUPERVISOR); }
+bool can_signal_supervisors(const struct command *command) { return command->as && (!command->jailed || command->as->uid == SUPERVISOR_ID); }
 
-void give_streams(const int *fds, int count, const struct identity *identity) {
+void chown_streams(const int *fds, int count, const struct identity *identity) {
   if (identity->uid == default_identity.uid) return;
   for (int i = 0; i < count; i++) {
     struct stat stat;
@@ -102,28 +101,4 @@ void give_streams(const int *fds, int count, const struct identity *identity) {
     bool own = fstat(fds[i], &stat) == 0 && (S_ISFIFO(stat.st_mode) || (isatty(fds[i]) && S_ISCHR(stat.st_mode)));
     if (own && fchown(fds[i], identity->uid, (gid_t)-1) != 0) continue;
   }
-}
-
-int64_t process_limit(void) {
-  int fd = open("/sys/fs/cgroup/pids.max", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fd = open("/sys/fs/cgroup/pids/pids.max", O_RDONLY | O_CLOEXEC);
-  char text[32];
-  ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
-  if (length <= 0 || text[0] < '0' || text[0] > '9') return -1;
-  text[length] = 0;
-  return strtoll(text, NULL, 10);
-}
-
-int64_t oom_kills(void) {
-  static int counter = -2;
-  if (counter == -2) counter = open("/sys/fs/cgroup/memory.events", O_RDONLY | O_CLOEXEC);
-  if (counter == -1) counter = open("/sys/fs/cgroup/memory/memory.oom_control", O_RDONLY | O_CLOEXEC);
-  if (counter < 0) counter = -3;
-  char text[512];
-  ssize_t length = counter < 0 ? -1 : pread(counter, text, sizeof text - 1, 0);
-  if (length <= 0) return -1;
-  text[length] = 0;
-  const char *found = strstr(text, "oom_kill ");
-  return found ? strtoll(found + 9, NULL, 10) : -1;
 }

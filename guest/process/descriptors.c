@@ -9,8 +9,8 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
-#define MOST_KEPT 8
-#define ENOUGH 8192 /* five for each call, and some */
+#define MAX_ARRANGED 8
+#define WANTED_DESCRIPTORS 8192 /* five for each call, and some */
 
 static struct rlimit before;
 
@@ -22,8 +22,8 @@ static void close_between(unsigned first, unsigned last) {
 void close_from(unsigned first) { close_between(first, ~0u); }
 
 bool arrange_descriptors(const int *fds, int count) {
-  int moved[MOST_KEPT];
-  if (count > MOST_KEPT) return false;
+  int moved[MAX_ARRANGED];
+  if (count > MAX_ARRANGED) return false;
   /* All others go first: what we hold ourselves may have used up the limit. */
   for (unsigned from = 0;;) {
     unsigned next = ~0u;
@@ -44,7 +44,7 @@ bool arrange_descriptors(const int *fds, int count) {
   return true;
 }
 
-void hold_standard_descriptors(void) {
+void reserve_standard_descriptors(void) {
   int fd;
   do fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= 2);
@@ -52,11 +52,11 @@ void hold_standard_descriptors(void) {
 }
 
 void raise_descriptor_limit(void) {
-  if (getrlimit(RLIMIT_NOFILE, &before) != 0 || before.rlim_cur >= ENOUGH) {
+  if (getrlimit(RLIMIT_NOFILE, &before) != 0 || before.rlim_cur >= WANTED_DESCRIPTORS) {
     before = (struct rlimit){0};
     return;
   }
-  struct rlimit more = {.rlim_cur = before.rlim_max < ENOUGH ? before.rlim_max : ENOUGH, .rlim_max = before.rlim_max};
+  struct rlimit more = {.rlim_cur = before.rlim_max < WANTED_DESCRIPTORS ? before.rlim_max : WANTED_DESCRIPTORS, .rlim_max = before.rlim_max};
   setrlimit(RLIMIT_NOFILE, &more);
 }
 

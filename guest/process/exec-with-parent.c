@@ -9,7 +9,7 @@
 
 #include "../guest.h"
 
-int begin(int argc, char **argv) {
+int exec_with_parent_main(int argc, char **argv) {
   if (argc < 3) return 125;
   int number = atoi(argv[1]);
   /* First, so that nothing is missed between the two. */

@@ -32,7 +32,7 @@ int drop_privileges(void) {
 
 /* Sockets without a path belong to the network, which may be the host's. This keeps all processes that follow to sockets
  * of their own; a kernel before 6.12 cannot. */
-void keep_to_own_sockets(void) {
+void isolate_abstract_sockets(void) {
   enum { CREATE_RULESET = 444, RESTRICT_SELF = 446, ABSTRACT_UNIX_SOCKETS = 1 };
   struct {
     uint64_t files, network, scoped;
@@ -72,7 +72,7 @@ void keep_to_own_sockets(void) {
 enum { OPEN_TREE = 428, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT, FSPICK, PIDFD_OPEN, CLONE3, MOUNT_SETATTR = 442, FCHMODAT2 = 452,
        LISTMOUNT = 458, OPEN_TREE_ATTR = 467, IO_URING_SETUP = 425, IO_URING_ENTER, IO_URING_REGISTER };
 
-int install_filter(void) {
+int install_seccomp_filter(void) {
   static const struct sock_filter program[] = {
       LOAD(FIELD(arch)),
       JUMP_EQUAL(FILTER_ARCHITECTURE, 1, 0),

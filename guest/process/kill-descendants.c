@@ -11,21 +11,21 @@
 
 #include "../guest.h"
 
-#define MOST_PATIENCE 30000 /* ms; what cannot die by then waits for a device */
-#define HELPER_PATIENCE 5000
-#define HELPER_TRIES 2
-#define MOST_OTHERS 64
+#define MAX_PATIENCE 30000 /* ms; what cannot die by then waits for a device */
+#define SUDO_PATIENCE 5000
+#define SUDO_TRIES 2
+#define MAX_OTHERS 64
 #define QUIET_ROUNDS 3
 
 bool own_machine;
 /* Children that are another user's by now, and that nothing we can do has ended. */
-static int beyond_reach;
-static pid_t helper;
+static int unkillable;
+static pid_t sudo_kill;
 
 /* Whoever has become another user did so by `sudo`, or by what can do the same: then so can we. Should one of them end first, its
  * number may be another's by the time it is killed, which only a machine that is ours altogether can bear. */
-static pid_t start_helper(const pid_t *pids, int count) {
-  char numbers[MOST_OTHERS][16], *argv[MOST_OTHERS + 5] = {"sudo", "-n", "kill", "-KILL"};
+static pid_t start_sudo_kill(const pid_t *pids, int count) {
+  char numbers[MAX_OTHERS][16], *argv[MAX_OTHERS + 5] = {"sudo", "-n", "kill", "-KILL"};
   for (int i = 0; i < count; i++) {
     snprintf(numbers[i], sizeof numbers[i], "%d", (int)pids[i]);
     argv[4 + i] = numbers[i];
@@ -44,42 +44,42 @@ static pid_t start_helper(const pid_t *pids, int count) {
 }
 
 /* How many of these are being ended; none once that was tried in vain. */
-static int kill_others(const pid_t *pids, int count) {
+static int kill_as_root(const pid_t *pids, int count) {
   static pid_t first;
   static int tries;
   static int64_t since;
   if (count == 0 || !own_machine || geteuid() == 0) return 0;
-  if (helper > 0 && (kill(helper, 0) == 0 || errno == EPERM)) return now_ms() - since < HELPER_PATIENCE ? count : 0;
+  if (sudo_kill > 0 && (kill(sudo_kill, 0) == 0 || errno == EPERM)) return now_ms() - since < SUDO_PATIENCE ? count : 0;
   if (pids[0] != first) tries = 0;
   first = pids[0];
-  if (tries++ >= HELPER_TRIES) return 0;
+  if (tries++ >= SUDO_TRIES) return 0;
   since = now_ms();
-  helper = start_helper(pids, count);
+  sudo_kill = start_sudo_kill(pids, count);
   return count;
 }
 
-int kill_children(bool (*spared)(pid_t pid)) {
+int kill_children(bool (*excluded)(pid_t pid)) {
   char path[64], list[16384];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)syscall(SYS_gettid));
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t length = fd < 0 ? -1 : read(fd, list, sizeof list - 1);
   if (fd >= 0) close(fd);
-  beyond_reach = 0;
+  unkillable = 0;
   if (length <= 0) return 0;
   list[length] = 0;
-  pid_t others[MOST_OTHERS];
+  pid_t others[MAX_OTHERS];
   int found = 0, count = 0;
   for (char *at = list, *next; *at; at = next) {
     pid_t pid = (pid_t)strtol(at, &next, 10);
     /* A number without its blank was cut off at the end of the buffer and may be the start of another one. */
     if (next == at || *next != ' ') break;
     next++;
-    if (pid <= 1 || pid == helper || (spared && spared(pid))) continue;
+    if (pid <= 1 || pid == sudo_kill || (excluded && excluded(pid))) continue;
     if (kill(pid, SIGKILL) == 0 || errno != EPERM) found++;
-    else if (count < MOST_OTHERS) others[count++] = pid;
+    else if (count < MAX_OTHERS) others[count++] = pid;
   }
-  int ending = kill_others(others, count);
-  beyond_reach = count - ending;
+  int ending = kill_as_root(others, count);
+  unkillable = count - ending;
   return found + ending;
 }
 
@@ -90,8 +90,8 @@ void kill_descendants(void) {
   sigprocmask(SIG_BLOCK, &set, NULL);
   int quiet = 0;
   /* By time, not by rounds: each round ends one generation, and a chain of processes can have thousands. */
-  for (int64_t end = now_ms() + MOST_PATIENCE; now_ms() < end && quiet < QUIET_ROUNDS;) {
-    quiet = kill_children(NULL) == 0 && beyond_reach > 0 ? quiet + 1 : 0;
+  for (int64_t end = now_ms() + MAX_PATIENCE; now_ms() < end && quiet < QUIET_ROUNDS;) {
+    quiet = kill_children(NULL) == 0 && unkillable > 0 ? quiet + 1 : 0;
     pid_t reaped;
     while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0) continue;
     if (reaped < 0 && errno == ECHILD) return;

@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-static void report(const char *path, struct ending ending, bool timed_out) {
+static void write_status_file(const char *path, struct ending ending, bool timed_out) {
   if (!path) return;
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return;
@@ -23,7 +23,7 @@ static void report(const char *path, struct ending ending, bool timed_out) {
 }
 
 /* True when the time was over first; 0 is no end of it. */
-static bool wait_for(int fd, int64_t time) {
+static bool wait_until_readable(int fd, int64_t time) {
   struct pollfd ready = {.fd = fd, .events = POLLIN};
   for (int64_t end = now_ms() + time, left = time;; left = end - now_ms()) {
     if (time > 0 && left <= 0) return true;
@@ -34,7 +34,7 @@ static bool wait_for(int fd, int64_t time) {
 }
 
 /* run [--timeout-ms N] [--grace-ms N] [--cwd DIR] [--status FILE] -- PROGRAM ARGUMENTS... */
-int run_once(int argc, char **argv) {
+int run_once_main(int argc, char **argv) {
   long timeout = 0, grace = 0;
   const char *cwd = ".", *status_file = NULL;
   int i = 0;
@@ -57,14 +57,14 @@ int run_once(int argc, char **argv) {
   struct supervisor supervisor;
   if (start_command(&command, CONFINE_SUBREAPER, &supervisor) != 0) return 125;
   struct ending ending = {.signaled = 1, .code = SIGKILL};
-  bool timed_out = wait_for(supervisor.status, timeout);
+  bool timed_out = wait_until_readable(supervisor.status, timeout);
   if (timed_out && grace > 0) {
     uint8_t number = SIGTERM;
-    if (write(supervisor.control, &number, 1) == 1) wait_for(supervisor.status, grace);
+    if (write(supervisor.control, &number, 1) == 1) wait_until_readable(supervisor.status, grace);
   }
   if (read(supervisor.status, &ending, sizeof ending) != sizeof ending) ending = (struct ending){.signaled = 1, .code = SIGKILL};
   /* The supervisor is the first to go: the command may have stopped it. */
   kill_descendants();
-  report(status_file, ending, timed_out);
+  write_status_file(status_file, ending, timed_out);
   return ending.signaled ? 128 + ending.code : ending.code;
 }

@@ -16,7 +16,7 @@
 static bool expect_only_loopback;
 void self_test_expects(bool only_loopback) { expect_only_loopback = only_loopback; }
 
-static int broken(const char *what) {
+static int fail_test(const char *what) {
   dprintf(1, "%s", what);
   return 1;
 }
@@ -28,14 +28,14 @@ static bool can_write(const char *path) {
 }
 
 /* A name of a status line that does not have the wanted value, or null. */
-static const char *wrong_status(void) {
+static const char *find_wrong_status(void) {
   FILE *status = fopen("/proc/self/status", "re");
   if (!status) return "/proc/self/status";
   static const char *const wanted[] = {"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
                                        "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2", "CapBnd:\t0000000000000000"};
   /* In a container we may not take the last one away; without new privileges nobody gets anything out of it. */
   enum { ALL = sizeof wanted / sizeof *wanted };
-  const int count = contained ? ALL - 1 : ALL;
+  const int count = in_container ? ALL - 1 : ALL;
   bool seen[ALL] = {false};
   char line[256];
   while (fgets(line, sizeof line, status)) {
@@ -61,28 +61,28 @@ static bool only_loopback(void) {
 }
 
 int self_test(void) {
-  const char *status = wrong_status();
+  const char *status = find_wrong_status();
   if (status) {
     dprintf(1, "a command does not have %s", status);
     return 1;
   }
-  if (!contained && (getuid() == 0 || geteuid() == 0)) return broken("commands run as root");
+  if (!in_container && (getuid() == 0 || geteuid() == 0)) return fail_test("commands run as root");
   static const char *const kernel_files[] = {"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/kernel/modprobe"};
   for (size_t i = 0; i < sizeof kernel_files / sizeof *kernel_files; i++)
-    if (can_write(kernel_files[i])) return broken("/proc/sys is writable");
-  if (umount2("/proc", MNT_DETACH) == 0 || umount2("/tmp", MNT_DETACH) == 0) return broken("a mount can be taken away");
-  if (mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL) == 0) return broken("a mount can be made writable");
-  if (unshare(CLONE_NEWUSER) == 0) return broken("a user namespace can be made");
+    if (can_write(kernel_files[i])) return fail_test("/proc/sys is writable");
+  if (umount2("/proc", MNT_DETACH) == 0 || umount2("/tmp", MNT_DETACH) == 0) return fail_test("a mount can be taken away");
+  if (mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL) == 0) return fail_test("a mount can be made writable");
+  if (unshare(CLONE_NEWUSER) == 0) return fail_test("a user namespace can be made");
   /* A container's root is its own to write. */
-  if (!contained && (mkdir("/glovebox-self-test", 0700) == 0 || mkdir("/usr/glovebox-self-test", 0700) == 0)) return broken("the root is writable");
+  if (!in_container && (mkdir("/glovebox-self-test", 0700) == 0 || mkdir("/usr/glovebox-self-test", 0700) == 0)) return fail_test("the root is writable");
   static const char *const sockets[] = {"/var/run/docker.sock", "/run/docker.sock", "/run/dbus/system_bus_socket",
                                         "/run/systemd/private", "/run/containerd/containerd.sock", "/run/podman/podman.sock"};
   for (size_t i = 0; i < sizeof sockets / sizeof *sockets; i++) {
     struct stat found;
-    if (stat(sockets[i], &found) == 0) return broken("a host socket is visible");
+    if (stat(sockets[i], &found) == 0) return fail_test("a host socket is visible");
   }
-  if (socket(AF_VSOCK, SOCK_STREAM, 0) >= 0) return broken("a machine socket can be opened");
-  if (confinement == CONFINE_NAMESPACE && getppid() != 1) return broken("a command is not in a PID namespace of its own");
-  if (expect_only_loopback && !only_loopback()) return broken("there is more than the loopback device");
+  if (socket(AF_VSOCK, SOCK_STREAM, 0) >= 0) return fail_test("a machine socket can be opened");
+  if (confinement == CONFINE_NAMESPACE && getppid() != 1) return fail_test("a command is not in a PID namespace of its own");
+  if (expect_only_loopback && !only_loopback()) return fail_test("there is more than the loopback device");
   return 0;
 }

@@ -20,7 +20,7 @@
 
 #include "../guest.h"
 
-enum { IN = 0, OUT = 1, ERR = 2, CONTROL = 3, STATUS = 4, CWD = 5, KEPT, ORDERS = 5 };
+enum { IN = 0, OUT = 1, ERR = 2, CONTROL = 3, STATUS = 4, CWD = 5, DESCRIPTORS, COMMANDS = 5 };
 
 static const char *value_of(char *const *env, const char *name) {
   size_t length = strlen(name);
@@ -30,7 +30,7 @@ static const char *value_of(char *const *env, const char *name) {
 }
 
 /* Says why on the command's stderr and ends as a shell would. */
-static void refuse_program(const char *program, int error) {
+static void fail_exec(const char *program, int error) {
   const char *reason = error == ENOENT ? "not found" : error == ENOEXEC ? "not a program" : strerror(error);
   dprintf(ERR, "glovebox: %s: %s\n", program, reason);
   _exit(error == ENOENT || error == ENOTDIR ? 127 : 126);
@@ -39,7 +39,7 @@ static void refuse_program(const char *program, int error) {
 static void execute(char *const *argv, char *const *env) {
   if (strchr(argv[0], '/')) {
     execve(argv[0], argv, env);
-    refuse_program(argv[0], errno);
+    fail_exec(argv[0], errno);
   }
   const char *path = value_of(env, "PATH");
   int reason = ENOENT;
@@ -49,12 +49,12 @@ static void execute(char *const *argv, char *const *env) {
     /* An empty element would mean the current directory, which the inside can write. */
     if (length > 0 && (size_t)snprintf(candidate, sizeof candidate, "%.*s/%s", (int)length, at, argv[0]) < sizeof candidate) {
       execve(candidate, argv, env);
-      if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) refuse_program(argv[0], errno);
+      if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) fail_exec(argv[0], errno);
       if (errno == EACCES) reason = EACCES;
     }
     at = at[length] ? at + length + 1 : NULL;
   }
-  refuse_program(argv[0], reason);
+  fail_exec(argv[0], reason);
 }
 
 /* The environment, with the home directory of the user when it names none. */
@@ -71,21 +71,21 @@ static char *const *with_home(char *const *env, const char *home) {
   return longer;
 }
 
-static void close_the_way_back(void) {
-  if (install_filter() == 0) return;
+static void must_install_filter(void) {
+  if (install_seccomp_filter() == 0) return;
   dprintf(ERR, "glovebox: the system call filter could not be installed\n");
   _exit(126);
 }
 
 /* In a container: the user, and with it the last right. */
-static void take_identity(const struct command *command) {
+static void must_become_identity(const struct command *command) {
   if (become_identity(command->as, !command->jailed) == 0) return;
   dprintf(ERR, "glovebox: the user could not be changed: %s\n", strerror(errno));
   _exit(126);
 }
 
 /* What every command needs, whatever it is. */
-static void make_ready(bool in_jail) {
+static void prepare_command(bool in_jail) {
   setsid();
   sigset_t none;
   sigemptyset(&none);
@@ -94,15 +94,15 @@ static void make_ready(bool in_jail) {
   umask(022);
   restore_descriptor_limit();
   if (!in_jail) return;
-  if (contained) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* or the filter would not be taken; the user can be changed all the same */
-  close_the_way_back();
+  if (in_container) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* or the filter would not be taken; the user can be changed all the same */
+  must_install_filter();
 }
 
 static void become_command(const struct command *command, int cwd) {
   if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
   if (fchdir(cwd) != 0) _exit(126);
   close_from(CONTROL);
-  if (command->as) take_identity(command);
+  if (command->as) must_become_identity(command);
   if (command->builtin) _exit(command->builtin());
   execute(command->argv, command->as ? with_home(command->env, command->as->home) : command->env);
 }
@@ -111,14 +111,14 @@ static void become_command(const struct command *command, int cwd) {
 struct supervised {
   pid_t pid;
   enum confinement how;
-  const volatile bool *begun; /* that the order came, where there is more than one; null elsewhere */
+  const volatile bool *started; /* that the order came, where there is more than one; null elsewhere */
   bool signalled; /* somebody has sent it a signal, and waits for its end also when it never began */
   bool reported;
-  bool again; /* the supervisor goes on to the next command */
+  bool reuse; /* the supervisor goes on to the next command */
 };
 
-static int32_t alone_as(const struct supervised *it) {
-  return it->begun && *it->begun && is_supervisor_unchanged() ? ALONE_AGAIN : ALONE_ENDS;
+static int32_t gone_state(const struct supervised *it) {
+  return it->started && *it->started && is_supervisor_unchanged() ? TREE_GONE_REUSE : TREE_GONE;
 }
 
 /* Reaps what has ended, and reports the end of the command itself; true when nothing is left. */
@@ -127,13 +127,13 @@ static bool reap(struct supervised *it) {
   pid_t pid;
   for (int status; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
     if (pid == it->pid) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
-  bool alone = pid < 0 && errno == ECHILD;
-  if (ending.code < 0 || it->reported) return alone;
-  if (it->begun && !*it->begun && !it->signalled) _exit(NEVER_BEGAN); /* nobody waits for the end of what never began */
-  if (alone) ending.alone = alone_as(it);
+  bool gone = pid < 0 && errno == ECHILD;
+  if (ending.code < 0 || it->reported) return gone;
+  if (it->started && !*it->started && !it->signalled) _exit(START_FAILED); /* nobody waits for the end of what never began */
+  if (gone) ending.tree = gone_state(it);
   it->reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
-  it->again = it->reported && ending.alone == ALONE_AGAIN;
-  return alone;
+  it->reuse = it->reported && ending.tree == TREE_GONE_REUSE;
+  return gone;
 }
 
 /* Stays with a command until it and all it started have ended, or have to. Returns when another may come. */
@@ -147,10 +147,10 @@ static void supervise(struct supervised *it, int signals) {
     uint8_t number;
     ssize_t got = read(CONTROL, &number, 1);
     if (got == 1 && it->how == CONFINE_NAMESPACE && (number == CONTROL_FREEZE || number == CONTROL_THAW)) {
-      struct ending still = {.signaled = ENDING_FROZEN};
+      struct ending frozen = {.signaled = ENDING_FROZEN};
       if (number == CONTROL_THAW) thaw_namespace();
-      else still.code = freeze_namespace() ? 0 : 1;
-      if (number == CONTROL_FREEZE && write(STATUS, &still, sizeof still) != sizeof still) break;
+      else frozen.code = freeze_namespace() ? 0 : 1;
+      if (number == CONTROL_FREEZE && write(STATUS, &frozen, sizeof frozen) != sizeof frozen) break;
       continue;
     }
     if (got == 1 && number < CONTROL_THAW) {
@@ -162,7 +162,7 @@ static void supervise(struct supervised *it, int signals) {
     if (got < 0 && errno == EINTR) continue;
     break; /* told to end it all, or the agent is gone */
   }
-  if (it->again) return;
+  if (it->reuse) return;
   if (it->how == CONFINE_SUBREAPER) {
     kill_descendants();
     reap(it);
@@ -186,7 +186,7 @@ static bool mount_proc(void) {
 
 /* When memory runs out, commands go before the agent. The file belongs to root unless the process can be dumped; in a namespace
  * of its own nobody is there yet to make use of that. */
-static void go_first_when_memory_ends(enum confinement how) {
+static void raise_oom_score(enum confinement how) {
   if (how == CONFINE_NAMESPACE) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (score >= 0) {
@@ -201,75 +201,75 @@ static const char *prepare_supervisor(enum confinement how, bool in_jail) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
-  go_first_when_memory_ends(how);
+  raise_oom_score(how);
   if (how == CONFINE_NAMESPACE && !mount_proc()) return "a fresh /proc could not be mounted";
   if (how == CONFINE_SUBREAPER) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  if (in_jail && !contained && drop_privileges() != 0) return "capabilities could not be dropped";
+  if (in_jail && !in_container && drop_privileges() != 0) return "capabilities could not be dropped";
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return NULL;
 }
 
 /* The end of a supervisor that could not even begin with its command: why, as its exit code. */
-static void give_up(int error) { _exit(error > 0 && error < NEVER_BEGAN ? error : NEVER_BEGAN); }
+static void exit_start_failed(int error) { _exit(error > 0 && error < START_FAILED ? error : START_FAILED); }
 
 static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
-  int fds[KEPT] = {command->in, command->out, command->err, control, status, command->cwd};
-  if (!arrange_descriptors(fds, KEPT)) give_up(EMFILE);
+  int fds[DESCRIPTORS] = {command->in, command->out, command->err, control, status, command->cwd};
+  if (!arrange_descriptors(fds, DESCRIPTORS)) exit_start_failed(EMFILE);
   const char *failed = prepare_supervisor(how, command->jailed);
   if (failed) {
     int error = errno;
     dprintf(ERR, "glovebox: %s: %s\n", failed, strerror(error));
-    give_up(error);
+    exit_start_failed(error);
   }
-  if (contained) leave_reach_of_commands();
+  if (in_container) become_supervisor_user();
   pid_t pid = fork();
   if (pid == 0) {
-    make_ready(command->jailed);
+    prepare_command(command->jailed);
     become_command(command, CWD);
   }
-  if (pid < 0) give_up(errno);
+  if (pid < 0) exit_start_failed(errno);
   /* What is the command's alone must not be kept open by us. */
   int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = IN; fd <= ERR; fd++)
     if (empty < 0 || dup2(empty, fd) < 0) close(fd);
   close_from(CWD);
-  if (contained) keep_only_killing();
+  if (in_container) keep_kill_capability();
   supervise(&(struct supervised){.pid = pid, .how = how}, child_signals());
 }
 
 /* Takes the command when it comes, and becomes it. */
-static void wait_for_order(volatile bool *begun) {
+static void await_command(volatile bool *started) {
   struct command command = {.jailed = true};
   struct identity identity;
-  int streams[ORDER_DESCRIPTORS];
-  if (!take_order(ORDERS, &command, &identity, streams)) _exit(125);
-  *begun = true;
+  int streams[COMMAND_DESCRIPTORS];
+  if (!receive_command(COMMANDS, &command, &identity, streams)) _exit(125);
+  *started = true;
   for (int fd = IN; fd <= ERR; fd++)
     if (dup2(streams[fd], fd) < 0) _exit(125);
-  become_command(&command, streams[CWD_IN_ORDER]);
+  become_command(&command, streams[COMMAND_CWD]);
 }
 
 /* A supervisor of one command after the other. The process that will be the command is there before it. */
-static void become_waiting_supervisor(enum confinement how, int control, int status, int orders) {
+static void become_pooled_supervisor(enum confinement how, int control, int status, int commands) {
   int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
-  int fds[] = {empty, empty, empty, control, status, orders};
-  if (empty < 0 || !arrange_descriptors(fds, ORDERS + 1) || prepare_supervisor(how, true)) _exit(NEVER_BEGAN);
-  volatile bool *begun = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (begun == MAP_FAILED) _exit(NEVER_BEGAN);
-  if (contained) {
-    leave_reach_of_commands();
-    keep_only_starting();
+  int fds[] = {empty, empty, empty, control, status, commands};
+  if (empty < 0 || !arrange_descriptors(fds, COMMANDS + 1) || prepare_supervisor(how, true)) _exit(START_FAILED);
+  volatile bool *started = mmap(NULL, sizeof *started, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (started == MAP_FAILED) _exit(START_FAILED);
+  if (in_container) {
+    become_supervisor_user();
+    keep_start_capabilities();
   }
   remember_supervisor_state();
   for (int signals = child_signals();;) {
-    *begun = false;
+    *started = false;
     pid_t pid = fork();
     if (pid == 0) {
-      make_ready(true);
-      wait_for_order(begun);
+      prepare_command(true);
+      await_command(started);
     }
-    if (pid < 0) _exit(NEVER_BEGAN);
-    supervise(&(struct supervised){.pid = pid, .how = how, .begun = begun}, signals);
+    if (pid < 0) _exit(START_FAILED);
+    supervise(&(struct supervised){.pid = pid, .how = how, .started = started}, signals);
   }
 }
 
@@ -299,7 +299,7 @@ static int fork_supervisor(enum confinement how, struct supervisor *out, int chi
     return -error;
   }
   fcntl(control[1], F_SETFL, O_NONBLOCK);
-  *out = (struct supervisor){.pid = (pid_t)pid, .control = control[1], .status = status[0], .orders = -1};
+  *out = (struct supervisor){.pid = (pid_t)pid, .control = control[1], .status = status[0], .commands = -1};
   return (int)pid;
 }
 
@@ -309,14 +309,14 @@ int start_command(const struct command *command, enum confinement how, struct su
   return forked < 0 ? forked : 0;
 }
 
-int start_waiting_supervisor(enum confinement how, struct supervisor *out) {
-  int orders[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, orders) != 0) return -errno;
+int start_pooled_supervisor(enum confinement how, struct supervisor *out) {
+  int commands[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands) != 0) return -errno;
   int ends[2], forked = fork_supervisor(how, out, ends);
-  if (forked == 0) become_waiting_supervisor(how, ends[0], ends[1], orders[1]);
-  close(orders[1]);
-  out->orders = orders[0];
-  if (forked < 0) close(orders[0]);
+  if (forked == 0) become_pooled_supervisor(how, ends[0], ends[1], commands[1]);
+  close(commands[1]);
+  out->commands = commands[0];
+  if (forked < 0) close(commands[0]);
   return forked;
 }
 

@@ -4,68 +4,68 @@
 
 #include "../guest.h"
 
-#define MOST 4 /* two processes each */
-#define FEW 64 /* where there can be no more processes than this, none is taken by one in waiting */
+#define POOL_SIZE 4 /* two processes each */
+#define MIN_PROCESS_LIMIT 64 /* where there can be no more processes than this, none is taken by one in waiting */
 
-static struct supervisor spares[MOST];
+static struct supervisor pool[POOL_SIZE];
 static int count;
 static bool wanted; /* from the first command on; and not again at once where one could not be kept alive */
-static bool barred; /* a command that could stop them runs, or did: each has a supervisor of its own */
+static bool disabled; /* a command that could stop them runs, or did: each has a supervisor of its own */
 
-static void forget(const struct supervisor *spare) {
-  close(spare->orders);
-  close(spare->control);
-  close(spare->status);
+static void close_ends(const struct supervisor *pooled) {
+  close(pooled->commands);
+  close(pooled->control);
+  close(pooled->status);
 }
 
-static bool is_tight(void) {
+static bool has_few_processes(void) {
   static int64_t limit = -2;
-  if (limit == -2) limit = contained ? process_limit() : -1;
-  return limit >= 0 && limit < FEW;
+  if (limit == -2) limit = in_container ? cgroup_process_limit() : -1;
+  return limit >= 0 && limit < MIN_PROCESS_LIMIT;
 }
 
-void spare_prepare(void) {
-  if (!wanted || barred || count > 0 || !(contained || confinement == CONFINE_NAMESPACE)) return;
-  if (is_tight()) barred = true;
-  wanted = !barred && start_waiting_supervisor(confinement, &spares[0]) > 0;
+void pool_fill(void) {
+  if (!wanted || disabled || count > 0 || !(in_container || confinement == CONFINE_NAMESPACE)) return;
+  if (has_few_processes()) disabled = true;
+  wanted = !disabled && start_pooled_supervisor(confinement, &pool[0]) > 0;
   count = wanted;
 }
 
-static void end(const struct supervisor *spare) {
-  kill(spare->pid, SIGKILL);
-  forget(spare);
+static void kill_pooled(const struct supervisor *pooled) {
+  kill(pooled->pid, SIGKILL);
+  close_ends(pooled);
 }
 
-bool spare_start(const struct command *command, struct supervisor *out) {
+bool pool_start(const struct command *command, struct supervisor *out) {
   wanted = true;
-  if (is_within_reach(command)) barred = true;
-  while (barred && count > 0) end(&spares[--count]);
-  if (count == 0 || command->builtin || !command->jailed || !is_small_order(command)) return false;
-  *out = spares[--count];
-  if (give_order(out->orders, command)) return true;
-  end(out); /* it may have half of it */
+  if (can_signal_supervisors(command)) disabled = true;
+  while (disabled && count > 0) kill_pooled(&pool[--count]);
+  if (count == 0 || command->builtin || !command->jailed || !fits_command_message(command)) return false;
+  *out = pool[--count];
+  if (send_command(out->commands, command)) return true;
+  kill_pooled(out); /* it may have half of it */
   return false;
 }
 
-bool spare_keep(const struct supervisor *supervisor) {
-  if (barred || count == MOST || supervisor->orders < 0 || supervisor->told) return false;
-  spares[count++] = *supervisor;
+bool pool_return(const struct supervisor *supervisor) {
+  if (disabled || count == POOL_SIZE || supervisor->commands < 0 || supervisor->control_used) return false;
+  pool[count++] = *supervisor;
   return true;
 }
 
-bool spare_ended(pid_t pid) {
+bool pool_child_ended(pid_t pid) {
   for (int i = 0; i < count; i++) {
-    if (spares[i].pid != pid) continue;
-    forget(&spares[i]);
-    spares[i] = spares[--count];
+    if (pool[i].pid != pid) continue;
+    close_ends(&pool[i]);
+    pool[i] = pool[--count];
     wanted = false;
     return true;
   }
   return false;
 }
 
-bool is_spare(pid_t pid) {
+bool is_pooled(pid_t pid) {
   for (int i = 0; i < count; i++)
-    if (spares[i].pid == pid) return true;
+    if (pool[i].pid == pid) return true;
   return false;
 }

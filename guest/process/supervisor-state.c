@@ -18,9 +18,9 @@ struct state {
   int policy, niceness;
 };
 
-static struct state at_first;
+static struct state initial;
 
-static void look(struct state *state) {
+static void read_state(struct state *state) {
   memset(state, 0, sizeof *state);
   for (int i = 0; i < RLIM_NLIMITS; i++) getrlimit(i, &state->limits[i]);
   /* The wrappers of musl refuse these two. */
@@ -31,10 +31,10 @@ static void look(struct state *state) {
   state->niceness = getpriority(PRIO_PROCESS, 0);
 }
 
-void remember_supervisor_state(void) { look(&at_first); }
+void remember_supervisor_state(void) { read_state(&initial); }
 
 bool is_supervisor_unchanged(void) {
   struct state now;
-  look(&now);
-  return memcmp(&now, &at_first, sizeof now) == 0;
+  read_state(&now);
+  return memcmp(&now, &initial, sizeof now) == 0;
 }
