@@ -53,16 +53,17 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "launch") == 0) return launch_main(argc - 2, argv + 2);
   if (strcmp(verb, "run") == 0) return run_once_main(argc - 2, argv + 2);
   if (strcmp(verb, "dial") == 0) return dial_main(argc - 2, argv + 2);
-  if (strcmp(verb, "layer") == 0) return compare_overlay_main(argc - 2, argv + 2);
-  if (strcmp(verb, "compare") == 0) return compare_index_main(argc - 2, argv + 2);
-  if (strcmp(verb, "gather") == 0) return gather_changes_main(argc - 2, argv + 2);
+  if (strcmp(verb, "compare-overlay") == 0) return compare_overlay_main(argc - 2, argv + 2);
+  if (strcmp(verb, "compare-index") == 0) return compare_index_main(argc - 2, argv + 2);
+  if (strcmp(verb, "gather-changes") == 0) return gather_changes_main(argc - 2, argv + 2);
   if (strcmp(verb, "replicate") == 0) return replicate_main(argc - 2, argv + 2);
-  if (strcmp(verb, "head") == 0) return git_head_main(argc - 2, argv + 2);
-  if (strcmp(verb, "begin") == 0) return exec_with_parent_main(argc - 2, argv + 2);
+  if (strcmp(verb, "git-head") == 0) return git_head_main(argc - 2, argv + 2);
+  if (strcmp(verb, "exec-with-parent") == 0) return exec_with_parent_main(argc - 2, argv + 2);
   if (strcmp(verb, "relay") == 0) return relay_main(argc - 2, argv + 2);
-  if (strcmp(verb, "armour") == 0 && argc == 3) return serve_text_main(argv[2]);
+  if (strcmp(verb, "serve-text") == 0 && argc == 3) return serve_text_main(argv[2]);
   for (const char **known = transfer_verbs; *known; known++)
     if (strcmp(verb, *known) == 0) return transfer_file_main(verb, argc - 2, argv + 2);
-  fprintf(stderr, "usage: glovebox-agent serve|launch|run|dial|layer|compare|gather|replicate|head|begin|relay|armour ...\n");
+  fprintf(stderr, "usage: glovebox-guest serve|serve-text|dial|relay|run|launch|exec-with-parent|place|fetch|pack|unpack|replicate|compare-index|"
+                  "compare-overlay|gather-changes|git-head ...\n");
   return 125;
 }

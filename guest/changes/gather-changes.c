@@ -157,7 +157,7 @@ int gather_changes_main(int argc, char **argv) {
   if (argc < 4) return 125;
   files_left = atol(argv[0]);
   bytes_left = strtoull(argv[1], NULL, 10);
-  is_overlay = strcmp(argv[3], "layer") == 0;
+  is_overlay = strcmp(argv[3], "compare-overlay") == 0;
   if (strcmp(argv[2], "-") != 0) {
     if (!read_git_head(argv[2], head, commit)) exit_needs_git();
     put('h', head, strlen(head), 0, commit, strlen(commit));

@@ -47,7 +47,7 @@ static int read_step(int argc, char **argv, struct step *step) {
   return 0;
 }
 
-/* launch [--status] [--cgroup DIR]... [--user UID GID] [--stage DIR STEP...] -- PROGRAM ARGUMENTS...
+/* launch [--status] [--cgroup DIR]... [--user UID GID] [--build-root DIR STEP...] -- PROGRAM ARGUMENTS...
  * Descriptors 0 to 3 are handed on, with --status 4 too, all others closed. A STEP is one of
  * --tree [o]r|w SOURCE PATH, --overlay r|w LOWER STATE PATH, --tmpfs SIZE MODE PATH, --link TARGET PATH; they make the root DIR/root. */
 int launch_main(int argc, char **argv) {
@@ -66,7 +66,7 @@ int launch_main(int argc, char **argv) {
       uid = (unsigned)strtoul(argv[++i], NULL, 10);
       gid = (unsigned)strtoul(argv[++i], NULL, 10);
       if (uid == 0 || gid == 0) return 125; /* never the host's root */
-    } else if (strcmp(argv[i], "--stage") == 0 && i + 1 < argc) {
+    } else if (strcmp(argv[i], "--build-root") == 0 && i + 1 < argc) {
       scratch = argv[++i];
     } else if (scratch && count < MAX_STEPS && (taken = read_step(argc - i, argv + i, &steps[count])) > 0) {
       count++;
