@@ -103,7 +103,7 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     const { results } = await manager.run({
       options: { mounts: [{ source, target: "/shared" }] },
       scripts: [
-        "ln /usr/bin/true a; ln /etc/passwd b; ln /shared/file c; ln /glovebox/agent d; ls -A; cat /shared/file",
+        "ln /usr/bin/true a; ln /etc/passwd b; ln /shared/file c; ln /glovebox/guest d; ls -A; cat /shared/file",
       ],
     });
     expect(results[0]?.stdout).toBe(CANARY);

@@ -110,7 +110,7 @@ describe("the graph", () => {
       `cat /proc/1/comm; kill -9 1; kill -TERM 1; ${orphan}; echo kept > a; while [ -d /proc/$orphan ]; do sleep 0.01; done`,
       { timeout: 60_000 },
     );
-    expect(stdout).toBe("agent\n");
+    expect(stdout).toBe("guest\n");
     expect(await sandbox.readFile("a")).toBe("kept\n");
   });
 

@@ -176,7 +176,7 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
     const { HostConfig } = await inspect(one.id);
     expect(HostConfig["Mounts"]).toMatchObject([{ Type: "volume", ReadOnly: true }]);
     const helpers = await engineOf().call<{ Names: string[] }[]>("GET", "/containers/json", { query: { all: true } });
-    expect(helpers.filter(({ Names }) => /glovebox-agent-/.test(Names[0] ?? ""))).toEqual([]);
+    expect(helpers.filter(({ Names }) => /glovebox-guest-/.test(Names[0] ?? ""))).toEqual([]);
   });
 
   test("is told from others on the network: the loopback only, or nothing but the names", async () => {

@@ -24,7 +24,7 @@ function waiting(workDir: string): number | undefined {
   const serving = descendants(process.pid).filter((pid) => {
     try {
       const line = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-      return line.startsWith("/glovebox/agent\0serve\0") && line.includes(workDir);
+      return line.startsWith("/glovebox/guest\0serve\0") && line.includes(workDir);
     } catch {
       return false;
     }

@@ -46,7 +46,7 @@ async function endingOnes(): Promise<void> {
 
 function isAgent(pid: number): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("/.glovebox/agent\0dial\0");
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("/.glovebox/guest\0dial\0");
   } catch {
     return false;
   }

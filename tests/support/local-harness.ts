@@ -30,7 +30,7 @@ export function createLocalHarness(name: string, defaults: () => SandboxOptions)
       sharesNetwork: true,
       async sever({ workDir }) {
         const agent = descendants(process.pid).find(
-          (pid) => /agent\0serve\0/.test(commandLine(pid)) && commandLine(pid).includes(workDir),
+          (pid) => /guest\0serve\0/.test(commandLine(pid)) && commandLine(pid).includes(workDir),
         );
         if (agent === undefined) throw new Error(`no agent serves ${workDir}`);
         process.kill(agent, "SIGKILL");

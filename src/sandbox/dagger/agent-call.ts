@@ -5,7 +5,7 @@ import type { Session } from "./session.js";
 /** Name of this process in the containers that it makes. */
 export const HOST_ALIAS = "glovebox-host";
 /** Where the agent lies in them. */
-export const AGENT_PATH = "/.glovebox/agent";
+export const AGENT_PATH = "/.glovebox/guest";
 /**
  * The variable by which a container knows the number that its agent calls with. The number opens one connection, and the agent
  * has made it before a command can run.

@@ -36,7 +36,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x86_64: "x64", aarch64
 
 /** Path of the agent inside. */
 export function agentPath({ folder }: Place, arch = "x64"): string {
-  return `${folder}/agent-${arch}`;
+  return `${folder}/guest-${arch}`;
 }
 
 /** Brings the agent into a sandbox. Its bits are set when it is started. */

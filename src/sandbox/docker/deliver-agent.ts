@@ -10,7 +10,7 @@ import { removeContainer } from "./remove-container.js";
 
 /** Where the agent is inside. */
 const FOLDER = "/.glovebox";
-export const AGENT_PATH: string = `${FOLDER}/agent`;
+export const AGENT_PATH: string = `${FOLDER}/guest`;
 
 /** A mount as the engine takes it. */
 export interface EngineMount {
@@ -75,8 +75,8 @@ async function askArchitecture(engine: Engine): Promise<string> {
 /** Fills a volume through a container that is never started: works with an engine on any machine. */
 async function fillVolume(engine: Engine, image: string, binary: string): Promise<string> {
   const bytes = readFileSync(binary);
-  const name = `glovebox-agent-${createHash("sha256").update(bytes).digest("hex").slice(0, 16)}`;
-  await engine.call("POST", "/volumes/create", { body: { Name: name, Labels: { [CACHE_LABEL]: "agent" } } });
+  const name = `glovebox-guest-${createHash("sha256").update(bytes).digest("hex").slice(0, 16)}`;
+  await engine.call("POST", "/volumes/create", { body: { Name: name, Labels: { [CACHE_LABEL]: "guest" } } });
   const helper = `${name}-${randomBytes(4).toString("hex")}`;
   try {
     await engine.call("POST", "/containers/create", {
@@ -112,7 +112,7 @@ async function isFilled(engine: Engine, container: string): Promise<boolean> {
 }
 
 async function* archiveOf(bytes: Buffer): AsyncGenerator<Uint8Array> {
-  yield encodeTarMember({ path: Buffer.from("agent"), type: "file", mode: 0o755, mtime: 0, size: bytes.length });
+  yield encodeTarMember({ path: Buffer.from("guest"), type: "file", mode: 0o755, mtime: 0, size: bytes.length });
   yield bytes;
   yield tarPadding(bytes.length);
   yield Buffer.alloc(2 * TAR_BLOCK);

@@ -23,7 +23,7 @@ export interface RunningAgent {
 }
 
 /** Where the inside of a jail finds the agent's program. */
-export const INSIDE_AGENT = "/glovebox/agent";
+export const INSIDE_AGENT = "/glovebox/guest";
 const START_TIMEOUT = 20_000;
 const STOP_TIMEOUT = 5_000;
 const MAX_COMPLAINT = 4096;

@@ -104,7 +104,7 @@ export class Machine {
 }
 
 function programIn(place: string): string {
-  return `${place}/agent`;
+  return `${place}/guest`;
 }
 
 async function openChannel(
