@@ -138,7 +138,7 @@ describe("the number of a step", () => {
   test("is spent before a command runs, and no process or file has a secret of ours", async () => {
     await using sandbox = await createDaggerSandbox(options({ linger: 0 }));
     const everything =
-      "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; grep -ra GLOVEBOX / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr --exclude=agent --exclude-dir=dev";
+      "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; grep -ra GLOVEBOX / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr --exclude=guest --exclude-dir=dev";
     const seen = (await sandbox.shell(everything)).stdout;
     expect(seen).toContain("dial");
     expect(seen).not.toContain("GLOVEBOX_");

@@ -108,7 +108,7 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
     );
     const seen = [before, await run("echo $PPID"), await run("echo $PPID")].map(({ stdout }) => stdout);
     expect(new Set(seen).size).toBe(3);
-    expect((await run("ps -o user,args | grep -c '^6543[2] .*agent'")).stdout).toBe("1\n");
+    expect((await run("ps -o user,args | grep -c '^6543[2] .*guest'")).stdout).toBe("1\n");
   });
 
   test("cannot harm its first process, nor the supervisors of its calls", async () => {

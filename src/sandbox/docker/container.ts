@@ -2,7 +2,7 @@ import { AgentChannel } from "../agent/channel.js";
 import { SandboxError } from "../errors.js";
 import { AttachedStream } from "./attached-stream.js";
 import { type ContainerPlan, containerConfig } from "./container-config.js";
-import { agentMount, forgetVolume } from "./deliver-agent.js";
+import { agentMount, forgetVolume, restoreProgram } from "./deliver-agent.js";
 import type { Engine } from "./engine.js";
 import { EngineError } from "./engine-error.js";
 import { leaveContainer, removeContainer } from "./remove-container.js";
@@ -46,11 +46,14 @@ export async function resumeContainer(
   plan: ContainerPlan,
   signal?: AbortSignal,
 ): Promise<RunningContainer> {
-  const found = await engine.call<{ Id: string; State: { Running: boolean } }>("GET", `/containers/${plan.name}/json`, {
-    signal,
-  });
+  const found = await engine.call<{
+    Id: string;
+    State: { Running: boolean };
+    Mounts: Parameters<typeof restoreProgram>[1];
+  }>("GET", `/containers/${plan.name}/json`, { signal });
   // Nobody holds it any more, but on a busy machine it may not have ended yet: its agent would not greet us.
   if (found.State.Running) await endContainer(engine, found.Id, signal);
+  await restoreProgram(engine, found.Mounts);
   return await hold(engine, plan, found.Id, signal);
 }
 

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { dirname, posix } from "node:path";
 import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../util/tar-encode.js";
 import { agentBinary } from "../agent/binary.js";
 import { SandboxError } from "../errors.js";
@@ -48,6 +49,26 @@ export async function agentMount(engine: Engine, image: string, how?: "bind" | "
 /** Forgets a volume that somebody has taken away, so that the next container gets a new one. */
 export function forgetVolume(engine: Engine): void {
   volumes.delete(engine);
+}
+
+/** A container mounts the program from where it was at its creation. After an update it may be elsewhere, so it is copied to where it was. */
+export async function restoreProgram(
+  engine: Engine,
+  mounts: readonly { Type: string; Source: string; Destination: string }[],
+): Promise<void> {
+  const mount = mounts.find(({ Type, Destination }) => Type === "bind" && posix.dirname(Destination) === FOLDER);
+  if (mount === undefined || existsSync(mount.Source)) return;
+  const copy = `${mount.Source}.${process.pid}`;
+  try {
+    mkdirSync(dirname(copy), { recursive: true });
+    copyFileSync(agentBinary(await architectureOf(engine)), copy);
+    renameSync(copy, mount.Source);
+  } catch (cause) {
+    throw new SandboxError("missing_dependency", `The program that the container mounts is gone: ${mount.Source}`, {
+      cause,
+      hint: "Make that path writable, or install Glovebox there again.",
+    });
+  }
 }
 
 /** An engine behind a socket may still see other files than this process; then its refusal of the mount tells. */
