@@ -1,4 +1,4 @@
-/* The program inside every sandbox. One static file; its first argument says what it is. */
+/* The program in every sandbox. One static file; its first argument selects what it does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,13 +8,13 @@
 
 #include "guest.h"
 
-/* As the first process of a container: the channel is its stdin and stdout, which no command ever gets. */
+/* As PID 1 of a container. The channel is its stdin and stdout, which no command ever gets. */
 static int serve_in_container(const char *user, const char *root, bool only_loopback) {
   int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3), empty = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (only_loopback) write_hosts_file();
   int error = enter_container(user);
-  if (error == -ENOENT) dprintf(2, "glovebox: the image's user %s does not exist in it\n", user);
-  else if (error) dprintf(2, "glovebox: capabilities could not be set: %s\n", strerror(-error));
+  if (error == -ENOENT) dprintf(2, "glovebox: the image has no user %s\n", user);
+  else if (error) dprintf(2, "glovebox: cannot set capabilities: %s\n", strerror(-error));
   if (error) return 125;
   if (!make_directories(root)) dprintf(2, "glovebox: %s: %s\n", root, strerror(errno));
   for (int fd = 0; fd <= 2; fd++) dup2(empty, fd);
@@ -23,7 +23,8 @@ static int serve_in_container(const char *user, const char *root, bool only_loop
   return serve(in, out, root, true, only_loopback);
 }
 
-/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--contained USER] ROOT */
+/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--contained USER] ROOT
+ * Kept containers start the program with these words, so they must not change. */
 static int serve_main(int argc, char **argv) {
   int in = 3, out = 3;
   bool only_loopback = false;

@@ -1,4 +1,4 @@
-/* The output of calls, their deadlines and their end. */
+/* What happens to calls under way: output, deadlines, exits. calls.c starts them and handles requests about them. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -7,8 +7,8 @@
 
 #include "call.h"
 
-#define IDLE_DRAIN 300        /* a finished command's output is read until it was silent this long, */
-#define MAX_DRAIN 2000        /* or this long in all, when a background child holds it open */
+#define IDLE_DRAIN 300        /* ms; the output of a command that has exited is read until nothing came for this long, */
+#define MAX_DRAIN 2000        /* ms; or for this long in all, when a background child has it open */
 
 enum role { ROLE_OUT, ROLE_ERR, ROLE_IN, ROLE_STATUS };
 struct watch {
@@ -21,7 +21,7 @@ static struct watch watches[MAX_CALLS * POLLS_PER_CALL];
 static void pump_out(struct call *call) {
   if (call->out < 0 || pump(call, call->out, 1) != FLOW_ENDED) return;
   close_fd(&call->out);
-  /* A connection may go on in the other direction. */
+  /* The other direction of the connection may still be open. */
   if (call->connection) answer(ANS_ENDED, call->id, NULL, 0);
 }
 
@@ -36,7 +36,7 @@ static void command_ended(struct call *call, struct ending ending) {
   call->ended_at = call->quiet_since = now_ms();
 }
 
-/* A supervisor that waits for its next command gets one from us, or is ended. */
+/* A supervisor that can take another command goes to the pool. Any other one is killed. */
 static void release_supervisor(struct call *call) {
   struct supervisor *supervisor = &call->supervisor;
   if (supervisor->pid == 0) return;
@@ -50,18 +50,19 @@ static void read_status(struct call *call) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got == sizeof ending && ending.signaled == ENDING_FROZEN) {
     call_frozen(call, ending.code == 0);
-    read_status(call); /* its end may be there already, and nobody may look again */
+    read_status(call); /* its end may already be in the pipe, and no further event would announce it */
     return;
   }
   if (got == sizeof ending && ending.tree == TREE_GONE_REUSE) release_supervisor(call);
   close_fd(&call->supervisor.status);
   if (got != sizeof ending) return;
   command_ended(call, ending);
-  /* Nothing else is left: the call need not wait for a supervisor that goes on, nor until the kernel has taken down a namespace. */
+  /* No process of the command is left, so the call need not wait for a supervisor that goes on, or for the kernel to remove a
+   * namespace. */
   if (ending.tree == TREE_GONE_REUSE || (ending.tree && confinement == CONFINE_NAMESPACE)) call->supervisor.pid = 0;
 }
 
-/* Processes that lost their supervisor are looked for until this many looks in a row found none. */
+/* Processes that lost their supervisor are killed in rounds, until this many rounds in a row found none. */
 #define ORPHAN_ROUNDS 3
 static int orphan_rounds, orphan_pause;
 
@@ -87,7 +88,7 @@ static void kill_orphans(void) {
   }
 }
 
-/* A file that was read to its end, or as far as it can be read. */
+/* The file was read to its end, or to an error. */
 static void finish_reading(struct call *call) {
   if (!call->read_error) {
     call_finish(call);
@@ -97,7 +98,7 @@ static void finish_reading(struct call *call) {
   call_free(call);
 }
 
-/* Whatever the tree wrote is in the pipe by now; who else may hold it open is not waited for. */
+/* Everything that the process tree wrote is in the pipe by now. Others that have the pipe open are not waited for. */
 static void settle_output(struct call *call, int *fd, int stream) {
   enum flow flow = *fd < 0 ? FLOW_MORE : pump(call, *fd, stream);
   if (flow == FLOW_ENDED || (flow == FLOW_EMPTY && !end_output(&call->outputs[stream]))) close_fd(fd);
@@ -113,7 +114,7 @@ static int settle_gone(struct call *call) {
 
 static int time_until(int64_t when, int64_t now) { return when - now > INT_MAX ? INT_MAX : when > now ? (int)(when - now) : 0; }
 
-/* Ends the call when all of it has ended; otherwise says how long, in ms, until it must be looked at again, or -1. */
+/* Finishes the call if all of it has ended. Otherwise returns the ms until it must be looked at again, or -1. */
 static int settle(struct call *call, int64_t now) {
   if (call->reading) {
     if (call->out >= 0) return call->credit[1] > 0 && !channel_is_full() ? 0 : -1;
@@ -148,7 +149,7 @@ static int settle(struct call *call, int64_t now) {
 }
 
 void calls_child_ended(pid_t pid, int status) {
-  /* Who kills a supervisor from inside hands its children to us: they end here, generation by generation. */
+  /* A command that kills its supervisor makes us the parent of its children. They are killed here, generation by generation. */
   struct call *call = calls;
   while (call && call->supervisor.pid != pid) call = call->next;
   if (call) call->supervisor.pid = 0;
@@ -158,7 +159,7 @@ void calls_child_ended(pid_t pid, int status) {
   struct ending killed = {.signaled = 1, .code = SIGKILL};
   struct ending own = {.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
   if (call->supervisor.status >= 0) read_status(call);
-  /* A supervisor that came to its command ends with 0, or is killed and the command with it. */
+  /* A supervisor that started its command exits with 0, or is killed together with the command. */
   if (!call->worker && !call->ended && WIFEXITED(status)) call->start_error = own.code == START_FAILED ? EAGAIN : own.code;
   command_ended(call, call->worker ? own : killed);
   close_fd(&call->in);

@@ -1,4 +1,4 @@
-/* The calls under way: how they start, what they are told. call-ends.c has their output and their end. */
+/* The calls under way: starting them, and the requests about them. call-events.c has their output and their end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include "call.h"
 
-#define KILL_PATIENCE 500 /* a supervisor that was told to end everything has this long */
+#define KILL_PATIENCE 500 /* ms until a supervisor that was asked to kill everything is killed itself */
 
 struct call *calls;
 static unsigned call_count;
@@ -111,8 +111,8 @@ int call_start(struct call *call, struct command *command, bool with_stdin, uint
   return 0;
 }
 
-/* Such a process has its three streams and the directory, and nothing else of ours: an end of another call's pipe kept open by
- * it would keep that call waiting. */
+/* A worker has its three streams, the directory and no other descriptor: an open end of another call's pipe would keep that call
+ * waiting. */
 static void become_worker(const struct command *pipes, int (*work)(int directory), int directory) {
   const int fds[] = {pipes->in, pipes->out, pipes->err, directory};
   if (!arrange_descriptors(fds, 4)) _exit(EMFILE);
@@ -120,7 +120,7 @@ static void become_worker(const struct command *pipes, int (*work)(int directory
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  /* In a container it needs what the agent has: the files may be any user's. */
+  /* In a container it needs the guest's capabilities: the files may belong to any user. */
   if (jailed && !in_container && drop_privileges() != 0) _exit(EPERM);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   _exit(work(3));
@@ -167,7 +167,8 @@ static void give_credit(struct call *call, size_t bytes) {
   answer(ANS_STDIN_CREDIT, call->id, body, sizeof body);
 }
 
-/* Writes what the pipe takes. Who stopped reading gets no more, and the sender is not held up. */
+/* Writes as much as the pipe takes. If the reader has closed the pipe, input is dropped and credited, so that the sender is not
+ * blocked. */
 void flush_input(struct call *call) {
   while (call->in >= 0 && queue_length(&call->input) > 0) {
     ssize_t wrote = write(call->in, call->input.data + call->input.start, queue_length(&call->input));
@@ -226,7 +227,7 @@ void call_kill(struct call *call) {
     return;
   }
   kill_supervised(&call->supervisor, confinement);
-  /* Without a namespace the command can stop its supervisor, which then does nothing of what it is told. */
+  /* Without a namespace the command can stop its supervisor, which then reacts to nothing. */
   if (!call->killed) call->kill_at = now_ms() + KILL_PATIENCE;
   call->killed = true;
 }

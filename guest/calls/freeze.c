@@ -1,4 +1,4 @@
-/* Standing still: while a snapshot is taken no process of the sandbox runs. */
+/* Freezing: while a snapshot is taken, no process of the sandbox runs. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,14 +11,14 @@
 
 #include "call.h"
 
-#define PATIENCE 5000 /* ms until everything must stand still; a process that waits for a disk cannot be stopped at once */
-#define RETRY_AFTER 30 /* ms after which they are let go for a moment: who waits for a child of vfork() that was stopped before its exec would wait for ever */
+#define PATIENCE 5000 /* ms until everything must be stopped; a process that waits for a disk cannot be stopped at once */
+#define RETRY_AFTER 30 /* ms until all are continued for a moment: a vfork() child stopped before its exec blocks its parent for ever */
 
 static bool freezing;
 static uint32_t freeze_request;
 static bool failed;
 
-/* The state letter of a process: behind the name, which may hold anything. */
+/* The state letter of a process. It follows the name, which can contain anything. */
 static char state_of(const char *pid) {
   char path[64], text[512];
   snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
@@ -52,7 +52,7 @@ bool freeze_namespace(void) {
       nanosleep(&pause, NULL);
       tried = now_ms();
     }
-    /* As PID 1 of the namespace this reaches everything in it but ourselves. */
+    /* As PID 1 of the namespace this reaches every process in it except ourselves. */
     kill(-1, SIGSTOP);
     if (all_stopped()) return true;
     nanosleep(&pause, NULL);
@@ -72,13 +72,13 @@ static void send_control_to_all(uint8_t what) {
 }
 
 int freeze_all(uint32_t request) {
-  /* Without a namespace of its own a supervisor would stop the user's own processes. */
+  /* Without a PID namespace this would stop the user's own processes. */
   if (confinement != CONFINE_NAMESPACE && !in_container) return -ENOTSUP;
   if (freezing) return -EBUSY;
   freezing = true;
   failed = false;
   freeze_request = request;
-  /* The whole container is one namespace, and we are the first process of it. */
+  /* The whole container is one PID namespace, and we are its PID 1. */
   if (in_container) failed = !freeze_namespace();
   else send_control_to_all(CONTROL_FREEZE);
   return 0;

@@ -1,5 +1,5 @@
-/* The output of a call on its way to the channel. Where nobody follows it, what lies between its beginning and its end is counted
- * and forgotten here: the other side would only do the same with it. */
+/* The output of a call on its way to the channel. Where nobody follows it, only its first and last bytes are sent: the host would
+ * drop what is between them, so it is counted and dropped here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@ bool end_output(struct output *output) {
   return output->sent < output->buffered;
 }
 
-/* Where the next bytes of it are kept, and how many fit: byte n is at n in a ring. */
+/* Where the next bytes go, and how many fit. Byte n is stored at n modulo the size of the ring. */
 static uint8_t *ring_room(struct output *output, int fd, size_t *room) {
   if (!output->ring) {
-    /* Who writes so much need not wait for us that often. Where there can be no larger pipe, the small one does. */
+    /* A larger pipe lets a busy writer run longer. Where it cannot be made larger, it stays as it is. */
     fcntl(fd, F_SETPIPE_SZ, WIDE_PIPE);
     output->size = output->tail > DATA_BYTES ? output->tail : DATA_BYTES;
     output->ring = malloc(output->size);
@@ -76,7 +76,7 @@ enum flow pump(struct call *call, int fd, int stream) {
     if (buffered) output->buffered += (uint64_t)got;
     else send_output(call, stream, bytes, (size_t)got);
     if (!buffered && output->pass != KEEP_ALL) output->pass -= (uint32_t)got;
-    /* Most likely that was all, and the poll that follows knows; after the end of the tree it has to be known here. */
+    /* That was probably all, and the next poll finds out. Once the process tree has ended it must be known here. */
     if ((size_t)got < room && !call->reading && call->supervisor.pid != 0) break;
   }
   return FLOW_MORE;

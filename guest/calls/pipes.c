@@ -1,4 +1,4 @@
-/* The ends of a call's pipes or terminal: the command's and ours. */
+/* The pipes or the terminal of a call: the command's ends and ours. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-/* The list of what a look at a tree has found. */
+/* The list of changed paths. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

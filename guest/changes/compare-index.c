@@ -1,10 +1,10 @@
-/* compare INDEX TREE-ID TREE MOST: which paths of a tree may differ from a git index, each ended by a zero byte. Of the form "-SECONDS" the index
- * comes by stdin, and was written then. A directory that the
- * index does not know, or that is not there any more, stands for all in it. The index is the host's; it must be exactly one of the tree
- * object that is named. The tree is hostile: every name is looked up in its directory, no link is followed, no file is opened.
+/* compare-index INDEX TREE-ID TREE MAX: prints the paths of a tree that may differ from a git index, each ended by a zero byte.
+ * An INDEX of the form "-SECONDS" is read from stdin, and was written at that time. A directory that the index does not have, or
+ * that is gone, stands for everything in it. The index is the host's, and must be exactly that of the tree object TREE-ID. The
+ * tree is hostile: every name is looked up in its directory, no link is followed, no file is opened.
  *
- * Git compares whole seconds, and so has to read every file that was written in the second of the index. The time of the last change of
- * any kind is known to the nanosecond, and nobody can set it. */
+ * Git compares whole seconds, so it has to read every file written in the same second as the index. The change time (ctime) has
+ * nanoseconds, and no program can set it. */
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #define GITLINK 0160000
 
 struct entry {
-  const unsigned char *data; /* ten numbers of 32 bits, the object, the flags, the name */
+  const unsigned char *data; /* ten 32-bit numbers, the object id, the flags, the name */
   const char *name;
   size_t length;
 };
@@ -36,7 +36,7 @@ struct span {
 };
 
 #define MAX_WORKERS 4
-#define ENTRIES_PER_WORKER 5000 /* entries */
+#define ENTRIES_PER_WORKER 5000 /* fewer are not worth a process */
 
 static struct entry *entries;
 static char path[1 << 16];
@@ -50,13 +50,13 @@ static uint32_t read_be32(const unsigned char *data) {
   return be32toh(value);
 }
 
-/* Whether the tree object that the index remembers for all of its entries is the one that is meant. */
+/* Whether the tree object that the index has for all of its entries is this one. */
 static bool is_of_tree(const unsigned char *data, const unsigned char *end, size_t count, const char *id) {
   size_t id_length = strlen(id) / 2;
   while (end - data >= 8) {
     uint32_t size = read_be32(data + 4);
     if ((size_t)(end - data - 8) < size) return false;
-    /* A capital letter: whoever does not know it may pass over it. */
+    /* An extension whose name starts with a capital letter may be ignored. */
     if (memcmp(data, "TREE", 4) != 0 && (data[0] < 'A' || data[0] > 'Z')) return false;
     if (memcmp(data, "TREE", 4) == 0) {
       char head[64];
@@ -111,7 +111,7 @@ static size_t read_index(const char *file, const char *id) {
   for (size_t i = 0; i < count; i++) {
     if ((size_t)(end - at) < head + 1) exit_needs_git();
     const unsigned char *stop = memchr(at + head, 0, (size_t)(end - at) - head);
-    /* Conflicts, and what the user told git to pass over, are for git itself. */
+    /* Conflicts, and entries that the user told git to ignore, need git itself. */
     if (!stop || ((at[head - 2] << 8) & FLAGS_BUT_LENGTH)) exit_needs_git();
     size_t length = (size_t)(stop - at) - head;
     entries[i] = (struct entry){at, (const char *)at + head, length};
@@ -123,19 +123,19 @@ static size_t read_index(const char *file, const char *id) {
   return count;
 }
 
-/* Whether a file is, to the nanosecond, the one that the index was told of. */
+/* Whether a file is, to the nanosecond, the one that the index describes. */
 static bool is_same(const struct entry *entry, const struct stat *now) {
   const unsigned char *data = entry->data;
   uint32_t mode = read_be32(data + 24), seconds = read_be32(data + 8), nanoseconds = read_be32(data + 12);
   uint32_t kind = S_ISREG(now->st_mode) ? (now->st_mode & 0100 ? 0100755 : 0100644) : now->st_mode & S_IFMT;
   if (mode != kind || mode == GITLINK || read_be32(data + 36) != (uint32_t)now->st_size) return false;
-  /* Where only seconds are kept, one in the second of the index may have been changed in it. */
+  /* If the index has whole seconds only, a file written in the same second may have been changed afterwards. */
   if (nanoseconds == 0 && read_be32(data + 4) == 0 && (time_t)seconds >= index_time) return false;
   return seconds == (uint32_t)now->st_mtim.tv_sec && nanoseconds == (uint32_t)now->st_mtim.tv_nsec &&
          read_be32(data) == (uint32_t)now->st_ctim.tv_sec && read_be32(data + 4) == (uint32_t)now->st_ctim.tv_nsec;
 }
 
-/* The first entry whose path is not before the one that is looked for. */
+/* The first entry that does not sort before `path`. */
 static const struct entry *find_entry(struct span in, size_t length) {
   size_t end = in.to;
   while (in.from < in.to) {
@@ -148,7 +148,7 @@ static const struct entry *find_entry(struct span in, size_t length) {
   return in.from < end ? &entries[in.from] : NULL;
 }
 
-/* Whether the index has a file of this path, or something below it. */
+/* Whether the index has this path, or anything below it. */
 static bool is_known(struct span in, size_t length) {
   const struct entry *file = find_entry(in, length);
   if (file && file->length == length && memcmp(file->name, path, length) == 0) return true;
@@ -159,7 +159,7 @@ static bool is_known(struct span in, size_t length) {
 
 static void walk(int directory, size_t length, struct span in, int depth);
 
-/* Looks at what the index knows in a directory. */
+/* Compares what the index has in a directory. */
 static void compare_known(int directory, size_t length, struct span in, int depth, bool is_ours) {
   for (size_t i = in.from; i < in.to;) {
     const struct entry *entry = &entries[i];
@@ -194,7 +194,7 @@ static void compare_known(int directory, size_t length, struct span in, int dept
   }
 }
 
-/* Looks for what the index does not know in a directory. */
+/* Finds what is in a directory but not in the index. */
 static void find_unknown(int directory, size_t length, struct span in) {
   _Alignas(8) char buffer[1 << 15];
   for (long size; (size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) != 0;) {
@@ -217,13 +217,13 @@ static void find_unknown(int directory, size_t length, struct span in) {
 
 static void walk(int directory, size_t length, struct span in, int depth) {
   if (depth > MAX_DEPTH) exit_needs_git();
-  /* By what the index says alone: what happens to the tree meanwhile has no say in who looks at a directory. */
+  /* Decided by the index alone: changes made to the tree meanwhile must not change which worker looks at a directory. */
   bool is_ours = ((uint32_t)in.from * 2654435761u >> 16) % workers == own_worker;
   if (is_ours) find_unknown(directory, length, in);
   compare_known(directory, length, in, depth, is_ours);
 }
 
-/* Divides the directories among some processes; gives where each of the others will say what it has found. */
+/* Forks processes that share the directories; `from` gets a pipe from each of them. */
 static void fork_workers(size_t count, int from[MAX_WORKERS]) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   workers = 1 + count / ENTRIES_PER_WORKER;
@@ -241,7 +241,7 @@ static void fork_workers(size_t count, int from[MAX_WORKERS]) {
   }
 }
 
-/* Adds what another process has found. */
+/* Adds the paths that another process has found. */
 static void add_paths_of_worker(int from) {
   static char found[sizeof changed_paths];
   size_t length = 0;

@@ -1,5 +1,6 @@
-/* layer LOWER UPPER MOST: which paths an overlay's upper layer changes, each ended by a zero byte. A directory that is new, or hides
- * what lies below it, stands for all in it. The tree is hostile: no name is looked up twice, no link is followed. */
+/* compare-overlay LOWER UPPER MAX: prints the paths that an overlay's upper layer changes, each ended by a zero byte. A directory
+ * that is new, or hides the lower one, stands for everything in it. The tree is hostile: no name is looked up twice, no link is
+ * followed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 
 static char path[1 << 16];
 
-/* Whether it hides what lies below, or shows what lies elsewhere. */
+/* Whether it hides the lower directory, or is redirected to another one. */
 static bool is_opaque(int directory) {
   static char names[1 << 16];
   ssize_t length = flistxattr(directory, names, sizeof names);
@@ -30,7 +31,7 @@ static bool is_opaque(int directory) {
   return false;
 }
 
-/* An empty directory of the base is the place of another repository. Git adds it as a whole, and refuses the names of what lies in it. */
+/* An empty lower directory is a submodule. Git adds it as a whole, and refuses names below it. */
 static bool is_empty(int directory) {
   char buffer[1024];
   bool is = true;
@@ -73,7 +74,7 @@ int compare_overlay(int argc, char **argv) {
   int upper = argc == 3 ? open(argv[1], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
   if (lower < 0 || upper < 0) return -1;
   changed_paths_left = atol(argv[2]);
-  /* What is walked is closed. */
+  /* walk closes its descriptor. */
   walk(lower, fcntl(upper, F_DUPFD_CLOEXEC, 3), 0, 0);
   return upper;
 }

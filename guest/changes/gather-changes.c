@@ -1,13 +1,13 @@
-/* gather FILES BYTES GIT-DIRECTORY compare|layer ...: what `compare` or `layer` names, with what is there now, and which commit is checked
- * out in the git directory of the inside ("-": there is none). Each part of the answer is a letter, two texts with their lengths in 32 bits before
- * them, and between these a mode:
+/* gather-changes FILES BYTES GIT-DIRECTORY compare-index|compare-overlay ...: prints the changed paths with their present content,
+ * and the commit that is checked out in the sandbox's git directory ("-": there is none). Each record is a letter, a text, a mode
+ * and a second text; the mode and the lengths of the texts have 32 bits:
  *   h  the line of HEAD; the commit
- *   p  a path that was named; all that is there follows, and nothing means that it is gone
+ *   p  a changed path; the records of what is there follow, and none means that it was removed
  *   f  the path of a file; its content
- *   l  the path of a link; where it leads
- * The tree is hostile: every name is looked up in its directory, no link is followed, nothing is opened but directories and regular files.
- * Whatever is not plain, so that git itself has to say what is to be made of it, ends it: more files or bytes than these, what is
- * neither file nor link nor directory, a directory without anything in it, a repository, what its owner could not read. */
+ *   l  the path of a link; its target
+ * The tree is hostile: every name is looked up in its directory, no link is followed, only directories and regular files are
+ * opened. Exits with EXIT_NEEDS_GIT on anything that only git can decide: more files or bytes than allowed, anything but files,
+ * links and directories, an empty directory, a repository, a file that its owner cannot read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -45,7 +45,7 @@ static void put(char letter, const char *name, size_t length, uint32_t mode, con
   fwrite(content, 1, size, stdout);
 }
 
-/* What an overlay notes at a file or directory of its layer: only that a directory hides what lies below it can be told without the overlay. */
+/* Refuses extended attributes of an overlay. The exceptions mean nothing for the content, or are handled by compare-overlay.c. */
 static void refuse_overlay_xattrs(int fd) {
   static const char *known[] = {"opaque", "origin", "impure", "nlink", "uuid", NULL};
   static char names[1 << 16];
@@ -118,7 +118,7 @@ static void gather_directory(int parent, const char *name, size_t length, int de
   close(directory);
 }
 
-/* Whether there is something. */
+/* False when there is nothing. */
 static bool gather_path(int directory, const char *name, size_t length, int depth) {
   struct stat found;
   if (fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -134,7 +134,7 @@ static bool gather_path(int directory, const char *name, size_t length, int dept
   return true;
 }
 
-/* Opens the directory that a path lies in; -1 when it is not there any more. */
+/* Opens the parent directory of a path; -1 when it does not exist any more. */
 static int open_parent(int root, const char *whole, const char **name) {
   int directory = fcntl(root, F_DUPFD_CLOEXEC, 3);
   *name = whole;
@@ -166,7 +166,7 @@ int gather_changes_main(int argc, char **argv) {
   if (root < 0) return 125;
   for (const char *each = changed_paths; each < changed_paths + changed_paths_length; each += strlen(each) + 1) {
     size_t length = strlen(each);
-    /* Of the top directory it is what we put there. */
+    /* The top directory's own .git was put there by us. */
     if (strcmp(each, ".git") == 0) continue;
     put('p', each, length, 0, "", 0);
     const char *name;

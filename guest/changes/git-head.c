@@ -1,5 +1,5 @@
-/* head GIT-DIRECTORY: which commit is checked out, as far as two plain files say so. The directory is hostile: no link is followed, no name
- * leads out of it, and what is said is to be believed by nobody who could be harmed by it. */
+/* git-head GIT-DIRECTORY: prints the commit that is checked out, if two plain files say so. The directory is hostile: no link is
+ * followed and no name leads out of it. The caller must not trust the answer. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define REF "ref: "
 
-/* Name by name: inside there is no openat2. */
+/* Name by name: commands in a sandbox have no openat2. */
 static int open_beneath(int directory, const char *name) {
   int parent = fcntl(directory, F_DUPFD_CLOEXEC, 3);
   for (const char *slash; parent >= 0 && (slash = strchr(name, '/')); name = slash + 1) {

@@ -1,4 +1,5 @@
-/* For engines whose containers cannot be attached to: the agent calls its host, says who it is, and serves on that connection. */
+/* For engines whose containers cannot be attached to: the guest connects to its host, identifies itself, and serves on that
+ * connection. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -14,7 +15,7 @@
 
 extern char **environ;
 
-#define TRIES 100 /* the way to the host may open a little later than we begin */
+#define TRIES 100 /* the host may become reachable a little later than we start */
 #define PAUSE_MS 50
 
 static int connect_to(const char *host, const char *port) {
@@ -40,8 +41,8 @@ static char *find_variable(char **env, const char *name) {
   return NULL;
 }
 
-/* One line: the number of this step, which the host takes once. Then it is cleared where the kernel shows it: a command can read
- * /proc/PID/environ of every process of its user, which is the memory that the strings were first put into. */
+/* Sends one line, the number of this step, which the host accepts once. Then clears it where the kernel shows it: a command can
+ * read /proc/PID/environ of every process of its user, which is the memory that the strings were first put into. */
 static bool send_step_number(int fd) {
   char *variable = find_variable(environ, "GLOVEBOX_STEP"), *number = variable ? strchr(variable, '=') + 1 : "";
   if (!*number) return false;
@@ -51,7 +52,7 @@ static bool send_step_number(int fd) {
   return sent;
 }
 
-/* Names of variables that commands get from the container, where the host does not know their values. */
+/* Names of variables that commands get from the container, because the host does not know their values. */
 static char **inherited;
 
 bool add_inherited_env(char ***env) {

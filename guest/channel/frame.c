@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Without memory nothing can be promised: end, and with the channel everything inside. */
+/* Without memory we exit. That closes the channel and ends everything in the sandbox. */
 static void *must_allocate(void *old, size_t bytes) {
   void *memory = realloc(old, bytes);
   if (!memory) _exit(70);
@@ -37,7 +37,7 @@ void queue_take(struct queue *q, size_t length) {
   q->start += length;
   if (q->start < q->end) return;
   q->start = q->end = 0;
-  /* An idle sandbox keeps no memory of a large frame. */
+  /* An idle sandbox does not keep the memory of a large frame. */
   if (q->capacity > 4 * DATA_BYTES) {
     free(q->data);
     q->data = NULL;
@@ -118,7 +118,7 @@ const char *read_string(struct reader *r) {
 
 char **read_strings(struct reader *r) {
   uint32_t count = read_u32(r);
-  /* Every string takes five bytes at least: a count beyond that is a lie, and no memory is spent on it. */
+  /* Every string takes at least five bytes, so a larger count is a lie and gets no memory. */
   if (r->bad || count > (size_t)(r->end - r->at) / 5) {
     r->bad = true;
     return NULL;

@@ -62,7 +62,7 @@ struct frame {
   uint32_t length;
 };
 
-/* Reads a frame's body; once `bad` is set every further read gives zero. */
+/* Reads a frame's body. Once `bad` is set, every further read returns zero. */
 struct reader {
   const uint8_t *at, *end;
   bool bad;
@@ -80,9 +80,9 @@ void frame_put(struct queue *out, uint32_t *sequence, uint8_t type, uint32_t cal
 uint8_t read_u8(struct reader *r);
 uint16_t read_u16(struct reader *r);
 uint32_t read_u32(struct reader *r);
-/* A string: u32 length, the bytes, a zero. No zero within. The result points into the frame. */
+/* A string: u32 length, the bytes, a zero byte; no zero byte within. The result points into the frame. */
 const char *read_string(struct reader *r);
-/* u32 count and as many strings, as a null-terminated array to be freed. Null when bad. */
+/* u32 count and that many strings, as a null-terminated array to be freed. Null when bad. */
 char **read_strings(struct reader *r);
 
 void write_u32(uint8_t *at, uint32_t value);

@@ -1,4 +1,4 @@
-/* A listener inside, whose connections are handed to the host over the channel: the only way out of an empty network. */
+/* A listener in the sandbox, whose connections are handed to the host over the channel: the only way out of an empty network. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -8,7 +8,7 @@
 #include "../calls/call.h"
 
 #define MAX_CONNECTIONS 256
-#define FIRST_CONNECTION 0x80000000u /* ids of calls that the agent opens; the host's are below */
+#define FIRST_CONNECTION 0x80000000u /* ids of calls that the guest opens; the host's are smaller */
 
 int listener = -1;
 static uint32_t next_connection = FIRST_CONNECTION;

@@ -1,11 +1,11 @@
-/* Bytes made fewer, in the block format of LZ4: greedy, one pass, for blocks of at most 64 KiB. */
+/* Compression in the LZ4 block format: greedy, one pass, for blocks of at most 64 KiB. */
 #include <string.h>
 
 #include "../guest.h"
 
 #define HASH_BITS 12
 #define MIN_MATCH 4
-#define TAIL 12 /* the format wants the last bytes as they are */
+#define TAIL 12 /* the format wants the last bytes uncompressed */
 
 static uint32_t load_4(const uint8_t *at) {
   uint32_t value;

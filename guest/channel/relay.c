@@ -1,6 +1,6 @@
-/* The resident agent where there is no channel. Requests come as numbered files, each taken once whoever writes it again; answers
- * leave on the standard output of a command, as text. That command may be cut off at any time: what its successor has not got
- * yet is kept here until the other side says that it has it. */
+/* The guest where there is no channel: it stays resident, and requests come as numbered files (letters), each taken once however
+ * often it is written. Answers are printed as text by another process of this program, which may be cut off at any time: answers
+ * are stored here until the host confirms them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,20 +18,20 @@
 
 #include "../guest.h"
 
-#define WINDOW (8u << 20)     /* so much is kept for who has not confirmed it; then the agent waits */
+#define WINDOW (8u << 20)       /* bytes of unconfirmed answers; at this limit the guest waits */
 #define MAX_LETTER (8u << 20)
 #define PIECE (48u << 10)
-#define MAX_BUNDLE (1u << 20)     /* so much at once is left in a file */
-#define MIN_BUNDLE (128u << 10)    /* less is not worth a file */
-#define BUNDLE_NAMES 128           /* names of such files: more than fit into WINDOW, so none is in use twice */
-#define BUNDLE_PAUSE 5              /* milliseconds */
-#define HEARTBEAT 10000       /* milliseconds of silence after which an empty line shows that the way is open */
-#define RESCAN 500            /* should a notice of a new file ever be lost */
-#define LINGER 10000      /* how long somebody may come for what an ended agent said last */
+#define MAX_BUNDLE (1u << 20)   /* bytes in one file */
+#define MIN_BUNDLE (128u << 10) /* fewer are printed instead */
+#define BUNDLE_NAMES 128        /* names of such files: more than fit into WINDOW, so none is in use twice */
+#define BUNDLE_PAUSE 5          /* ms */
+#define HEARTBEAT 10000         /* ms of silence after which an empty line shows that the connection is alive */
+#define RESCAN 500              /* ms, in case a notification of a new file is lost */
+#define LINGER 10000            /* ms during which a reader may still fetch the last answers after the guest has ended */
 
-static struct queue to_guest, unconfirmed; /* `kept` begins at position `confirmed` of all that the agent ever said */
+static struct queue to_guest, unconfirmed; /* `unconfirmed` starts at position `confirmed` of all answers */
 static uint64_t confirmed;
-static size_t sent;                 /* of `kept`, to the one that listens now */
+static size_t sent;                 /* bytes of `unconfirmed` that the present reader got */
 static unsigned next_letter;
 
 static uint64_t read_u64(const uint8_t *at) {
@@ -40,7 +40,7 @@ static uint64_t read_u64(const uint8_t *at) {
   return value;
 }
 
-/* A letter: u32 length of the rest, u64 position up to which the other side has everything, requests. False: none yet. */
+/* A letter: u32 length of the rest, u64 position up to which the host has all answers, requests. False: there is none yet. */
 static bool take_letter(const char *directory) {
   char path[PATH_MAX];
   uint8_t head[12];
@@ -69,7 +69,7 @@ static bool take_letter(const char *directory) {
     confirmed = position;
   }
   unlink(path);
-  /* A repeated request may have written the one before once more. */
+  /* The previous letter may have been written again. */
   if (next_letter > 0) {
     snprintf(path, sizeof path, "%s/%u", directory, next_letter - 1);
     unlink(path);
@@ -83,7 +83,7 @@ static void close_reader(int *reader) {
   *reader = -1;
 }
 
-/* The newest one that asks gets everything from where it says it is. */
+/* The newest reader replaces the old one, and gets everything from the position that it names. */
 static void accept_reader(int listening, int *reader) {
   int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
   if (fd < 0) return;
@@ -112,11 +112,11 @@ static void send_answers(int *reader) {
   }
 }
 
-/* Between the letters and the agent, until the agent has ended. */
+/* Moves letters to the guest and its answers to the reader, until the guest has ended. */
 static void forward(int guest, int listening, const char *directory) {
   int notices = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), reader = -1;
   int64_t ended = 0;
-  /* A service may write a letter first and give it to its reader only then. */
+  /* A service may write a letter first and change its owner after that. */
   if (notices >= 0) inotify_add_watch(notices, directory, IN_CLOSE_WRITE | IN_MOVED_TO | IN_ATTRIB);
   for (;;) {
     while (queue_length(&to_guest) < MAX_LETTER && take_letter(directory)) continue;
@@ -148,7 +148,7 @@ static void forward(int guest, int listening, const char *directory) {
   }
 }
 
-/* In a session of its own, so that the end of the command that started it is not its end. */
+/* In a session of its own, so that it survives the command that started it. */
 static void become_resident(int listening, const char *directory, const char *root) {
   int pair[2], nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   setsid();
@@ -190,7 +190,7 @@ static size_t to_base64(const uint8_t *bytes, size_t length, char *out) {
   return (size_t)(at - out);
 }
 
-/* `~` and what a command finds in its environment here. */
+/* Prints `~` and the environment that commands find here. */
 static bool print_environment(void) {
   static const char *const names[] = {"PATH", "HOME", "LANG", "USER", NULL};
   char text[8192], line[sizeof text * 2];
@@ -206,7 +206,7 @@ static bool print_environment(void) {
   return print(line, size);
 }
 
-/* What there is to read by now, up to a bundle. Where there is much, more is worth a moment. 0: the end. */
+/* Reads what is there, at most a bundle. If that is much, waits a moment for more. 0: the end. */
 static size_t read_bundle(int fd, uint8_t *bytes) {
   size_t length = 0;
   for (int flags = 0; length < MAX_BUNDLE; flags = MSG_DONTWAIT) {
@@ -221,7 +221,7 @@ static size_t read_bundle(int fd, uint8_t *bytes) {
   return length;
 }
 
-/* Leaves a bundle in a file. The other side has taken what had its name before, or it would not be sent more. */
+/* Writes a bundle to a file. The host has read the one that had this name before, or it would not be sent more. */
 static bool write_bundle(const char *directory, unsigned number, const uint8_t *bytes, size_t length) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/out-%u", directory, number);
@@ -233,8 +233,8 @@ static bool write_bundle(const char *directory, unsigned number, const uint8_t *
   return close(fd) == 0 && done == length;
 }
 
-/* One line for each piece: its position and its bytes, or the file that has them. An empty line is a sign of life, `!` says that
- * there is no agent. */
+/* Prints a line for each piece: its position and its bytes, or the file that has them. An empty line is a heartbeat; `!` means
+ * that there is no resident guest. */
 static int print_answers(int fd, uint64_t position, const char *directory) {
   static uint8_t bytes[MAX_BUNDLE];
   static char line[PIECE * 2];
@@ -272,7 +272,7 @@ int relay_main(int argc, char **argv) {
   if (argc != 6 || strlen(argv[1]) > 90) return 125;
   bool may_start = strcmp(argv[0], "start") == 0;
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  /* An abstract name: whoever binds it first is the one, and it is gone with its owner. */
+  /* An abstract name: the first to bind it is the resident one, and it disappears with its owner. */
   memcpy(address.sun_path + 1, argv[1], strlen(argv[1]));
   socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(argv[1]));
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

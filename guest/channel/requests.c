@@ -1,4 +1,4 @@
-/* From a frame to what it asks for. */
+/* Handles one request frame. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 
 #include "../guest.h"
 
-#define SMALL_FILE (256u << 10) /* read within one answer */
+#define SMALL_FILE (256u << 10) /* bytes that fit into one answer */
 enum { WITH_STDIN = 1, WITH_TERMINAL = 2, WITH_USER = 4, WITH_CAPABILITIES = 8, WITH_KEPT = 16 };
 
-/* The long file work in progress, for the process that is forked for it. */
+/* Arguments for the worker that is forked next. */
 static char worker_name[256];
 static uint64_t worker_limit;
 
@@ -80,7 +80,7 @@ static void read_file(uint32_t id, const char *path) {
       answer(ANS_RESULT, id, bytes, length);
       return;
     }
-    lseek(fd, 0, SEEK_SET); /* it grew meanwhile */
+    lseek(fd, 0, SEEK_SET); /* it has grown meanwhile */
   }
   struct call *call = call_new(id);
   if (!call) {
@@ -134,7 +134,7 @@ static void answer_done(uint32_t id, int error, const char *path) {
   else answer(ANS_RESULT, id, NULL, 0);
 }
 
-/* Requests about a call that has just ended are no fault: they crossed its end. */
+/* A request about a call that has just ended is no error: it crossed the answer. */
 static bool handle_call_request(const struct frame *frame, struct reader *r) {
   struct call *call = call_find(frame->call);
   uint8_t number = 0;
@@ -220,7 +220,7 @@ static bool handle_file_request(const struct frame *frame, struct reader *r) {
   }
 }
 
-/* What concerns the sandbox as a whole. */
+/* Requests that concern the whole sandbox. */
 static bool handle_sandbox_request(const struct frame *frame, struct reader *r) {
   if (frame->type == REQ_FREEZE) {
     int error = freeze_all(frame->call);

@@ -1,5 +1,5 @@
-/* The agent behind a channel that carries lines of text only: each line has a number, and bytes as base64. What comes twice is
- * taken once, so whoever does not know whether a line has arrived sends it again. */
+/* Serving over a channel that carries only lines of text. Each line has a number, and its bytes in base64. A line that comes
+ * twice is taken once, so a host that does not know whether a line has arrived sends it again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 
 #include "../guest.h"
 
-#define LINE_BYTES 65535u     /* of payload in one line that we write */
+#define LINE_BYTES 65535u     /* bytes of content in one line that we write */
 #define MAX_LINE (16u << 20)
 #define FULL (1u << 20)
 
@@ -22,7 +22,7 @@ static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 static struct queue text_in, text_out, to_guest;
 static uint64_t next_in, next_out;
 
-/* g<number> <base64>, or z<number> <bytes> <base64> of what was squeezed. */
+/* g<number> <base64>, or z<number> <bytes> <base64> when the content is compressed. */
 static void put_line(const uint8_t *bytes, size_t length) {
   static uint8_t compressed[LZ4_BOUND(LINE_BYTES)];
   char head[48];
@@ -69,7 +69,7 @@ static bool decode(const char *text, size_t length, size_t wanted) {
   return true;
 }
 
-/* G<number> <bytes> <base64>, or Q. Whatever else comes is the rest of a line that broke off, and will come again. */
+/* G<number> <bytes> <base64>, or Q to quit. Anything else is the rest of a line that was cut off, and will come again. */
 static bool take_line(const char *line, size_t length) {
   if (length == 1 && line[0] == 'Q') return false;
   char *at;
@@ -110,7 +110,7 @@ static bool flush_queue(int fd, struct queue *queue) {
   return true;
 }
 
-/* False when the agent has ended. */
+/* False when the guest has ended. */
 static bool take_bytes(int fd) {
   static uint8_t bytes[LINE_BYTES];
   ssize_t got = read(fd, bytes, sizeof bytes);
@@ -133,7 +133,7 @@ static void forward(int in, int out, int guest) {
   }
 }
 
-/* armour ROOT: serve, spoken in lines on stdin and stdout. Ends with the line "x" once everything it started is gone. */
+/* serve-text ROOT: serves in lines on stdin and stdout. Prints the line "x" once everything it started is gone. */
 int serve_text_main(const char *root) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return 125;
@@ -149,7 +149,7 @@ int serve_text_main(const char *root) {
   }
   close(ends[1]);
   signal(SIGPIPE, SIG_IGN);
-  /* Open for writing too: a fifo has no end then, whoever comes and goes at its other side. */
+  /* Open for writing too: then a fifo never ends, whoever opens and closes its other side. */
   int in = open("/proc/self/fd/0", O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (in < 0) in = 0;
   for (int i = 0, fds[] = {in, 1, ends[0]}; i < 3; i++) fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) | O_NONBLOCK);

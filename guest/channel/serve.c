@@ -1,4 +1,4 @@
-/* The loop: one channel in and out, the calls between. The end of the channel is the end of everything. */
+/* The main loop: one channel in and out, and the calls. When the channel closes, everything ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,8 +13,8 @@
 
 #include "../guest.h"
 
-#define FULL (512u << 10)     /* no more output is read while this much waits for the channel */
-#define OVERFULL (8u << 20)   /* no more requests are, while this much does */
+#define FULL (512u << 10)     /* bytes waiting for the channel at which no more output is read */
+#define OVERFULL (8u << 20)   /* bytes waiting for the channel at which no more requests are read */
 
 enum confinement confinement = CONFINE_SUBREAPER;
 bool jailed;
@@ -68,7 +68,7 @@ static bool take_requests(int fd) {
   return state == 0;
 }
 
-/* Runs the self-test as any command is run; its complaint, or an empty text. Gives the process that is still to be waited for, or 0. */
+/* Runs the self-test like any command. `complaint` gets what it found, or an empty text. Returns the process to wait for, or 0. */
 static pid_t run_self_test(char *complaint, size_t room) {
   int out[2], empty = open("/dev/null", O_RDWR | O_CLOEXEC), cwd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   complaint[0] = 0;
@@ -77,7 +77,7 @@ static pid_t run_self_test(char *complaint, size_t room) {
   struct command test = {.cwd = cwd, .in = empty, .out = out[1], .err = out[1], .jailed = true, .as = in_container ? &default_identity : NULL, .builtin = self_test};
   if (!error) error = start_command(&test, confinement, &supervisor);
   if (error) {
-    snprintf(complaint, room, "a command cannot be started in a namespace of its own: %s", strerror(-error));
+    snprintf(complaint, room, "cannot start a command in a PID namespace: %s", strerror(-error));
     return 0;
   }
   close(out[1]);
@@ -109,7 +109,8 @@ static void send_hello(int out, bool with_self_test) {
   memcpy(body + 6, complaint, length);
   answer(ANS_HELLO, 0, body, 6 + length);
   flush_channel(out);
-  /* The kernel takes its time to take a namespace down, and the manager need not wait for it; the first command does, so that it finds all room. */
+  /* The kernel takes its time to remove a namespace. The host need not wait for it, but the first command does, so that it finds
+   * no process of the test. */
   if (tester > 0) waitpid(tester, NULL, 0);
 }
 
@@ -139,7 +140,7 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     bool was_full = channel_is_full();
     if (!flush_channel(out)) break;
     pool_fill();
-    /* The calls were not asked for output because there was no room. Now there is. */
+    /* The calls were not polled for output because there was no room. Now there is. */
     if (was_full && !channel_is_full()) timeout = 0;
     fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL ? in : -1, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = queue_length(&outgoing) > 0 ? out : -1, .events = POLLOUT};
@@ -160,7 +161,7 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     if (fds[3].revents) accept_connections();
     if (fds[0].revents && !take_requests(in)) break;
   }
-  /* As PID 1 our end is everybody's; elsewhere the children have to be ended first. */
+  /* When PID 1 exits, the kernel ends everybody. Elsewhere the children have to be killed first. */
   if (getpid() != 1) {
     signal(SIGCHLD, SIG_DFL);
     kill_descendants();

@@ -1,4 +1,4 @@
-/* Files beneath one root. The inside may swap any name for a link at any time, so every lookup is the kernel's, by openat2. */
+/* Files beneath one root. Commands can swap any name for a link at any time, so every lookup is done by the kernel, with openat2. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +22,10 @@ int files_open_root(const char *path) {
 
 void files_use_root(int directory) { root = directory; }
 
-/* The kernel gives EXDEV when a path leads outside, and EAGAIN when somebody moved things while it looked. */
+/* The kernel returns EXDEV when a path leads outside, and EAGAIN when something was renamed meanwhile. */
 static int open_beneath(const char *path, uint64_t flags) {
   struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-  if (*path == 0) { /* the root itself: no path, nothing that could lead anywhere */
+  if (*path == 0) { /* the root itself, without any lookup */
     int fd = openat(root, ".", (int)how.flags);
     return fd < 0 ? -errno : fd;
   }
@@ -64,14 +64,14 @@ static int split(const char *path, char parent[4096], char name[256]) {
   return 0;
 }
 
-/* The last slash before `end`, or the start. */
+/* The position of the last slash before `end`, or 0. */
 static size_t parent_length(const char *path, size_t end) {
   while (end > 0 && path[end - 1] != '/') end--;
   return end > 0 ? end - 1 : 0;
 }
 
-/* Makes `name` in `above`, which is closed, and opens it: by itself, or by the whole path when something else than a directory
- * has the name, which may be a link to one. */
+/* Makes `name` in `above`, closes `above`, and opens the new directory. If something else than a directory has the name, the
+ * whole path is opened: it may be a link to a directory. */
 static int make_in(int above, const char *name, const char *path) {
   int error = mkdirat(above, name, 0755) == 0 || errno == EEXIST ? 0 : -errno;
   int fd = error ? error : openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -80,7 +80,7 @@ static int make_in(int above, const char *name, const char *path) {
   return fd;
 }
 
-/* Opens a directory and makes what is missing of it. No recursion: a path can have two thousand parts. */
+/* Opens a directory and makes the missing parts. No recursion: a path can have two thousand parts. */
 static int make_beneath(const char *path) {
   char part[4096];
   size_t whole = strlen(path), length = whole;
@@ -120,7 +120,7 @@ int files_open_parent(const char *path, bool make, char name[256]) {
   return make ? make_beneath(parent) : files_open_directory(parent);
 }
 
-/* When `path` is a link, where it leads, as a path beneath the root. 1: it led somewhere; 0: it is no link. */
+/* If `path` is a link, `target` gets where it leads, as a path beneath the root, and the result is 1. 0: it is no link. */
 static int follow(const char *path, char target[4096]) {
   int fd = open_beneath(path, O_PATH | O_NOFOLLOW);
   if (fd == -ENOENT) return 0;
@@ -131,7 +131,7 @@ static int follow(const char *path, char target[4096]) {
   if (!link) return 0;
   fd = open_beneath(path, O_PATH);
   if (fd < 0) return fd;
-  /* A file that lost its name meanwhile has none to be replaced under. */
+  /* A file that has lost its name meanwhile cannot be replaced. */
   if (fstat(fd, &stat) != 0 || stat.st_nlink == 0 || S_ISDIR(stat.st_mode)) {
     close(fd);
     return S_ISDIR(stat.st_mode) ? -NOT_REGULAR : -ENOENT;

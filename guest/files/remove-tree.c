@@ -1,4 +1,4 @@
-/* Removing a whole tree by descriptors: no name is ever looked up twice, no link is ever followed. */
+/* Removes a whole tree by descriptors: no name is looked up twice, no link is followed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 
 #include "../guest.h"
 
-/* The inside can make a tree deeper than there are descriptors and stack for. What lies deeper than this is moved up to the
- * top of the tree that is being removed, and its turn comes there. */
+/* Commands can make a tree deeper than there are descriptors and stack for. What is deeper than this is moved to the top of the
+ * tree that is being removed, and removed from there. */
 #define MAX_DEPTH 100
 
 static int top = -1;
@@ -59,7 +59,7 @@ static int remove_one(int parent, const char *name, int depth) {
   return error ? error : errno;
 }
 
-/* Takes the descriptor over. */
+/* Closes `fd`. */
 static int remove_entries(int fd, int depth) {
   DIR *entries = fdopendir(fd);
   if (!entries) {

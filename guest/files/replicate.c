@@ -1,9 +1,9 @@
-/* replicate ORIGIN TARGET MEGABYTES [SPARED]: makes one tree hold what another one holds, with their bytes alone to decide what differs. Times
- * and indexes do not: a mapped file in memory is changed without its times, and what an index says of a file depends on settings. The one name at
- * the top that is spared stays as it is.
+/* replicate ORIGIN TARGET MEGABYTES [EXCLUDED]: makes one tree equal to another. Only the bytes decide what differs, not times or
+ * indexes: a file that is mapped into memory can change without its times, and what an index says depends on settings. The one
+ * excluded name at the top stays as it is.
  *
- * The origin is hostile: no link is followed, nothing is opened but directories and regular files. Nothing of the inside runs in the target yet.
- * What is neither a file nor a directory nor a link is not taken over; set-id bits and times are not, either. */
+ * The origin is hostile: no link is followed, only directories and regular files are opened. No command runs in the target yet.
+ * Anything but files, directories and links is not copied, and neither are set-id bits and times. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +21,12 @@
 #define PERMISSIONS 0777
 #define GONE (-1)
 
-static char path[4096]; /* for complaints */
+static char path[4096]; /* for error messages */
 static uint64_t left;
 
 static int replicate_directory(int from, int to, size_t length, const char *excluded);
 
-/* As many bytes as there are, up to `length`; -1 when it cannot be read. */
+/* Reads up to `length` bytes; fewer only at the end. -1: it cannot be read. */
 static ssize_t read_some(int fd, uint8_t *to, size_t length) {
   size_t at = 0;
   while (at < length) {
@@ -50,7 +50,7 @@ static bool has_same_bytes(int one, int other, uint64_t size) {
   return true;
 }
 
-/* At most so many bytes, whatever the file does meanwhile. */
+/* Copies at most `size` bytes, whatever happens to the file meanwhile. */
 static int copy_bytes(int from, int to, uint64_t size) {
   static uint8_t bytes[DATA_BYTES];
   if (lseek(from, 0, SEEK_SET) < 0) return errno;
@@ -136,13 +136,13 @@ static int replicate_below(int from, int to, const char *name, size_t length) {
     return error ? error : errno;
   }
   error = replicate_directory(below, target, length, NULL);
-  /* Last: one that nobody may write to has to be filled first. */
+  /* Last: a read-only directory has to be filled first. */
   if (!error && ((there.st_mode ^ now.st_mode) & PERMISSIONS) && fchmod(mode, now.st_mode & PERMISSIONS) != 0) error = errno;
   close(mode);
   return error;
 }
 
-/* DT_REG, DT_DIR or DT_LNK; DT_UNKNOWN for what is not taken over, or is not there. */
+/* DT_REG, DT_DIR or DT_LNK. DT_UNKNOWN: it is not copied, or does not exist. */
 static int kind_of(int directory, const char *name) {
   struct stat stat;
   if (fstatat(directory, name, &stat, AT_SYMLINK_NOFOLLOW) != 0) return DT_UNKNOWN;
@@ -160,7 +160,7 @@ static int replicate_as(int kind, int from, int to, const char *name, size_t end
   return replicate_below(from, to, name, end + 1);
 }
 
-/* GONE when there is nothing of this name to be taken over any more: the origin may not be standing still. */
+/* GONE when nothing of this name is to be copied any more: the origin may be changing meanwhile. */
 static int replicate_name(int from, int to, const char *name, int kind, size_t length) {
   size_t end = length + strlen(name);
   if (end >= sizeof path - 6) return ENAMETOOLONG;
@@ -174,7 +174,7 @@ static int replicate_name(int from, int to, const char *name, int kind, size_t l
   }
 }
 
-/* Takes away what the origin does not have. */
+/* Removes what the origin does not have. */
 static int remove_extra(DIR *entries, int from, const char *excluded) {
   int error = 0;
   rewinddir(entries);
@@ -183,7 +183,7 @@ static int remove_extra(DIR *entries, int from, const char *excluded) {
   return error;
 }
 
-/* Takes both descriptors over. */
+/* Closes both descriptors. */
 static int replicate_directory(int from, int to, size_t length, const char *excluded) {
   DIR *origin = fdopendir(from), *target = fdopendir(to);
   int error = origin && target ? 0 : ENOMEM;
@@ -201,7 +201,7 @@ static int replicate_directory(int from, int to, size_t length, const char *excl
     if (!error) extra--;
     else if (error == GONE) error = 0;
   }
-  /* By now the target has all that the origin has. */
+  /* By now the target has everything that the origin has. */
   for (struct dirent *entry; !error && (entry = readdir(target));)
     if (!is_skipped(entry->d_name, excluded)) extra++;
   if (!error && extra > 0) error = remove_extra(target, from, excluded);

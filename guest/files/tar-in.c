@@ -1,5 +1,5 @@
-/* An archive on stdin unpacked below a directory. Names are looked up beneath it by the kernel; nothing else is made there
- * than directories, regular files and links, without set-id bits. */
+/* Unpacks an archive from stdin below a directory. The kernel looks names up beneath it. Only directories, regular files and
+ * links are made, without set-id bits. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static int read_records(uint64_t size, struct entry *entry) {
   for (char *at = records, *end = records + size; at < end && !error;) {
     char *blank;
     unsigned long length = strtoul(at, &blank, 10);
-    /* The length may be shorter than its own digits. */
+    /* The length may be smaller than its own digits. */
     bool fits = length > 0 && length <= (size_t)(end - at) && length > (size_t)(blank - at) && *blank == ' ';
     char *equals = fits ? memchr(blank, '=', length - (size_t)(blank - at)) : NULL;
     if (!equals || at[length - 1] != '\n') {
@@ -103,7 +103,7 @@ static int read_records(uint64_t size, struct entry *entry) {
   return error;
 }
 
-/* Refuses absolute names and dots that climb; drops trailing slashes and `./`. */
+/* Refuses absolute names and `..`; removes trailing slashes and `./`. */
 static int clean_path(char path[4096]) {
   if (path[0] == '/') return TAR_ESCAPES;
   char out[4096];

@@ -1,4 +1,4 @@
-/* The tree below a directory as an archive on stdout. */
+/* Packs the tree below a directory into an archive on stdout. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static int put_header(const char *name, const char *link, char type, const struc
   return put(&header, sizeof header);
 }
 
-/* One pax record counts its own length, so the digits are found by trying. */
+/* A pax record includes its own length, so the number of digits is found by trying. */
 static size_t add_record(char *to, const char *key, const char *value) {
   size_t rest = strlen(key) + strlen(value) + 3, length = rest + 1;
   for (;;) {
@@ -100,7 +100,7 @@ static int put_entry(const char *name, const char *link, char type, const struct
   return error ? error : put_header(name, link, type, stat, size);
 }
 
-/* Exactly `size` bytes, whatever the file does meanwhile. */
+/* Exactly `size` bytes, whatever happens to the file meanwhile. */
 static int put_file(int fd, uint64_t size) {
   static uint8_t bytes[DATA_BYTES];
   for (uint64_t left = size; left > 0;) {
@@ -121,7 +121,7 @@ static int put_file(int fd, uint64_t size) {
 
 static int put_directory(int fd, const char *path);
 
-/* These have large frames; within put_name every level of a deep tree would pay for them. */
+/* These have large stack frames. Inlined into put_name, they would cost that at every level of a deep tree. */
 __attribute__((noinline)) static int put_link(int parent, const char *name, const char *path, const struct stat *stat) {
   char link[4096];
   ssize_t length = readlinkat(parent, name, link, sizeof link - 1);
@@ -162,7 +162,7 @@ static int put_child(int fd, const char *path, const char *name, char child[4096
   return error;
 }
 
-/* Takes the descriptor over. */
+/* Closes `fd`. */
 static int put_directory(int fd, const char *path) {
   DIR *directory = fdopendir(fd);
   char *child = directory ? malloc(4096) : NULL;

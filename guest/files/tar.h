@@ -11,6 +11,6 @@ struct tar_header {
 };
 _Static_assert(sizeof(struct tar_header) == BLOCK, "a header is one block");
 
-/* Exit codes of the archive builtins beside errno values. */
+/* Exit codes of tar_in and tar_out besides errno values. */
 enum { TAR_ESCAPES = 200, TAR_NOT_REGULAR = 201, TAR_TOO_LARGE = 202, TAR_BROKEN = 203 };
 #endif

@@ -1,4 +1,5 @@
-/* File work whose bytes are in a file beside the root, because another way brings them there faster than the channel would. */
+/* File work whose bytes are in a transfer file beside the root: the backend uploads or downloads it faster than the channel could
+ * carry the bytes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ static uint64_t load(const uint8_t *at, int bytes) {
   return value;
 }
 
-/* The number of bytes read, less than `length` only at the end; -1 when it cannot be read. */
+/* Reads up to `length` bytes; fewer only at the end. -1: it cannot be read. */
 static ssize_t read_some(int fd, void *to, size_t length) {
   size_t at = 0;
   while (at < length) {
@@ -56,7 +57,7 @@ static int place_one(int from, const uint8_t head[ENTRY_HEAD]) {
   return error;
 }
 
-/* Tells which one could not be placed, and why. */
+/* Prints the index of the file that could not be placed, and the errno. */
 static int place(int from) {
   uint8_t head[ENTRY_HEAD];
   ssize_t got;
@@ -101,7 +102,7 @@ static int unpack(const char *path, int from, const char *megabytes) {
   return dup2(from, 0) < 0 ? errno : tar_in(directory, strtoull(megabytes, NULL, 10) << 20);
 }
 
-/* place|fetch|pack|unpack STAGED ROOT [PATH [MEGABYTES]]. What is read is gone afterwards, however it ends. */
+/* place|fetch|pack|unpack TRANSFER-FILE ROOT [PATH [MEGABYTES]]. A transfer file that is read is removed, however it ends. */
 int transfer_file_main(const char *verb, int argc, char **argv) {
   bool reads = strcmp(verb, "place") == 0 || strcmp(verb, "unpack") == 0;
   if (argc < 2) return 125;

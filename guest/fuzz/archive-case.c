@@ -1,4 +1,4 @@
-/* One archive, unpacked by a process of its own below the root. */
+/* One archive, unpacked below the root by a process of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -93,7 +93,7 @@ static void make_archive(struct queue *to) {
     if (memcmp(to->data + to->start + at + 257, "ustar", 5) == 0) fix_checksum(to->data + to->start + at);
 }
 
-/* Nothing that was unpacked has a bit or a kind that it must not have. */
+/* No unpacked file has a mode or a type that it must not have. */
 static void check_names(const char *path, int depth) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || depth > 3) {
@@ -123,7 +123,7 @@ static int make_file(void) {
   return file;
 }
 
-/* Several archives, one process: a fork costs more than an archive. */
+/* Several archives in one process: a fork costs more than an archive. */
 void archive_case(void) {
   enum { TOGETHER = 24 };
   static uint8_t *codes;

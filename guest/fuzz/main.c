@@ -1,4 +1,4 @@
-/* fuzz requests|archives SEED CASES SECONDS DIRECTORY: ends with 0 when nothing broke. DIRECTORY is empty and ours. */
+/* fuzz requests|archives SEED CASES SECONDS DIRECTORY: exits with 0 when nothing broke. DIRECTORY is empty and ours. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,14 +55,14 @@ static void change(struct queue *bytes) {
     case 3: /* cut off */
       bytes->end = bytes->start + at;
       break;
-    case 4: { /* said twice */
+    case 4: { /* repeat */
       uint8_t copy[64];
       if (part > sizeof copy) part = sizeof copy;
       memcpy(copy, data + at, part);
       queue_append(bytes, copy, part);
       break;
     }
-    case 5: /* a part is missing */
+    case 5: /* remove a part */
       if (at + part > length) part = length - at;
       memmove(data + at, data + at + part, length - at - part);
       bytes->end -= part;
@@ -96,7 +96,7 @@ static void put(const char *path, const char *text) {
   close(fd);
 }
 
-/* A root with all kinds of names in it, next to a place that nobody may touch. */
+/* A root with all kinds of names in it, beside a directory that nobody may touch. */
 static void build_world(void) {
   must(mkdir("root", 0755) == 0 && mkdir("outside", 0755) == 0, "mkdir");
   put("outside/canary", "untouched");

@@ -74,7 +74,7 @@ static void append_bytes(struct queue *to, uint32_t most) {
 }
 
 static void append_body(struct queue *to, uint8_t type) {
-  /* None of those by which a crash would show. */
+  /* None by which a crash would show. */
   static const uint8_t signals[] = {1, 2, 3, 9, 9, 9, 10, 12, 13, 15, 18, 19};
   const uint8_t byte = (uint8_t)random_below(256), stream = (uint8_t)(1 + random_below(2));
   switch (type) {

@@ -1,4 +1,4 @@
-/* One agent, one stream of requests, all of its answers. */
+/* One guest, one stream of requests, all of its answers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,8 +28,8 @@ static void check_answer(bool signals_known, uint8_t type, const uint8_t *body, 
               : type == ANS_STDIN_CREDIT                 ? length == 4 && load_u32(body) <= 256u << 10
                                                          : type == ANS_HELLO && length == 6;
   if (!good) broken("an answer of type %u with %u bytes", type, length);
-  if (type == ANS_EXIT && body[0] == 0 && load_u32(body + 1) == SANITIZER_EXIT) broken("a process of the agent was ended by a sanitizer");
-  if (signals_known && type == ANS_EXIT && body[0] == 1 && load_u32(body + 1) == SIGSEGV) broken("a process of the agent crashed");
+  if (type == ANS_EXIT && body[0] == 0 && load_u32(body + 1) == SANITIZER_EXIT) broken("a process of the guest was ended by a sanitizer");
+  if (signals_known && type == ANS_EXIT && body[0] == 1 && load_u32(body + 1) == SIGSEGV) broken("a process of the guest crashed");
   answers[type]++;
 }
 
@@ -46,7 +46,7 @@ void observe_answers(struct observed *seen) {
   }
 }
 
-/* Sends in parts of random size and reads meanwhile; gives up on both when the agent has, or was silent for a while. */
+/* Sends in parts of random size and reads meanwhile, until the guest has ended or was silent for a while. */
 static void talk(int fd, struct queue *requests, bool signals_known, int patience) {
   struct observed seen = {.signals_known = signals_known};
   for (;;) {
@@ -78,7 +78,7 @@ static int wait_bounded(pid_t pid) {
   for (int64_t end = now_ms() + 1000 * CASE_SECONDS; now_ms() < end; usleep(200))
     if (waitpid(pid, &status, WNOHANG) == pid) return status;
   kill(pid, SIGABRT);
-  broken("the agent does not end");
+  broken("the guest does not end");
 }
 
 void request_case(void) {
@@ -102,8 +102,8 @@ void request_case(void) {
   close(channel[0]);
   free(requests.data);
   int status = wait_bounded(pid);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) broken("the agent ended with status %#x", (unsigned)status);
-  if (waitpid(-1, &status, WNOHANG) >= 0 || errno != ECHILD) broken("the agent left a process behind");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) broken("the guest ended with status %#x", (unsigned)status);
+  if (waitpid(-1, &status, WNOHANG) >= 0 || errno != ECHILD) broken("the guest left a process behind");
 }
 
 void report_requests(void) {

@@ -1,5 +1,5 @@
-/* A sandbox's whole root, put together before bubblewrap starts: it then has one thing to bind. For each that it binds itself it looks through
- * the list of all mounts, and most of a start would be that. */
+/* Builds the sandbox's whole root before bubblewrap starts, so that bubblewrap binds one thing only. For each thing that it
+ * binds, it reads the list of all mounts, which would take most of the start. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -29,10 +29,10 @@ enum { NEW_PRIVATE = 1 << 18, RECURSIVE = 16384, READ_ONLY = 1, NO_SUID = 2, NO_
 static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
 enum { DEVICES = sizeof devices / sizeof *devices };
 
-static unsigned user, group; /* whom a root manager gives the sandbox to; else 0 */
-static int root;             /* what will be the sandbox's */
+static unsigned user, group; /* the sandbox's user when the manager is root; else 0 */
+static int root;             /* the sandbox's root */
 
-/* A user namespace that is nothing but the mapping from the tree's owner to the sandbox's user. */
+/* A user namespace that only maps the tree's owner to the sandbox's user. */
 static int open_id_mapping(const struct stat *owner) {
   int alive[2];
   if (pipe2(alive, O_CLOEXEC) != 0) die("cannot make", "a pipe");
@@ -40,7 +40,7 @@ static int open_id_mapping(const struct stat *owner) {
   if (child == 0) {
     char none;
     close(alive[1]);
-    _exit(read(alive[0], &none, 1) == 0 ? 0 : 1); /* until it is not needed, or nobody is there any more */
+    _exit(read(alive[0], &none, 1) == 0 ? 0 : 1); /* until the mapping is not needed any more, or the parent is gone */
   }
   if (child < 0) die("cannot make", "a user namespace");
   char path[64], text[64];
@@ -58,7 +58,7 @@ static int open_id_mapping(const struct stat *owner) {
   return fd;
 }
 
-/* Mostly all have one owner, and a mapping serves any number of trees. */
+/* Most trees have the same owner, and one mapping serves any number of trees. */
 static int mapping_for(const struct stat *owner) {
   static int mapping = -1;
   static struct stat mapped;
@@ -76,8 +76,8 @@ static void set_attributes(int tree, unsigned flags, uint64_t attributes, int ma
     die(mapping < 0 ? "cannot protect" : "this file system cannot be attached for another user:", source);
 }
 
-/* Only what is on a tree's own file system can be lent to another user. What is the sandbox's own may lie where others write, too: nobody may have
- * put a link in its place. */
+/* Only the tree's own file system can be remapped to another user. The sandbox's own trees may lie where others can write, so a
+ * link in their place is refused. */
 static int clone_tree(const char *source, bool owned, uint64_t attributes) {
   bool is_remapped = owned && user != 0;
   unsigned depth = is_remapped ? 0 : AT_RECURSIVE;
@@ -113,7 +113,7 @@ static void enter_private_mounts(void) {
   if (mount(NULL, "/", NULL, NEW_PRIVATE | RECURSIVE, NULL) != 0) die("cannot make private", "/");
 }
 
-/* A user namespace in which nothing is another user's, only to be allowed to mount. */
+/* A user namespace that maps our user to itself, only to be allowed to mount. */
 static void enter_own_user_namespace(void) {
   unsigned uid = getuid(), gid = getgid();
   char text[64];
@@ -125,20 +125,20 @@ static void enter_own_user_namespace(void) {
   write_file("/proc/self/gid_map", text);
 }
 
-/* From here on files are made by the sandbox's user, with no right of root's; or again by root. */
+/* From here on files are made by the sandbox's user, without root's rights; or by root again. */
 static void act_as(unsigned uid, unsigned gid) {
   if (user == 0) return;
   setfsgid(gid);
   setfsuid(uid);
 }
 
-/* Links lead nowhere but to what is in the root. */
+/* Links cannot lead out of the root. */
 static int open_in_root(const char *path) {
   struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
   return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
 }
 
-/* Opens the directory that a path is in, made when it is missing, and finds the last name of it. */
+/* Opens the parent directory of a path, made if it is missing, and finds the last name. */
 static int open_target(const char *path, bool is_directory);
 static int open_parent(const char *path, const char **name) {
   char above[4096];
@@ -148,7 +148,7 @@ static int open_parent(const char *path, const char **name) {
   return open_target(slash == path ? "/" : above, true);
 }
 
-/* Opens what something is to be mounted on, made when it is missing. */
+/* Opens a mount point, made if it is missing. */
 static int open_target(const char *path, bool is_directory) {
   int fd = open_in_root(path);
   if (fd >= 0) return fd;
@@ -174,7 +174,8 @@ static void mount_on(int at, const char *type, unsigned long flags, const char *
   if (mount(type, path, type, flags, options) != 0) die("cannot mount", what);
 }
 
-/* The upper layer's owner is mapped like every other tree's, so the layers are attached first, beside the root, and joined then. */
+/* The upper layer's owner is mapped like that of every other tree, so the layers are attached beside the root first, and joined
+ * after that. */
 static void attach_overlay(const struct step *step, int number, const char *scratch) {
   char lower[64], state[64], options[512];
   snprintf(lower, sizeof lower, "%.32s/%d.l", scratch, number);
@@ -182,12 +183,13 @@ static void attach_overlay(const struct step *step, int number, const char *scra
   if (mkdir(lower, 0755) != 0 || mkdir(state, 0755) != 0) die("cannot make", lower);
   attach(step->fd, AT_FDCWD, lower, step->source);
   attach(step->state_fd, AT_FDCWD, state, step->state);
-  /* Only root may let a renamed directory lead back to where it was; without, such a rename fails with EXDEV. */
+  /* Only root may use redirects for renamed directories. Without them such a rename fails with EXDEV. */
   const char *how = user != 0 ? "redirect_dir=on,index=off,metacopy=off" : "userxattr";
   if (step->writable) snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s/upper,workdir=%s/work,%s", lower, state, state, how);
   else snprintf(options, sizeof options, "lowerdir=%s/upper:%s%s", state, lower, user != 0 ? "" : ",userxattr");
   int at = open_target(step->target, true);
-  /* The kernel writes to the upper layer as whoever mounts, with all rights, and the host's root does not exist in a layer that is the user's. */
+  /* The kernel writes to the upper layer as the user who mounts, with all capabilities; the host's root is not mapped in a layer
+   * of the user's. */
   act_as(0, 0);
   if (user != 0 && prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) != 0) die("cannot keep", "capabilities");
   act_as(user, group);
@@ -249,7 +251,7 @@ void build_root(struct step *steps, int count, const char *scratch, unsigned uid
   group = gid;
   if (user == 0) enter_own_user_namespace();
   enter_private_mounts();
-  clone_trees(steps, count, nodes); /* before the stage hides any of them */
+  clone_trees(steps, count, nodes); /* before the scratch mount hides any of them */
   mode_t mask = umask(0);
   act_as(user, group);
   if (mount("tmpfs", scratch, "tmpfs", NO_SUID | NO_DEV, "mode=0755") != 0) die("cannot mount", scratch);
@@ -264,6 +266,6 @@ void build_root(struct step *steps, int count, const char *scratch, unsigned uid
   act_as(0, 0);
   umask(mask);
   close(root);
-  /* Those that held the mappings have had time to end by now; bubblewrap must find no child that is not its own. */
+  /* The processes behind the mappings have had time to exit. Bubblewrap must not find a child that is not its own. */
   while (waitpid(-1, NULL, 0) > 0) continue;
 }

@@ -1,5 +1,5 @@
-/* Between the manager and bubblewrap: no foreign descriptor, the control groups, the sandbox's root where bubblewrap cannot make it, and, for a
- * root manager, another user. */
+/* Runs between the manager and bubblewrap: closes foreign descriptors, joins the control groups, builds the sandbox's root where
+ * bubblewrap cannot, and leaves root for another user. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -25,7 +25,7 @@ void write_file(const char *path, const char *text) {
   close(fd);
 }
 
-/* How many arguments the step took, its name included; 0 when it is none. */
+/* How many arguments the step takes, with its name; 0 when it is no step. */
 static int read_step(int argc, char **argv, struct step *step) {
   const char *name = argv[0];
   if (strcmp(name, "--tree") == 0 && argc > 3) {
@@ -48,8 +48,9 @@ static int read_step(int argc, char **argv, struct step *step) {
 }
 
 /* launch [--status] [--cgroup DIR]... [--user UID GID] [--build-root DIR STEP...] -- PROGRAM ARGUMENTS...
- * Descriptors 0 to 3 are handed on, with --status 4 too, all others closed. A STEP is one of
- * --tree [o]r|w SOURCE PATH, --overlay r|w LOWER STATE PATH, --tmpfs SIZE MODE PATH, --link TARGET PATH; they make the root DIR/root. */
+ * Descriptors 0 to 3 stay open, with --status 4 as well; all others are closed. A STEP is one of
+ * --tree [o]r|w SOURCE PATH, --overlay r|w LOWER STATE PATH, --tmpfs SIZE MODE PATH, --link TARGET PATH. Together they make the
+ * root DIR/root. */
 int launch_main(int argc, char **argv) {
   static struct step steps[MAX_STEPS];
   int count = 0, i = 0, taken;
@@ -81,7 +82,7 @@ int launch_main(int argc, char **argv) {
   if (scratch) build_root(steps, count, scratch, uid, gid);
   if (uid != 0 && (setgroups(0, NULL) != 0 || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0))
     die("cannot become", "the sandbox's user");
-  /* No memory image of a crash, neither in the tree nor piped to a program of the host: 1 is the limit that stops both. */
+  /* No core dumps, neither in the tree nor piped to a program of the host. A limit of 1 stops both; 0 would not stop the pipe. */
   struct rlimit no_core = {1, 1};
   if (setrlimit(RLIMIT_CORE, &no_core) != 0) die("cannot limit", "memory images");
   execv(argv[i + 1], argv + i + 1);

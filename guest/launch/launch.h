@@ -1,21 +1,21 @@
-/* What the two parts of the launcher know of each other. */
+/* Shared by the two files of the launcher. */
 #ifndef GLOVEBOX_LAUNCH_H
 #define GLOVEBOX_LAUNCH_H
 #include <stdbool.h>
 
-/* One thing that the root of a sandbox is made of. */
+/* One part of a sandbox's root. */
 struct step {
   enum { STEP_TREE, STEP_OVERLAY, STEP_TMPFS, STEP_LINK } kind;
-  bool owned;         /* the sandbox's user has what the tree's owner has */
+  bool owned;         /* the tree is remapped: the sandbox's user has what its owner has */
   bool writable;
-  const char *source; /* of an overlay: what lies below; of a tmpfs: its size; of a link: where it leads */
-  const char *state;  /* of an overlay: the directory that holds `upper` and `work`; of a tmpfs: its mode */
-  const char *target; /* its path inside */
+  const char *source; /* of an overlay: the lower directory; of a tmpfs: its size; of a link: its target */
+  const char *state;  /* of an overlay: the directory with `upper` and `work`; of a tmpfs: its mode */
+  const char *target; /* its path in the sandbox */
   int fd, state_fd;
 };
 
 void die(const char *what, const char *which);
 void write_file(const char *path, const char *text);
-/* Makes STAGE/root out of the steps, in their order. */
+/* Makes SCRATCH/root from the steps, in their order. */
 void build_root(struct step *steps, int count, const char *scratch, unsigned uid, unsigned gid);
 #endif

@@ -1,4 +1,4 @@
-/* What the control group of a container allows and has counted. */
+/* Limits and counters of the container's control group. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

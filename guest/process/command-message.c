@@ -1,4 +1,4 @@
-/* One command over a socket: its descriptors, then its argv and environment as strings that end in zero. */
+/* A command as a message over a socket: its descriptors, then its argv and environment as zero-terminated strings. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "../guest.h"
 
-/* What is larger goes the way without a supervisor in waiting: the agent must not be held up by a slow reader. */
+/* A larger command does not go to a pooled supervisor: the guest must not be blocked by a slow reader. */
 #define MAX_COMMAND_BYTES (48u << 10)
 
 struct message_head {

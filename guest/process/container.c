@@ -14,7 +14,7 @@
 
 #include "../guest.h"
 
-/* Of nobody in particular: whoever runs as this user in an image can only end what it has started itself. */
+/* An arbitrary id. A command that runs as this user can only end what it has started itself. */
 #define SUPERVISOR_ID 65432
 
 bool in_container;
@@ -35,7 +35,8 @@ static uint32_t permitted_capabilities(void) {
 int enter_container(const char *user) {
   if (!find_identity(user, &default_identity)) return -ENOENT;
   in_container = true;
-  /* The kernel takes away what overrides permissions with the change of user; it is still permitted. */
+  /* Changing the file system user clears the capabilities that override permissions. They are still permitted, so they can be set
+   * again. */
   setfsgid(default_identity.gid);
   setfsuid(default_identity.uid);
   uint32_t permitted = permitted_capabilities();
@@ -97,7 +98,7 @@ void chown_streams(const int *fds, int count, const struct identity *identity) {
   if (identity->uid == default_identity.uid) return;
   for (int i = 0; i < count; i++) {
     struct stat stat;
-    /* Never /dev/null, which all share. */
+    /* Never /dev/null, which everybody shares. */
     bool own = fstat(fds[i], &stat) == 0 && (S_ISFIFO(stat.st_mode) || (isatty(fds[i]) && S_ISCHR(stat.st_mode)));
     if (own && fchown(fds[i], identity->uid, (gid_t)-1) != 0) continue;
   }

@@ -1,4 +1,4 @@
-/* Inside a container, where there are no namespaces to be had: users, and what the agent keeps for itself. */
+/* In a container, where there are no namespaces to use: users and capabilities. */
 #ifndef GLOVEBOX_CONTAINED_H
 #define GLOVEBOX_CONTAINED_H
 #include <stdbool.h>
@@ -9,23 +9,23 @@
 struct command;
 
 extern bool in_container;
-/* Who commands run as unless they say otherwise, and whose the files are that are made through the agent. */
+/* The user of commands that name none, and of files made through the guest. */
 extern struct identity default_identity;
 
-/* From here on files belong to the default user; the agent may still read and write those of others. 0 or a negative errno. */
+/* From here on files belong to the default user. The guest may still read and write those of others. 0 or a negative errno. */
 int enter_container(const char *user);
 bool make_directories(const char *path);
-/* Where no engine writes the file, names of the loopback are known all the same. What an image brings is left as it is. */
+/* Adds the loopback names if /etc/hosts is empty, because the engine did not write it. A file of the image is not changed. */
 void write_hosts_file(void);
-/* In the process that becomes a command: the user, then, unless they are to be kept, no capabilities. */
+/* In the process that becomes a command: changes the user, and drops all capabilities unless they are to be kept. */
 int become_identity(const struct identity *identity, bool keep_capabilities);
-/* In a supervisor: a user that no command has; and, once its command runs, no right but that to end processes of others, or,
- * where another command follows, to become its user in its directory. */
+/* In a supervisor: becomes a user that no command has. Once its command runs, it keeps the capability to kill, and, where another
+ * command follows, those to become that command's user in its directory. */
 void become_supervisor_user(void);
 void keep_kill_capability(void);
 void keep_start_capabilities(void);
-/* Whether a command could signal supervisors in spite of that. */
+/* Whether a command could signal supervisors all the same. */
 bool can_signal_supervisors(const struct command *command);
-/* The command may open its streams by name (`/dev/stderr`), which are whoever's that made them. */
+/* A command may open its streams by name (`/dev/stderr`), so they must belong to its user. */
 void chown_streams(const int *fds, int count, const struct identity *identity);
 #endif

@@ -1,4 +1,4 @@
-/* Which descriptors a process that we fork keeps, and how many it may have. */
+/* Which descriptors a forked process keeps, and how many it may have. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@
 #define SYS_close_range 436
 #endif
 #define MAX_ARRANGED 8
-#define WANTED_DESCRIPTORS 8192 /* five for each call, and some */
+#define WANTED_DESCRIPTORS 8192 /* five for each call, and some more */
 
 static struct rlimit before;
 
@@ -24,7 +24,7 @@ void close_from(unsigned first) { close_between(first, ~0u); }
 bool arrange_descriptors(const int *fds, int count) {
   int moved[MAX_ARRANGED];
   if (count > MAX_ARRANGED) return false;
-  /* All others go first: what we hold ourselves may have used up the limit. */
+  /* All others are closed first: they may have used up the limit. */
   for (unsigned from = 0;;) {
     unsigned next = ~0u;
     for (int i = 0; i < count; i++)

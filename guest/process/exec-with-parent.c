@@ -1,5 +1,5 @@
-/* begin PARENT SIGNAL PROGRAM ARGUMENT...: becomes a program, unless the process that asked for it is gone by now. The signal, unless it is 0, is
- * what it gets when that process ends. */
+/* exec-with-parent PARENT SIGNAL PROGRAM ARGUMENT...: runs a program, unless the process that asked for it has ended by now. The
+ * program gets the signal, if it is not 0, when that process ends. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 int exec_with_parent_main(int argc, char **argv) {
   if (argc < 3) return 125;
   int number = atoi(argv[1]);
-  /* First, so that nothing is missed between the two. */
+  /* First, so that no end is missed between the two. */
   if (number && prctl(PR_SET_PDEATHSIG, number) != 0) return 125;
   if (getppid() != atoi(argv[0])) return 125;
   execv(argv[2], argv + 2);

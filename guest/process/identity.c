@@ -1,4 +1,4 @@
-/* Looking up users and groups in the files of a container, which may hold anything. */
+/* Looks up users and groups in the files of a container, which can contain anything. */
 #include "identity.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #define MAX_LINE 8192
 #define MAX_FILE (4 << 20)
 
-/* A file of lines; nothing that could make us wait is opened. */
+/* Opens a file of lines, if it is a regular file: nothing else, which could block us. */
 static FILE *open_lines(const char *path) {
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   struct stat stat;
@@ -27,7 +27,7 @@ static FILE *open_lines(const char *path) {
   return file;
 }
 
-/* The next line with at least `wanted` fields, cut at its colons. */
+/* The next line with at least `wanted` fields, split at its colons. */
 static bool next_entry(FILE *file, char line[MAX_LINE], char *fields[MAX_FIELDS], int wanted) {
   while (fgets(line, MAX_LINE, file)) {
     int count = 0;
@@ -70,7 +70,7 @@ static void add_groups_of(const char *name, struct identity *out) {
   if (file) fclose(file);
 }
 
-/* A name counts before a number, as it does for the engine. */
+/* A name has precedence over a number, as in the engine. */
 static bool find_user(const char *text, struct identity *out, char name[MAX_HOME]) {
   char line[MAX_LINE], *fields[MAX_FIELDS];
   uint32_t number;

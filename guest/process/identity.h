@@ -1,4 +1,4 @@
-/* Who a command in a container runs as. */
+/* The user that a command in a container runs as. */
 #ifndef GLOVEBOX_IDENTITY_H
 #define GLOVEBOX_IDENTITY_H
 #include <stdbool.h>
@@ -15,6 +15,7 @@ struct identity {
   char home[MAX_HOME];
 };
 
-/* `text` is a name or a number, then perhaps a colon and a group; as the files of the container know them. False: nobody has it. */
+/* `text` is a name or a number, optionally with a colon and a group, looked up in the container's files. False: there is no such
+ * user. */
 bool find_identity(const char *text, struct identity *out);
 #endif

@@ -1,4 +1,4 @@
-/* What every command loses before it starts: capabilities, the way back to them, and the dangerous system calls. */
+/* What every jailed command loses before it starts: capabilities, ways to regain them, and dangerous system calls. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
@@ -30,8 +30,8 @@ int drop_privileges(void) {
   return 0;
 }
 
-/* Sockets without a path belong to the network, which may be the host's. This keeps all processes that follow to sockets
- * of their own; a kernel before 6.12 cannot. */
+/* Sockets without a path belong to the network namespace, which may be the host's. From here on processes reach only the abstract
+ * sockets of their own (Landlock; not in kernels before 6.12). */
 void isolate_abstract_sockets(void) {
   enum { CREATE_RULESET = 444, RESTRICT_SELF = 446, ABSTRACT_UNIX_SOCKETS = 1 };
   struct {
@@ -66,9 +66,9 @@ void isolate_abstract_sockets(void) {
 #define DENY_VALUE(number, argument, value, error) \
   JUMP_EQUAL(number, 0, 4), LOAD(ARGUMENT(argument)), JUMP_EQUAL(value, 0, 1), REFUSE(error), LOAD(FIELD(nr))
 
-#define NAMESPACES (0x7e020000u | 0x00000080u) /* every CLONE_NEW* flag, the time namespace included */
+#define NAMESPACES (0x7e020000u | 0x00000080u) /* all CLONE_NEW* flags, with that of the time namespace */
 #define SETS_ID (S_ISUID | S_ISGID)
-/* Numbers that are the same on every machine and missing in older headers. */
+/* Numbers that are the same on all machines and missing in older headers. */
 enum { OPEN_TREE = 428, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT, FSPICK, PIDFD_OPEN, CLONE3, MOUNT_SETATTR = 442, FCHMODAT2 = 452,
        LISTMOUNT = 458, OPEN_TREE_ATTR = 467, IO_URING_SETUP = 425, IO_URING_ENTER, IO_URING_REGISTER };
 
@@ -83,13 +83,13 @@ int install_seccomp_filter(void) {
       BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1),
       REFUSE(ENOSYS),
 #endif
-      /* Namespaces and mounts: nothing inside may build another inside. clone3 hides its flags; libc falls back to clone. */
+      /* Namespaces and mounts: no sandbox within the sandbox. clone3 hides its flags; libc falls back to clone. */
       DENY_BITS(SYS_clone, 0, NAMESPACES, EPERM),
       DENY(CLONE3, ENOSYS), DENY(SYS_unshare, EPERM), DENY(SYS_setns, EPERM),
       DENY(SYS_mount, EPERM), DENY(SYS_umount2, EPERM), DENY(SYS_pivot_root, EPERM), DENY(SYS_chroot, EPERM),
       DENY(OPEN_TREE, EPERM), DENY(MOVE_MOUNT, EPERM), DENY(FSOPEN, EPERM), DENY(FSCONFIG, EPERM), DENY(FSMOUNT, EPERM),
       DENY(FSPICK, EPERM), DENY(MOUNT_SETATTR, EPERM), DENY(OPEN_TREE_ATTR, EPERM),
-      /* Other processes and the kernel's large, young surfaces. */
+      /* Other processes, and large, young parts of the kernel. */
       DENY(SYS_ptrace, EPERM), DENY(SYS_process_vm_readv, EPERM), DENY(SYS_process_vm_writev, EPERM), DENY(SYS_kcmp, EPERM),
       DENY(IO_URING_SETUP, ENOSYS), DENY(IO_URING_ENTER, ENOSYS), DENY(IO_URING_REGISTER, ENOSYS),
       DENY(SYS_bpf, EPERM), DENY(SYS_perf_event_open, EPERM), DENY(SYS_userfaultfd, EPERM), DENY(SYS_fanotify_init, EPERM),
@@ -103,12 +103,12 @@ int install_seccomp_filter(void) {
       DENY_BITS(SYS_chmod, 1, SETS_ID, EPERM), DENY_BITS(SYS_creat, 1, SETS_ID, EPERM),
       DENY_BITS(SYS_open, 2, SETS_ID, EPERM), DENY_BITS(SYS_mknod, 1, SETS_ID, EPERM),
 #endif
-      /* The tree keeps its owner outside, so a set-user-id file made inside would be the owner's there. */
+      /* Files keep their owner on the host, so a set-user-id file made here would run as that owner there. */
       DENY_BITS(SYS_fchmod, 1, SETS_ID, EPERM), DENY_BITS(SYS_fchmodat, 2, SETS_ID, EPERM), DENY(FCHMODAT2, ENOSYS),
       DENY_BITS(SYS_mknodat, 2, SETS_ID, EPERM), DENY_BITS(SYS_openat, 3, SETS_ID, EPERM), DENY(SYS_openat2, ENOSYS),
-      /* Typing into a terminal on behalf of somebody else. */
+      /* Typing into a terminal for somebody else. */
       DENY_VALUE(SYS_ioctl, 1, TIOCSTI, EPERM), DENY_VALUE(SYS_ioctl, 1, TIOCLINUX, EPERM),
-      /* Sockets: local, internet and routing only; a network namespace does not stop AF_VSOCK and the like. */
+      /* Sockets: local, internet and routing only. A network namespace does not stop AF_VSOCK and the like. */
       JUMP_EQUAL(SYS_socket, 0, 7),
       LOAD(ARGUMENT(0)),
       JUMP_EQUAL(AF_UNIX, 4, 0), JUMP_EQUAL(AF_INET, 3, 0), JUMP_EQUAL(AF_INET6, 2, 0), JUMP_EQUAL(AF_NETLINK, 1, 0),

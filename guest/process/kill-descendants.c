@@ -1,4 +1,4 @@
-/* Ending all that was ever started beneath this process. */
+/* Kills everything that was ever started beneath this process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,19 +11,19 @@
 
 #include "../guest.h"
 
-#define MAX_PATIENCE 30000 /* ms; what cannot die by then waits for a device */
+#define MAX_PATIENCE 30000 /* ms; a process that cannot die by then waits for a device */
 #define SUDO_PATIENCE 5000
 #define SUDO_TRIES 2
 #define MAX_OTHERS 64
 #define QUIET_ROUNDS 3
 
 bool own_machine;
-/* Children that are another user's by now, and that nothing we can do has ended. */
+/* Children that belong to another user by now, and that we could not kill. */
 static int unkillable;
 static pid_t sudo_kill;
 
-/* Whoever has become another user did so by `sudo`, or by what can do the same: then so can we. Should one of them end first, its
- * number may be another's by the time it is killed, which only a machine that is ours altogether can bear. */
+/* A child that belongs to another user got there by `sudo` or something like it, so we can do the same. If it exits first, its
+ * pid may belong to another process by the time it is killed, which is acceptable only where the whole machine is the sandbox. */
 static pid_t start_sudo_kill(const pid_t *pids, int count) {
   char numbers[MAX_OTHERS][16], *argv[MAX_OTHERS + 5] = {"sudo", "-n", "kill", "-KILL"};
   for (int i = 0; i < count; i++) {
@@ -43,7 +43,7 @@ static pid_t start_sudo_kill(const pid_t *pids, int count) {
   _exit(127);
 }
 
-/* How many of these are being ended; none once that was tried in vain. */
+/* How many of these are being killed; 0 once that was tried in vain. */
 static int kill_as_root(const pid_t *pids, int count) {
   static pid_t first;
   static int tries;
@@ -71,7 +71,7 @@ int kill_children(bool (*excluded)(pid_t pid)) {
   int found = 0, count = 0;
   for (char *at = list, *next; *at; at = next) {
     pid_t pid = (pid_t)strtol(at, &next, 10);
-    /* A number without its blank was cut off at the end of the buffer and may be the start of another one. */
+    /* A number without its blank was cut off at the end of the buffer, and may be the start of another one. */
     if (next == at || *next != ' ') break;
     next++;
     if (pid <= 1 || pid == sudo_kill || (excluded && excluded(pid))) continue;
@@ -89,7 +89,7 @@ void kill_descendants(void) {
   sigaddset(&set, SIGCHLD);
   sigprocmask(SIG_BLOCK, &set, NULL);
   int quiet = 0;
-  /* By time, not by rounds: each round ends one generation, and a chain of processes can have thousands. */
+  /* Limited by time, not by rounds: each round kills one generation, and a chain of processes can have thousands. */
   for (int64_t end = now_ms() + MAX_PATIENCE; now_ms() < end && quiet < QUIET_ROUNDS;) {
     quiet = kill_children(NULL) == 0 && unkillable > 0 ? quiet + 1 : 0;
     pid_t reaped;

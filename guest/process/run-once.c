@@ -1,4 +1,4 @@
-/* The one-shot form, for backends without a channel: run one command, end its whole tree at the deadline, pass its exit code on. */
+/* For use without a channel: runs one command, kills its whole process tree at the deadline, and exits with its code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ static void write_status_file(const char *path, struct ending ending, bool timed
   close(fd);
 }
 
-/* True when the time was over first; 0 is no end of it. */
+/* True when the time was over first. A time of 0 is no limit. */
 static bool wait_until_readable(int fd, int64_t time) {
   struct pollfd ready = {.fd = fd, .events = POLLIN};
   for (int64_t end = now_ms() + time, left = time;; left = end - now_ms()) {
@@ -63,7 +63,7 @@ int run_once_main(int argc, char **argv) {
     if (write(supervisor.control, &number, 1) == 1) wait_until_readable(supervisor.status, grace);
   }
   if (read(supervisor.status, &ending, sizeof ending) != sizeof ending) ending = (struct ending){.signaled = 1, .code = SIGKILL};
-  /* The supervisor is the first to go: the command may have stopped it. */
+  /* The supervisor goes with them: the command may have stopped it. */
   kill_descendants();
   write_status_file(status_file, ending, timed_out);
   return ending.signaled ? 128 + ending.code : ending.code;

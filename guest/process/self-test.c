@@ -1,4 +1,4 @@
-/* Run as a command at the start of every confined sandbox: what the walls promise is tried, not assumed. */
+/* Runs as a command at the start of every confined sandbox: tries whether the confinement works instead of assuming it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,13 +27,13 @@ static bool can_write(const char *path) {
   return fd >= 0;
 }
 
-/* A name of a status line that does not have the wanted value, or null. */
+/* The first wanted line that /proc/self/status does not have, or null. */
 static const char *find_wrong_status(void) {
   FILE *status = fopen("/proc/self/status", "re");
   if (!status) return "/proc/self/status";
   static const char *const wanted[] = {"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
                                        "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2", "CapBnd:\t0000000000000000"};
-  /* In a container we may not take the last one away; without new privileges nobody gets anything out of it. */
+  /* In a container we cannot empty the bounding set; without new privileges it gives nobody anything. */
   enum { ALL = sizeof wanted / sizeof *wanted };
   const int count = in_container ? ALL - 1 : ALL;
   bool seen[ALL] = {false};
@@ -63,17 +63,17 @@ static bool only_loopback(void) {
 int self_test(void) {
   const char *status = find_wrong_status();
   if (status) {
-    dprintf(1, "a command does not have %s", status);
+    dprintf(1, "a command lacks %s", status);
     return 1;
   }
   if (!in_container && (getuid() == 0 || geteuid() == 0)) return fail_test("commands run as root");
   static const char *const kernel_files[] = {"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/kernel/modprobe"};
   for (size_t i = 0; i < sizeof kernel_files / sizeof *kernel_files; i++)
     if (can_write(kernel_files[i])) return fail_test("/proc/sys is writable");
-  if (umount2("/proc", MNT_DETACH) == 0 || umount2("/tmp", MNT_DETACH) == 0) return fail_test("a mount can be taken away");
+  if (umount2("/proc", MNT_DETACH) == 0 || umount2("/tmp", MNT_DETACH) == 0) return fail_test("a mount can be removed");
   if (mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL) == 0) return fail_test("a mount can be made writable");
   if (unshare(CLONE_NEWUSER) == 0) return fail_test("a user namespace can be made");
-  /* A container's root is its own to write. */
+  /* A container may write to its own root. */
   if (!in_container && (mkdir("/glovebox-self-test", 0700) == 0 || mkdir("/usr/glovebox-self-test", 0700) == 0)) return fail_test("the root is writable");
   static const char *const sockets[] = {"/var/run/docker.sock", "/run/docker.sock", "/run/dbus/system_bus_socket",
                                         "/run/systemd/private", "/run/containerd/containerd.sock", "/run/podman/podman.sock"};

@@ -1,4 +1,4 @@
-/* Starting one command under a supervisor that can always end everything the command started. */
+/* Starts a command under a supervisor, which can always end everything that the command started. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ static const char *value_of(char *const *env, const char *name) {
   return NULL;
 }
 
-/* Says why on the command's stderr and ends as a shell would. */
+/* Prints the reason on the command's stderr and exits as a shell would. */
 static void fail_exec(const char *program, int error) {
   const char *reason = error == ENOENT ? "not found" : error == ENOEXEC ? "not a program" : strerror(error);
   dprintf(ERR, "glovebox: %s: %s\n", program, reason);
@@ -46,7 +46,7 @@ static void execute(char *const *argv, char *const *env) {
   for (const char *at = path ? path : "/usr/local/bin:/usr/bin:/bin"; at;) {
     size_t length = strcspn(at, ":");
     char candidate[4096];
-    /* An empty element would mean the current directory, which the inside can write. */
+    /* An empty element would be the current directory, where commands can write. */
     if (length > 0 && (size_t)snprintf(candidate, sizeof candidate, "%.*s/%s", (int)length, at, argv[0]) < sizeof candidate) {
       execve(candidate, argv, env);
       if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) fail_exec(argv[0], errno);
@@ -57,7 +57,7 @@ static void execute(char *const *argv, char *const *env) {
   fail_exec(argv[0], reason);
 }
 
-/* The environment, with the home directory of the user when it names none. */
+/* The environment, with the user's home directory if it has no HOME. */
 static char *const *with_home(char *const *env, const char *home) {
   if (value_of(env, "HOME")) return env;
   size_t count = 0, length = strlen(home);
@@ -73,14 +73,14 @@ static char *const *with_home(char *const *env, const char *home) {
 
 static void must_install_filter(void) {
   if (install_seccomp_filter() == 0) return;
-  dprintf(ERR, "glovebox: the system call filter could not be installed\n");
+  dprintf(ERR, "glovebox: cannot install the seccomp filter\n");
   _exit(126);
 }
 
-/* In a container: the user, and with it the last right. */
+/* In a container: becomes the user, and drops the last capabilities. */
 static void must_become_identity(const struct command *command) {
   if (become_identity(command->as, !command->jailed) == 0) return;
-  dprintf(ERR, "glovebox: the user could not be changed: %s\n", strerror(errno));
+  dprintf(ERR, "glovebox: cannot change the user: %s\n", strerror(errno));
   _exit(126);
 }
 
@@ -94,7 +94,7 @@ static void prepare_command(bool in_jail) {
   umask(022);
   restore_descriptor_limit();
   if (!in_jail) return;
-  if (in_container) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* or the filter would not be taken; the user can be changed all the same */
+  if (in_container) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* or the filter would be refused; the user can still be changed */
   must_install_filter();
 }
 
@@ -111,8 +111,8 @@ static void become_command(const struct command *command, int cwd) {
 struct supervised {
   pid_t pid;
   enum confinement how;
-  const volatile bool *started; /* that the order came, where there is more than one; null elsewhere */
-  bool signalled; /* somebody has sent it a signal, and waits for its end also when it never began */
+  const volatile bool *started; /* in a pooled supervisor: whether the command has come; else null */
+  bool signalled; /* it was sent a signal, so its end is reported even if it never started */
   bool reported;
   bool reuse; /* the supervisor goes on to the next command */
 };
@@ -121,7 +121,7 @@ static int32_t gone_state(const struct supervised *it) {
   return it->started && *it->started && is_supervisor_unchanged() ? TREE_GONE_REUSE : TREE_GONE;
 }
 
-/* Reaps what has ended, and reports the end of the command itself; true when nothing is left. */
+/* Reaps what has ended, and reports the end of the command itself. True when no process is left. */
 static bool reap(struct supervised *it) {
   struct ending ending = {.code = -1};
   pid_t pid;
@@ -129,14 +129,14 @@ static bool reap(struct supervised *it) {
     if (pid == it->pid) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
   bool gone = pid < 0 && errno == ECHILD;
   if (ending.code < 0 || it->reported) return gone;
-  if (it->started && !*it->started && !it->signalled) _exit(START_FAILED); /* nobody waits for the end of what never began */
+  if (it->started && !*it->started && !it->signalled) _exit(START_FAILED); /* nobody waits for a command that never started */
   if (gone) ending.tree = gone_state(it);
   it->reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
   it->reuse = it->reported && ending.tree == TREE_GONE_REUSE;
   return gone;
 }
 
-/* Stays with a command until it and all it started have ended, or have to. Returns when another may come. */
+/* Watches a command until it and everything it started has ended, or has to. Returns when another command may come. */
 static void supervise(struct supervised *it, int signals) {
   struct pollfd fds[] = {{.fd = CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
   while (!reap(it)) {
@@ -155,19 +155,19 @@ static void supervise(struct supervised *it, int signals) {
     }
     if (got == 1 && number < CONTROL_THAW) {
       it->signalled = true;
-      /* Once it is reaped its number may be another's. */
+      /* Once it is reaped its pid may belong to another process. */
       if (kill(-it->pid, number) != 0 && !it->reported) kill(it->pid, number);
       continue;
     }
     if (got < 0 && errno == EINTR) continue;
-    break; /* told to end it all, or the agent is gone */
+    break; /* asked to kill everything, or the guest is gone */
   }
   if (it->reuse) return;
   if (it->how == CONFINE_SUBREAPER) {
     kill_descendants();
     reap(it);
   }
-  _exit(0); /* as PID 1 of its namespace this takes everything along */
+  _exit(0); /* as PID 1 of its namespace this ends everything in it */
 }
 
 static int child_signals(void) {
@@ -177,15 +177,16 @@ static int child_signals(void) {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* A /proc that shows this call's processes only. What of /proc/sys belongs to the sandbox's own namespaces could be written. */
+/* A /proc that shows only this call's processes. /proc/sys is read-only: parts of it belong to the sandbox's namespaces and could
+ * be written. */
 static bool mount_proc(void) {
   const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
   return mount("proc", "/proc", "proc", plain, NULL) == 0 && mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == 0 &&
          mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | plain, NULL) == 0;
 }
 
-/* When memory runs out, commands go before the agent. The file belongs to root unless the process can be dumped; in a namespace
- * of its own nobody is there yet to make use of that. */
+/* When memory runs out, commands are killed before the guest. The file belongs to root unless the process is dumpable; in its new
+ * namespace nobody can make use of that yet. */
 static void raise_oom_score(enum confinement how) {
   if (how == CONFINE_NAMESPACE) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -196,20 +197,20 @@ static void raise_oom_score(enum confinement how) {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* Everything a supervisor needs that does not depend on the command. On failure what is wrong, else null. */
+/* What a supervisor needs, whatever its command. Returns what failed, or null. */
 static const char *prepare_supervisor(enum confinement how, bool in_jail) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
   raise_oom_score(how);
-  if (how == CONFINE_NAMESPACE && !mount_proc()) return "a fresh /proc could not be mounted";
+  if (how == CONFINE_NAMESPACE && !mount_proc()) return "cannot mount /proc";
   if (how == CONFINE_SUBREAPER) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  if (in_jail && !in_container && drop_privileges() != 0) return "capabilities could not be dropped";
+  if (in_jail && !in_container && drop_privileges() != 0) return "cannot drop capabilities";
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return NULL;
 }
 
-/* The end of a supervisor that could not even begin with its command: why, as its exit code. */
+/* Exits when the command could not be started, with the errno as exit code. */
 static void exit_start_failed(int error) { _exit(error > 0 && error < START_FAILED ? error : START_FAILED); }
 
 static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
@@ -228,7 +229,7 @@ static void become_supervisor(const struct command *command, enum confinement ho
     become_command(command, CWD);
   }
   if (pid < 0) exit_start_failed(errno);
-  /* What is the command's alone must not be kept open by us. */
+  /* The command's streams must not stay open here. */
   int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = IN; fd <= ERR; fd++)
     if (empty < 0 || dup2(empty, fd) < 0) close(fd);
@@ -237,7 +238,7 @@ static void become_supervisor(const struct command *command, enum confinement ho
   supervise(&(struct supervised){.pid = pid, .how = how}, child_signals());
 }
 
-/* Takes the command when it comes, and becomes it. */
+/* Receives the command when it comes, and becomes it. */
 static void await_command(volatile bool *started) {
   struct command command = {.jailed = true};
   struct identity identity;
@@ -249,7 +250,7 @@ static void await_command(volatile bool *started) {
   become_command(&command, streams[COMMAND_CWD]);
 }
 
-/* A supervisor of one command after the other. The process that will be the command is there before it. */
+/* Supervises one command after the other. The process that becomes the command is forked in advance. */
 static void become_pooled_supervisor(enum confinement how, int control, int status, int commands) {
   int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
   int fds[] = {empty, empty, empty, control, status, commands};
@@ -273,7 +274,8 @@ static void become_pooled_supervisor(enum confinement how, int control, int stat
   }
 }
 
-/* Makes the pipes and the process; the child gets its ends and goes on in `child`, which does not return. */
+/* Makes the pipes and the process. Returns twice: 0 in the child, which gets its ends; in the parent the pid, or a negative
+ * errno. */
 static int fork_supervisor(enum confinement how, struct supervisor *out, int child_ends[2]) {
   int control[2], status[2];
   if (pipe2(control, O_CLOEXEC) != 0) return -errno;

@@ -1,16 +1,16 @@
-/* Supervisors in waiting, each with the process that will be its next command. */
+/* Pooled supervisors, each with a process that is ready to become the next command. */
 #include <signal.h>
 #include <unistd.h>
 
 #include "../guest.h"
 
 #define POOL_SIZE 4 /* two processes each */
-#define MIN_PROCESS_LIMIT 64 /* where there can be no more processes than this, none is taken by one in waiting */
+#define MIN_PROCESS_LIMIT 64 /* with a smaller limit of processes there is no pool */
 
 static struct supervisor pool[POOL_SIZE];
 static int count;
-static bool wanted; /* from the first command on; and not again at once where one could not be kept alive */
-static bool disabled; /* a command that could stop them runs, or did: each has a supervisor of its own */
+static bool wanted; /* set by the first command; cleared when a pooled supervisor has ended by itself */
+static bool disabled; /* a command that could signal supervisors runs, or did: each command gets a supervisor of its own */
 
 static void close_ends(const struct supervisor *pooled) {
   close(pooled->commands);
@@ -43,7 +43,7 @@ bool pool_start(const struct command *command, struct supervisor *out) {
   if (count == 0 || command->builtin || !command->jailed || !fits_command_message(command)) return false;
   *out = pool[--count];
   if (send_command(out->commands, command)) return true;
-  kill_pooled(out); /* it may have half of it */
+  kill_pooled(out); /* it may have got a part of the message */
   return false;
 }
 

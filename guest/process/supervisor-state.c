@@ -1,5 +1,5 @@
-/* A process may change limits and scheduling of another of its user, so a command may of its supervisor, whose next command would
- * inherit that. */
+/* A process can change limits and scheduling of others of its user. So a command can change its supervisor's, and the next
+ * command would inherit them. */
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,7 +23,7 @@ static struct state initial;
 static void read_state(struct state *state) {
   memset(state, 0, sizeof *state);
   for (int i = 0; i < RLIM_NLIMITS; i++) getrlimit(i, &state->limits[i]);
-  /* The wrappers of musl refuse these two. */
+  /* musl's wrappers refuse these two. */
   state->policy = (int)syscall(SYS_sched_getscheduler, 0);
   syscall(SYS_sched_getparam, 0, &state->parameters);
   sched_getaffinity(0, sizeof state->processors, &state->processors);
