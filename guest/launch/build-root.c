@@ -92,14 +92,14 @@ static int clone_tree(const char *source, bool owned, uint64_t attributes) {
   return tree;
 }
 
-static void clone_trees(struct step *steps, int count, int nodes[DEVICES]) {
+static void clone_trees(struct root_part *parts, int count, int nodes[DEVICES]) {
   for (int i = 0; i < count; i++) {
-    struct step *step = &steps[i];
-    bool is_layered = step->kind == STEP_OVERLAY;
-    if (!is_layered && step->kind != STEP_TREE) continue;
-    uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (step->writable || is_layered ? 0 : MOUNT_ATTR_RDONLY);
-    step->fd = clone_tree(step->source, step->owned, attributes);
-    if (is_layered) step->state_fd = clone_tree(step->state, true, attributes);
+    struct root_part *part = &parts[i];
+    bool is_layered = part->kind == PART_OVERLAY;
+    if (!is_layered && part->kind != PART_TREE) continue;
+    uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (part->writable || is_layered ? 0 : MOUNT_ATTR_RDONLY);
+    part->fd = clone_tree(part->source, part->owned, attributes);
+    if (is_layered) part->state_fd = clone_tree(part->state, true, attributes);
   }
   for (int i = 0; i < DEVICES; i++) {
     char path[32];
@@ -176,24 +176,24 @@ static void mount_on(int at, const char *type, unsigned long flags, const char *
 
 /* The upper layer's owner is mapped like that of every other tree, so the layers are attached beside the root first, and joined
  * after that. */
-static void attach_overlay(const struct step *step, int number, const char *scratch) {
+static void attach_overlay(const struct root_part *part, int number, const char *scratch) {
   char lower[64], state[64], options[512];
   snprintf(lower, sizeof lower, "%.32s/%d.l", scratch, number);
   snprintf(state, sizeof state, "%.32s/%d.s", scratch, number);
   if (mkdir(lower, 0755) != 0 || mkdir(state, 0755) != 0) die("cannot make", lower);
-  attach(step->fd, AT_FDCWD, lower, step->source);
-  attach(step->state_fd, AT_FDCWD, state, step->state);
+  attach(part->fd, AT_FDCWD, lower, part->source);
+  attach(part->state_fd, AT_FDCWD, state, part->state);
   /* Only root may use redirects for renamed directories. Without them such a rename fails with EXDEV. */
   const char *how = user != 0 ? "redirect_dir=on,index=off,metacopy=off" : "userxattr";
-  if (step->writable) snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s/upper,workdir=%s/work,%s", lower, state, state, how);
+  if (part->writable) snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s/upper,workdir=%s/work,%s", lower, state, state, how);
   else snprintf(options, sizeof options, "lowerdir=%s/upper:%s%s", state, lower, user != 0 ? "" : ",userxattr");
-  int at = open_target(step->target, true);
+  int at = open_target(part->target, true);
   /* The kernel writes to the upper layer as the user who mounts, with all capabilities; the host's root is not mapped in a layer
    * of the user's. */
   act_as(0, 0);
   if (user != 0 && prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) != 0) die("cannot keep", "capabilities");
   act_as(user, group);
-  mount_on(at, "overlay", NO_SUID | NO_DEV | (step->writable ? 0 : READ_ONLY), options, step->source);
+  mount_on(at, "overlay", NO_SUID | NO_DEV | (part->writable ? 0 : READ_ONLY), options, part->source);
   act_as(0, 0);
   if (user != 0 && prctl(PR_SET_SECUREBITS, 0, 0, 0, 0) != 0) die("cannot drop", "capabilities");
   act_as(user, group);
@@ -221,37 +221,37 @@ static void make_devices(int nodes[DEVICES]) {
   close(under);
 }
 
-static void apply_step(const struct step *step, int number, const char *scratch) {
-  if (step->kind == STEP_OVERLAY) {
-    attach_overlay(step, number, scratch);
-  } else if (step->kind == STEP_TREE) {
+static void add_part(const struct root_part *part, int number, const char *scratch) {
+  if (part->kind == PART_OVERLAY) {
+    attach_overlay(part, number, scratch);
+  } else if (part->kind == PART_TREE) {
     struct stat found;
-    if (fstat(step->fd, &found) != 0) die("cannot describe", step->source);
-    int at = open_target(step->target, S_ISDIR(found.st_mode));
-    attach(step->fd, at, "", step->source);
+    if (fstat(part->fd, &found) != 0) die("cannot describe", part->source);
+    int at = open_target(part->target, S_ISDIR(found.st_mode));
+    attach(part->fd, at, "", part->source);
     close(at);
-  } else if (step->kind == STEP_TMPFS) {
+  } else if (part->kind == PART_TMPFS) {
     char options[96];
-    snprintf(options, sizeof options, "size=%.24s,mode=%.8s", step->source, step->state);
-    int at = open_target(step->target, true);
-    mount_on(at, "tmpfs", NO_SUID | NO_DEV, options, step->target);
+    snprintf(options, sizeof options, "size=%.24s,mode=%.8s", part->source, part->state);
+    int at = open_target(part->target, true);
+    mount_on(at, "tmpfs", NO_SUID | NO_DEV, options, part->target);
     close(at);
   } else {
     const char *name;
-    int above = open_parent(step->target, &name);
-    if (symlinkat(step->source, above, name) != 0) die("cannot make", step->target);
+    int above = open_parent(part->target, &name);
+    if (symlinkat(part->source, above, name) != 0) die("cannot make", part->target);
     close(above);
   }
 }
 
-void build_root(struct step *steps, int count, const char *scratch, unsigned uid, unsigned gid) {
+void build_root(struct root_part *parts, int count, const char *scratch, unsigned uid, unsigned gid) {
   int nodes[DEVICES];
   char path[48];
   user = uid;
   group = gid;
   if (user == 0) enter_own_user_namespace();
   enter_private_mounts();
-  clone_trees(steps, count, nodes); /* before the scratch mount hides any of them */
+  clone_trees(parts, count, nodes); /* before the scratch mount hides any of them */
   mode_t mask = umask(0);
   act_as(user, group);
   if (mount("tmpfs", scratch, "tmpfs", NO_SUID | NO_DEV, "mode=0755") != 0) die("cannot mount", scratch);
@@ -261,7 +261,7 @@ void build_root(struct step *steps, int count, const char *scratch, unsigned uid
   if (root < 0) die("cannot open", path);
   if (mkdirat(root, "proc", 0755) != 0) die("cannot make", "/proc");
   make_devices(nodes);
-  for (int i = 0; i < count; i++) apply_step(&steps[i], i, scratch);
+  for (int i = 0; i < count; i++) add_part(&parts[i], i, scratch);
   set_attributes(root, 0, MOUNT_ATTR_RDONLY, -1, "/");
   act_as(0, 0);
   umask(mask);

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 
 /* One part of a sandbox's root. */
-struct step {
-  enum { STEP_TREE, STEP_OVERLAY, STEP_TMPFS, STEP_LINK } kind;
+struct root_part {
+  enum { PART_TREE, PART_OVERLAY, PART_TMPFS, PART_LINK } kind;
   bool owned;         /* the tree is remapped: the sandbox's user has what its owner has */
   bool writable;
   const char *source; /* of an overlay: the lower directory; of a tmpfs: its size; of a link: its target */
@@ -16,6 +16,6 @@ struct step {
 
 void die(const char *what, const char *which);
 void write_file(const char *path, const char *text);
-/* Makes SCRATCH/root from the steps, in their order. */
-void build_root(struct step *steps, int count, const char *scratch, unsigned uid, unsigned gid);
+/* Makes SCRATCH/root from the parts, in their order. */
+void build_root(struct root_part *parts, int count, const char *scratch, unsigned uid, unsigned gid);
 #endif
