@@ -80,7 +80,7 @@ describe("the package", () => {
 
   it("holds nothing else", () => {
     const expected =
-      /^(?:dist\/(?:src|contracts)\/|guest\/bin\/linux-|guest\/(?!fuzz\/)(?:\w+\/)?[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
+      /^(?:dist\/(?:src|contracts)\/|guest\/bin\/linux-|guest\/(?!fuzz\/)(?:\w+\/)?[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|(?:guest\/)?README\.md)$)/;
     expect(packed.filter((path) => !expected.test(path))).toEqual([]);
   });
 
