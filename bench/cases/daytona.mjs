@@ -64,9 +64,9 @@ export async function measure({ scratch, isQuick }) {
     const [ours, theirs] = Object.entries(opened).map(([name, { calls }]) =>
       row(`${name}, requests`, [calls.length], "requests"),
     );
-    // The others bring the agent in, by which every later exec is one request.
+    // The others bring the guest in, by which every later exec is one request.
     const made = opened["glovebox, repository"].calls.filter((line) => /sandbox$|home-dir|\/git\//.test(line));
-    const own = row("glovebox, repository, without the agent", [made.length], "requests");
+    const own = row("glovebox, repository, without the guest", [made.length], "requests");
     const counted = (name) => row(`${name}, requests`, [requests[name]], "requests");
     const counts = Object.keys(variants).map(counted);
     const added = Math.max(0, exec.p50 - direct.p50);

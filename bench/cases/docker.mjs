@@ -17,7 +17,7 @@ const FILES = 1_000;
 const FLOOD = 113;
 let shared;
 
-/** Commands, files and output of a container through the agent, against what the engine itself offers for them. */
+/** Commands, files and output of a container through the guest, against what the engine itself offers for them. */
 export async function measure({ isQuick, withPeers }) {
   const reason = whyNoEngine() ?? whyNoImage(BUSYBOX);
   if (reason !== undefined) return { rows: [], goals: [], notes: [`not run: ${reason}`] };
