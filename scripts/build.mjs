@@ -1,7 +1,7 @@
 import { chmodSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { buildAgent } from "./build-agent.mjs";
+import { buildGuest } from "./build-guest.mjs";
 import { run } from "./processes.mjs";
 import { expectSuccess, step } from "./step.mjs";
 
@@ -42,14 +42,14 @@ function entryPoints() {
   return targets.flatMap((target) => /^\.\/dist\/src\/(.+)\.js$/.exec(target)?.[1] ?? []);
 }
 
-/** Builds all there is to build: the agent at once, and the library when the `dependencies` are there. */
+/** Builds all there is to build: the guest at once, and the library when the `dependencies` are there. */
 export async function build(dependencies) {
   const isBeside = true;
   const library = async () => {
     await dependencies;
     await step("library", buildLibrary, { isBeside });
   };
-  const parts = [step("agent", buildAgent, { isBeside }), library()];
+  const parts = [step("guest", buildGuest, { isBeside }), library()];
   const failed = (await Promise.allSettled(parts)).find(({ status }) => status === "rejected");
   if (failed !== undefined) throw failed.reason;
 }

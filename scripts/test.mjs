@@ -30,7 +30,7 @@ async function main() {
   const install = () => installDependencies(join(root, "tests", "node-24"));
   const second = step("a second Node", install, { isBeside: true }).catch(() => {});
   const images = buildImages();
-  const fuzzer = step("agent under sanitizers", buildFuzzer, { isBeside: true }).catch(() => {});
+  const fuzzer = step("guest under sanitizers", buildFuzzer, { isBeside: true }).catch(() => {});
   try {
     await prepare();
     total.passed += 1;
@@ -59,11 +59,11 @@ async function buildImages() {
   env[FAILED_IMAGES] = JSON.stringify(failed);
 }
 
-/** Compiles for the tests that fuzz the agent; where it fails, they do so too and show why. */
+/** Compiles for the tests that fuzz the guest; where it fails, they do so too and show why. */
 async function buildFuzzer() {
-  if (process.platform !== "linux") return "not built: the agent runs on Linux only";
-  const args = [join(root, "scripts", "fuzz-agent.mjs"), "--build"];
-  expectSuccess(await run(process.execPath, args, { cwd: root, quiet: true, env }), "fuzz-agent");
+  if (process.platform !== "linux") return "not built: the guest runs on Linux only";
+  const args = [join(root, "scripts", "fuzz-guest.mjs"), "--build"];
+  expectSuccess(await run(process.execPath, args, { cwd: root, quiet: true, env }), "fuzz-guest");
 }
 
 /** What has nothing to do with vitest goes on beside it, one after the other: most tests wait for something now and then. */

@@ -84,7 +84,7 @@ describe("the checker goes red on", () => {
       },
       "the root entry reaches src/index.ts -> src/sandbox/docker.ts -> dockerode",
     ],
-    "a file too long": [{ "agent/main.c": "int x;\n".repeat(401) }, "agent/main.c has 401 lines, more than 400"],
+    "a file too long": [{ "guest/main.c": "int x;\n".repeat(401) }, "guest/main.c has 401 lines, more than 400"],
     "a name that says nothing": [{ "src/util/helpers.ts": "" }, "src/util/helpers.ts is named after no job"],
     "a second index": [{ "src/util/index.ts": "" }, "src/util/index.ts is named after no job"],
     "a default export": [{ "src/util/a.ts": "export default 1;" }, "src/util/a.ts has a default export"],
@@ -115,7 +115,7 @@ describe("the checker stays green on", () => {
         'import type D from "dockerode"; import "./docker/engine.js"; import "./open.js"; await import("dockerode");',
       "src/sandbox/docker/engine.ts": "",
       "src/index.ts": 'export { open } from "./sandbox.js";',
-      "agent/main.c": "int x;\n".repeat(400),
+      "guest/main.c": "int x;\n".repeat(400),
     };
     expect(findFaults(files)).toEqual([]);
   });
@@ -145,7 +145,7 @@ describe("imports are found", () => {
 });
 
 function readSources(): Files {
-  const paths = ["contracts", "src", "agent"].flatMap((folder) => walk(join(root, folder)));
+  const paths = ["contracts", "src", "guest"].flatMap((folder) => walk(join(root, folder)));
   const kept = paths.map((path) => relative(root, path)).filter((path) => /\.(?:ts|c|h)$/.test(path));
   return Object.fromEntries(kept.map((path) => [path, readFileSync(join(root, path), "utf8")]));
 }

@@ -49,16 +49,21 @@ describe("the package", () => {
     const schemas = packed.filter((path) => path.startsWith("schemas/")).map((path) => `./${path}`);
     expect(Object.keys(manifest.exports)).toEqual(expect.arrayContaining(schemas));
     expect(packed).toEqual(
-      expect.arrayContaining(["LICENSE", "README.md", expect.stringMatching(/^agent\/[\w-]+\.c$/)]),
+      expect.arrayContaining([
+        "LICENSE",
+        "README.md",
+        "guest/main.c",
+        expect.stringMatching(/^guest\/\w+\/[\w-]+\.c$/),
+      ]),
     );
-    if (process.platform === "linux") expect(packed).toContain(`agent/bin/linux-${process.arch}/glovebox-agent`);
+    if (process.platform === "linux") expect(packed).toContain(`guest/bin/linux-${process.arch}/glovebox-guest`);
   });
 
   it("holds the agents of linux on x64 and arm64, each for its own machine", async ({ skip }) => {
     if (process.platform !== "linux") skip("the agent is built on Linux only");
     const machines = { x64: 62, arm64: 183 };
     for (const [arch, machine] of Object.entries(machines)) {
-      const path = `agent/bin/linux-${arch}/glovebox-agent`;
+      const path = `guest/bin/linux-${arch}/glovebox-guest`;
       if (!packed.includes(path)) skip(`linux-${arch} is not built here: its compiler is missing`);
       const program = await readFile(join(place, "node_modules", "glovebox", path));
       expect([arch, program.readUInt16LE(18)]).toEqual([arch, machine]);
@@ -75,7 +80,7 @@ describe("the package", () => {
 
   it("holds nothing else", () => {
     const expected =
-      /^(?:dist\/(?:src|contracts)\/|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
+      /^(?:dist\/(?:src|contracts)\/|guest\/bin\/linux-|guest\/(?!fuzz\/)(?:\w+\/)?[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|(?:guest\/)?README\.md)$)/;
     expect(packed.filter((path) => !expected.test(path))).toEqual([]);
   });
 

@@ -62,7 +62,7 @@ describe("system parts", () => {
 describe("the build of the agent", () => {
   it.runIf(process.platform === "linux")("names a compiler that is not there", async () => {
     const env = { ...process.env, CC: join(place, "no-compiler") };
-    const { code, output } = await run([join(root, "scripts", "build-agent.mjs")], { env });
+    const { code, output } = await run([join(root, "scripts", "build-guest.mjs")], { env });
     expect(code).toBe(1);
     expect(output).toContain(`CC names a compiler that is not there: ${env.CC}`);
   });

@@ -21,8 +21,8 @@ export function compileSources({ withGuests = false }: { withGuests?: boolean } 
 } {
   const directory = mkdtempSync(join(tmpdir(), "glovebox-compiled-"));
   cpSync(compiledOnce(), directory, { recursive: true });
-  const agents = join("agent", "bin");
-  if (withGuests) cpSync(join(root, agents), join(directory, agents), { recursive: true });
+  const guests = join("guest", "bin");
+  if (withGuests) cpSync(join(root, guests), join(directory, guests), { recursive: true });
   return { directory, remove: () => rmSync(directory, { recursive: true }) };
 }
 

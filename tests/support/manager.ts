@@ -58,7 +58,7 @@ export const MANAGERS: readonly string[] = isRoot ? ["root", "an ordinary user"]
 export function createManagers(): Managers {
   const { directory, remove } = compileSources();
   chmodSync(directory, 0o755);
-  cpSync(join(root, "agent", "bin"), join(directory, "agent", "bin"), { recursive: true });
+  cpSync(join(root, "guest", "bin"), join(directory, "guest", "bin"), { recursive: true });
   cpSync(join(root, "tests", "children"), join(directory, "children"), { recursive: true });
   const homes = mkdtempSync(join(realpathSync(tmpdir()), "glovebox-managers-"));
   chmodSync(homes, 0o755);

@@ -13,7 +13,7 @@ export function guestBinary(arch: string = process.arch): string {
 }
 
 function findGuest(arch: string): string {
-  const name = join("agent", "bin", `linux-${arch}`, "glovebox-agent");
+  const name = join("guest", "bin", `linux-${arch}`, "glovebox-guest");
   let directory = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(directory, "package.json")) && dirname(directory) !== directory)
     directory = dirname(directory);

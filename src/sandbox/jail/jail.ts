@@ -62,7 +62,7 @@ function stepsOf(spec: JailSpec): Step[] {
 
 /** What tells our launcher to make the whole root. */
 function stagedMounts(spec: JailSpec): string[] {
-  const args = ["--stage", spec.stage];
+  const args = ["--build-root", spec.stage];
   for (const { path, target } of spec.symlinks) args.push("--link", target, path);
   for (const step of stepsOf(spec)) {
     if ("tmpfs" in step) args.push("--tmpfs", String(step.tmpfs.size), modeOf(step.tmpfs), step.path);

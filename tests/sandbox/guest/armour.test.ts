@@ -26,7 +26,7 @@ function line(number: number, bytes: Uint8Array): string {
 
 /** Starts the guest behind lines, says something, and gives what it said once that holds. */
 async function speak(text: string, isDone: (said: string) => boolean): Promise<string> {
-  const child = spawn(guestBinary(), ["armour", scratch], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(guestBinary(), ["serve-text", scratch], { stdio: ["pipe", "pipe", "inherit"] });
   let said = "";
   child.stdout.on("data", (chunk: Buffer) => {
     said += chunk;

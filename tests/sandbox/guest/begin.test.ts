@@ -14,17 +14,17 @@ beforeAll(() => {
 afterAll(() => rmSync(scratch, { recursive: true }));
 
 test("a program begins for the process that asked, with its exit code", async () => {
-  const { stdout } = await run(guestBinary(), ["begin", String(process.pid), "0", "/bin/echo", "a b"]);
+  const { stdout } = await run(guestBinary(), ["exec-with-parent", String(process.pid), "0", "/bin/echo", "a b"]);
   expect(stdout).toBe("a b\n");
-  const failing = run(guestBinary(), ["begin", String(process.pid), "15", "/bin/sh", "-c", "exit 7"]);
+  const failing = run(guestBinary(), ["exec-with-parent", String(process.pid), "15", "/bin/sh", "-c", "exit 7"]);
   await expect(failing).rejects.toMatchObject({ code: 7 });
-  const missing = run(guestBinary(), ["begin", String(process.pid), "0", "/nonexistent/program"]);
+  const missing = run(guestBinary(), ["exec-with-parent", String(process.pid), "0", "/nonexistent/program"]);
   await expect(missing).rejects.toMatchObject({ code: 127, stderr: expect.stringContaining("/nonexistent/program") });
 });
 
 test("and not when that one is gone", async () => {
   const marker = join(scratch, "marker");
-  const late = run(guestBinary(), ["begin", String(process.ppid), "0", "/bin/touch", marker]);
+  const late = run(guestBinary(), ["exec-with-parent", String(process.ppid), "0", "/bin/touch", marker]);
   await expect(late).rejects.toMatchObject({ code: 125 });
   expect(existsSync(marker)).toBe(false);
 });
@@ -33,7 +33,7 @@ test.each([
   [15, false],
   [0, true],
 ])("when that one is killed, signal %i decides whether the program goes on", async (signal, goesOn) => {
-  const script = `${guestBinary()} begin $$ ${signal} /bin/sleep 60 & echo $!; wait`;
+  const script = `${guestBinary()} exec-with-parent $$ ${signal} /bin/sleep 60 & echo $!; wait`;
   const parent = spawn("/bin/sh", ["-c", script], { stdio: ["ignore", "pipe", "ignore"] });
   const pid = Number(
     await new Promise((resolve) => parent.stdout.once("data", (data) => resolve(String(data).trim()))),

@@ -48,7 +48,7 @@ const MOST_BYTES = 8 << 20;
 const MOST_OUTPUT = MOST_BYTES + (8 << 20);
 /** What the guest says where git has to look. */
 const NOT_PLAIN = 3;
-const LIMITS = ["gather", String(MOST_FILES), String(MOST_BYTES)];
+const LIMITS = ["gather-changes", String(MOST_FILES), String(MOST_BYTES)];
 /** Bytes beyond which an index has further to go than a program takes to start. */
 const LARGE_INDEX = 1 << 18;
 
@@ -59,7 +59,9 @@ export async function gatherChanges(opts: GatherOptions): Promise<Gathered | und
   if (within?.exitCode === NOT_PLAIN) return undefined;
   const { root, index, tree, inside } = opts;
   const how =
-    root.overlay === undefined ? ["compare", index, tree, root.source] : ["layer", root.source, upperOf(root)];
+    root.overlay === undefined
+      ? ["compare-index", index, tree, root.source]
+      : ["compare-overlay", root.source, upperOf(root)];
   const args = [...LIMITS, inside === undefined ? "-" : upperOf(inside), ...how, String(MOST_PATHS)];
   const options = { encoding: "buffer", maxBuffer: MOST_OUTPUT, env: {} } as const;
   return await new Promise((resolve) => {
@@ -76,7 +78,7 @@ async function gatherInside(
 ): ReturnType<typeof run> {
   const found = statSync(index, { throwIfNoEntry: false });
   if (found === undefined || found.size > LARGE_INDEX) return undefined;
-  const how = ["compare", `-${Math.floor(found.mtimeMs / 1000)}`, tree, ".", String(MOST_PATHS)];
+  const how = ["compare-index", `-${Math.floor(found.mtimeMs / 1000)}`, tree, ".", String(MOST_PATHS)];
   return await run([...LIMITS, inside === undefined ? "-" : INSIDE_GIT, ...how], readFileSync(index), MOST_OUTPUT);
 }
 

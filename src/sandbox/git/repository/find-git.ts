@@ -63,7 +63,7 @@ function findLauncher(): Launcher {
   if (process.platform === "win32") return { finishing: [], ending: [] };
   const guest = findGuest();
   if (guest !== undefined) {
-    const begin = (signal: number): string[] => [guest, "begin", String(process.pid), String(signal)];
+    const begin = (signal: number): string[] => [guest, "exec-with-parent", String(process.pid), String(signal)];
     return { finishing: begin(0), ending: begin(constants.signals.SIGTERM) };
   }
   const begin = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"';

@@ -10,7 +10,7 @@ const MOST = 200;
  * when they are too many, or cannot all be seen.
  */
 export async function listLayerPaths(lower: string, layer: string): Promise<Uint8Array | undefined> {
-  return await list(["layer", lower, join(layer, "upper")]);
+  return await list(["compare-overlay", lower, join(layer, "upper")]);
 }
 
 /**
@@ -18,7 +18,7 @@ export async function listLayerPaths(lower: string, layer: string): Promise<Uint
  * when the index is not one of `tree`, a tree object.
  */
 export async function listIndexPaths(index: string, tree: string, dir: string): Promise<Uint8Array | undefined> {
-  return await list(["compare", index, tree, dir]);
+  return await list(["compare-index", index, tree, dir]);
 }
 
 async function list(args: string[]): Promise<Uint8Array | undefined> {

@@ -30,7 +30,7 @@ export async function replicateTree(
  */
 export async function readPlainHead(gitDir: string): Promise<string | undefined> {
   return await new Promise((resolve) => {
-    execFile(guestBinary(), ["head", gitDir], { env: {} }, (error, stdout) => {
+    execFile(guestBinary(), ["git-head", gitDir], { env: {} }, (error, stdout) => {
       const [, sha] = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/.exec(stdout) ?? [];
       resolve(error === null ? sha : undefined);
     });

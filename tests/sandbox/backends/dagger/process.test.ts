@@ -12,7 +12,7 @@ let compiled: ReturnType<typeof compileSources>;
 beforeAll(() => {
   compiled = compileSources();
   const root = join(import.meta.dirname, "../../../..");
-  for (const name of ["node_modules", "agent"]) symlinkSync(join(root, name), join(compiled.directory, name));
+  for (const name of ["node_modules", "guest"]) symlinkSync(join(root, name), join(compiled.directory, name));
 });
 afterAll(() => compiled.remove());
 

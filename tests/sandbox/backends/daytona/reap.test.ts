@@ -34,7 +34,7 @@ test("without the package it is a missing dependency with the line that installs
   const missing = { code: "missing_dependency", hint: "npm install @daytona/sdk" };
   expect(JSON.parse(await child.line())).toEqual(missing);
   expect([await listSandboxes(), service.requests.filter((line) => line.startsWith("POST"))]).toEqual([[], []]);
-  for (const name of ["node_modules", "agent"]) {
+  for (const name of ["node_modules", "guest"]) {
     const link = join(sources.directory, name);
     if (!existsSync(link)) symlinkSync(join(root, name), link);
   }

@@ -31,7 +31,7 @@ afterEach(() => scratch.remove());
 async function renameAs(uid: number | undefined): Promise<Told> {
   const place = scratch.path;
   createRepository(join(place, "repo"));
-  for (const part of ["dist", "agent/bin", "package.json", "tests/children/rename-in-overlay.mjs"]) {
+  for (const part of ["dist", "guest/bin", "package.json", "tests/children/rename-in-overlay.mjs"]) {
     if (!existsSync(join(root, part))) throw new Error(`there is no ${part}: type npm run build first`);
     cpSync(join(root, part), join(place, part), { recursive: true });
   }
