@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -37,7 +37,7 @@ afterAll(() => {
   scratch.remove();
 });
 
-const REPOSITORY: readonly string[] = ["worktree", "overlay", "copy"];
+const REPOSITORY: readonly string[] = ["worktree", "overlay", "copy", "clone"];
 const OTHERS: readonly string[] = ["empty", "baseDir"];
 
 /** One of them was made with a short deadline. */
@@ -300,14 +300,16 @@ describe("a home that version 0.1 made", () => {
       await removeRun(runId);
     }
     const [first = "", ...others] = ids(await listSandboxes());
-    expect(others).toHaveLength(7);
+    expect(others).toHaveLength(8);
     expect((await cli.run(["rm", first])).code).toBe(0);
     for (const id of others) await removeSandbox(id);
     for (const { id } of await listSnapshots()) await deleteSnapshot(id);
+    // One that was used a moment ago stays.
+    for (const name of filesIn("home/clones")) utimesSync(at("home", "clones", name), 0, 0);
     expect(await reap({ cache: 0 })).toMatchObject({ removed: [], kept: [], failed: [] });
     expect([await listSandboxes(), await listSnapshots(), await listRuns()]).toEqual([[], [], []]);
     expect(filesIn("home/bases").flatMap((name) => filesIn("home/bases", name))).toEqual([]);
-    for (const folder of ["home/sandboxes", "home/snapshots", "home/runs", "home/locks", "tmp"]) {
+    for (const folder of ["home/sandboxes", "home/snapshots", "home/runs", "home/clones", "home/locks", "tmp"]) {
       expect(filesIn(folder), folder).toEqual([]);
     }
     expect(filesIn("base")).toEqual(["a.txt", "file.txt", "ignored", "new.txt"]);

@@ -11,7 +11,17 @@ import { deleteSnapshot, removeSandbox } from "../src/sandbox.js";
 import { describeUnless } from "./support/describe-unless.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
 import { placeOf01 } from "./support/old-home.js";
-import { keepOldFiles, liveOn, MAKING, makeKept, putOldFiles, useOldRecords, valuesOf } from "./support/old-records.js";
+import {
+  keepOldFiles,
+  killOwner,
+  liveOn,
+  MAKING,
+  makeKept,
+  putOldFiles,
+  reapOld,
+  useOldRecords,
+  valuesOf,
+} from "./support/old-records.js";
 import { createRepository, createScratch, type Scratch } from "./support/scratch.js";
 import { SET_UP_LIMIT } from "./support/set-up-limit.js";
 
@@ -164,6 +174,29 @@ describeUnless(whyNoDocker(BUSYBOX), "a kept sandbox of version 0.1 in Docker", 
       expect((await sandbox.changes()).files).toEqual([{ path: "kept.txt", status: "added" }]);
     });
     expect(await containersOf(kept.id)).toEqual([]);
+  });
+
+  test("docker-repository: is reaped with its network and images when its process was killed", async () => {
+    const repo = createRepository(join(scratch.path, "killed"));
+    const kept = await makeKept("docker", { ...options, repo, branch: "main" });
+    useOldRecords("docker-repository", kept, { ...(await valuesHere()), ...valuesOf(repo) });
+    const [network, image] = [`glovebox-${kept.id}`, `glovebox/fork:${kept.id}`];
+    await call("POST", "/networks/create", { Name: network, Internal: true });
+    await call("POST", `/images/${BUSYBOX}/tag?repo=glovebox/fork&tag=${kept.id}`);
+    const engine = { host };
+    killOwner(kept.id, [
+      { kind: "network", name: network, engine },
+      { kind: "image", name: image, engine },
+    ]);
+    await reapOld("docker", kept);
+    expect(await containersOf(kept.id)).toEqual([]);
+    for (const path of [
+      `/networks/${network}`,
+      `/images/${image}/json`,
+      `/images/glovebox/snapshot:${kept.snapshot}/json`,
+    ]) {
+      await expect(call("GET", path), path).rejects.toThrow("404");
+    }
   });
 
   /** What 0.1 writes down, and how it has the engine make a container. */

@@ -9,11 +9,14 @@ import { daggerSdk } from "./support/dagger-sdk.js";
 import { type DaytonaService, startDaytonaService } from "./support/daytona-service.js";
 import {
   home,
+  type Kept,
   keepOldFiles,
+  killOwner,
   liveOn,
   MAKING,
   makeKept,
   putOldFiles,
+  reapOld,
   useOldRecords,
   valuesOf,
 } from "./support/old-records.js";
@@ -42,16 +45,18 @@ describe("a kept sandbox of version 0.1", () => {
     const settings: SandboxOptions = { limits: { cpus: 2 }, network: { allow: ["allowed.invalid"] } };
     const made = { ports: [3000], timeout: 120_000, region: "sfo1", snapshotExpiration: 86_400_000 };
 
-    test.each(["vercel", "vercel-repository"])("%s: opens with its files and all its settings", async (name) => {
-      const hasRepository = name === "vercel-repository";
-      const kept = await makeKept("vercel", {
-        ...settings,
-        ...(hasRepository && { repo, branch: "main" }),
-        vercel: { ...service.options, ...made },
-      });
+    async function keep(name: string): Promise<Kept> {
+      const source = name === "vercel-repository" && { repo, branch: "main" };
+      const kept = await makeKept("vercel", { ...settings, ...source, vercel: { ...service.options, ...made } });
       const [machine = ""] = service.census().filter((each) => each.startsWith(kept.id));
       const stored = service.snapshotsOf(kept.id).find(({ method }) => method === "manual")?.id ?? "";
       useOldRecords(name, kept, { MACHINE: machine, STORED: stored, ...valuesOf(repo) });
+      return kept;
+    }
+
+    test.each(["vercel", "vercel-repository"])("%s: opens with its files and all its settings", async (name) => {
+      const hasRepository = name === "vercel-repository";
+      const kept = await keep(name);
       const policies = service.policiesOf(kept.id);
       await liveOn("vercel", kept, { vercel: service.options }, async (sandbox) => {
         expect(service.paramsOf(kept.id)).toMatchObject({ resources: { vcpus: 2 }, timeout: 120_000, region: "sfo1" });
@@ -62,6 +67,13 @@ describe("a kept sandbox of version 0.1", () => {
         const { files } = await sandbox.changes();
         expect(files).toEqual([{ path: "kept.txt", status: "added" }]);
       });
+      expect(service.census()).toEqual([]);
+    });
+
+    test("vercel-repository: is reaped when its process was killed", async () => {
+      const kept = await keep("vercel-repository");
+      killOwner(kept.id);
+      await reapOld("vercel", kept);
       expect(service.census()).toEqual([]);
     });
   });
@@ -119,9 +131,8 @@ describe("a kept sandbox of version 0.1", () => {
 
     const sizes = { resources: { cpu: 3, memory: 6, disk: 10 }, autoStopMinutes: 11, ttlMinutes: 77 };
 
-    test.each(["daytona", "daytona-repository"])("%s: opens with its files, sizes, times and network", async (name) => {
+    async function keep(name: string): Promise<Kept> {
       const { apiUrl, apiKey } = service.service;
-      const access: SandboxOptions = { daytona: { apiUrl, apiKey } };
       const kept = await makeKept("daytona", {
         network: { allow: ["allowed.invalid"] },
         ...(name === "daytona-repository" && { repo: "acme/widgets", branch: "run-1", githubToken: service.token }),
@@ -131,7 +142,13 @@ describe("a kept sandbox of version 0.1", () => {
       const values = { API: apiUrl, HOMEDIR: dirname(dirname(kept.workDir)), COMMIT: commit, REF: ref };
       const base = git(service.origin, "rev-parse", "main");
       useOldRecords(name, kept, { ...values, BASE: base, GITHUB: service.github.origin });
-      await liveOn("daytona", kept, access, async (sandbox) => {
+      return kept;
+    }
+
+    test.each(["daytona", "daytona-repository"])("%s: opens with its files, sizes, times and network", async (name) => {
+      const { apiUrl, apiKey } = service.service;
+      const kept = await keep(name);
+      await liveOn("daytona", kept, { daytona: { apiUrl, apiKey } }, async (sandbox) => {
         // The service takes no kept one away after a time.
         expect(machinesOf(service, kept.id)).toMatchObject([
           { size: sizes.resources, ttlMinutes: 0, autoStopInterval: 11, domainAllowList: "allowed.invalid" },
@@ -140,8 +157,14 @@ describe("a kept sandbox of version 0.1", () => {
         if (!sandbox.capabilities.git) return;
         expect((await sandbox.changes()).files).toEqual([{ path: "kept.txt", status: "added" }]);
       });
-      expect(service.service.sandboxes.size).toBe(0);
-      expect(service.service.snapshots.size).toBe(0);
+      expect([service.service.sandboxes.size, service.service.snapshots.size]).toEqual([0, 0]);
+    });
+
+    test("daytona: is reaped when its process was killed", async () => {
+      const kept = await keep("daytona");
+      killOwner(kept.id);
+      await reapOld("daytona", kept);
+      expect([service.service.sandboxes.size, service.service.snapshots.size]).toEqual([0, 0]);
     });
   });
 });

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
-import { deleteSnapshot, listSandboxes, listSnapshots, openSandbox, removeSandbox } from "../../src/sandbox.js";
+import { deleteSnapshot, listSandboxes, listSnapshots, openSandbox, reap, removeSandbox } from "../../src/sandbox.js";
 import { placeOf01 } from "./old-home.js";
 import { git } from "./scratch.js";
 
@@ -77,6 +77,30 @@ export function useOldRecords(name: string, { id, snapshot, workDir }: Kept, val
   const paths = [`sandboxes/${id}/record.json`, `snapshots/${snapshot}.json`];
   if (MAKING) keepOldFiles(name, home(), paths, all);
   expect(putOldFiles(name, home(), all)).toEqual(paths);
+}
+
+/** Makes of a kept sandbox of 0.1 one whose process was killed: its record says `creating`, and the file beside it that it is ready. */
+export function killOwner(id: string, more: readonly object[] = []): void {
+  const folder = join(home(), "sandboxes", id);
+  const { BOOT: bootId, PIDNS: pidNs, HOST: host } = placeOf01();
+  const { reopen: _, ...record } = JSON.parse(readFileSync(join(folder, "record.json"), "utf8")) as {
+    reopen: unknown;
+    resources: readonly object[];
+  };
+  // No process ever has such a number.
+  const owner = { bootId, pidNs, host, pid: 2 ** 31 - 1, startTime: "1" };
+  const left = { ...record, state: "creating", owner, resources: [...record.resources, ...more] };
+  writeFileSync(join(folder, "record.json"), JSON.stringify(left));
+  writeFileSync(join(folder, "ready"), "");
+}
+
+/** Reaps what such a process left, with the snapshot that it had finished. */
+export async function reapOld(backend: string, { id, snapshot }: Kept): Promise<void> {
+  expect(await listSandboxes()).toMatchObject([{ id, backend, state: "ready", alive: false }]);
+  expect(await reap({ backend })).toMatchObject({ removed: [id], kept: [], failed: [] });
+  expect(await listSandboxes()).toEqual([]);
+  expect(await listSnapshots()).toMatchObject([{ id: snapshot }]);
+  await deleteSnapshot(snapshot);
 }
 
 /** What every backend restores of the options of a kept sandbox. */
