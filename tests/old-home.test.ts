@@ -241,6 +241,19 @@ describe("a home that version 0.1 made", () => {
     );
   });
 
+  test.each([...REPOSITORY, ...OTHERS])("%s: its fork has its files and its restrictions", async (kind) => {
+    const fork = await withKept(idOf(kind), (sandbox) => sandbox.fork(), SLOW);
+    try {
+      await expectSaved(fork, kind);
+      const argv = ["id"];
+      if (!["worktree", "baseDir"].includes(kind)) expect((await fork.exec({ argv })).exitCode).toBe(0);
+      else await expect(fork.exec({ argv })).rejects.toMatchObject({ code: "command_not_allowed" });
+    } finally {
+      await fork.teardown();
+      await removeSandbox(fork.id);
+    }
+  });
+
   test("has a snapshot whose sandbox is gone, and whatever a killed process had open", async () => {
     await withKept(old.crashed, async (sandbox) => {
       expect(await sandbox.readFile("work.txt")).toBe("before the crash\n");
