@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
-import { deleteSnapshot, removeSandbox } from "../src/sandbox.js";
-import { describeUnless } from "./support/describe-unless.js";
-import { BUSYBOX, useEngine, whyNoDocker } from "./support/docker-engine.js";
-import { placeOf01 } from "./support/old-home.js";
+import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
+import { deleteSnapshot, removeSandbox } from "../../src/sandbox.js";
+import { describeUnless } from "../support/describe-unless.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker-engine.js";
+import { placeOf01 } from "../support/old-home.js";
 import {
   keepOldFiles,
   killOwner,
@@ -21,11 +21,11 @@ import {
   reapOld,
   useOldRecords,
   valuesOf,
-} from "./support/old-records.js";
-import { createRepository, createScratch, type Scratch } from "./support/scratch.js";
-import { SET_UP_LIMIT } from "./support/set-up-limit.js";
+} from "../support/old-records.js";
+import { createRepository, createScratch, type Scratch } from "../support/scratch.js";
+import { SET_UP_LIMIT } from "../support/set-up-limit.js";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 
 let scratch: Scratch;
 let host: string;

@@ -1,12 +1,12 @@
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SandboxOptions } from "../src/sandbox/types.js";
-import { deleteSnapshot, listSandboxes, listSnapshots, removeSandbox } from "../src/sandbox.js";
-import { type DaggerEngine, startDaggerEngine } from "./fakes/dagger-engine.js";
-import { FakeVercel } from "./fakes/vercel-server.js";
-import { daggerSdk } from "./support/dagger-sdk.js";
-import { type DaytonaService, startDaytonaService } from "./support/daytona-service.js";
+import type { SandboxOptions } from "../../src/sandbox/types.js";
+import { deleteSnapshot, listSandboxes, listSnapshots, removeSandbox } from "../../src/sandbox.js";
+import { type DaggerEngine, startDaggerEngine } from "../fakes/dagger-engine.js";
+import { FakeVercel } from "../fakes/vercel-server.js";
+import { daggerSdk } from "../support/dagger-sdk.js";
+import { type DaytonaService, startDaytonaService } from "../support/daytona-service.js";
 import {
   home,
   type Kept,
@@ -19,8 +19,8 @@ import {
   reapOld,
   useOldRecords,
   valuesOf,
-} from "./support/old-records.js";
-import { createRepository, createScratch, git, type Scratch } from "./support/scratch.js";
+} from "../support/old-records.js";
+import { createRepository, createScratch, git, type Scratch } from "../support/scratch.js";
 
 // The files of these sandboxes are at a service, so there is nothing of version 0.1 but its records: a sandbox is made and
 // kept by this version, then gets the record that 0.1 wrote for one that was made with the same options.

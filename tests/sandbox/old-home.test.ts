@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from
 import { createServer, type Server } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { listRuns, type RunReport, removeRun, resumeRun } from "../src/harness.js";
-import type { Sandbox, SandboxOptions } from "../src/sandbox/types.js";
+import { listRuns, type RunReport, removeRun, resumeRun } from "../../src/harness.js";
+import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import {
   capabilitiesOf,
   deleteSnapshot,
@@ -12,11 +12,11 @@ import {
   openSandbox,
   reap,
   removeSandbox,
-} from "../src/sandbox.js";
-import { type Bench, createBench } from "./support/cli.js";
-import { type OldHome, unpackOldHome } from "./support/old-home.js";
-import { createScratch, git, type Scratch } from "./support/scratch.js";
-import { treeDigest } from "./support/tree-digest.js";
+} from "../../src/sandbox.js";
+import { type Bench, createBench } from "../support/cli.js";
+import { type OldHome, unpackOldHome } from "../support/old-home.js";
+import { createScratch, git, type Scratch } from "../support/scratch.js";
+import { treeDigest } from "../support/tree-digest.js";
 
 // The tests go on where the one before has stopped: a home is listed, reaped, used and emptied.
 
