@@ -2,10 +2,12 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { rolldown } from "rolldown";
+import { dts } from "rolldown-plugin-dts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { name, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const packages = [name, ...Object.keys(dependencies), ...Object.keys(peerDependencies)];
+const external = (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`));
 
 /**
  * Makes JavaScript of the sources in `from`, in few files: Node takes longer to load hundreds of small ones than to run
@@ -13,9 +15,14 @@ const packages = [name, ...Object.keys(dependencies), ...Object.keys(peerDepende
  * is imported lazily stays lazy.
  */
 export async function bundle(from, to, entries) {
-  const external = (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`));
   const build = await startBundle(from, entries, { external });
   await build.write({ dir: to, chunkFileNames: "parts/[name].js" });
+}
+
+/** Starts a bundle of the declarations of these modules of `src`. Each declaration follows from its own file (`isolatedDeclarations`). */
+export async function startTypes(entries) {
+  const plugins = [dts({ oxc: true, emitDtsOnly: true, sourcemap: true, tsconfig: false })];
+  return await startBundle("src", entries, { external, plugins });
 }
 
 /** Begins a bundle of these modules below `from`; what the bundler has to say about it is an error. `options` are more of its own. */
