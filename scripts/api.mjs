@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { parseSync } from "rolldown/utils";
-import { startTypes } from "./bundle.mjs";
+import { startTypes, typedEntries } from "./bundle.mjs";
 
 /**
  * Writes the API report: `api/<entry>.d.ts` has every name that an entry point of package.json exports, with its signature and
@@ -13,12 +13,10 @@ import { startTypes } from "./bundle.mjs";
  */
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, "api");
-const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const entries = Object.values(exports).flatMap(({ types }) => /^\.\/dist\/src\/(.+)\.d\.ts$/.exec(types)?.[1] ?? []);
 const ROOT = "index";
 
-const declared = new Map(await Promise.all(entries.map(async (entry) => [entry, await declarationsOf(entry)])));
-const reports = new Map(await Promise.all(entries.map(async (entry) => [`${entry}.d.ts`, await reportOf(entry)])));
+const declared = new Map(await Promise.all(typedEntries.map(async (entry) => [entry, await declarationsOf(entry)])));
+const reports = new Map(await Promise.all(typedEntries.map(async (entry) => [`${entry}.d.ts`, await reportOf(entry)])));
 const written = existsSync(folder)
   ? readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".ts"))
   : [];

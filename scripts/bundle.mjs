@@ -5,7 +5,7 @@ import { rolldown } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const { name, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { name, exports, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const packages = [name, ...Object.keys(dependencies), ...Object.keys(peerDependencies)];
 const external = (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`));
 
@@ -16,13 +16,35 @@ const external = (id) => id.startsWith("node:") || packages.some((each) => id ==
  */
 export async function bundle(from, to, entries) {
   const build = await startBundle(from, entries, { external });
-  await build.write({ dir: to, chunkFileNames: "parts/[name].js" });
+  await build.write({
+    dir: to,
+    chunkFileNames: "parts/[name].js",
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    comments: { jsdoc: false },
+  });
 }
 
-/** Starts a bundle of the declarations of these modules of `src`. Each declaration follows from its own file (`isolatedDeclarations`). */
+/** The modules of `src` that package.json gives to others with their types. */
+export const typedEntries = Object.values(exports).flatMap(
+  ({ types }) => /^\.\/dist\/src\/(.+)\.d\.ts$/.exec(types)?.[1] ?? [],
+);
+
+/** Makes the declarations of the entry points, each in one file below `to`, and what several of them need in one more. */
+export async function bundleTypes(to) {
+  const build = await startTypes(typedEntries);
+  await build.write({
+    dir: to,
+    chunkFileNames: "[name].js",
+    codeSplitting: { groups: [{ name: "shared.d", minShareCount: 2 }] },
+    minifyInternalExports: false,
+  });
+}
+
+/** Starts a bundle of declarations. Each follows from its own file (`isolatedDeclarations`), so that no compiler is needed. */
 export async function startTypes(entries) {
   const plugins = [dts({ oxc: true, emitDtsOnly: true, sourcemap: true, tsconfig: false })];
-  return await startBundle("src", entries, { external, plugins });
+  return await startBundle("src", entries, { external, plugins, treeshake: { moduleSideEffects: false } });
 }
 
 /** Begins a bundle of these modules below `from`; what the bundler has to say about it is an error. `options` are more of its own. */
