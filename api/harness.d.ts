@@ -1057,7 +1057,7 @@ declare function readBlueprint(
 
 declare function readEvents(path: string): RunEvent[];
 
-declare function readFound({ path, origin }: FoundBlueprint): Buffer;
+declare function readFound({ path, origin }: FoundBlueprint): Uint8Array;
 
 declare function readReport(directory: RunDirectory): Promise<RunReport | undefined>;
 

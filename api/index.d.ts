@@ -783,7 +783,11 @@ interface VercelOptions {
   ports?: readonly number[];
   region?: string;
   snapshotExpiration?: number;
-  fetch?: typeof globalThis.fetch;
+  fetch?: typeof globalThis extends {
+    fetch: infer Fetch;
+  }
+    ? Fetch
+    : unknown;
   sdk?: unknown;
 }
 

@@ -30,6 +30,16 @@ export const typedEntries = Object.values(exports).flatMap(
   ({ types }) => /^\.\/dist\/src\/(.+)\.d\.ts$/.exec(types)?.[1] ?? [],
 );
 
+/**
+ * What the declarations use of their surroundings, so that they fit a program without the types of Node or of the DOM: an interface
+ * that is there has nothing added, one that is missing is empty. What does need the types of Node asks for them.
+ */
+function surroundings({ imports }) {
+  const node = imports.some((id) => id.startsWith("node:")) ? '/// <reference types="node" />\n' : "";
+  const streams = "interface ReadableStream<R = any> {}\n  interface WritableStream<W = any> {}";
+  return `${node}/// <reference lib="esnext.disposable" />\ndeclare global {\n  interface AbortSignal {}\n  ${streams}\n}`;
+}
+
 /** Makes the declarations of the entry points, each in one file below `to`, and what several of them need in one more. */
 export async function bundleTypes(to) {
   const build = await startTypes(typedEntries);
@@ -38,6 +48,7 @@ export async function bundleTypes(to) {
     chunkFileNames: "[name].js",
     codeSplitting: { groups: [{ name: "shared.d", minShareCount: 2 }] },
     minifyInternalExports: false,
+    postBanner: surroundings,
   });
 }
 

@@ -39,7 +39,7 @@ export async function loadFound(found: FoundBlueprint, options: LoadOptions = {}
   const { path } = found;
   if (!isDocument(path)) return await loadCode(found, options);
   const bytes = readFound(found);
-  const { blueprint, faults } = await readBlueprint(bytes.toString("utf8"), path);
+  const { blueprint, faults } = await readBlueprint(Buffer.from(bytes).toString("utf8"), path);
   if (blueprint === undefined) throw blueprintError(faults);
   const known = withSource(blueprint, path);
   if (options.inspect === true || topOf(found, options) === undefined) return known;
@@ -64,7 +64,7 @@ export function isDocument(path: string): boolean {
 }
 
 /** The bytes of a document that was found; in a repository no link is followed to it. */
-export function readFound({ path, origin }: FoundBlueprint): Buffer {
+export function readFound({ path, origin }: FoundBlueprint): Uint8Array {
   if (origin === "repository") {
     const top = REPOSITORY_FOLDER.reduce((at) => dirname(at), dirname(path));
     using folder = openBeneath(top, REPOSITORY_FOLDER);
