@@ -3,6 +3,7 @@ import { isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Capabilities } from "../../contracts/types.js";
+import { CODE, isCode } from "../util/is-code.js";
 import { nearestName } from "../util/nearest.js";
 import { invalidArgument } from "./checks.js";
 import { SandboxError } from "./errors.js";
@@ -118,6 +119,12 @@ async function importBackend(name: string): Promise<Partial<BackendModule>> {
   if (/^(\.{0,2}\/|file:)/.test(name)) {
     const url = name.startsWith("file:") ? new URL(name) : pathToFileURL(resolve(name));
     if (!existsSync(url)) throw unknownBackend(name);
+    if (!isCode(url.pathname)) {
+      const hint = `rename it: ${CODE.join(", ")}`;
+      throw new SandboxError("invalid_argument", `The extension of the backend "${name}" is not that of code`, {
+        hint,
+      });
+    }
     return (await import(url.href)) as Partial<BackendModule>;
   }
   if (!PACKAGE.test(name)) throw unknownBackend(name);

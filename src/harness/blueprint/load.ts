@@ -3,6 +3,7 @@ import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename, dirname, extname } from "node:path";
 import { SandboxError } from "../../sandbox/errors.js";
 import { openBeneath, readIn } from "../../util/beneath.js";
+import { CODE, isCode } from "../../util/is-code.js";
 import type { Blueprint } from "../blueprint-types.js";
 import { blueprintError } from "./blueprint-error.js";
 import { bundleCode, type CodeBundle } from "./code-bundle.js";
@@ -37,7 +38,12 @@ export async function loadBlueprint(name: string, options: LoadOptions = {}): Pr
 /** Reads a blueprint that was found. */
 export async function loadFound(found: FoundBlueprint, options: LoadOptions = {}): Promise<Blueprint> {
   const { path } = found;
-  if (!isDocument(path)) return await loadCode(found, options);
+  if (isCode(path)) return await loadCode(found, options);
+  if (!isDocument(path)) {
+    throw new SandboxError("invalid_argument", `The extension of ${path} is neither that of a document nor of code`, {
+      hint: `rename it: ${DOCUMENTS.join(", ")} for a document; ${CODE.join(", ")} for code`,
+    });
+  }
   const bytes = readFound(found);
   const { blueprint, faults } = await readBlueprint(Buffer.from(bytes).toString("utf8"), path);
   if (blueprint === undefined) throw blueprintError(faults);
@@ -58,7 +64,7 @@ export async function loadFound(found: FoundBlueprint, options: LoadOptions = {}
   return known;
 }
 
-/** Whether a blueprint is data; everything else is code. */
+/** Whether a blueprint is data. */
 export function isDocument(path: string): boolean {
   return DOCUMENTS.includes(extname(path));
 }
