@@ -41,6 +41,17 @@ beforeAll(async () => {
   manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8")) as Manifest;
 }, SET_UP_LIMIT);
 
+/** A document without blocks and pieces of code, in which nothing is a link. */
+function withoutCode(text: string): string {
+  return text.replace(/^```[\s\S]*?^```$/gm, "").replace(/`[^`\n]*`/g, "");
+}
+
+/** What links call the headings of a document. */
+function headingsOf(text: string): string[] {
+  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading.toLowerCase());
+  return headings.map((heading) => heading.replace(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(" ", "-"));
+}
+
 describe("the package", () => {
   it("holds every entry point, the licence, the readme and the agent with its sources", () => {
     const targets = Object.values(manifest.exports).flatMap((target) =>
@@ -73,6 +84,26 @@ describe("the package", () => {
     const named = [...readme.matchAll(/\]\((docs\/[\w-]+\.md)/g)].map(([, path]) => path);
     expect(named).toContain("docs/contract.md");
     expect(named.filter((path) => path === undefined || !packed.includes(path))).toEqual([]);
+  });
+
+  it("has every file and heading that its documents link to", async () => {
+    const documents = packed.filter((path) => path.endsWith(".md"));
+    const texts = new Map(
+      await Promise.all(documents.map(async (path) => [path, await readFile(join(installed, path), "utf8")] as const)),
+    );
+    const dead: string[] = [];
+    for (const [from, text] of texts) {
+      for (const [, link = ""] of withoutCode(text).matchAll(/\]\(\s*<?([^)\s>]+)/g)) {
+        if (/^[a-z]+:/.test(link)) continue;
+        const [to = "", heading] = link.split("#");
+        const path = to === "" ? from : join(dirname(from), to).replace(/\/$/, "");
+        const isThere = packed.some((each) => each === path || each.startsWith(`${path}/`));
+        const isShown = heading === undefined || headingsOf(texts.get(path) ?? "").includes(heading);
+        if (!isThere || !isShown) dead.push(`${from}: ${link}`);
+      }
+    }
+    expect(documents).toContain("docs/security.md");
+    expect(dead).toEqual([]);
   });
 
   it("has one file of declarations for each entry point, and one that they share", () => {
@@ -108,7 +139,7 @@ describe("the package", () => {
 
   it("holds nothing else", () => {
     const expected =
-      /^(?:dist\/src\/|(?:src|contracts)\/[\w./-]+\.ts$|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
+      /^(?:dist\/src\/|(?:src|contracts)\/[\w./-]+\.ts$|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|examples\/[\w/-]+\.ts$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|(?:CHANGELOG|README|SECURITY)\.md)$)/;
     expect(packed.filter((path) => !expected.test(path))).toEqual([]);
   });
 
