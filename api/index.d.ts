@@ -862,6 +862,8 @@ declare function runTasks(
   opts: RunOptions,
 ): Promise<void>;
 
+declare function setGuestPath(path: string): void;
+
 declare function shellQuote(argv: readonly string[]): string;
 
 declare function temporaryDirectory(): string;
@@ -964,6 +966,7 @@ export {
   registerManager,
   removeSandbox,
   runTasks,
+  setGuestPath,
   shellQuote,
   temporaryDirectory,
 };

@@ -1,3 +1,4 @@
+export { setGuestPath } from "./sandbox/agent/binary.js";
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
 export { type ConformanceNote, lastConformance, noteConformance } from "./sandbox/conformance-record.js";
 export {
