@@ -3,7 +3,7 @@ import { chownSync, cpSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rm
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { type BuildOptions, build } from "esbuild";
+import { type BuildOptions, buildSync } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { installPackage, whyNoPackage } from "./support/installed-package.js";
 import { SET_UP_LIMIT } from "./support/set-up-limit.js";
@@ -21,7 +21,7 @@ main().catch(({ code, message, hint }) => console.log(JSON.stringify({ code, mes
 `;
 
 let place: string;
-beforeAll(async () => {
+beforeAll(() => {
   const reason = whyNoPackage();
   if (reason !== undefined) throw new Error(reason);
   place = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-bundle-")));
@@ -35,7 +35,7 @@ beforeAll(async () => {
     ["esm", "mjs"],
     ["cjs", "cjs"],
   ] as const) {
-    const { warnings } = await build({ ...common, format, outfile: join(app, "dist", `main.${extension}`) });
+    const { warnings } = buildSync({ ...common, format, outfile: join(app, "dist", `main.${extension}`) });
     expect(warnings).toEqual([]);
   }
 }, SET_UP_LIMIT);
