@@ -2,8 +2,7 @@ import { chmodSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { buildGuest } from "./build-guest.mjs";
-import { run } from "./processes.mjs";
-import { expectSuccess, step } from "./step.mjs";
+import { step } from "./step.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -13,10 +12,10 @@ const OWN = ["sandbox", "machine/failpoint", "sandbox/egress/dial", "util/tar/ta
 /** Makes `dist/` of the TypeScript, from nothing, so that no file of an older build is shipped. */
 export async function buildLibrary() {
   rmSync(join(root, "dist"), { recursive: true, force: true });
-  const { bundle } = await import("./bundle.mjs");
+  const { bundle, bundleTypes } = await import("./bundle.mjs");
   const examples = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"));
   await Promise.all([
-    declareTypes(),
+    bundleTypes(join(root, "dist", "src")),
     bundle("src", join(root, "dist", "src"), [...entryPoints(), ...OWN]),
     bundle(
       "examples",
@@ -25,14 +24,6 @@ export async function buildLibrary() {
     ),
   ]);
   chmodSync(join(root, "dist", "src", "cli.js"), 0o755);
-}
-
-/** Each declaration follows from its own file (`isolatedDeclarations`): whether all fit together is for `npm run check`. */
-async function declareTypes() {
-  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
-  const args = [tsc, "-p", "tsconfig.build.json", "--noCheck"];
-  const result = await run(process.execPath, args, { cwd: root, quiet: true });
-  expectSuccess(result, "tsc");
 }
 
 /** The modules that package.json gives to others. */

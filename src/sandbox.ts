@@ -2,6 +2,7 @@ export type { Backend } from "../contracts/backend.js";
 export type { Finding } from "../contracts/finding.js";
 export { type ConformanceNote, lastConformance, noteConformance } from "./machine/conformance-record.js";
 export { temporaryDirectory } from "./machine/temporary-directory.js";
+export { setGuestPath } from "./sandbox/guest.js";
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
 export {
   type CommandResult,

@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 import type { Backend } from "../../contracts/backend.js";
 import { SandboxError } from "../../contracts/errors.js";
 import { invalidArgument } from "../util/checks.js";
+import { CODE, isCode } from "../util/is-code.js";
 import { nearestName } from "../util/nearest.js";
 import { addBackendName } from "./backend-names.js";
 
@@ -87,6 +88,12 @@ async function importBackend(name: string): Promise<BackendModule> {
   if (/^(\.{0,2}\/|file:)/.test(name)) {
     const url = name.startsWith("file:") ? new URL(name) : pathToFileURL(resolve(name));
     if (!existsSync(url)) throw unknownBackend(name);
+    if (!isCode(url.pathname)) {
+      const hint = `rename it: ${CODE.join(", ")}`;
+      throw new SandboxError("invalid_argument", `The extension of the backend "${name}" is not that of code`, {
+        hint,
+      });
+    }
     return (await import(url.href)) as BackendModule;
   }
   if (!PACKAGE.test(name)) throw unknownBackend(name);

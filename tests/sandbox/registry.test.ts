@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -52,6 +53,17 @@ describe("opening by name", () => {
 
   test.each(["fs", "node:fs", "./no-such-module.js"])("%s is no backend", async (backend) => {
     await expect(openSandbox({ backend })).rejects.toMatchObject({ code: "invalid_argument" });
+  });
+
+  test.each(["plain", "plain.txt"])("a module named %s is not run", async (name) => {
+    const marker = join(directory, `ran-${name}`);
+    const path = join(directory, name);
+    await writeFile(path, `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(marker)}, "");\n`);
+    await expect(openSandbox({ backend: path })).rejects.toMatchObject({
+      code: "invalid_argument",
+      hint: expect.stringContaining(".mjs"),
+    });
+    expect(existsSync(marker)).toBe(false);
   });
 
   test("daytona asks for its key", async () => {

@@ -29,7 +29,7 @@ export function compileSources({ withGuests = false }: { withGuests?: boolean } 
 /** The sources as all tests of a run share them. */
 export function compiledOnce(): string {
   return madeForRun("sources", (folder) => {
-    writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+    writeFileSync(join(folder, "package.json"), '{"name":"glovebox","type":"module"}');
     const program = join(root, "scripts", "bundle.mjs");
     execFileSync(process.execPath, [program, "src", join(folder, "src"), ...LOADED], { cwd: root });
   });

@@ -20,7 +20,7 @@ export interface VercelOptions {
   /** Milliseconds after which the service deletes a snapshot, 0 for never. Default: as the service says. */
   snapshotExpiration?: number;
   /** What calls the service. Default the global one. */
-  fetch?: typeof globalThis.fetch;
+  fetch?: typeof globalThis extends { fetch: infer Fetch } ? Fetch : unknown;
   /** The module `@vercel/sandbox`, where it shall not be imported by its name. */
   sdk?: unknown;
 }
