@@ -2,7 +2,6 @@ export type { Backend } from "../contracts/backend.js";
 export type { Finding } from "../contracts/finding.js";
 export { type ConformanceNote, lastConformance, noteConformance } from "./machine/conformance-record.js";
 export { temporaryDirectory } from "./machine/temporary-directory.js";
-export { setGuestPath } from "./sandbox/guest.js";
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
 export {
   type CommandResult,
@@ -12,6 +11,7 @@ export {
   getSandboxExecutor,
   type SandboxExecutor,
 } from "./sandbox/executor.js";
+export { setGuestPath } from "./sandbox/guest.js";
 export { importArchive } from "./sandbox/import-archive.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";

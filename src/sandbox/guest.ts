@@ -1,4 +1,4 @@
-export { guestBinary } from "./guest/binary.js";
+export { guestBinary, setGuestPath } from "./guest/binary.js";
 export { GuestChannel } from "./guest/channel.js";
 export { archiveError, errorFor, GuestFailure } from "./guest/failure.js";
 export { tampered } from "./guest/frames.js";

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { SandboxError } from "../sandbox/errors.js";
+import { SandboxError } from "../../contracts/errors.js";
 
 /** The version of the package. */
 export function ownVersion(): string {
@@ -24,7 +24,7 @@ export function packageRoot(): string {
   }
   throw new SandboxError("missing_dependency", `The files of the package glovebox are not beside the bundle ${file}`, {
     hint:
-      'copy node_modules/glovebox/agent/bin and add the line setGuestPath("/absolute/path/of/the/copy"), or set GLOVEBOX_GUEST to it; ' +
+      'copy node_modules/glovebox/guest/bin and add the line setGuestPath("/absolute/path/of/the/copy"), or set GLOVEBOX_GUEST to it; ' +
       'for blueprints keep the package out of the bundle (esbuild: external: ["glovebox"]) and install it beside',
   });
 }

@@ -1,14 +1,14 @@
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { installPackage, whyNoPackage } from "./support/installed-package.js";
-import { SET_UP_LIMIT } from "./support/set-up-limit.js";
+import { installPackage, whyNoPackage } from "../support/installed-package.js";
+import { SET_UP_LIMIT } from "../support/set-up-limit.js";
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
 
 /** What a program does that uses the package, without anything of Node or of a browser. */

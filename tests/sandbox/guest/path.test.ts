@@ -2,11 +2,11 @@ import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { agentBinary, setGuestPath } from "../src/sandbox/agent/binary.js";
-import { openSandbox } from "../src/sandbox/open.js";
-import type { Sandbox } from "../src/sandbox/types.js";
-import { describeUnless } from "./support/describe-unless.js";
-import { expectRefused } from "./support/refused.js";
+import { guestBinary, setGuestPath } from "../../../src/sandbox/guest/binary.js";
+import { openSandbox } from "../../../src/sandbox/open.js";
+import type { Sandbox } from "../../../src/sandbox/types.js";
+import { describeUnless } from "../../support/describe-unless.js";
+import { expectRefused } from "../../support/refused.js";
 
 const OTHER = process.arch === "x64" ? "arm64" : "x64";
 const reason = process.platform === "linux" ? undefined : "the guest is built on Linux only";
@@ -17,7 +17,7 @@ describeUnless(reason, "GLOVEBOX_GUEST", {}, () => {
   beforeEach(() => {
     place = mkdtempSync(join(tmpdir(), "glovebox-guest-"));
     program = join(place, "guest");
-    copyFileSync(agentBinary(), program);
+    copyFileSync(guestBinary(), program);
   });
   afterEach(() => {
     delete process.env["GLOVEBOX_GUEST"];
@@ -35,18 +35,18 @@ describeUnless(reason, "GLOVEBOX_GUEST", {}, () => {
   });
 
   test("names the directory that has one for each machine", () => {
-    const own = agentBinary();
+    const own = guestBinary();
     const folder = join(place, basename(dirname(own)));
     mkdirSync(folder);
     copyFileSync(own, join(folder, basename(own)));
     process.env["GLOVEBOX_GUEST"] = place;
-    expect(agentBinary()).toBe(join(folder, basename(own)));
-    expect(() => agentBinary(OTHER)).toThrow(`the agent for linux-${OTHER} is not here: ${place}`);
+    expect(guestBinary()).toBe(join(folder, basename(own)));
+    expect(() => guestBinary(OTHER)).toThrow(`the guest for linux-${OTHER} is not here: ${place}`);
   });
 
   test("names no program for another machine", () => {
     process.env["GLOVEBOX_GUEST"] = program;
-    expect(() => agentBinary(OTHER)).toThrow(
+    expect(() => guestBinary(OTHER)).toThrow(
       expect.objectContaining({ code: "invalid_argument", message: expect.stringContaining(`for linux-${OTHER}`) }),
     );
   });
@@ -54,7 +54,7 @@ describeUnless(reason, "GLOVEBOX_GUEST", {}, () => {
   test("that names what may not be run says how it may", () => {
     chmodSync(program, 0o644);
     process.env["GLOVEBOX_GUEST"] = program;
-    expect(() => agentBinary()).toThrow(
+    expect(() => guestBinary()).toThrow(
       expect.objectContaining({ code: "missing_dependency", hint: `chmod +x ${program}` }),
     );
   });
