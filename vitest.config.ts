@@ -1,5 +1,5 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
-import { LONG, LongestFirst } from "./tests/support/longest-first.js";
+import { LONG, LongestFirst } from "./tests/support/run/longest-first.js";
 
 /** `npm test` runs what scripts/bundle-tests.mjs made, everything else the sources. */
 const isBundled = process.env["GLOVEBOX_BUNDLED_TESTS"] === "1";
@@ -17,7 +17,7 @@ const config: ViteUserConfig = defineConfig({
     ],
     // They are plain JavaScript already.
     server: { deps: { external: [/\/dist\/tests\/parts\//] } },
-    globalSetup: [`${folder}/support/run-setup.${kind}`],
+    globalSetup: [`${folder}/support/run/setup.${kind}`],
     sequence: { sequencer: LongestFirst },
     // Twice the cores of a small machine: tests wait for engines and deadlines, too.
     maxWorkers: 4,

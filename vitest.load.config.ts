@@ -4,7 +4,7 @@ import { defineConfig, type ViteUserConfig } from "vitest/config";
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ["tests/load/*.load.ts"],
-    globalSetup: ["tests/support/run-setup.ts"],
+    globalSetup: ["tests/support/run/setup.ts"],
     fileParallelism: false,
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { listSandboxes, openSandbox, removeSandbox } from "../../src/sandbox.js";
 import { type Bench, createBench, type Ended } from "../support/cli.js";
-import { END, member, pax } from "../support/hostile-tar.js";
+import { END, member, pax } from "../support/git/hostile-tar.js";
 import { createRepository, createScratch, git, type Scratch } from "../support/scratch.js";
 
 let scratch: Scratch;

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bench, createBench } from "../support/cli.js";
-import { type GitServer, serveGit } from "../support/git-server.js";
+import { type GitServer, serveGit } from "../support/git/server.js";
 import { createRepository, git } from "../support/scratch.js";
 
 const TOKEN = "ghp_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA";

@@ -4,10 +4,10 @@ import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TERMINAL_RESET } from "../../src/cli/terminal/raw-terminal.js";
 import { type Bench, createBench, program } from "../support/cli.js";
-import { descendants } from "../support/descendants.js";
+import { descendants } from "../support/processes/descendants.js";
+import { readQuietly } from "../support/processes/token-watch.js";
 import { createRepository } from "../support/scratch.js";
 import { openTerminals, type TerminalRun, type Terminals } from "../support/terminal.js";
-import { readQuietly } from "../support/token-watch.js";
 
 let bench: Bench;
 let terminals: Terminals;

@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunEvent, RunReport } from "../../src/harness.js";
 import { type FakeGitHub, serveGitHub } from "../fakes/github.js";
-import { changePlan } from "../support/change-plan.js";
 import { type Bench, createBench, program } from "../support/cli.js";
+import { changePlan } from "../support/harness/change-plan.js";
 import { createRepository, git } from "../support/scratch.js";
 import { openTerminals } from "../support/terminal.js";
 

@@ -17,8 +17,8 @@ import {
   stopRun,
 } from "../../src/harness.js";
 import { listSandboxes, listSnapshots, openSandbox, removeSandbox } from "../../src/sandbox.js";
-import { withFakeAgents } from "../support/fake-agents.js";
-import { commitFile, createHarnessBench, type HarnessBench } from "../support/harness-bench.js";
+import { commitFile, createHarnessBench, type HarnessBench } from "../support/harness/bench.js";
+import { withFakeAgents } from "../support/harness/fake-agents.js";
 import { createRepository, git } from "../support/scratch.js";
 
 const SCHEMA = JSON.parse(readFileSync(new URL("../../schemas/report.schema.json", import.meta.url), "utf8")) as object;

@@ -11,8 +11,8 @@ import { removeResource } from "../../src/sandbox/backends/local/cleanup.js";
 import { hostGit, inStore } from "../../src/sandbox/git/repository/host-git.js";
 import { withRepositoryLock } from "../../src/sandbox/git/repository/repository-lock.js";
 import { listSandboxes, reap, removeSandbox } from "../../src/sandbox/reap.js";
-import { compileSources, startChild } from "../support/compiled.js";
-import { processesWith } from "../support/processes.js";
+import { processesWith } from "../support/processes/host-processes.js";
+import { compileSources, startChild } from "../support/run/compiled.js";
 import { createRepository, createScratch, git, type Scratch } from "../support/scratch.js";
 
 let scratch: Scratch;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { createSandboxManager, type SandboxManager, type Task, type TaskEvent } from "../../src/tasks.js";
-import { describeOwnEngine } from "../support/own-engine.js";
+import { describeOwnEngine } from "../support/docker/own-engine.js";
+import { askEngine, batchCensus, box, taskOf } from "../support/docker/task-place.js";
 import { expectRefused } from "../support/refused.js";
-import { askEngine, batchCensus, box, taskOf } from "../support/task-place.js";
 
 const MIB = 1 << 20;
 const LOST = /^(unavailable|backend_lost)$/;

@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { BUSYBOX } from "../support/docker-engine.js";
-import { listenInEngine } from "../support/engine-process.js";
+import { BUSYBOX } from "../support/docker/engine.js";
+import { listenInEngine } from "../support/docker/engine-process.js";
+import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/docker/task-place.js";
 import { expectRefused } from "../support/refused.js";
-import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/task-place.js";
 
 describeTasks("services", [BUSYBOX], (place) => {
   test.concurrent("are waited for: a port, a line of the log, a command", async ({ expect }) => {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { SandboxError } from "../../contracts/errors.js";
-import { BUSYBOX } from "../support/docker-engine.js";
+import { BUSYBOX } from "../support/docker/engine.js";
+import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/docker/task-place.js";
 import { expectRefused } from "../support/refused.js";
-import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/task-place.js";
 
 const web = box("web", {
   hostname: "www",

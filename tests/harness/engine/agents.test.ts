@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { BlueprintSpec } from "../../../src/harness/types.js";
 import { openSandbox } from "../../../src/sandbox.js";
-import { only, runInSandbox, told, useSandbox } from "../../support/engine-run.js";
-import { withFakeAgents } from "../../support/fake-agents.js";
+import { only, runInSandbox, told, useSandbox } from "../../support/harness/engine-run.js";
+import { withFakeAgents } from "../../support/harness/fake-agents.js";
 
 const place = useSandbox((path) => withFakeAgents(path));
 const secrets = {

@@ -7,9 +7,9 @@ import { text } from "node:stream/consumers";
 import { connect as connectTls } from "node:tls";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Certificate, createCertificate } from "../../support/certificate.js";
-import { listen, type RunningProxy, startProxy, talk } from "../../support/egress-harness.js";
-import { type Origin, openTunnel, startOrigin } from "../../support/egress-origin.js";
+import { type Certificate, createCertificate } from "../../support/egress/certificate.js";
+import { type Origin, openTunnel, startOrigin } from "../../support/egress/origin.js";
+import { listen, type RunningProxy, startProxy, talk } from "../../support/egress/running-proxy.js";
 import { createScratch, type Scratch } from "../../support/scratch.js";
 
 const run = promisify(execFile);

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { helloFor, inPieces, serverName, withExtensions } from "../../support/client-hello.js";
-import { listen, startProxy, statusOf, talk } from "../../support/egress-harness.js";
-import { openTunnel, startOrigin } from "../../support/egress-origin.js";
+import { helloFor, inPieces, serverName, withExtensions } from "../../support/egress/client-hello.js";
+import { openTunnel, startOrigin } from "../../support/egress/origin.js";
+import { listen, startProxy, statusOf, talk } from "../../support/egress/running-proxy.js";
 
 const NAME = "allowed.test";
 const names = { [NAME]: "127.0.0.1" };

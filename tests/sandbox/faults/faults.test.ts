@@ -7,9 +7,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { compileSources } from "../../support/compiled.js";
-import { type CrashPlace, createCrashPlace, takeCensus } from "../../support/crash-place.js";
-import { processesWith } from "../../support/processes.js";
+import { type CrashPlace, createCrashPlace, takeCensus } from "../../support/git/crash-place.js";
+import { processesWith } from "../../support/processes/host-processes.js";
+import { compileSources } from "../../support/run/compiled.js";
 import { createScratch, git, gitEach } from "../../support/scratch.js";
 
 const run = promisify(execFile);

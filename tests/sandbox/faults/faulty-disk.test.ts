@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { compileSources } from "../../support/compiled.js";
-import { type Acknowledged, createCrashPlace, takeCensus } from "../../support/crash-place.js";
+import { type Acknowledged, createCrashPlace, takeCensus } from "../../support/git/crash-place.js";
+import { compileSources } from "../../support/run/compiled.js";
 
 let root: string;
 let library: string;

@@ -3,8 +3,8 @@ import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, truncateSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { compileSources } from "../../support/compiled.js";
-import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "../../support/crash-place.js";
+import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "../../support/git/crash-place.js";
+import { compileSources } from "../../support/run/compiled.js";
 import { git } from "../../support/scratch.js";
 
 const missing = whyNot();

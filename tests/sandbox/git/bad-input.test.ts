@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import type { Sandbox } from "../../../src/sandbox/types.js";
 import { listSnapshots } from "../../../src/sandbox.js";
-import { END, member, pax } from "../../support/hostile-tar.js";
+import { END, member, pax } from "../../support/git/hostile-tar.js";
 import { expectRefused } from "../../support/refused.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 

@@ -13,7 +13,7 @@ import { findRepository } from "../../../src/sandbox/git/repository/repository.j
 import { createSnapshot } from "../../../src/sandbox/git/snapshot/snapshot.js";
 import type { TreeBase } from "../../../src/sandbox/git/source/tree-base.js";
 import { addWorktree } from "../../../src/sandbox/git/worktree/worktree.js";
-import { madeOnce } from "../../support/made-once.js";
+import { madeOnce } from "../../support/run/made-once.js";
 import { createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;

@@ -7,7 +7,7 @@ import { runtimeDir } from "../../../src/machine/home.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { deleteSnapshot, listSnapshots, reap } from "../../../src/sandbox.js";
-import { descendants, stillBelow } from "../../support/descendants.js";
+import { descendants, stillBelow } from "../../support/processes/descendants.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;

@@ -8,7 +8,7 @@ import {
   text,
   uniqueSeconds,
   until,
-} from "../../support/plain-guest.js";
+} from "../../support/guest/plain-guest.js";
 
 let plain: PlainGuest;
 beforeEach(async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDaytonaSandbox } from "../../../../src/sandbox/backends/daytona.js";
 import { listSandboxes } from "../../../../src/sandbox.js";
-import { type DaytonaService, setEnv, startDaytonaService } from "../../../support/daytona-service.js";
+import { type DaytonaService, setEnv, startDaytonaService } from "../../../support/daytona/service.js";
 
 let there: DaytonaService;
 beforeAll(async () => {

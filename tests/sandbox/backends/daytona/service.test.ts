@@ -1,7 +1,7 @@
 import { Daytona, type Sandbox as RemoteSandbox } from "@daytona/sdk";
 import { describe, expect, test } from "vitest";
-import { type FakeDaytona, startFakeDaytona } from "../../../fakes/daytona-server.js";
-import { ownService } from "../../../support/daytona-service.js";
+import { type FakeDaytona, startFakeDaytona } from "../../../fakes/daytona/server.js";
+import { ownService } from "../../../support/daytona/service.js";
 
 /** A machine at a service of its own, by the SDK alone. */
 interface Place extends AsyncDisposable {

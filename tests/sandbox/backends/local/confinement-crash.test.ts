@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
 import { listSandboxes } from "../../../../src/sandbox/reap.js";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
-import { compileSources, startChild } from "../../../support/compiled.js";
-import { processesWith } from "../../../support/processes.js";
+import { processesWith } from "../../../support/processes/host-processes.js";
+import { compileSources, startChild } from "../../../support/run/compiled.js";
 import { createRepository, createScratch, git, type Scratch } from "../../../support/scratch.js";
 import { treeDigest } from "../../../support/tree-digest.js";
 

@@ -19,8 +19,8 @@ import {
   MANAGERS,
   type Manager,
   type Managers,
-} from "../../../support/manager.js";
-import { type HostProcess, processesWith } from "../../../support/processes.js";
+} from "../../../support/local/manager.js";
+import { type HostProcess, processesWith } from "../../../support/processes/host-processes.js";
 
 let managers: Managers;
 beforeAll(() => {

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
-import { descendants, stillBelow } from "../../../support/descendants.js";
-import { uniqueSeconds } from "../../../support/plain-guest.js";
-import { processesWith } from "../../../support/processes.js";
+import { uniqueSeconds } from "../../../support/guest/plain-guest.js";
+import { descendants, stillBelow } from "../../../support/processes/descendants.js";
+import { processesWith } from "../../../support/processes/host-processes.js";
 
 /** What the tests count processes with must not count those of another run. */
 async function start(argv: readonly string[]): Promise<{ pid: number; kill(): boolean }> {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel-server.js";
+import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel/server.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 
 const run = promisify(execFile);

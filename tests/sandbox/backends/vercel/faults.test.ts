@@ -6,7 +6,7 @@ import { RelayStream } from "../../../../src/sandbox/guest/relay-stream.js";
 import { deleteSnapshot, listSnapshots } from "../../../../src/sandbox/snapshots.js";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
 import { listSandboxes, removeSandbox } from "../../../../src/sandbox.js";
-import { FakeVercel } from "../../../fakes/vercel-server.js";
+import { FakeVercel } from "../../../fakes/vercel/server.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 
 let service: FakeVercel;

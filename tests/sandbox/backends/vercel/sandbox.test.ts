@@ -10,9 +10,9 @@ import { getSandboxExecutor } from "../../../../src/sandbox/executor.js";
 import { deleteSnapshot, listSnapshots } from "../../../../src/sandbox/snapshots.js";
 import type { Sandbox, SandboxOptions, VercelOptions } from "../../../../src/sandbox/types.js";
 import { listSandboxes, openSandbox, reap } from "../../../../src/sandbox.js";
-import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel-server.js";
+import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel/server.js";
 import { withEnv } from "../../../support/environment.js";
-import { type GitServer, serveGit } from "../../../support/git-server.js";
+import { type GitServer, serveGit } from "../../../support/git/server.js";
 import { createRepository, createScratch, git, type Scratch } from "../../../support/scratch.js";
 
 let service: FakeVercel;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { createVercelSandbox } from "../../../../src/sandbox/backends/vercel.js";
 import type { Sandbox, SandboxOptions } from "../../../../src/sandbox/types.js";
-import { FakeVercel } from "../../../fakes/vercel-server.js";
+import { FakeVercel } from "../../../fakes/vercel/server.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 
 /** Longer than the SDK waits by itself, and than we try without being told anything. */
