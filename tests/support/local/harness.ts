@@ -30,7 +30,7 @@ export function createLocalHarness(name: string, defaults: () => SandboxOptions)
       sharesNetwork: true,
       async sever({ workDir }) {
         const guest = descendants(process.pid).find(
-          (pid) => /guest\0serve\0/.test(commandLine(pid)) && commandLine(pid).includes(workDir),
+          (pid) => /\0serve\0/.test(commandLine(pid)) && commandLine(pid).includes(workDir),
         );
         if (guest === undefined) throw new Error(`no guest serves ${workDir}`);
         process.kill(guest, "SIGKILL");
