@@ -7,6 +7,8 @@ const config: ViteUserConfig = defineConfig({
     globalSetup: ["tests/support/run/setup.ts"],
     fileParallelism: false,
     testTimeout: 120_000,
+    // What a test waits for comes late on a busy machine.
+    expect: { poll: { timeout: 30_000 } },
     hookTimeout: 120_000,
     globals: true,
   },

@@ -38,12 +38,12 @@ const command = (id: string, shell: string): Record<string, unknown> => ({ id, k
 const directory = (runId: string): string => join(repo, ".glovebox", "runs", runId);
 
 async function until<T>(look: () => T | undefined | false): Promise<T> {
-  for (let tries = 0; tries < 600; tries++) {
+  for (let tries = 0; tries < 1200; tries++) {
     const found = look();
     if (found) return found;
     await delay(50);
   }
-  throw new Error("it did not happen within 30 s");
+  throw new Error("it did not happen within 60 s");
 }
 
 function report(runId: string): RunReport {

@@ -165,8 +165,8 @@ describe("time", () => {
     const sandbox = await createLocalSandbox();
     try {
       const marker = `glovebox-blocked-${process.pid}`;
-      const call = sandbox.exec({ argv: ["sh", "-c", "while :; do sleep 1; done", marker], timeout: 1_000 });
-      await expect.poll(() => processesWith(marker).length, { timeout: 10_000, interval: 20 }).toBeGreaterThan(0);
+      const call = sandbox.exec({ argv: ["sh", "-c", "while :; do sleep 1; done", marker], timeout: 2_000 });
+      await expect.poll(() => processesWith(marker).length, { interval: 20 }).toBeGreaterThan(0);
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4_000);
       expect(processesWith(marker)).toEqual([]);
       expect(await call).toMatchObject({ timedOut: true, exitCode: 137 });
@@ -185,7 +185,7 @@ test("[F-28] a worker thread that ends takes the processes of its sandbox along;
     expect(await child.line()).toBe("open");
     expect(await child.line()).toBe("ended");
     const alive = (): unknown => processesWith(place.marker).filter(({ pid }) => pid !== child.pid);
-    await expect.poll(alive, { timeout: 20_000 }).toEqual([]);
+    await expect.poll(alive).toEqual([]);
   } finally {
     child.kill();
     await child.ended;

@@ -75,7 +75,7 @@ async function reap(place: CrashPlace): Promise<unknown> {
   return JSON.parse((await place.start("reap.mjs", [JSON.stringify({ cache: 0 })]).ended).output);
 }
 
-describe.concurrent("[F-30] the power is lost", { timeout: 120_000 }, () => {
+describe.concurrent("[F-30] the power is lost", () => {
   test.for([
     ["create", "create.ready=kill"],
     ["snapshot", "snapshot.imported=kill@2"],

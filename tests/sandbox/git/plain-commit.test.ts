@@ -344,7 +344,7 @@ const operation = fc.oneof(
   fc.record({ path: fc.constantFrom("fresh", "dir/fresh"), directory: fc.constant(true) }),
 );
 
-test("whatever is changed: it is left to git, or the same tree", { timeout: 120_000 }, async () => {
+test("whatever is changed: it is left to git, or the same tree", async () => {
   const base = { ...FILES, ".gitignore": "*.log\n" };
   const place = await open(base);
   let [same, left] = [0, 0];

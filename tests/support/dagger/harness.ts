@@ -38,10 +38,10 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
   };
 }
 
-/** A container of the fake engine is gone a moment after its first process: waits for those without one, ten seconds at most. */
+/** A container of the fake engine is gone a moment after its first process: waits for those without one, half a minute at most. */
 async function endingOnes(): Promise<void> {
   const isEnding = (pid: number): boolean => childrenOf(pid).length === 0;
-  for (let tries = 0; tries < 500 && childrenOf(process.pid).some(isEnding); tries++) await delay(20);
+  for (let tries = 0; tries < 1500 && childrenOf(process.pid).some(isEnding); tries++) await delay(20);
 }
 
 function isGuest(pid: number): boolean {

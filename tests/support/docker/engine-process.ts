@@ -18,7 +18,8 @@ export async function listenInEngine(
     env: { ...process.env, ...env },
   });
   await once(child, "spawn");
-  for (let i = 0; i < 500 && !isListening(child.pid, port); i++) {
+  for (let i = 0; !isListening(child.pid, port); i++) {
+    if (i > 1500) throw new Error(`${argv.join(" ")} does not listen on port ${port} after half a minute`);
     if (child.exitCode !== null) throw new Error(`${argv.join(" ")} ended with ${child.exitCode}`);
     await delay(20);
   }

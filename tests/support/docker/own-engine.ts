@@ -38,7 +38,7 @@ export function describeOwnEngine(name: string, tests: (engine: OwnEngine) => vo
       scratch?.remove();
     });
     const daemon = async (): Promise<number> => {
-      for (let i = 0; i < 200; i++) {
+      for (let i = 0; i < 600; i++) {
         const pid = engine.daemon();
         if (pid !== undefined) return pid;
         await delay(50);

@@ -221,7 +221,7 @@ async function leftOver({ scratch }: Stage): Promise<string[]> {
       .filter(({ command, cwd }) => command !== "" && `${command}${cwd}`.includes(scratch.path))
       .map(({ command }) => `still running: ${command}`);
   let found = look();
-  for (let attempt = 0; attempt < 50 && found.length > 0; attempt++) {
+  for (let attempt = 0; attempt < 300 && found.length > 0; attempt++) {
     await delay(100);
     found = look();
   }

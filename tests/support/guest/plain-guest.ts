@@ -65,10 +65,10 @@ export function processesWith(word: string): number[] {
     .map(Number);
 }
 
-/** Waits until it holds, for ten seconds at most. */
+/** Waits until it holds, for half a minute at most. */
 export async function until(holds: () => boolean): Promise<void> {
   for (let tries = 0; !holds(); tries++) {
-    if (tries > 1000) throw new Error(`still not so after ten seconds: ${holds}`);
+    if (tries > 3000) throw new Error(`still not so after half a minute: ${holds}`);
     await new Promise((resolve) => {
       setTimeout(resolve, 10);
     });

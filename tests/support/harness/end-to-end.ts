@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type BlueprintSpec,
   gcRuns,
@@ -261,7 +261,7 @@ export function describeEndToEnd(
     test("a limit that is reached: exit 5, the patch is kept, and a draft by request", async () => {
       const report = await start("limit", [command("work", "echo some > a.txt; sleep 60"), command("never", "true")], {
         // From the call to the report: opening the sandbox and saving the work belong to it.
-        limits: { wall: 6_000 },
+        limits: { wall: 20_000 },
         pushOn: "limit",
         push: true,
       });
@@ -316,7 +316,7 @@ export function describeEndToEnd(
 
   test(`nothing is left behind of the runs on ${name}, and nothing at all once they are removed`, async () => {
     // A run whose time is over returns on time, and its sandbox may still be on its way out then.
-    await vi.waitFor(async () => expect(await listSandboxes()).toEqual([]), { timeout: 30_000, interval: 100 });
+    await expect.poll(() => listSandboxes()).toEqual([]);
     expect((await gcRuns({ olderThan: 0 })).left).toEqual([]);
     // What a workspace is copied from is a cache; it belongs to no run.
     const refs = git(bench.repo, "for-each-ref", "--format=%(refname)", "refs/glovebox", "refs/heads/harness").split(

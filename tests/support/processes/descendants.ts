@@ -24,12 +24,12 @@ export function childrenOf(pid: number): number[] {
 
 /**
  * What is below this process and was not there before, once nothing of it is on its way out: under load a process that was
- * told to end, and is waited for by nobody, takes its time. Gives what is left after ten seconds.
+ * told to end, and is waited for by nobody, takes its time. Gives what is left after half a minute.
  */
 export async function stillBelow(before: ReadonlySet<number> = new Set()): Promise<number[]> {
   const look = (): number[] => descendants(process.pid).filter((pid) => !before.has(pid));
   let found = look();
-  for (const end = performance.now() + 10_000; found.length > 0 && performance.now() < end; found = look()) {
+  for (const end = performance.now() + 30_000; found.length > 0 && performance.now() < end; found = look()) {
     await delay(20);
   }
   return found;

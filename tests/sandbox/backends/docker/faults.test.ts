@@ -63,7 +63,7 @@ describeOwnEngine(
       });
       // Three seconds may not be enough for it: what is left is taken away behind it.
       await sandbox.teardown();
-      await expect.poll(dockerCensus, { timeout: 30_000 }).toEqual([]);
+      await expect.poll(dockerCensus).toEqual([]);
     });
 
     test("a container that somebody paused makes no call wait longer than its own time and two seconds", async () => {

@@ -19,7 +19,7 @@ test("a marker that is only the beginning or the end of another's finds nothing"
   const { pid } = await start(["sh", "-c", "sleep 60; :", `/tmp/other/${marker}/repo`]);
   // The shell's child has the shell's arguments until it is the program.
   const isSleeping = (): boolean => descendants(pid).some((each) => readQuietly(`/proc/${each}/comm`) === "sleep\n");
-  await expect.poll(isSleeping, { timeout: 30_000 }).toBe(true);
+  await expect.poll(isSleeping).toBe(true);
   expect(processesWith(marker).map((each) => each.pid)).toEqual([pid]);
   expect(processesWith(`/tmp/other/${marker}/`).map((each) => each.pid)).toEqual([pid]);
   expect(processesWith(marker.slice(0, -1))).toEqual([]);

@@ -272,11 +272,11 @@ describe("a service that is busy", () => {
   test("a machine that is busy is extended as soon as the service allows it", async () => {
     const warnings: string[] = [];
     const sandbox = await open({
-      vercel: { timeout: 8_000 },
+      vercel: { timeout: 16_000 },
       onEvent: ({ type, message }) => type === "warning" && warnings.push(message),
     });
     service.faults.add(/extend-timeout$/, { status: 503 }, 4);
-    expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 12; echo fine"] })).stdout).toBe("fine\n");
+    expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 17; echo fine"] })).stdout).toBe("fine\n");
     expect(warnings).toEqual([]);
   });
 });
@@ -374,9 +374,9 @@ describe("time", () => {
   });
 
   test("a machine is extended while something runs, and not while it stands idle", async () => {
-    const sandbox = await open({ vercel: { timeout: 4_000 } });
+    const sandbox = await open({ vercel: { timeout: 10_000 } });
     const extensions = await requestsDuring(/extend-timeout/, async () => {
-      expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 7; echo still"] })).stdout).toBe("still\n");
+      expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 11; echo still"] })).stdout).toBe("still\n");
     });
     expect(extensions.length).toBeGreaterThanOrEqual(1);
   });
@@ -385,10 +385,10 @@ describe("time", () => {
     const warnings: string[] = [];
     service.faults.add(/extend-timeout$/, { status: 400, code: "sandbox_timeout_invalid", message: "too long" }, 9);
     const sandbox = await open({
-      vercel: { timeout: 8_000 },
+      vercel: { timeout: 16_000 },
       onEvent: ({ type, message }) => type === "warning" && warnings.push(message),
     });
-    expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 5; echo fine"] })).stdout).toBe("fine\n");
+    expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 9; echo fine"] })).stdout).toBe("fine\n");
     expect(warnings.join()).toMatch(/could not be extended/);
   });
 
