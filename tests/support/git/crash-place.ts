@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import { processesWith } from "../processes/host-processes.js";
 import { filesBelow } from "../processes/token-watch.js";
 import { type Child, startChild } from "../run/compiled.js";
+import { madeForRun } from "../run/made-for-run.js";
 import { createRepository, gitEach } from "../scratch.js";
 import { treeDigest } from "../tree-digest.js";
 
@@ -33,8 +34,7 @@ const CONTROLLERS = ["", "memory", "cpu", "pids", "unified"];
  * of all sandboxes, if other places use it, too.
  */
 export function createCrashPlace(path: string, compiled: string, etc?: string): CrashPlace {
-  const template = join(path, "../..", "template");
-  if (!existsSync(template)) createRepository(template);
+  const template = madeForRun("crash-template", (folder) => void createRepository(folder));
   const repo = join(path, "repo");
   for (const name of ["tmp", "home"]) mkdirSync(join(path, name), { recursive: true });
   cpSync(template, repo, { recursive: true });
