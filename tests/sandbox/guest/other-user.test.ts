@@ -94,7 +94,7 @@ describe("a command that has made itself another user", () => {
       const env = { PATH: "/usr/bin:/bin" };
       const command = await startCommand(
         channel,
-        { argv: ["sh", "-c", script], cwd: "/", env, stdin: "none", timeout: 500 },
+        { argv: ["sh", "-c", script], cwd: "/", env, stdin: "none", timeout: 2_000 },
         "",
       );
       try {
