@@ -261,7 +261,7 @@ describe.concurrent("glovebox run", () => {
 
   test("on a terminal each node has a line, live while it runs; output cannot drive the terminal", async () => {
     // More than the events hold: the live line shows the last of the log all the same.
-    const talk = "head -c 400000 /dev/zero | tr '\\\\0' x; printf '\\nnow \\033]0;owned\\007\\n'; sleep 1";
+    const talk = "head -c 400000 /dev/zero | tr '\\\\0' x; printf '\\nnow \\033]0;owned\\007\\n'; sleep 3";
     const path = blueprint("terminal", [command("talk", talk)]);
     await using terminals = await openTerminals();
     const { ended } = await terminals.run([process.execPath, program, ...run(path)], bench.env, {
