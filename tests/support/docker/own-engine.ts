@@ -6,6 +6,7 @@ import { afterAll, beforeAll } from "vitest";
 import { startEngine, stopEngine, type TestEngine, waitForEngine } from "../../../scripts/docker-engine.mjs";
 import { ensureImage } from "../../../scripts/docker-images.mjs";
 import { describeUnless } from "../describe-unless.js";
+import { setEnv } from "../environment.js";
 import { SET_UP_LIMIT } from "../run/set-up-limit.js";
 import { createScratch, type Scratch } from "../scratch.js";
 import { BUSYBOX, whyNoDocker } from "./engine.js";
@@ -26,14 +27,16 @@ export function describeOwnEngine(name: string, tests: (engine: OwnEngine) => vo
     const place = mkdtempSync(join(tmpdir(), "glovebox-faults-"));
     let engine: TestEngine;
     let scratch: Scratch | undefined;
+    let restore = (): void => undefined;
     beforeAll(async () => {
       scratch = createScratch();
       engine = await startEngine(join(place, "engine"), dataSize === undefined ? {} : { dataSize });
       await ensureImage(engine.host, BUSYBOX);
-      process.env["DOCKER_HOST"] = engine.host;
+      restore = setEnv({ DOCKER_HOST: engine.host });
     }, SET_UP_LIMIT);
     afterAll(async () => {
       if (engine !== undefined) await stopEngine(engine);
+      restore();
       rmSync(place, { recursive: true, force: true });
       scratch?.remove();
     });
