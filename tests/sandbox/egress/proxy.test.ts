@@ -198,8 +198,7 @@ describe("a tunnel", () => {
     first.resetAndDestroy();
     await once(accepted[0] as Socket, "close");
     const second = await openTunnel(own.port, `${NAME}:${port}`);
-    second.on("error", () => undefined);
-    const ended = once(second, "close");
+    const ended = new Promise((resolve) => void second.on("error", () => undefined).once("close", resolve));
     accepted[1]?.resetAndDestroy();
     await ended;
     server.close();

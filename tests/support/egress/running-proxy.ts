@@ -87,16 +87,21 @@ export async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
+/** Resolves once the other side has ended, or the socket is closed, by an error as well: `once` would reject then. */
+export async function closed(socket: Socket): Promise<void> {
+  socket.on("error", () => undefined);
+  await new Promise<void>((resolve) => void socket.once("end", resolve).once("close", resolve));
+}
+
 /** Sends bytes to a port and gives all that comes back until the other side closes. */
 export async function talk(port: number, text: string | Buffer, opts: { keepOpen?: boolean } = {}): Promise<string> {
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
-  socket.on("error", () => undefined);
   const received: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => received.push(chunk));
-  const closed = Promise.race([once(socket, "end"), once(socket, "close")]);
+  const over = closed(socket);
   socket.write(typeof text === "string" ? Buffer.from(text, "latin1") : text);
   if (opts.keepOpen !== true) socket.end();
-  await closed;
+  await over;
   socket.destroy();
   return Buffer.concat(received).toString("latin1");
 }
