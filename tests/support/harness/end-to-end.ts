@@ -1,5 +1,6 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -259,9 +260,12 @@ export function describeEndToEnd(
     });
 
     test("a limit that is reached: exit 5, the patch is kept, and a draft by request", async () => {
+      const reporter: Reporter = { event: ({ type }) => (type === "sandbox.creating" ? delay(2_500) : undefined) };
       const report = await start("limit", [command("work", "echo some > a.txt; sleep 60"), command("never", "true")], {
-        // From the call to the report: opening the sandbox and saving the work belong to it.
+        // From the call to the report: opening the sandbox and saving the work belong to it. Twice as long as the one took is set
+        // aside for the other: without the delay that is too little on a busy machine.
         limits: { wall: 20_000 },
+        reporter,
         pushOn: "limit",
         push: true,
       });
