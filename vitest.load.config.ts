@@ -6,10 +6,10 @@ const config: ViteUserConfig = defineConfig({
     include: ["tests/load/*.load.ts"],
     globalSetup: ["tests/support/run/setup.ts"],
     fileParallelism: false,
-    testTimeout: 120_000,
+    testTimeout: 240_000,
     // What a test waits for comes late on a busy machine.
     expect: { poll: { timeout: 30_000 } },
-    hookTimeout: 120_000,
+    hookTimeout: 240_000,
     globals: true,
   },
 });

@@ -53,7 +53,7 @@ function refused(code: number, message: string, hint: string): Partial<Ended> {
   return { code, stdout: "", stderr: `glovebox: ${message}\nhint: ${hint}\n` };
 }
 
-describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
+describe("the verbs of kept sandboxes", () => {
   it("save, list, restore and delete", async () => {
     const id = await keep("printf 1 > a.txt; mkdir ignored; printf i > ignored/i");
     expect((await bench.run(["snapshots"])).stderr).toBe("glovebox: there are no snapshots\n");

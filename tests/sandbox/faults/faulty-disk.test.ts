@@ -26,7 +26,7 @@ afterAll(() => {
 /** One line of what the child says. */
 type Said = Partial<Acknowledged> & { wrong?: string; total?: number; told?: number };
 
-describe.concurrent("[F-26] the n-th change of a file fails", { timeout: 240_000 }, () => {
+describe.concurrent("[F-26] the n-th change of a file fails", () => {
   test.for([
     ["ledger", 1, "once", false],
     ["ledger", 1, "and so do all after it", true],
