@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildSnapshot, createDaytonaSandbox } from "../../src/sandbox/backends/daytona.js";
 import { probeBackend } from "../../src/sandbox.js";
-import { type FakeDaytona, startFakeDaytona } from "../fakes/daytona-server.js";
+import { type FakeDaytona, startFakeDaytona } from "../fakes/daytona/server.js";
 import { type Bench, createBench } from "../support/cli.js";
-import { setEnv } from "../support/daytona-service.js";
+import { setEnv } from "../support/daytona/service.js";
 
 let bench: Bench;
 let service: FakeDaytona;

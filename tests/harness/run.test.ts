@@ -17,8 +17,8 @@ import {
   stopRun,
 } from "../../src/harness.js";
 import { listSandboxes, listSnapshots, openSandbox, removeSandbox } from "../../src/sandbox.js";
-import { withFakeAgents } from "../support/fake-agents.js";
-import { commitFile, createHarnessBench, type HarnessBench } from "../support/harness-bench.js";
+import { commitFile, createHarnessBench, type HarnessBench } from "../support/harness/bench.js";
+import { withFakeAgents } from "../support/harness/fake-agents.js";
 import { createRepository, git } from "../support/scratch.js";
 
 const SCHEMA = JSON.parse(readFileSync(new URL("../../schemas/report.schema.json", import.meta.url), "utf8")) as object;
@@ -352,14 +352,14 @@ describe.concurrent("going on", () => {
   test("after it was cancelled, and after it was stopped from outside", async () => {
     const waits: BlueprintSpec = {
       name: "waits",
-      nodes: [command("work", "echo some > a.txt; test -e ignored/go || sleep 60"), command("after", "true")],
+      nodes: [
+        command("work", "echo some > a.txt; echo written; test -e ignored/go || sleep 60"),
+        command("after", "true"),
+      ],
     };
     const controller = new AbortController();
-    const started: Reporter = {
-      nodeOutput: () => undefined,
-      nodeStart: () => void setTimeout(() => controller.abort(), 300),
-    };
-    const first = await bench.run({ blueprint: waits, signal: controller.signal, reporter: started, keep: "always" });
+    const written: Reporter = { nodeOutput: () => controller.abort() };
+    const first = await bench.run({ blueprint: waits, signal: controller.signal, reporter: written, keep: "always" });
     expect(first).toMatchObject({ status: "cancelled", exitCode: 130, nodes: [{ status: "cancelled" }] });
     expect(bench.file(first.runId, "changes.patch")).toContain("+some");
     const going = resumeRun({

@@ -10,7 +10,7 @@ import { validateSandboxOptions } from "../../src/sandbox/options.js";
 import type { Driver } from "../../src/sandbox/types.js";
 import { createSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
-import { descendants } from "../support/descendants.js";
+import { descendants } from "../support/processes/descendants.js";
 import type { Mutant } from "./mutant.js";
 
 /** The driver that the mutants break: the local one without isolation, which passes every case that is run here. */

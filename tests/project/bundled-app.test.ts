@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { type BuildOptions, buildSync } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { installPackage, whyNoPackage } from "../support/installed-package.js";
-import { SET_UP_LIMIT } from "../support/set-up-limit.js";
+import { installPackage, whyNoPackage } from "../support/run/installed-package.js";
+import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
 
 const PROGRAM = `
 import { openSandbox, setGuestPath } from "glovebox";

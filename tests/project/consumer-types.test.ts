@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { installPackage, whyNoPackage } from "../support/installed-package.js";
-import { SET_UP_LIMIT } from "../support/set-up-limit.js";
+import { installPackage, whyNoPackage } from "../support/run/installed-package.js";
+import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const tsc = join(root, "node_modules", "typescript", "bin", "tsc");

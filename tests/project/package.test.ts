@@ -6,8 +6,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import { installPackage, whyNoPackage } from "../support/installed-package.js";
-import { SET_UP_LIMIT } from "../support/set-up-limit.js";
+import { installPackage, whyNoPackage } from "../support/run/installed-package.js";
+import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -91,6 +91,7 @@ describe("the tally of tests", () => {
     expect({ ...counts, failures: failures.toSorted((a, b) => a.name.localeCompare(b.name)) }).toEqual({
       passed: 1,
       failed: 4,
+      slowest: expect.arrayContaining([expect.stringMatching(/^ +\d+\.\d s {2}a\.test\.mjs$/)]) as unknown,
       skipped: expect.arrayContaining([
         { name: "is skipped", reason: "no such thing here" },
         { name: "is silent", reason: "no reason given" },

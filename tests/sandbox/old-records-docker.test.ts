@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { deleteSnapshot, removeSandbox } from "../../src/sandbox.js";
 import { describeUnless } from "../support/describe-unless.js";
-import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker-engine.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker/engine.js";
 import { placeOf01 } from "../support/old-home.js";
 import {
   keepOldFiles,
@@ -22,8 +22,8 @@ import {
   useOldRecords,
   valuesOf,
 } from "../support/old-records.js";
+import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
 import { createRepository, createScratch, type Scratch } from "../support/scratch.js";
-import { SET_UP_LIMIT } from "../support/set-up-limit.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 

@@ -3,10 +3,10 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SandboxOptions } from "../../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots, removeSandbox } from "../../src/sandbox.js";
-import { type DaggerEngine, startDaggerEngine } from "../fakes/dagger-engine.js";
-import { FakeVercel } from "../fakes/vercel-server.js";
-import { daggerSdk } from "../support/dagger-sdk.js";
-import { type DaytonaService, startDaytonaService } from "../support/daytona-service.js";
+import { type DaggerEngine, startDaggerEngine } from "../fakes/dagger/engine.js";
+import { FakeVercel } from "../fakes/vercel/server.js";
+import { daggerSdk } from "../support/dagger/sdk.js";
+import { type DaytonaService, startDaytonaService } from "../support/daytona/service.js";
 import {
   home,
   type Kept,

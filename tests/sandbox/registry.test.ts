@@ -202,8 +202,8 @@ describe("the executor", () => {
 
   test("a timeout is exit code 124 with a line on stderr", async () => {
     const { face } = await executor();
-    const result = await face.execute("sh", ["-c", "echo begun; printf half >&2; sleep 60"], { timeout: 300 });
-    expect(result).toEqual({ stdout: "begun\n", stderr: "half\ncommand timed out after 300 ms\n", exitCode: 124 });
+    const result = await face.execute("sh", ["-c", "echo begun; printf half >&2; sleep 60"], { timeout: 2_000 });
+    expect(result).toEqual({ stdout: "begun\n", stderr: "half\ncommand timed out after 2000 ms\n", exitCode: 124 });
     await face.cleanup();
   });
 

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FAILPOINTS, type Failpoint, failpoint, parsePlans } from "../../../src/machine/failpoint.js";
-import { compileSources } from "../../support/compiled.js";
-import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "../../support/crash-place.js";
-import { type GitServer, serveGit } from "../../support/git-server.js";
-import { createReapers, type Reapers } from "../../support/reapers.js";
+import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "../../support/git/crash-place.js";
+import { type GitServer, serveGit } from "../../support/git/server.js";
+import { createReapers, type Reapers } from "../../support/processes/reapers.js";
+import { compileSources } from "../../support/run/compiled.js";
 import { git } from "../../support/scratch.js";
 
 const isRoot = process.getuid?.() === 0;

@@ -7,8 +7,8 @@ import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import type { Sandbox } from "../../../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots } from "../../../src/sandbox.js";
 import { change } from "../../support/change.js";
-import { liveThrough, type Stage, setStage } from "../../support/hostile-cycle.js";
-import { type MirroredOptions, openMirrored } from "../../support/mirrored.js";
+import { liveThrough, type Stage, setStage } from "../../support/git/hostile-cycle.js";
+import { type MirroredOptions, openMirrored } from "../../support/git/mirrored.js";
 import { git } from "../../support/scratch.js";
 
 let stage: Stage;

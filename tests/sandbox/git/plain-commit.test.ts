@@ -13,7 +13,7 @@ import { findRepository } from "../../../src/sandbox/git/repository/repository.j
 import { createSnapshot } from "../../../src/sandbox/git/snapshot/snapshot.js";
 import type { TreeBase } from "../../../src/sandbox/git/source/tree-base.js";
 import { addWorktree } from "../../../src/sandbox/git/worktree/worktree.js";
-import { madeOnce } from "../../support/made-once.js";
+import { madeOnce } from "../../support/run/made-once.js";
 import { createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;
@@ -344,7 +344,7 @@ const operation = fc.oneof(
   fc.record({ path: fc.constantFrom("fresh", "dir/fresh"), directory: fc.constant(true) }),
 );
 
-test("whatever is changed: it is left to git, or the same tree", { timeout: 120_000 }, async () => {
+test("whatever is changed: it is left to git, or the same tree", async () => {
   const base = { ...FILES, ".gitignore": "*.log\n" };
   const place = await open(base);
   let [same, left] = [0, 0];

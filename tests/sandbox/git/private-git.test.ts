@@ -12,7 +12,7 @@ import {
 import { findRepository, type RepositoryTrust } from "../../../src/sandbox/git/repository/repository.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
 import type { JailBind } from "../../../src/sandbox/jail/jail.js";
-import { runInJail } from "../../support/jail.js";
+import { runInJail } from "../../support/local/jail.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;

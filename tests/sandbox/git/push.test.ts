@@ -8,9 +8,9 @@ import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import { withAskpass } from "../../../src/sandbox/git/push/askpass.js";
 import { parsePushUrl } from "../../../src/sandbox/git/push/push-url.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
-import { type GitServer, serveEvil, serveGit, type Trick } from "../../support/git-server.js";
+import { type GitServer, serveEvil, serveGit, type Trick } from "../../support/git/server.js";
+import { filesBelow, readQuietly, watchForToken } from "../../support/processes/token-watch.js";
 import { addOrigin, createRemote, createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
-import { filesBelow, readQuietly, watchForToken } from "../../support/token-watch.js";
 
 // Nobody else's: the machine's processes are searched for it, and other tests run beside this one.
 /** No other run's: the machine's processes are searched for it. */

@@ -5,8 +5,8 @@ import { ownerTag } from "../../../src/machine/owner.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, reap, removeSandbox } from "../../../src/sandbox.js";
-import { type GitServer, serveEvil, serveGit, type Trick } from "../../support/git-server.js";
-import { openMirrored } from "../../support/mirrored.js";
+import { openMirrored } from "../../support/git/mirrored.js";
+import { type GitServer, serveEvil, serveGit, type Trick } from "../../support/git/server.js";
 import { createRemote, createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 const TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";

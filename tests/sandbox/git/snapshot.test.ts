@@ -9,7 +9,7 @@ import { hostGit } from "../../../src/sandbox/git/repository/host-git.js";
 import { findRepository, type Repository } from "../../../src/sandbox/git/repository/repository.js";
 import { createSnapshot, type Snapshot } from "../../../src/sandbox/git/snapshot/snapshot.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
-import { runInJail } from "../../support/jail.js";
+import { runInJail } from "../../support/local/jail.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;

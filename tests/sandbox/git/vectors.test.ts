@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Changes } from "../../../contracts/types.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { type Life, liveThrough, type Stage, setStage } from "../../support/hostile-cycle.js";
+import { type Life, liveThrough, type Stage, setStage } from "../../support/git/hostile-cycle.js";
 import { createRepository, git } from "../../support/scratch.js";
 
 const HOOKS = [

@@ -46,7 +46,7 @@ function withBug(file: string, check: string, without: string): string {
 
 if (!linux) test("the guest under sanitizers", ({ skip }) => skip("the guest is for Linux"));
 
-describe.runIf(linux)("the guest under sanitizers", { timeout: 180_000 }, () => {
+describe.runIf(linux)("the guest under sanitizers", () => {
   test("survives broken requests, and what it answers is always whole and in order", async () => {
     const { code, output } = await fuzz("--mode", "requests", "--seed", "7", "--cases", "120", "--seconds", "60");
     expect(output).not.toContain("ERROR");

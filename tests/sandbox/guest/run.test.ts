@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { guestBinary } from "../../../src/sandbox/guest/binary.js";
 import { chooseStage } from "../../../src/sandbox/jail/identity.js";
-import { processesWith, uniqueSeconds, until } from "../../support/plain-guest.js";
+import { processesWith, uniqueSeconds, until } from "../../support/guest/plain-guest.js";
 
 let scratch: string;
 beforeEach(() => {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { guestBinary } from "../../../src/sandbox/guest/binary.js";
 import { BodyWriter, encodeFrame, REQUEST } from "../../../src/sandbox/guest/frames.js";
 import { unsqueeze } from "../../../src/sandbox/guest/unsqueeze.js";
-import { until } from "../../support/plain-guest.js";
+import { until } from "../../support/guest/plain-guest.js";
 
 let scratch: string;
 beforeEach(() => {

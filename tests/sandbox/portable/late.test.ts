@@ -123,7 +123,7 @@ test("forks that are made too late for their call are taken down", async () => {
   const { error } = await timed(box.fork({ count: 2 }));
   expect(error).toMatchObject({ code: "unavailable" });
   await driver.isMade;
-  await expect.poll(() => driver.made.map(({ destroyed }) => destroyed), { timeout: 5_000 }).toEqual([1, 1]);
+  await expect.poll(() => driver.made.map(({ destroyed }) => destroyed)).toEqual([1, 1]);
 });
 
 describe("an opening", () => {

@@ -6,7 +6,7 @@ import { openSession } from "../../../../src/sandbox/backends/dagger/session.js"
 import { createDaggerSandbox, dagger } from "../../../../src/sandbox/backends/dagger.js";
 import type { SandboxOptions } from "../../../../src/sandbox/types.js";
 import { openSandbox } from "../../../../src/sandbox.js";
-import { sessionOf, useDaggerPlace } from "../../../support/dagger-place.js";
+import { sessionOf, useDaggerPlace } from "../../../support/dagger/place.js";
 import { withEnv } from "../../../support/environment.js";
 import { expectRefused } from "../../../support/refused.js";
 

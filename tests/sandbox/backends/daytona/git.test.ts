@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listSandboxes } from "../../../../src/sandbox.js";
-import { type DaytonaService, startDaytonaService } from "../../../support/daytona-service.js";
+import { type DaytonaService, startDaytonaService } from "../../../support/daytona/service.js";
 import { git } from "../../../support/scratch.js";
 
 let there: DaytonaService;

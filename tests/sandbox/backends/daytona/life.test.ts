@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { keepAlive } from "../../../../src/sandbox/backends/daytona/keep-alive.js";
 import { listSandboxes, reap, removeSandbox } from "../../../../src/sandbox.js";
 import { createHabits } from "../../../fakes/daytona/habits.js";
-import { type DaytonaService, setEnv, startDaytonaService } from "../../../support/daytona-service.js";
+import { type DaytonaService, setEnv, startDaytonaService } from "../../../support/daytona/service.js";
 
 let there: DaytonaService;
 beforeAll(async () => {

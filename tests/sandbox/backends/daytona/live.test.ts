@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { createDaytonaSandbox, daytona } from "../../../../src/sandbox/backends/daytona.js";
-import { scenarios } from "../../../support/daytona-scenarios.js";
-import { type DaytonaService, startDaytonaService } from "../../../support/daytona-service.js";
+import { scenarios } from "../../../support/daytona/scenarios.js";
+import { type DaytonaService, startDaytonaService } from "../../../support/daytona/service.js";
 import { createScratch } from "../../../support/scratch.js";
 import { testConformance } from "../../../support/test-conformance.js";
 

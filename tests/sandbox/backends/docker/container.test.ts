@@ -7,10 +7,10 @@ import type { SandboxOptions } from "../../../../src/sandbox/types.js";
 import { removeSandbox } from "../../../../src/sandbox.js";
 import { packDirectory } from "../../../../src/util/tar/tar-pack.js";
 import { describeUnless } from "../../../support/describe-unless.js";
-import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker-engine.js";
-import { dockerCensus } from "../../../support/docker-harness.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker/engine.js";
+import { dockerCensus } from "../../../support/docker/harness.js";
+import { SET_UP_LIMIT } from "../../../support/run/set-up-limit.js";
 import { createScratch } from "../../../support/scratch.js";
-import { SET_UP_LIMIT } from "../../../support/set-up-limit.js";
 
 interface Inspected {
   Id: string;

@@ -16,11 +16,11 @@ import { sweepEngine } from "../../../../src/sandbox/backends/docker/sweep.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
 import type { SandboxOptions } from "../../../../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots, reap, removeSandbox } from "../../../../src/sandbox.js";
-import { type Child, compileSources, startChild } from "../../../support/compiled.js";
-import { BUSYBOX } from "../../../support/docker-engine.js";
-import { dockerCensus } from "../../../support/docker-harness.js";
-import { untilDestroyed } from "../../../support/engine-events.js";
-import { describeOwnEngine } from "../../../support/own-engine.js";
+import { BUSYBOX } from "../../../support/docker/engine.js";
+import { untilDestroyed } from "../../../support/docker/engine-events.js";
+import { dockerCensus } from "../../../support/docker/harness.js";
+import { describeOwnEngine } from "../../../support/docker/own-engine.js";
+import { type Child, compileSources, startChild } from "../../../support/run/compiled.js";
 
 const built = fileURLToPath(new URL("../../../../dist", import.meta.url));
 const children: Child[] = [];

@@ -7,11 +7,11 @@ import { findEndpoint } from "../../../../src/sandbox/backends/docker/engine/end
 import { Engine } from "../../../../src/sandbox/backends/docker/engine/engine.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
 import type { DockerOptions } from "../../../../src/sandbox/docker.js";
-import { createCertificate } from "../../../support/certificate.js";
 import { describeUnless } from "../../../support/describe-unless.js";
-import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker-engine.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker/engine.js";
+import { createCertificate } from "../../../support/egress/certificate.js";
+import { SET_UP_LIMIT } from "../../../support/run/set-up-limit.js";
 import { createScratch } from "../../../support/scratch.js";
-import { SET_UP_LIMIT } from "../../../support/set-up-limit.js";
 
 const reason = whyNoDocker(BUSYBOX);
 const scratch = createScratch();

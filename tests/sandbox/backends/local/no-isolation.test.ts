@@ -1,7 +1,7 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createManagers, type Manager, type Managers } from "../../../support/manager.js";
+import { createManagers, type Manager, type Managers } from "../../../support/local/manager.js";
 
 let managers: Managers;
 let place: string;

@@ -47,7 +47,7 @@ async function renameAs(uid: number | undefined): Promise<Told> {
   return JSON.parse(stdout) as Told;
 }
 
-describe("a checked-out directory in an overlay", { timeout: 120_000 }, () => {
+describe("a checked-out directory in an overlay", () => {
   test("cannot be renamed without privileges, and the capabilities say so; mv works", async ({ skip }) => {
     const told = await renameAs(isRoot ? UID : undefined);
     if (told.code === "no_isolation") skip(`an ordinary user has no sandbox here: ${told.message}`);

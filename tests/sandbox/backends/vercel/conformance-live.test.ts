@@ -2,7 +2,7 @@ import { describe, test } from "vitest";
 import { createVercelSandbox, vercel } from "../../../../src/sandbox/backends/vercel.js";
 import { removeSandbox } from "../../../../src/sandbox.js";
 import { testConformance } from "../../../support/test-conformance.js";
-import { whyNotAtVercel } from "../../../support/vercel-harness.js";
+import { whyNotAtVercel } from "../../../support/vercel/harness.js";
 
 /** The same cases against the service itself; it costs money, so it has to be asked for. */
 const reason = whyNotAtVercel(process.env);

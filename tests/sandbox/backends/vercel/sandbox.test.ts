@@ -11,9 +11,9 @@ import { deleteSnapshot, listSnapshots } from "../../../../src/sandbox/snapshots
 import type { Sandbox, SandboxOptions } from "../../../../src/sandbox/types.js";
 import type { VercelOptions } from "../../../../src/sandbox/vercel.js";
 import { listSandboxes, openSandbox, reap } from "../../../../src/sandbox.js";
-import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel-server.js";
+import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel/server.js";
 import { withEnv } from "../../../support/environment.js";
-import { type GitServer, serveGit } from "../../../support/git-server.js";
+import { type GitServer, serveGit } from "../../../support/git/server.js";
 import { createRepository, createScratch, git, type Scratch } from "../../../support/scratch.js";
 
 let service: FakeVercel;
@@ -88,7 +88,7 @@ describe("what the service is asked for", () => {
     const sandbox = await open();
     await sandbox.exec({ argv: ["true"] });
     const before = service.requests.length;
-    await expect.poll(() => service.listeners(sandbox.id), { timeout: 20_000, interval: 200 }).toBe(0);
+    await expect.poll(() => service.listeners(sandbox.id), { interval: 200 }).toBe(0);
     expect((await sandbox.exec({ argv: ["echo", "awake"] })).stdout).toBe("awake\n");
     expect(service.requests.slice(before).filter(({ line }) => /\/cmd\?/.test(line))).toHaveLength(1);
   });
