@@ -176,12 +176,12 @@ describe("what a run leaves behind", () => {
     const seen: RunReport[] = [];
     const report = await bench.run({
       blueprint: { name: "x", nodes: [command("a", "true")] },
-      sandbox: { image: "nothing:1" },
+      sandbox: { mounts: [{ source: join(bench.repo, "nothing") }] },
       reporter: { runComplete: (each) => void seen.push(each) },
     });
-    expect(report).toMatchObject({ status: "error", exitCode: 3, error: { code: "unsupported" }, nodes: [] });
+    expect(report).toMatchObject({ status: "error", exitCode: 3, error: { code: "not_found" }, nodes: [] });
     expect(findFaults(saved(report.runId), SCHEMA)).toEqual([]);
-    expect(bench.file(report.runId, "report.html")).toContain("unsupported");
+    expect(bench.file(report.runId, "report.html")).toContain("not_found");
     expect(seen).toHaveLength(1);
   });
 });

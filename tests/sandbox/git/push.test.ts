@@ -462,9 +462,11 @@ describe("defaultBranch", () => {
     expect(await sandbox.defaultBranch()).toBe("main");
   });
 
-  test("is not there without a repository, nor is pushBranch", async () => {
+  test("is unsupported without a repository, and so is pushBranch", async () => {
     const sandbox = await createLocalSandbox();
     opened.push(sandbox);
-    expect([sandbox.pushBranch, sandbox.defaultBranch]).toEqual([undefined, undefined]);
+    for (const call of [sandbox.pushBranch("topic", "token"), sandbox.defaultBranch()]) {
+      await expect(call).rejects.toMatchObject({ code: "unsupported" });
+    }
   });
 });
