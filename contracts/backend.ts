@@ -131,6 +131,10 @@ export interface Backend {
   trimCache?(maxBytes: number): Promise<string[]>;
   /** Reports what the backend needs on this machine, whether it is there, and what fixes it. Makes nothing that stays. */
   probe?(): Promise<Finding[]>;
+  /** Options under its name that are never written to a file: secrets, and what only this process has. */
+  readonly unwrittenOptions?: readonly string[];
+  /** Whether it runs on this machine. Default false. */
+  readonly runsHere?: boolean;
   /** Whether it can work in a directory of the user's (`baseDir`). Default false. */
   readonly takesBaseDir?: boolean;
   /** What the conformance kit needs to know. */

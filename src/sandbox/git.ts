@@ -1,6 +1,7 @@
 export type { RunGuest } from "./git/fast-commit.js";
 export { setInsideBranch } from "./git/inside/inside-git.js";
 export { type InsideGit, type LiveTree, scratchPath, sweepScratch } from "./git/inside/live-tree.js";
+export type { MirrorPlan } from "./git/inside/mirror.js";
 export { fillMirror, forkMirror, mirroredTree, mirrorResources, planMirror } from "./git/inside/mirror.js";
 export type { MirroredDriver } from "./git/inside/mirrored-git.js";
 export {

@@ -43,6 +43,8 @@ export const dagger: Backend = {
   capabilities: () => daggerCapabilities(true),
   options: { parse: checkDaggerOptions },
   check: checkPossible,
+  // The variables of services may hold passwords.
+  unwrittenOptions: ["session", "services", "sdk"],
   secrets: (opts) => [opts.dagger?.session?.token],
   async create(opts, entry) {
     const { repo, image = DEFAULT_IMAGE, dagger: own = {} } = opts;

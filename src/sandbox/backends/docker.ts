@@ -45,6 +45,7 @@ export const docker: Backend = {
   name: "docker",
   capabilities: () => DOCKER_CAPABILITIES,
   options: { parse: checkDockerOptions },
+  runsHere: true,
   check: checkPossible,
   async create(opts, entry) {
     const engine = engineOf(opts.docker);

@@ -41,6 +41,7 @@ import {
 export const local: Backend = {
   name: "local",
   capabilities: ({ isolation } = {}) => localCapabilities(isolation),
+  runsHere: true,
   takesBaseDir: true,
   check: checkPossible,
   resolveOptions: (opts) => (opts.mounts === undefined ? opts : { ...opts, mounts: resolveMounts(opts.mounts) }),
