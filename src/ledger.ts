@@ -10,7 +10,14 @@ export {
   sweepLedger,
   updateRecord,
 } from "./ledger/records.js";
-export { claimRecord, inUse, type Remover, type RemoverOf, removeRecorded } from "./ledger/remove-recorded.js";
+export {
+  claimRecord,
+  inUse,
+  type Remover,
+  type RemoverOf,
+  removeRecorded,
+  removerFor,
+} from "./ledger/remove-recorded.js";
 export {
   readSnapshotRecord,
   readSnapshotRecords,

@@ -1,4 +1,4 @@
-import type { Resource } from "../../contracts/backend.js";
+import type { Backend, Resource } from "../../contracts/backend.js";
 import type { Vanishing } from "../../contracts/driver.js";
 import { SandboxError } from "../../contracts/errors.js";
 import { failpoint } from "../machine/failpoint.js";
@@ -20,6 +20,11 @@ export type Remover = (resource: Resource, beside: readonly string[]) => Promise
 
 /** Finds what removes the resources of a backend. */
 export type RemoverOf = (backend: string) => Promise<Remover>;
+
+/** How the resources of a backend's sandboxes are removed. */
+export function removerFor(backend: Backend, patience: number): RemoverOf {
+  return async () => (resource, beside) => backend.removeResource(resource, { patience, beside });
+}
 
 /** Runs something while no other process takes over or removes this sandbox. */
 async function withRecordLock<T>(id: string, work: () => Promise<T>): Promise<T> {

@@ -1,2 +1,1 @@
-export type * from "./backends/dagger/dagger-options.js";
 export * from "./backends/dagger.js";

@@ -1,2 +1,1 @@
-export type * from "./backends/daytona/daytona-options.js";
 export * from "./backends/daytona.js";

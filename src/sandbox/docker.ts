@@ -1,2 +1,1 @@
-export type * from "./backends/docker/docker-options.js";
 export * from "./backends/docker.js";

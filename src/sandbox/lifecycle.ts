@@ -4,13 +4,23 @@ import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../../contracts/sandbox.js";
 import { claimRecord, updateRecord } from "../ledger.js";
 import { assertCapabilities } from "./capabilities.js";
-import { closeDriver, Entry } from "./entry.js";
 import { sweepScratch } from "./git.js";
-import { reopenOptions, rulesOf, rulesOfRecord } from "./kept-options.js";
-import { openInTime } from "./open-in-time.js";
-import { validateSandboxOptions } from "./options.js";
+import { reopenOptions, rulesOf, rulesOfRecord } from "./lifecycle/kept-options.js";
+import { closeDriver, OpenEntry } from "./lifecycle/open-entry.js";
+import { openInTime } from "./lifecycle/open-in-time.js";
+import { validateSandboxOptions } from "./lifecycle/options.js";
+import { reapAtStart } from "./lifecycle/reap-records.js";
 import { createSandbox, redactError } from "./portable.js";
-import { reapAtStart } from "./reap-records.js";
+
+export { closeDriver } from "./lifecycle/open-entry.js";
+export {
+  isHeld,
+  listSandboxes as listRecorded,
+  type ReapOptions,
+  type ReapReport,
+  reapRecords,
+  type SandboxInfo,
+} from "./lifecycle/reap-records.js";
 
 /** Opens a sandbox of a backend that is loaded already. */
 export async function openWith(backend: Backend, opts: SandboxOptions = {}): Promise<Sandbox> {
@@ -41,7 +51,7 @@ export function checkPossible(backend: Backend, opts: SandboxOptions): void {
 
 interface Opened {
   readonly driver: Driver;
-  readonly entry: Entry;
+  readonly entry: OpenEntry;
   /** With everything that the record of a kept sandbox restores. */
   readonly opts: SandboxOptions;
 }
@@ -52,7 +62,7 @@ async function create(backend: Backend, given: SandboxOptions): Promise<Opened> 
   checkPossible(backend, asked);
   const opts = backend.resolveOptions?.(asked) ?? asked;
   await reapAtStart(backend, opts);
-  const entry = new Entry(entryOptions(backend, opts, opts.keep === true), opts);
+  const entry = new OpenEntry(entryOptions(backend, opts, opts.keep === true), opts);
   const driver = await entry.create(() => backend.create({ ...opts, signal: entry.signal }, entry));
   return { driver, entry, opts };
 }
@@ -71,7 +81,7 @@ async function reopen(backend: Backend, id: string, given: SandboxOptions): Prom
     if (backend.reopen === undefined)
       throw new SandboxError("unsupported", `The ${backend.name} backend reopens nothing`);
     await sweepScratch(id);
-    const entry = new Entry(entryOptions(backend, opts, opts.keep ?? true), opts);
+    const entry = new OpenEntry(entryOptions(backend, opts, opts.keep ?? true), opts);
     const driver = await backend.reopen(record.reopen, { ...opts, signal: entry.signal }, entry);
     entry.reopened(driver, record.reopen);
     return { driver, entry, opts };
@@ -81,7 +91,11 @@ async function reopen(backend: Backend, id: string, given: SandboxOptions): Prom
   }
 }
 
-function entryOptions(backend: Backend, opts: SandboxOptions, keep: boolean): ConstructorParameters<typeof Entry>[0] {
+function entryOptions(
+  backend: Backend,
+  opts: SandboxOptions,
+  keep: boolean,
+): ConstructorParameters<typeof OpenEntry>[0] {
   const { operationTimeout = DEFAULT_OPERATION_TIMEOUT } = opts;
   return { backend, keep, operationTimeout, rules: rulesOf(opts) };
 }

@@ -1,2 +1,1 @@
-export type * from "./backends/local/local-options.js";
 export * from "./backends/local.js";

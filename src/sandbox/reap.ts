@@ -1,14 +1,6 @@
 import { SandboxError, withTypedErrors } from "../../contracts/errors.js";
-import { inUse, type Remover, removeRecorded } from "../ledger.js";
-import { removerFor } from "./entry.js";
-import {
-  isHeld,
-  listSandboxes as listKnown,
-  type ReapOptions,
-  type ReapReport,
-  reapRecords,
-  type SandboxInfo,
-} from "./reap-records.js";
+import { inUse, type Remover, removeRecorded, removerFor } from "../ledger.js";
+import { isHeld, listRecorded, type ReapOptions, type ReapReport, reapRecords, type SandboxInfo } from "./lifecycle.js";
 import { loadBackend, loadBackends } from "./registry.js";
 import { listUnknownRemotes, reapUnknownRemotes } from "./remote-sandboxes.js";
 import { DEFAULT_OPERATION_TIMEOUT } from "./types.js";
@@ -17,7 +9,7 @@ export type { ReapOptions, ReapReport, SandboxInfo };
 
 /** Every sandbox that the ledger knows, of this and of other processes, and those that services know by their labels. */
 export async function listSandboxes(): Promise<SandboxInfo[]> {
-  const known = await listKnown();
+  const known = await listRecorded();
   return [...known, ...(await listUnknownRemotes(new Set(known.map(({ id }) => id))))];
 }
 

@@ -1,7 +1,7 @@
 import type { Backend, RemoteSandboxInfo } from "../../contracts/backend.js";
 import { toSandboxError } from "../../contracts/errors.js";
 import { isOwnerAlive } from "../machine/owner.js";
-import type { ReapOptions, ReapReport, SandboxInfo } from "./reap-records.js";
+import type { ReapOptions, ReapReport, SandboxInfo } from "./lifecycle.js";
 import { loadBackends } from "./registry.js";
 
 /** Sandboxes at services that the ledger here does not know: of another home, of another machine, of a lost disk. */

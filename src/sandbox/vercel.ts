@@ -1,2 +1,1 @@
-export type * from "./backends/vercel/vercel-options.js";
 export * from "./backends/vercel.js";

@@ -12,7 +12,7 @@ const RANKS: Readonly<Record<string, number>> = {
   root: 8,
 };
 
-const SURFACES = ["backend", "cli", "mcp", "viewer", "adapters"];
+const SURFACES = ["cli", "mcp", "viewer", "adapters"];
 
 /** Doors to the contract that the specs name: vocabulary, which every layer speaks. */
 const CONTRACT_FILES = ["src/sandbox/types.ts"];

@@ -8,8 +8,8 @@ import {
   splitOptions,
 } from "../../src/harness/store/resumed-options.js";
 import { type BlueprintSpec, type HarnessOptions, resumeRun, runHarness } from "../../src/harness.js";
-import { ON_REOPEN, reopenOptions, rulesOf } from "../../src/sandbox/kept-options.js";
-import { validateSandboxOptions } from "../../src/sandbox/options.js";
+import { ON_REOPEN, reopenOptions, rulesOf } from "../../src/sandbox/lifecycle/kept-options.js";
+import { validateSandboxOptions } from "../../src/sandbox/lifecycle/options.js";
 import type { SandboxOptions } from "../../src/sandbox/types.js";
 import { listSandboxes, openSandbox, removeSandbox } from "../../src/sandbox.js";
 import { createRepository, createScratch, type Scratch } from "../support/scratch.js";

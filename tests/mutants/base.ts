@@ -6,7 +6,7 @@ import { LocalDriver } from "../../src/sandbox/backends/local/driver.js";
 import { plainEnv } from "../../src/sandbox/backends/local/plain-env.js";
 import { localCapabilities } from "../../src/sandbox/backends/local.js";
 import { startPlainGuest } from "../../src/sandbox/jail/start-guest.js";
-import { validateSandboxOptions } from "../../src/sandbox/options.js";
+import { validateSandboxOptions } from "../../src/sandbox/lifecycle/options.js";
 import type { Driver } from "../../src/sandbox/types.js";
 import { createSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";

@@ -4,7 +4,7 @@ import { SandboxError } from "../../contracts/errors.js";
 import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities, type CapabilityRequest } from "../../src/sandbox/capabilities.js";
 import "../../src/sandbox/registry.js";
-import { validateSandboxOptions } from "../../src/sandbox/options.js";
+import { validateSandboxOptions } from "../../src/sandbox/lifecycle/options.js";
 import { branchNameFault } from "../../src/util/branch-name.js";
 import { nearestName } from "../../src/util/nearest.js";
 

@@ -34,6 +34,8 @@ import { SpawnedServices } from "./dagger/spawned-services.js";
 import { Steps } from "./dagger/steps.js";
 import { reachService } from "./dagger/tunnel.js";
 
+export type * from "./dagger/dagger-options.js";
+
 /** To start a container takes an engine longer than most commands take. */
 const DEFAULT_LINGER = 100;
 

@@ -11,6 +11,8 @@ import { probeDaytona } from "./daytona/probe.js";
 import { listRemote } from "./daytona/remote-list.js";
 import { removeResource } from "./daytona/remove.js";
 
+export type * from "./daytona/daytona-options.js";
+
 export { buildSnapshot } from "./daytona/prepared-snapshot.js";
 
 /** Options of other backends, and what the service has no place for. */

@@ -21,6 +21,7 @@ import { sweepEngine } from "./docker/sweep.js";
 export { type RunningContainer, resumeContainer, startContainer } from "./docker/container.js";
 export type { ContainerPlan } from "./docker/container-config.js";
 export { copyTree } from "./docker/copy-tree.js";
+export type * from "./docker/docker-options.js";
 export { DockerDriver } from "./docker/driver.js";
 export { AttachedStream } from "./docker/engine/attached-stream.js";
 export { type OutputPiece, readOutput } from "./docker/engine/demultiplexer.js";

@@ -37,6 +37,8 @@ import {
   type Workspace,
 } from "./local/workspace.js";
 
+export type * from "./local/local-options.js";
+
 /** Sandboxes on this machine, confined by namespaces. */
 export const local: Backend = {
   name: "local",

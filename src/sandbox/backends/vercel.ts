@@ -1,8 +1,7 @@
 import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import { closeDriver } from "../entry.js";
 import { fillMirror, mirrorResources, planMirror, removeGitResource, setInsideBranch } from "../git.js";
-import { openWith } from "../lifecycle.js";
+import { closeDriver, openWith } from "../lifecycle.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../types.js";
 import { conformance, vercelCapabilities } from "./vercel/capabilities.js";
 import { connect, connectTo } from "./vercel/client.js";
@@ -26,6 +25,8 @@ import {
   savePlan,
   stopForSnapshot,
 } from "./vercel/succession.js";
+
+export type * from "./vercel/vercel-options.js";
 
 /** How long a new sandbox may wait where the service asks for it: nothing is lost when it is opened later. */
 const OPENING_PATIENCE = 20_000;

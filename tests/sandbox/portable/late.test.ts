@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { SandboxEvent } from "../../../contracts/types.js";
-import { openInTime } from "../../../src/sandbox/open-in-time.js";
+import { openInTime } from "../../../src/sandbox/lifecycle/open-in-time.js";
 import { createSandbox } from "../../../src/sandbox/portable.js";
 import type { DriverProcess, Sandbox, StartSpec } from "../../../src/sandbox/types.js";
 import { openPlainDriver, PlainDriver } from "../../fixtures/plain-driver.js";

@@ -1,20 +1,20 @@
-import type { Backend } from "../../contracts/backend.js";
-import { SandboxError, toSandboxError, withTypedErrors } from "../../contracts/errors.js";
-import type { SandboxOptions } from "../../contracts/sandbox.js";
-import type { SandboxEvent } from "../../contracts/types.js";
+import type { Backend } from "../../../contracts/backend.js";
+import { SandboxError, toSandboxError, withTypedErrors } from "../../../contracts/errors.js";
+import type { SandboxOptions } from "../../../contracts/sandbox.js";
+import type { SandboxEvent } from "../../../contracts/types.js";
 import {
   listRecords,
   type RecordState,
   type RemoverOf,
   removeRecorded,
+  removerFor,
   type SandboxRecord,
   sweepLedger,
-} from "../ledger.js";
-import { failpoint } from "../machine/failpoint.js";
-import { sweepStaleLocks } from "../machine/lock.js";
-import { isOwnerAlive } from "../machine/owner.js";
-import { removerFor } from "./entry.js";
-import { mendRepositories } from "./git.js";
+} from "../../ledger.js";
+import { failpoint } from "../../machine/failpoint.js";
+import { sweepStaleLocks } from "../../machine/lock.js";
+import { isOwnerAlive } from "../../machine/owner.js";
+import { mendRepositories } from "../git.js";
 
 /** One sandbox of the ledger. What a damaged record does not tell is absent. */
 export interface SandboxInfo {

@@ -1,5 +1,5 @@
-import { SandboxError } from "../../contracts/errors.js";
-import { branchNameFault } from "../util/branch-name.js";
+import { SandboxError } from "../../../contracts/errors.js";
+import { branchNameFault } from "../../util/branch-name.js";
 import {
   arrayOf,
   type Check,
@@ -15,10 +15,10 @@ import {
   oneOf,
   type Shape,
   whole,
-} from "../util/checks.js";
-import { backendOptionNames } from "./backend-names.js";
-import { parseAllow } from "./egress.js";
-import { MAX_FILE_BYTES, type SandboxOptions } from "./types.js";
+} from "../../util/checks.js";
+import { backendOptionNames } from "../backend-names.js";
+import { parseAllow } from "../egress.js";
+import { MAX_FILE_BYTES, type SandboxOptions } from "../types.js";
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** `ext::sh -c ...` and its like make git run a program of the caller's choosing. */

@@ -1,10 +1,18 @@
 import { randomBytes } from "node:crypto";
-import type { Backend, Resource, SandboxEntry } from "../../contracts/backend.js";
-import type { Driver } from "../../contracts/driver.js";
-import type { RemoverOf, SandboxRules } from "../ledger.js";
-import { addResource, createRecord, markReady, rememberedRecord, removeRecorded, updateRecord } from "../ledger.js";
-import { failpoint } from "../machine/failpoint.js";
-import { runtimeDir } from "../machine/home.js";
+import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
+import type { Driver } from "../../../contracts/driver.js";
+import type { SandboxRules } from "../../ledger.js";
+import {
+  addResource,
+  createRecord,
+  markReady,
+  rememberedRecord,
+  removeRecorded,
+  removerFor,
+  updateRecord,
+} from "../../ledger.js";
+import { failpoint } from "../../machine/failpoint.js";
+import { runtimeDir } from "../../machine/home.js";
 
 /** Milliseconds that a busy service is waited for when an opening that failed is undone. */
 const UNDO_PATIENCE = 20_000;
@@ -18,7 +26,7 @@ export interface EntryOptions {
   readonly rules: SandboxRules;
 }
 
-const entries = new WeakMap<Driver, Entry>();
+const entries = new WeakMap<Driver, OpenEntry>();
 
 /** Closes a sandbox: all that it made is removed, or its files are left to whoever opens it next. */
 export async function closeDriver(driver: Driver): Promise<void> {
@@ -27,13 +35,8 @@ export async function closeDriver(driver: Driver): Promise<void> {
   else await (await driver.close())?.gone;
 }
 
-/** How the resources of a backend's sandboxes are removed. */
-export function removerFor(backend: Backend, patience: number): RemoverOf {
-  return async () => (resource, beside) => backend.removeResource(resource, { patience, beside });
-}
-
 /** The one place where a sandbox gets its record, becomes ready, is kept, closed and removed. */
-export class Entry implements SandboxEntry {
+export class OpenEntry implements SandboxEntry {
   readonly id: string;
   readonly signal: AbortSignal;
   readonly #opts: EntryOptions;
@@ -111,7 +114,7 @@ export class Entry implements SandboxEntry {
     { atOnce = false, complete }: { atOnce?: boolean; complete?: (forks: readonly D[]) => Promise<void> } = {},
   ): Promise<D[]> {
     const forks = Array.from({ length: count }, (_, index) => ({
-      entry: new Entry({ ...this.#opts, keep: this.#keep }),
+      entry: new OpenEntry({ ...this.#opts, keep: this.#keep }),
       n: index + 1,
       driver: undefined as D | undefined,
     }));

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { SandboxError } from "../../contracts/errors.js";
-import type { BackendName, SandboxOptions } from "../../contracts/sandbox.js";
-import type { SandboxRecord, SandboxRules } from "../ledger.js";
+import { SandboxError } from "../../../contracts/errors.js";
+import type { BackendName, SandboxOptions } from "../../../contracts/sandbox.js";
+import type { SandboxRecord, SandboxRules } from "../../ledger.js";
 
 /** What becomes of an option when a kept sandbox is opened again. */
 export type OnReopen = "made" | "restored" | "fixed" | "call";

@@ -1,6 +1,6 @@
-import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import { explainGitFailure } from "./git.js";
-import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "./types.js";
+import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
+import { explainGitFailure } from "../git.js";
+import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../types.js";
 
 /** Milliseconds that an opening which is over may take to undo what it made; the rest of that happens after the call has returned. */
 const UNDOING = 1_000;
