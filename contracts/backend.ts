@@ -135,6 +135,11 @@ export interface Backend {
   readonly unwrittenOptions?: readonly string[];
   /** Whether it runs on this machine. Default false. */
   readonly runsHere?: boolean;
+  /** Prepared starting points that it can build at its service. `build` returns false when one is already there. */
+  readonly prepared?: {
+    readonly names: readonly string[];
+    build(name: string, onLog?: (line: string) => void): Promise<boolean>;
+  };
   /** Whether it can work in a directory of the user's (`baseDir`). Default false. */
   readonly takesBaseDir?: boolean;
   /** What the conformance kit needs to know. */

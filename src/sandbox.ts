@@ -21,6 +21,7 @@ export {
   type BackendLoader,
   backendNames,
   chooseBackend,
+  loadBackend as backendOf,
   registerBackend,
 } from "./sandbox/registry.js";
 export { deleteSnapshot, listSnapshots, type SnapshotInfo } from "./sandbox/snapshots.js";

@@ -33,7 +33,7 @@ export async function capabilitiesOf(name: string): Promise<Capabilities | undef
 
 /** Sets of variables with credentials of a backend; one complete set is enough. */
 export async function credentialsOf(name: string): Promise<readonly (readonly string[])[]> {
-  return (await loadBackend(name)).credentials ?? [];
+  return (await loadBackend(name).catch(() => undefined))?.credentials ?? [];
 }
 
 /** Refuses a backend that there is not, or options that it can never enforce, as `openSandbox` would. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Finding } from "../../contracts/finding.js";
 import { type BackendRow, toBackendRow } from "../../src/cli/verbs/doctor/backend-row.js";
-import { credentialFindings } from "../../src/cli/verbs/doctor/credentials.js";
+import { credentialFindings, GITHUB } from "../../src/cli/verbs/doctor/credentials.js";
 import { nodeFinding } from "../../src/cli/verbs/doctor/machine.js";
 import { namespaceFinding } from "../../src/sandbox/backends/local/probe-namespaces.js";
 import { type Bench, createBench } from "../support/cli.js";
@@ -28,6 +28,8 @@ async function examine(env: Record<string, string> = {}): Promise<Report & { cod
 function finding(report: Report, section: string, name: string): Finding | undefined {
   return report.sections.find((each) => each.name === section)?.findings.find((each) => each.name === name);
 }
+
+const SETS = [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]];
 
 describe("glovebox doctor", () => {
   it("finds the default backend working here, by sandboxes that it opened and took away", async () => {
@@ -206,12 +208,12 @@ describe("what is looked at", () => {
   });
 
   it("credentials, all that belong together", () => {
-    expect(credentialFindings("vercel", { VERCEL_TOKEN: "x" })[0]).toMatchObject({
+    expect(credentialFindings(SETS, { VERCEL_TOKEN: "x" })[0]).toMatchObject({
       status: "unused",
       detail: "only VERCEL_TOKEN of what is needed is set",
     });
     const complete = { VERCEL_TOKEN: "x", VERCEL_TEAM_ID: "y", VERCEL_PROJECT_ID: "z" };
-    expect(credentialFindings("vercel", complete)[0]?.status).toBe("ok");
-    expect(credentialFindings("github", { GITHUB_TOKEN: "" })[0]?.status).toBe("unused");
+    expect(credentialFindings(SETS, complete)[0]?.status).toBe("ok");
+    expect(credentialFindings(GITHUB, { GITHUB_TOKEN: "" })[0]?.status).toBe("unused");
   });
 });

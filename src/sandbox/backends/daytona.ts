@@ -7,13 +7,12 @@ import { daytonaCapabilities, Life, type Plan } from "./daytona/life.js";
 import { removeSnapshot } from "./daytona/native-snapshot.js";
 import { networkSettings } from "./daytona/network-settings.js";
 import { BACKEND, checkDaytonaOptions, readAccount, readSource } from "./daytona/options.js";
+import { buildSnapshot, SNAPSHOTS } from "./daytona/prepared-snapshot.js";
 import { probeDaytona } from "./daytona/probe.js";
 import { listRemote } from "./daytona/remote-list.js";
 import { removeResource } from "./daytona/remove.js";
 
 export type * from "./daytona/daytona-options.js";
-
-export { buildSnapshot } from "./daytona/prepared-snapshot.js";
 
 /** Options of other backends, and what the service has no place for. */
 const NOT_HERE = ["baseDir", "workspace", "mounts", "gitFilters", "gitAlternates"] as const;
@@ -49,6 +48,7 @@ export const daytona: Backend = {
   removeResource,
   removeSnapshot,
   list: listRemote,
+  prepared: { names: SNAPSHOTS, build: buildSnapshot },
   probe: probeDaytona,
   conformance,
 };

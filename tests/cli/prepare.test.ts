@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildSnapshot, createDaytonaSandbox } from "../../src/sandbox/backends/daytona.js";
+import { buildSnapshot } from "../../src/sandbox/backends/daytona/prepared-snapshot.js";
+import { createDaytonaSandbox } from "../../src/sandbox/backends/daytona.js";
 import { probeBackend } from "../../src/sandbox.js";
 import { type FakeDaytona, startFakeDaytona } from "../fakes/daytona/server.js";
 import { type Bench, createBench } from "../support/cli.js";
@@ -31,7 +32,8 @@ test("the prepared snapshot is built once, also after a build that failed, and a
     message: expect.stringContaining("is build_failed"),
   });
   Object.assign(service.habits, { failingBuild: undefined, buildMs: 300 });
-  const build = (): ReturnType<Bench["run"]> => bench.run(["daytona", "snapshot", "harness-node22"], { env });
+  const build = (): ReturnType<Bench["run"]> =>
+    bench.run(["prepare", "harness-node22", "--backend", "daytona"], { env });
   const built = await build();
   expect([built.code, built.stdout]).toEqual([0, "built harness-node22\n"]);
   // What the service says meanwhile is read to its end.
@@ -59,11 +61,11 @@ test("one that sleeps is woken, and one that somebody else builds is left to the
   await expect(buildSnapshot("harness-node22")).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("a snapshot without a recipe, another word and a missing key are told apart", async () => {
-  const unknown = await bench.run(["daytona", "snapshot", "harness-node99"], { env });
+test("a snapshot without a recipe, a backend that prepares nothing and a missing key are told apart", async () => {
+  const unknown = await bench.run(["prepare", "harness-node99", "--backend", "daytona"], { env });
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("known: harness-node22")]);
-  expect((await bench.run(["daytona", "build", "harness-node22"], { env })).code).toBe(2);
-  const without = await bench.run(["daytona", "snapshot", "harness-node22"]);
+  expect((await bench.run(["prepare", "harness-node22", "--backend", "local"], { env })).code).toBe(2);
+  const without = await bench.run(["prepare", "harness-node22", "--backend", "daytona"]);
   expect([without.code, without.stderr]).toEqual([1, expect.stringContaining("Daytona API key required")]);
 });
 
