@@ -21,11 +21,12 @@ export async function listSandboxes(): Promise<SandboxInfo[]> {
  */
 export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
   return await withTypedErrors("reap", async () => {
-    if (opts.backend !== undefined) await loadBackend(opts.backend);
-    const records = await reapRecords(removerOf, opts);
+    const only = opts.backend === undefined ? {} : { backend: (await loadBackend(opts.backend)).name };
+    const own = { ...opts, ...only };
+    const records = await reapRecords(removerOf, own);
     if (opts.signal?.aborted === true) return records;
-    const report = { ...records, ...(await sweepServices(opts)) };
-    await reapUnknownRemotes(report, opts);
+    const report = { ...records, ...(await sweepServices(own)) };
+    await reapUnknownRemotes(report, own);
     if (opts.cache === undefined || opts.dryRun === true) return report;
     const cache: string[] = [];
     for (const { trimCache } of await loadBackends()) cache.push(...((await trimCache?.(opts.cache)) ?? []));

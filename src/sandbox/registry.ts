@@ -68,7 +68,10 @@ export async function loadBackend(name: string): Promise<Backend> {
       hint: "export const backend: Backend = { name, capabilities, create, removeResource, … }",
     });
   }
-  return backend as Backend;
+  const loaded = backend as Backend;
+  // The records of its sandboxes name it, not the module that it came from.
+  if (load === undefined && !backends.has(loaded.name)) registerBackend(loaded.name, async () => loaded);
+  return loaded;
 }
 
 /** Every backend that is registered and can be loaded. */

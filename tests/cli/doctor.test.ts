@@ -113,7 +113,14 @@ describe("glovebox doctor", () => {
 
   it("holds a backend of somebody else's to the kit, and says where it fails", async () => {
     const path = join(bench.path, "broken.mjs");
-    writeFileSync(path, 'export const open = async () => { throw new Error("no sandbox today"); };');
+    const module = `export const backend = {
+      name: "broken",
+      capabilities: () => ({ isolation: "none", killTree: "best-effort", network: ["full"], limits: [], snapshot: "none",
+        fork: "none", pty: false, user: false, ports: false, git: false }),
+      create: async () => { throw new Error("no sandbox today"); },
+      removeResource: async () => undefined,
+    };`;
+    writeFileSync(path, module);
     const { code, stdout } = await bench.run(["doctor", "--conformance", path, "--json", "--only", "exec.argv"]);
     expect(code).toBe(1);
     const report = JSON.parse(stdout) as { passed: number; failed: number; results: { reason?: string }[] };
