@@ -1,8 +1,21 @@
 export type { RunGuest } from "./git/fast-commit.js";
-export { setInsideBranch } from "./git/inside/inside-git.js";
-export { type InsideGit, type LiveTree, scratchPath, sweepScratch } from "./git/inside/live-tree.js";
-export { fillMirror, forkMirror, mirroredTree, mirrorResources, planMirror } from "./git/inside/mirror.js";
-export type { MirroredDriver } from "./git/inside/mirrored-git.js";
+export { explainGitFailure } from "./git/host/explain-failure.js";
+export { findGit, trustedPath } from "./git/host/find-git.js";
+export { type InsideGit, type LiveTree, scratchPath, sweepScratch } from "./git/live-tree/live-tree.js";
+export { fillMirror, forkMirror, mirroredTree, mirrorResources, planMirror } from "./git/live-tree/mirror.js";
+export type { MirroredDriver } from "./git/live-tree/mirror-git.js";
+export { runInside } from "./git/live-tree/run-inside.js";
+export { setInsideBranch } from "./git/live-tree/sandbox-head.js";
+export { createOperations, type TreeOperations } from "./git/operations.js";
+export { assertServer, shownUrl } from "./git/remote/remote-url.js";
+export { removeGitResource, textOf } from "./git/remove-git-resource.js";
+export { checkedOutAt } from "./git/repository/checked-out.js";
+export { enclosingRepository } from "./git/repository/locate-repository.js";
+export { findRepository, type Repository, recheckRepository, resolveCommit } from "./git/repository/repository.js";
+export { repositoryGit, runRepositoryGit } from "./git/repository/repository-git.js";
+export { mendRepositories } from "./git/repository/repository-lock.js";
+export { readRepositorySettings } from "./git/repository/repository-settings.js";
+export { uncommittedFiles } from "./git/repository/uncommitted-files.js";
 export {
   type GitSource,
   givePrivateIndex,
@@ -12,20 +25,7 @@ export {
   readGitSource,
   writeBranch,
   writePrivateGit,
-} from "./git/inside/private-git.js";
-export { runInside } from "./git/inside/run-inside.js";
-export { createOperations, type TreeOperations } from "./git/operations.js";
-export { assertServer, shownUrl } from "./git/push/push-url.js";
-export { removeGitResource, textOf } from "./git/remove-git-resource.js";
-export { checkedOutAt } from "./git/repository/checked-out.js";
-export { explainGitFailure } from "./git/repository/explain-failure.js";
-export { findGit, trustedPath } from "./git/repository/find-git.js";
-export { enclosingRepository } from "./git/repository/locate-repository.js";
-export { findRepository, type Repository, recheckRepository, resolveCommit } from "./git/repository/repository.js";
-export { repositoryGit, runRepositoryGit } from "./git/repository/repository-git.js";
-export { mendRepositories } from "./git/repository/repository-lock.js";
-export { readRepositorySettings } from "./git/repository/repository-settings.js";
-export { uncommittedFiles } from "./git/repository/uncommitted-files.js";
+} from "./git/sandbox-git/borrowing-git.js";
 export { writeArchive } from "./git/snapshot/archive.js";
 export { fillForks, nameForkedBranch } from "./git/snapshot/fork-files.js";
 export { parseChanges, RAW_AND_PATCH } from "./git/snapshot/raw-diff.js";
@@ -38,5 +38,5 @@ export { listClones } from "./git/source/clone-cache.js";
 export { findSource, findStart, resourcesOfSource } from "./git/source/source.js";
 export { parseSourceUrl } from "./git/source/source-url.js";
 export type { TreeBase } from "./git/source/tree-base.js";
-export { branchMark } from "./git/worktree/branch-story.js";
+export { branchMark } from "./git/worktree/branch-mark.js";
 export { beginWorktree } from "./git/worktree/worktree.js";

@@ -1,8 +1,8 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { snapshotInTime } from "../../ledger.js";
 import type { Driver } from "../types.js";
-import type { LiveTree } from "./inside/live-tree.js";
 import { endSpareJail } from "./jailed/spare-jail.js";
+import type { LiveTree } from "./live-tree/live-tree.js";
 import { findDefaultBranch } from "./push/default-branch.js";
 import { pushBranch } from "./push/push-branch.js";
 import { listChanges } from "./snapshot/list-changes.js";

@@ -3,11 +3,11 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRecord } from "../../../src/ledger/records.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
+import { listIndexPaths, listLayerPaths } from "../../../src/sandbox/git/commit/changed-paths.js";
 import { createJailedGit } from "../../../src/sandbox/git/jailed/jailed-git.js";
 import { objectBinds } from "../../../src/sandbox/git/repository/object-store.js";
 import { findRepository } from "../../../src/sandbox/git/repository/repository.js";
-import { listIndexPaths, listLayerPaths } from "../../../src/sandbox/git/snapshot/changed-paths.js";
-import { createSnapshot } from "../../../src/sandbox/git/snapshot/snapshot.js";
+import { createSnapshot } from "../../../src/sandbox/git/snapshot/create-snapshot.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 

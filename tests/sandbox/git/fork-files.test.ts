@@ -16,7 +16,7 @@ import {
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { listIndexPaths } from "../../../src/sandbox/git/snapshot/changed-paths.js";
+import { listIndexPaths } from "../../../src/sandbox/git/commit/changed-paths.js";
 import { readPlainHead, replicateTree } from "../../../src/sandbox/git/snapshot/replicate.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { listSandboxes } from "../../../src/sandbox.js";

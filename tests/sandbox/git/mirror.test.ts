@@ -253,7 +253,7 @@ function fixed(header: Buffer): Buffer {
 }
 
 test("where the history is too large, the one commit goes in alone, and the user is told", async () => {
-  const { writeSealedGit } = await import("../../../src/sandbox/git/inside/sealed-git.js");
+  const { writeSealedGit } = await import("../../../src/sandbox/git/sandbox-git/standalone-git.js");
   const { findRepository } = await import("../../../src/sandbox/git/repository/repository.js");
   const repository = await findRepository(stage.repo);
   const sha = git(stage.repo, "rev-parse", "main");

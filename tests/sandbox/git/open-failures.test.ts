@@ -3,8 +3,8 @@ import { appendFileSync, chmodSync, readdirSync, readFileSync, rmSync, writeFile
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { explainGitFailure } from "../../../src/sandbox/git/repository/explain-failure.js";
-import { gitError } from "../../../src/sandbox/git/repository/host-git.js";
+import { explainGitFailure } from "../../../src/sandbox/git/host/explain-failure.js";
+import { gitError } from "../../../src/sandbox/git/host/host-git.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;

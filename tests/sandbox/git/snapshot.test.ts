@@ -3,11 +3,11 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, syml
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createRecord } from "../../../src/ledger/records.js";
+import { hostGit } from "../../../src/sandbox/git/host/host-git.js";
 import type { RunJailedGit } from "../../../src/sandbox/git/jailed/jailed-commit.js";
-import { withPrivateStore } from "../../../src/sandbox/git/jailed/private-store.js";
-import { hostGit } from "../../../src/sandbox/git/repository/host-git.js";
 import { findRepository, type Repository } from "../../../src/sandbox/git/repository/repository.js";
-import { createSnapshot, type Snapshot } from "../../../src/sandbox/git/snapshot/snapshot.js";
+import { withPrivateStore } from "../../../src/sandbox/git/repository/scratch-repository.js";
+import { createSnapshot, type Snapshot } from "../../../src/sandbox/git/snapshot/create-snapshot.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
 import { runInJail } from "../../support/jail.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { guestBinary } from "../../guest.js";
 import type { JailBind } from "../../jail.js";
-import { INSIDE_GIT } from "../inside/private-git.js";
+import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
 
 /** A file or a link that is there now. */
 export interface GatheredFile {

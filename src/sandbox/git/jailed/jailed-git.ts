@@ -11,7 +11,7 @@ import {
 } from "../../jail.js";
 import { finishJailed } from "./finish-jailed.js";
 import type { RunJailedGit } from "./jailed-commit.js";
-import { watchForPipe } from "./watch-for-pipe.js";
+import { watchForPipe } from "./tree-pipes.js";
 
 /** What a jailed git works on. */
 export interface JailedGitPlaces {

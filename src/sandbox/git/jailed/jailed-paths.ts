@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { gitError } from "../repository/host-git.js";
+import { gitError } from "../host/host-git.js";
 
 /** A git in its jail whose output is one character a byte. */
 export type Jailed = (

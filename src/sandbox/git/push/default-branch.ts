@@ -2,13 +2,13 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { isBranchName } from "../../../util/branch-name.js";
-import { type LiveTree, needsRepository, scratchPath } from "../inside/live-tree.js";
-import { withPrivateStore } from "../jailed/private-store.js";
-import { readHead } from "../repository/plain-ref.js";
+import { type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
+import { withAskpass } from "../remote/askpass.js";
+import { runRemoteGit } from "../remote/remote-git.js";
+import { readHead } from "../repository/ref-file.js";
 import { runRepositoryGit } from "../repository/repository-git.js";
-import { withAskpass } from "./askpass.js";
+import { withPrivateStore } from "../repository/scratch-repository.js";
 import { findPushTarget } from "./push-branch.js";
-import { runRemoteGit } from "./remote-git.js";
 
 const TIMEOUT = 30_000;
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { LiveTree } from "../inside/live-tree.js";
+import type { LiveTree } from "../live-tree/live-tree.js";
 import { checkedOutAt } from "../repository/checked-out.js";
 import { resolveCommit } from "../repository/repository.js";
 import { repositoryGit, runRepositoryGit } from "../repository/repository-git.js";

@@ -2,20 +2,20 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { assertBranchName } from "../../../util/branch-name.js";
 import type { PushOptions } from "../../types.js";
-import { advanceInsideHead } from "../inside/inside-git.js";
-import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../inside/live-tree.js";
-import { withPrivateStore } from "../jailed/private-store.js";
-import { type HostGitOptions, type HostGitResult, runHostGit } from "../repository/host-git.js";
+import { type HostGitOptions, type HostGitResult, runHostGit } from "../host/host-git.js";
+import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
+import { advanceInsideHead } from "../live-tree/sandbox-head.js";
+import { withAskpass } from "../remote/askpass.js";
+import { complaintOf, runRemoteGit } from "../remote/remote-git.js";
+import { assertServer, type PushTarget, parsePushUrl } from "../remote/remote-url.js";
 import { repositoryGit } from "../repository/repository-git.js";
 import { readRepositorySettings } from "../repository/repository-settings.js";
+import { withPrivateStore } from "../repository/scratch-repository.js";
+import { createSnapshot } from "../snapshot/create-snapshot.js";
 import { deleteRef } from "../snapshot/remove-snapshot.js";
 import { holdCommit } from "../snapshot/restore-snapshot.js";
 import { answerForSnapshots } from "../snapshot/save-snapshot.js";
-import { createSnapshot } from "../snapshot/snapshot.js";
-import { withAskpass } from "./askpass.js";
 import { assertFree, moveBranch } from "./move-branch.js";
-import { assertServer, type PushTarget, parsePushUrl } from "./push-url.js";
-import { complaintOf, runRemoteGit } from "./remote-git.js";
 
 /** What a push led to. */
 export interface PushResult {

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { readHead } from "./plain-ref.js";
+import { readHead } from "./ref-file.js";
 import { readRepositorySettings } from "./repository-settings.js";
 import { lookAt, readUntrustedFile } from "./untrusted-file.js";
 

@@ -1,10 +1,17 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { assertOutside, findGit } from "./find-git.js";
-import { gitError, type HostGitOptions, type HostGitResult, NO_CONFIG, NO_FETCH, runHostGit } from "./host-git.js";
-import { withPipeWatch } from "./pipe-watch.js";
+import { assertOutside, findGit } from "../host/find-git.js";
+import {
+  gitError,
+  type HostGitOptions,
+  type HostGitResult,
+  NO_CONFIG,
+  NO_FETCH,
+  runHostGit,
+} from "../host/host-git.js";
 import { checkWayTo } from "./repository-layout.js";
+import { withPipeWatch } from "./repository-pipes.js";
 import { readRepositorySettings } from "./repository-settings.js";
 import { openView } from "./repository-view.js";
 

@@ -3,8 +3,8 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { gloveboxHome } from "../../../machine/home.js";
+import { gitError, type HostGitOptions, runHostGit } from "../host/host-git.js";
 import type { GitConfig } from "./git-directory.js";
-import { gitError, type HostGitOptions, runHostGit } from "./host-git.js";
 import { readUntrustedFile } from "./untrusted-file.js";
 
 /** All that counts of what a repository's own configuration says: nothing that names a program, a place on this machine or another file. */

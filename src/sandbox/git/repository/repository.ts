@@ -1,10 +1,10 @@
 import { existsSync, lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { gitError, runHostGit } from "./host-git.js";
+import { gitError, runHostGit } from "../host/host-git.js";
 import { type Location, locateRepository } from "./locate-repository.js";
 import { type Alternate, findAlternates } from "./object-store.js";
-import { readHead, readPlainRef } from "./plain-ref.js";
+import { readHead, readPlainRef } from "./ref-file.js";
 import { runRepositoryGit } from "./repository-git.js";
 import { checkLayout } from "./repository-layout.js";
 import { readRepositorySettings, readUserFilter } from "./repository-settings.js";

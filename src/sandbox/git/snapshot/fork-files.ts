@@ -1,11 +1,11 @@
 import { failpoint } from "../../../machine/failpoint.js";
-import { setInsideBranch, setInsideHead } from "../inside/inside-git.js";
-import { jailedPackOf, type LiveTree, type TreeLook } from "../inside/live-tree.js";
+import { jailedPackOf, type LiveTree, type TreeLook } from "../live-tree/live-tree.js";
+import { setInsideBranch, setInsideHead } from "../live-tree/sandbox-head.js";
+import { createSnapshot } from "./create-snapshot.js";
 import { deleteRef } from "./remove-snapshot.js";
 import { replicateTree } from "./replicate.js";
 import { holdCommit } from "./restore-snapshot.js";
 import { answerForSnapshots } from "./save-snapshot.js";
-import { createSnapshot } from "./snapshot.js";
 
 /**
  * Gives new sandboxes the files of another, all of them as they are at one moment, and the commits made inside.

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import type { Changes } from "../../../../contracts/types.js";
+import { importPack, withJailedPack } from "../commit/tree-commit.js";
 import { writeLooseObjects } from "../fast-commit.js";
-import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../inside/live-tree.js";
-import { importPack, withJailedPack } from "../jailed/jailed-pack.js";
-import { withPrivateStore } from "../jailed/private-store.js";
-import { gitIn, type HostGitOptions, hostGit } from "../repository/host-git.js";
+import { gitIn, type HostGitOptions, hostGit } from "../host/host-git.js";
+import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
+import { withPrivateStore } from "../repository/scratch-repository.js";
+import { told } from "./create-snapshot.js";
 import { parseChanges, RAW_AND_PATCH } from "./raw-diff.js";
-import { told } from "./snapshot.js";
 
 const MAX_OUTPUT = 256 * 1024 * 1024;
 

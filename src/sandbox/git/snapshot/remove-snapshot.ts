@@ -9,7 +9,7 @@ import { repositoryGit } from "../repository/repository-git.js";
 import { withRepositoryLock } from "../repository/repository-lock.js";
 import { removeStaleRefLocks } from "../repository/stale-ref-lock.js";
 import { isGitDirectory } from "../worktree/worktree-entry.js";
-import { ownRepository } from "./snapshot.js";
+import { ownRepository } from "./create-snapshot.js";
 
 /** Takes away what a snapshot consists of. Its objects go when the repository is next cleaned up by its user. */
 export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archive }: SnapshotRecord): Promise<void> {

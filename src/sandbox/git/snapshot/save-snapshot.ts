@@ -4,10 +4,10 @@ import { addResource, type SnapshotRecord, snapshotsDir, writeSnapshotRecord } f
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { trustHead } from "../fast-commit.js";
-import { jailedPackOf, type LiveTree, scratchPath } from "../inside/live-tree.js";
 import type { InsideHead } from "../jailed/jailed-commit.js";
+import { jailedPackOf, type LiveTree, scratchPath } from "../live-tree/live-tree.js";
 import { isAmong, writeArchive } from "./archive.js";
-import { createSnapshot } from "./snapshot.js";
+import { createSnapshot } from "./create-snapshot.js";
 
 /** What the record of a snapshot that is a commit says beside the common fields. */
 export interface SnapshotDetails {

@@ -9,11 +9,11 @@ import { failpoint } from "../../../machine/failpoint.js";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { isLocked, withLock } from "../../../machine/lock.js";
 import { removeTree } from "../../../machine/remove-tree.js";
-import { givePrivateIndex, writePrivateGit } from "../inside/private-git.js";
 import type { Repository } from "../repository/repository.js";
 import { repositoryGit } from "../repository/repository-git.js";
 import { withRepositoryLock } from "../repository/repository-lock.js";
 import { removeStaleRefLock } from "../repository/stale-ref-lock.js";
+import { givePrivateIndex, writePrivateGit } from "../sandbox-git/borrowing-git.js";
 import { isGitDirectory } from "../worktree/worktree-entry.js";
 import { checkOut } from "./checkout.js";
 

@@ -3,7 +3,7 @@ import { posix, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { parseGitHubRepo } from "../../../util/github.js";
-import { type PushTarget, parseHttpUrl, shownUrl, toHttps } from "../push/push-url.js";
+import { type PushTarget, parseHttpUrl, shownUrl, toHttps } from "../remote/remote-url.js";
 
 /** A repository elsewhere, as git is told of it. */
 export interface SourceUrl {

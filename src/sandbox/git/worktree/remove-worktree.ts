@@ -2,14 +2,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Vanishing } from "../../../ledger.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
+import { gitError } from "../host/host-git.js";
 import { checkedOutAt } from "../repository/checked-out.js";
-import { gitError } from "../repository/host-git.js";
 import { resolveCommit } from "../repository/repository.js";
 import { runRepositoryGit } from "../repository/repository-git.js";
 import { withRepositoryLock } from "../repository/repository-lock.js";
 import { removeStaleRefLock } from "../repository/stale-ref-lock.js";
 import { readUntrustedText } from "../repository/untrusted-file.js";
-import { unmovedMark } from "./branch-story.js";
+import { unmovedMark } from "./branch-mark.js";
 import { entryNames, isGitDirectory, removeEntry } from "./worktree-entry.js";
 
 /**

@@ -7,14 +7,14 @@ import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { runtimeDir } from "../../../machine/home.js";
 import { assertBranchName } from "../../../util/branch-name.js";
+import { gitError } from "../host/host-git.js";
 import { checkedOutAt } from "../repository/checked-out.js";
 import { copyIfThere } from "../repository/git-directory.js";
-import { gitError } from "../repository/host-git.js";
 import { type Repository, resolveCommit } from "../repository/repository.js";
 import { repositoryGit, runRepositoryGit } from "../repository/repository-git.js";
 import { withRepositoryLock } from "../repository/repository-lock.js";
 import { writeFiles } from "../source/checkout.js";
-import { branchMark, unmovedMark } from "./branch-story.js";
+import { branchMark, unmovedMark } from "./branch-mark.js";
 import { registerWorktree } from "./register-worktree.js";
 import { freeEntryName } from "./worktree-entry.js";
 

@@ -2,8 +2,8 @@ import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import type { HostGitOptions } from "../repository/host-git.js";
-import type { PushTarget } from "./push-url.js";
+import type { HostGitOptions } from "../host/host-git.js";
+import type { PushTarget } from "./remote-url.js";
 
 /** What GitHub wants to be called with a token; other hosts take any name. */
 const USER = "x-access-token";

@@ -1,5 +1,5 @@
 import { redact, truncate } from "../../../util/sanitize.js";
-import { type HostGitOptions, type HostGitResult, NO_CONFIG, runHostGit } from "../repository/host-git.js";
+import { type HostGitOptions, type HostGitResult, NO_CONFIG, runHostGit } from "../host/host-git.js";
 import type { SourceUrl } from "../source/source-url.js";
 
 const MAX_COMPLAINT = 2_000;

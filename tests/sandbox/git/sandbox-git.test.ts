@@ -2,14 +2,14 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createRecord } from "../../../src/ledger/records.js";
+import { findRepository, type RepositoryTrust } from "../../../src/sandbox/git/repository/repository.js";
 import {
   givePrivateIndex,
   INSIDE_GIT,
   privateGitBinds,
   privateGitDir,
   writePrivateGit,
-} from "../../../src/sandbox/git/inside/private-git.js";
-import { findRepository, type RepositoryTrust } from "../../../src/sandbox/git/repository/repository.js";
+} from "../../../src/sandbox/git/sandbox-git/borrowing-git.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
 import type { JailBind } from "../../../src/sandbox/jail/jail.js";
 import { runInJail } from "../../support/jail.js";

@@ -1,7 +1,7 @@
 import { toSandboxError } from "../../../../contracts/errors.js";
 import type { InsideHead } from "../jailed/jailed-commit.js";
+import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
 import type { LiveTree } from "./live-tree.js";
-import { INSIDE_GIT } from "./private-git.js";
 import { runInside } from "./run-inside.js";
 
 /** Hooks and the like that were planted inside must not stand in the way; they could harm nothing but the inside. */

@@ -5,11 +5,7 @@ import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { removeOwnTree, removeTree } from "../../../machine/remove-tree.js";
 import type { PlainCommit } from "../fast-commit.js";
-import { readCheckoutSettings } from "../repository/checkout-settings.js";
-import { copyIfThere, makeScratchDirectory, writeGitDirectory } from "../repository/git-directory.js";
-import { gitError, type RunGit } from "../repository/host-git.js";
-import type { Repository } from "../repository/repository.js";
-import { filterSections } from "../repository/repository-settings.js";
+import { gitError, type RunGit } from "../host/host-git.js";
 import {
   type CommitPlan,
   commitInJail,
@@ -17,7 +13,11 @@ import {
   type JailedCommit,
   type RunJailedGit,
   snapshotMessage,
-} from "./jailed-commit.js";
+} from "../jailed/jailed-commit.js";
+import { readCheckoutSettings } from "../repository/checkout-settings.js";
+import { copyIfThere, makeScratchDirectory, writeGitDirectory } from "../repository/git-directory.js";
+import type { Repository } from "../repository/repository.js";
+import { filterSections } from "../repository/repository-settings.js";
 
 /** What `withJailedPack` needs. */
 export interface JailedPackOptions {

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { createRef, lastNumber } from "../../../src/sandbox/git/fast-commit/create-ref.js";
 import { gitObject } from "../../../src/sandbox/git/fast-commit/git-object.js";
 import { writeLooseObjects } from "../../../src/sandbox/git/fast-commit/loose-object.js";
-import { createRef, lastNumber } from "../../../src/sandbox/git/snapshot/new-ref.js";
 import { createRepository, createScratch, git } from "../../support/scratch.js";
 
 const scratch = createScratch();

@@ -2,16 +2,16 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isBranchName } from "../../../util/branch-name.js";
 import type { InsideHead } from "../jailed/jailed-commit.js";
-import { readPlainRef } from "../repository/plain-ref.js";
+import { readPlainRef } from "../repository/ref-file.js";
 import { warnOfLink } from "../snapshot/snapshot-policy.js";
 import type { TreeBase } from "../source/tree-base.js";
-import { at, type BaseDirectory, readBaseDirectories } from "./base-trees.js";
+import { at, type BaseDirectory, readBaseDirectories } from "./base-directories.js";
 import { type Gathered, type GatherOptions, gatherChanges } from "./gather-changes.js";
 import { DIRECTORY, type GitObject, gitObject } from "./git-object.js";
-import { mayBeIgnored } from "./ignore-suspicion.js";
-import { isPlainPath, isStoredAsIs } from "./plain-file.js";
-import { type PlainSettings, readPlainSettings } from "./plain-settings.js";
-import { directoriesOf, isReplaced, plainTree, splitPath } from "./plain-tree.js";
+import { mayBeIgnored } from "./may-be-ignored.js";
+import { type PlainSettings, readPlainSettings } from "./storage-settings.js";
+import { isPlainPath, isStoredAsIs } from "./stored-as-is.js";
+import { directoriesOf, isReplaced, plainTree, splitPath } from "./tree-with-changes.js";
 
 /** A commit of a sandbox's files that no git was needed for. Its objects are not stored yet. */
 export interface PlainCommit {

@@ -2,9 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import { makeScratchDirectory, writeGitDirectory } from "../repository/git-directory.js";
-import { type HostGitOptions, inStore, NO_CONFIG } from "../repository/host-git.js";
-import type { Repository } from "../repository/repository.js";
+import { type HostGitOptions, inStore, NO_CONFIG } from "../host/host-git.js";
+import { makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
+import type { Repository } from "./repository.js";
 
 /** What git may hold of one object in memory. Its content comes from inside: a few bytes there can be a file of many gigabytes. */
 const ALLOC_LIMIT = "1g";

@@ -6,13 +6,13 @@ import { removeOwnTree, removeTree } from "../../../machine/remove-tree.js";
 import { packDirectory, packTrees } from "../../../util/tar/tar-pack.js";
 import { unpackTar } from "../../../util/tar/tar-unpack.js";
 import { MAX_IMPORT_BYTES, type SandboxOptions } from "../../types.js";
+import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
+import { writeSealedGit } from "../sandbox-git/standalone-git.js";
 import { baseDirOf, openBase } from "../source/base-cache.js";
 import { findSource, findStart, resourcesOfSource } from "../source/source.js";
 import type { TreeBase } from "../source/tree-base.js";
 import { type LiveTree, scratchPath, type TreeLook } from "./live-tree.js";
-import { type MirroredDriver, mirroredGit } from "./mirrored-git.js";
-import { INSIDE_GIT } from "./private-git.js";
-import { writeSealedGit } from "./sealed-git.js";
+import { type MirroredDriver, mirroredGit } from "./mirror-git.js";
 
 /**
  * A repository whose files are to go into a sandbox that the host cannot look into: everything that can be refused has been.

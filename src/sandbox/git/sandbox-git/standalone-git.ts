@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { copyIfThere, writeGitDirectory } from "../repository/git-directory.js";
 import type { Repository } from "../repository/repository.js";
 import { repositoryGit } from "../repository/repository-git.js";
-import { insideConfig, listRefs, writeBranch } from "./private-git.js";
+import { insideConfig, listRefs, writeBranch } from "./borrowing-git.js";
 
 /** What `writeSealedGit` needs. */
 export interface SealedGit {

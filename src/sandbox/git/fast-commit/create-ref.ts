@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { link, mkdir, readdir, readFile, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { gitError } from "../repository/host-git.js";
+import { gitError } from "../host/host-git.js";
 import { repositoryGit, runRepositoryGit } from "../repository/repository-git.js";
 import { checkWayTo } from "../repository/repository-layout.js";
 

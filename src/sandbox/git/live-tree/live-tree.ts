@@ -6,15 +6,15 @@ import { runtimeDir } from "../../../machine/home.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 import type { JailBind } from "../../jail.js";
 import type { Driver } from "../../types.js";
+import { listIndexPaths, listLayerPaths } from "../commit/changed-paths.js";
+import type { JailedPackOptions } from "../commit/tree-commit.js";
 import { makePlainCommit, type RunGuest } from "../fast-commit.js";
 import type { InsideHead } from "../jailed/jailed-commit.js";
-import type { JailedPackOptions } from "../jailed/jailed-pack.js";
 import { beginSpareJail, takeJail } from "../jailed/spare-jail.js";
 import { objectBinds } from "../repository/object-store.js";
 import { resolveCommit } from "../repository/repository.js";
-import { listIndexPaths, listLayerPaths } from "../snapshot/changed-paths.js";
+import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
 import { type TreeBase, treeOf } from "../source/tree-base.js";
-import { INSIDE_GIT } from "./private-git.js";
 
 const SCRATCH = /^[a-z]+-[0-9a-f]{12}(\.[a-z]+)?$/;
 

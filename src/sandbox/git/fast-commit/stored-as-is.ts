@@ -1,5 +1,5 @@
 import type { GatheredFile } from "./gather-changes.js";
-import type { PlainSettings } from "./plain-settings.js";
+import type { PlainSettings } from "./storage-settings.js";
 
 /** What git or our own policy looks at more closely, or takes for something else on another system. */
 const SPECIAL_NAME = /^\.git([^a-z]|$)|^\.git(modules|attributes)|^\.mailmap|[~\\]|\xe2[\x80\x81]|\xef\xbb/i;

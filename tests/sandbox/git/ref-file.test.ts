@@ -2,7 +2,7 @@ import { chownSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { readPlainRef } from "../../../src/sandbox/git/repository/plain-ref.js";
+import { readPlainRef } from "../../../src/sandbox/git/repository/ref-file.js";
 import { findRepository, resolveCommit } from "../../../src/sandbox/git/repository/repository.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 

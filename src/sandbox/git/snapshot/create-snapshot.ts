@@ -5,15 +5,15 @@ import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { assertSandboxId } from "../../../machine/sandbox-id.js";
+import { importPack, type JailedPackOptions, withJailedPack } from "../commit/tree-commit.js";
+import { createRef, lastNumber } from "../fast-commit/create-ref.js";
 import { type PlainCommit, writeLooseObjects } from "../fast-commit.js";
+import { gitIn, type RunGit } from "../host/host-git.js";
 import type { InsideHead, JailedCommit } from "../jailed/jailed-commit.js";
-import { importPack, type JailedPackOptions, withJailedPack } from "../jailed/jailed-pack.js";
-import { withPrivateStore } from "../jailed/private-store.js";
 import { writeGitDirectory } from "../repository/git-directory.js";
-import { gitIn, type RunGit } from "../repository/host-git.js";
 import { runRepositoryGit } from "../repository/repository-git.js";
 import { withRepositoryLock } from "../repository/repository-lock.js";
-import { createRef, lastNumber } from "./new-ref.js";
+import { withPrivateStore } from "../repository/scratch-repository.js";
 import { checkHistory, checkSnapshot } from "./snapshot-policy.js";
 
 /** A snapshot that is safely stored. */
