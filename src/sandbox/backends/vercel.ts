@@ -11,7 +11,7 @@ import {
   updateRecord,
 } from "../../ledger.js";
 import { failpoint } from "../../machine/failpoint.js";
-import { fillMirror, mirrorResources, planMirror, removeGitResource, setInsideBranch, sweepScratch } from "../git.js";
+import { fillMirror, mirrorResources, planMirror, removeGitResource, setSandboxBranch, sweepScratch } from "../git.js";
 import { reopenOptions } from "../kept-options.js";
 import { validateSandboxOptions } from "../options.js";
 import { createSandbox } from "../portable.js";
@@ -230,7 +230,7 @@ function forkRepository({ origin }: Plan, fork: Plan, n: number): Filling {
   if (origin === undefined) return {};
   const own = forkOrigin(origin, n);
   fork.origin = own;
-  const fill = (driver: VercelDriver): Promise<void> => setInsideBranch({ driver, warn: fork.warn }, branchOf(own));
+  const fill = (driver: VercelDriver): Promise<void> => setSandboxBranch({ driver, warn: fork.warn }, branchOf(own));
   return { resources: "base" in own ? mirrorResources(own.base) : [], fill };
 }
 

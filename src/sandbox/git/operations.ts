@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { snapshotInTime } from "../../ledger.js";
 import type { Driver } from "../types.js";
-import { endSpareJail } from "./jailed/spare-jail.js";
+import { closeSpareJail } from "./jailed/spare-jail.js";
 import type { LiveTree } from "./live-tree/live-tree.js";
 import { findDefaultBranch } from "./push/default-branch.js";
 import { pushBranch } from "./push/push-branch.js";
@@ -38,7 +38,7 @@ export function createOperations(
   return {
     settled: async () => {
       await Promise.allSettled(running);
-      await endSpareJail(tree);
+      await closeSpareJail(tree);
     },
     snapshot: (signal) => track(() => snapshotInTime(signal, () => saveSnapshot(tree), removeSnapshot)),
     restore: (id) => track(() => restoreSnapshot(tree, id)),

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createRecord } from "../../../src/ledger/records.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import { writeLooseObjects } from "../../../src/sandbox/git/fast-commit/loose-object.js";
-import { makePlainCommit, type PlainCommit } from "../../../src/sandbox/git/fast-commit/make-fast-commit.js";
+import { makeFastCommit, type FastCommit } from "../../../src/sandbox/git/fast-commit/make-fast-commit.js";
 import { createJailedGit } from "../../../src/sandbox/git/jailed/jailed-git.js";
 import { objectBinds } from "../../../src/sandbox/git/repository/object-store.js";
 import { findRepository } from "../../../src/sandbox/git/repository/repository.js";
@@ -68,11 +68,11 @@ function put(root: string, path: string, write: () => void): void {
   write();
 }
 
-async function plainly({ path, base, tree }: Place): Promise<PlainCommit | undefined> {
-  return await makePlainCommit({ base, tree, root: { source: path }, message: "Snapshot of sandbox plain" });
+async function makeFast({ path, base, tree }: Place): Promise<FastCommit | undefined> {
+  return await makeFastCommit({ base, tree, root: { source: path }, message: "Snapshot of sandbox plain" });
 }
 
-async function storedTree({ base }: Place, { commit, objects }: PlainCommit): Promise<string> {
+async function storedTree({ base }: Place, { commit, objects }: FastCommit): Promise<string> {
   await writeLooseObjects(base.repository.objects, objects);
   return git(base.repository.gitDir, "rev-parse", `${commit}^{tree}`);
 }
@@ -160,7 +160,7 @@ describe.concurrent("without a git the commit is the same", () => {
   test.each(cases)("%s: %s", async (format, _, change) => {
     const place = await open(FILES, `--object-format=${format}`);
     change(place.path);
-    const made = await plainly(place);
+    const made = await makeFast(place);
     if (made === undefined) throw new Error("this is plain");
     const jailed = await byJail(place);
     expect({ tree: await storedTree(place, made), warnings: made.warnings, others: [] }).toEqual(jailed);
@@ -223,7 +223,7 @@ const SPECIAL: Readonly<Record<string, (place: Place) => void>> = {
 test.concurrent.each(Object.entries(SPECIAL))("left to git: %s", async (_, change) => {
   const place = await open(FILES);
   change(place);
-  expect(await plainly(place)).toBeUndefined();
+  expect(await makeFast(place)).toBeUndefined();
 });
 
 test("attributes are left to git where they have a say, and only there", async () => {
@@ -233,7 +233,7 @@ test("attributes are left to git where they have a say, and only there", async (
     "dir/.gitattributes": "*.w working-tree-encoding=UTF-16\n",
   });
   fill(place.path, { "a.txt": "two\n", "x.id": "no id\n" });
-  const made = await plainly(place);
+  const made = await makeFast(place);
   expect(made && (await storedTree(place, made))).toBe((await byJail(place)).tree);
   for (const files of [{ "a.txt": "two\r\n" }, { "x.id": "$Id: x$\n" }, { "dir/t.w": "x" }] as Record<
     string,
@@ -241,11 +241,11 @@ test("attributes are left to git where they have a say, and only there", async (
   >[]) {
     const [[path, content] = ["", ""]] = Object.entries(files);
     fill(place.path, files);
-    expect([path, await plainly(place)]).toEqual([path, undefined]);
+    expect([path, await makeFast(place)]).toEqual([path, undefined]);
     fill(place.path, { [path]: content.replace(/\r|\$Id/g, "") });
     if (path.startsWith("dir/")) rmSync(join(place.path, path));
   }
-  expect(await plainly(place)).toBeDefined();
+  expect(await makeFast(place)).toBeDefined();
 });
 
 test("an answer from inside that is none is not believed", async () => {
@@ -268,7 +268,7 @@ test("an answer from inside that is none is not believed", async () => {
       stdout: Buffer.concat(parts),
     });
     const root = { source: path };
-    return (await makePlainCommit({ base, tree, root, runInside, message: "x" })) !== undefined;
+    return (await makeFastCommit({ base, tree, root, runInside, message: "x" })) !== undefined;
   };
   const named = part("p", "n", 0);
   expect(await believed(named, part("f", "n", 0o100644, "x"))).toBe(true);
@@ -292,7 +292,7 @@ test("a link to another repository in the commit is left to git", async () => {
   await createRecord({ id: "part", backend: "local", workDir: path });
   const worktree = await addWorktree({ repository: place.base.repository, branch: "part", path, record: "part" });
   const base = { ...place.base, sha: worktree.baseSha, index: join(worktree.gitDir, "index") };
-  expect(await plainly({ path, base, tree: git(repo, "rev-parse", "HEAD^{tree}") })).toBeUndefined();
+  expect(await makeFast({ path, base, tree: git(repo, "rev-parse", "HEAD^{tree}") })).toBeUndefined();
 });
 
 const NAMES = [
@@ -361,7 +361,7 @@ test("whatever is changed: it is left to git, or the same tree", { timeout: 120_
             "link" in what ? symlinkSync(what.link, join(root, path)) : writeFileSync(join(root, path), what.content),
           );
       }
-      const made = await plainly(place);
+      const made = await makeFast(place);
       if (made === undefined) left++;
       else {
         same++;

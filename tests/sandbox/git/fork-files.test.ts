@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import { listIndexPaths } from "../../../src/sandbox/git/commit/changed-paths.js";
-import { readPlainHead, replicateTree } from "../../../src/sandbox/git/snapshot/replicate.js";
+import { readSandboxHead, replicateTree } from "../../../src/sandbox/git/snapshot/replicate.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { listSandboxes } from "../../../src/sandbox.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
@@ -258,7 +258,7 @@ test("a head is told by plain files alone", async () => {
   mkdirSync(join(dir, "refs", "heads"), { recursive: true });
   const told = async (head: string): Promise<string | undefined> => {
     writeFileSync(join(dir, "HEAD"), head);
-    return await readPlainHead(dir);
+    return await readSandboxHead(dir);
   };
   writeFileSync(join(dir, "refs", "heads", "main"), `${sha}\n`);
   writeFileSync(join(scratch.path, "outside-head"), `${sha}\n`);

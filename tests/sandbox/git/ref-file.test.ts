@@ -2,7 +2,7 @@ import { chownSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { readPlainRef } from "../../../src/sandbox/git/repository/ref-file.js";
+import { readRefFile } from "../../../src/sandbox/git/repository/ref-file.js";
 import { findRepository, resolveCommit } from "../../../src/sandbox/git/repository/repository.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
@@ -21,7 +21,7 @@ test.each(["sha1", "sha256"])("what plain files say of a ref is what git says (%
   git(repo, "update-ref", "refs/remotes/origin/main", "other");
   const compare = async (): Promise<void> => {
     for (const name of NAMES)
-      expect([name, await readPlainRef(gitDir, name)]).toEqual([name, git(repo, "rev-parse", name)]);
+      expect([name, await readRefFile(gitDir, name)]).toEqual([name, git(repo, "rev-parse", name)]);
   };
   await compare();
   git(repo, "pack-refs", "--all");
@@ -48,7 +48,7 @@ test("where they do not say it, git is asked", async () => {
     "refs/heads/../../config",
     main,
   ]) {
-    expect([name, await readPlainRef(gitDir, name)]).toEqual([name, undefined]);
+    expect([name, await readRefFile(gitDir, name)]).toEqual([name, undefined]);
   }
   expect(await resolveCommit(gitDir, "refs/heads/alias")).toBe(main);
   expect(await resolveCommit(gitDir, "v1")).toBe(git(repo, "rev-parse", "v1^{commit}"));

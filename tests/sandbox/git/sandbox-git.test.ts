@@ -4,11 +4,11 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createRecord } from "../../../src/ledger/records.js";
 import { findRepository, type RepositoryTrust } from "../../../src/sandbox/git/repository/repository.js";
 import {
-  givePrivateIndex,
+  giveIndex,
   INSIDE_GIT,
-  privateGitBinds,
-  privateGitDir,
-  writePrivateGit,
+  borrowingGitBinds,
+  borrowingGitDir,
+  writeBorrowingGit,
 } from "../../../src/sandbox/git/sandbox-git/borrowing-git.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
 import type { JailBind } from "../../../src/sandbox/jail/jail.js";
@@ -33,10 +33,10 @@ async function open(repo: string, name = "harness-one", trust: RepositoryTrust =
   const repository = await findRepository(repo, trust);
   const worktree = await addWorktree({ repository, branch: "work/one", path, record: "one" });
   const dir = join(scratch.path, "private");
-  await writePrivateGit({ repository, branch: "work/one", baseSha: worktree.baseSha, dir });
-  await givePrivateIndex(dir, join(worktree.gitDir, "index"));
-  const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
-  const binds = [git, ...privateGitBinds(repository, dir, path)];
+  await writeBorrowingGit({ repository, branch: "work/one", baseSha: worktree.baseSha, dir });
+  await giveIndex(dir, join(worktree.gitDir, "index"));
+  const git = { source: borrowingGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
+  const binds = [git, ...borrowingGitBinds(repository, dir, path)];
   const tree = { source: path, target: path, writable: true };
   const sh = async (script: string): Promise<string> => {
     const { exitCode, stdout, stderr } = await runInJail(["sh", "-ec", script], { binds: [tree, ...binds], cwd: path });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { removeOwnTree, removeTree } from "../../../machine/remove-tree.js";
-import type { PlainCommit } from "../fast-commit.js";
+import type { FastCommit } from "../fast-commit.js";
 import { gitError, type RunGit } from "../host/host-git.js";
 import {
   type CommitPlan,
@@ -19,8 +19,8 @@ import { copyIfThere, makeScratchDirectory, writeGitDirectory } from "../reposit
 import type { Repository } from "../repository/repository.js";
 import { filterSections } from "../repository/repository-settings.js";
 
-/** What `withJailedPack` needs. */
-export interface JailedPackOptions {
+/** What `withTreeCommit` needs. */
+export interface TreeCommitOptions {
   sandboxId: string;
   /** The running sandbox; what is remembered of it goes when it does. */
   sandbox?: object | undefined;
@@ -28,7 +28,7 @@ export interface JailedPackOptions {
   store: string;
   runJailedGit: RunJailedGit;
   /** Whether the store is there, and the jail begun. Default false. */
-  isBegun?: boolean | undefined;
+  isStarted?: boolean | undefined;
   /** Called when the pack was taken out. */
   done?: (() => void) | undefined;
   /** As `CommitPlan.message`. */
@@ -46,13 +46,13 @@ export interface JailedPackOptions {
   /** As `CommitPlan.withOthers`. */
   withOthers?: boolean | undefined;
   /** What a warning says of the repositories in the tree, after "it is". Default "not in the commit". */
-  fate?: string | undefined;
+  nestedNote?: string | undefined;
   /** Whether what is made of it is to outlive a power loss. Default false. */
   isDurable?: boolean | undefined;
   /** Bytes that the pack may have. Default 4 GiB. */
   maxBytes?: number | undefined;
   /** Makes the commit without a jail, where that can be done. Asked for when the sandbox holds still. */
-  plainly?: ((message: string) => Promise<PlainCommit | undefined>) | undefined;
+  makeFast?: ((message: string) => Promise<FastCommit | undefined>) | undefined;
   /** Holds the sandbox still while its tree is read. Default: does not. */
   frozen?: (<T>(work: () => Promise<T>) => Promise<T>) | undefined;
   /** What else is to be read while the sandbox holds still. */
@@ -70,14 +70,14 @@ const UNPACK_LIMIT = 100;
  * programs. So the store counts as hostile too once git has run: the host takes one pack out of it and never looks at it
  * with git.
  */
-export async function withJailedPack<T>(
-  opts: JailedPackOptions,
+export async function withTreeCommit<T>(
+  opts: TreeCommitOptions,
   use: (made: JailedCommit, pack: string) => Promise<T>,
-  usePlain?: (made: PlainCommit) => Promise<T>,
+  useFast?: (made: FastCommit) => Promise<T>,
 ): Promise<T> {
   const { store, source, frozen = (work) => work() } = opts;
   const pack = `${store}.pack`;
-  let isNeeded = opts.isBegun === true;
+  let isNeeded = opts.isStarted === true;
   const clear = async (): Promise<void> => {
     if (!isNeeded) return;
     await opts.runJailedGit.end?.();
@@ -87,14 +87,14 @@ export async function withJailedPack<T>(
   try {
     const { sandboxId, inside, parent, withOthers, message } = opts;
     const made = await frozen(async () => {
-      const plain = usePlain && (await opts.plainly?.(message ?? snapshotMessage(sandboxId)));
+      const plain = useFast && (await opts.makeFast?.(message ?? snapshotMessage(sandboxId)));
       if (plain !== undefined) await opts.beside?.({ others: [] });
       if (plain !== undefined) return plain;
       isNeeded = true;
       const listing = opts.changedPaths?.();
       // Nobody waits for it when the store cannot be made.
       listing?.catch(() => undefined);
-      if (opts.isBegun !== true) await beginStore(store, opts.runJailedGit);
+      if (opts.isStarted !== true) await beginStore(store, opts.runJailedGit);
       await fillStore(store, source?.repository, opts.filters);
       const changedPaths = await listing;
       // To be done before git has run in the jail: then the store is no place for the host to write in.
@@ -107,7 +107,7 @@ export async function withJailedPack<T>(
     if ("objects" in made) {
       cleared = clear();
       cleared.catch(() => undefined);
-      return await (usePlain as NonNullable<typeof usePlain>)(made);
+      return await (useFast as NonNullable<typeof useFast>)(made);
     }
     // What it may still do to its store concerns nobody: the copy is what is checked.
     await takeOut(join(store, made.pack), pack, opts.maxBytes ?? MAX_BYTES);

@@ -1,31 +1,31 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isBranchName } from "../../../util/branch-name.js";
-import type { InsideHead } from "../jailed/jailed-commit.js";
-import { readPlainRef } from "../repository/ref-file.js";
+import type { SandboxHead } from "../jailed/jailed-commit.js";
+import { readRefFile } from "../repository/ref-file.js";
 import { warnOfLink } from "../snapshot/snapshot-policy.js";
 import type { TreeBase } from "../source/tree-base.js";
 import { at, type BaseDirectory, readBaseDirectories } from "./base-directories.js";
 import { type Gathered, type GatherOptions, gatherChanges } from "./gather-changes.js";
 import { DIRECTORY, type GitObject, gitObject } from "./git-object.js";
 import { mayBeIgnored } from "./may-be-ignored.js";
-import { type PlainSettings, readPlainSettings } from "./storage-settings.js";
-import { isPlainPath, isStoredAsIs } from "./stored-as-is.js";
-import { directoriesOf, isReplaced, plainTree, splitPath } from "./tree-with-changes.js";
+import { type StorageSettings, readStorageSettings } from "./storage-settings.js";
+import { isOrdinaryPath, isStoredAsIs } from "./stored-as-is.js";
+import { directoriesOf, isReplaced, treeWithChanges, splitPath } from "./tree-with-changes.js";
 
 /** A commit of a sandbox's files that no git was needed for. Its objects are not stored yet. */
-export interface PlainCommit {
+export interface FastCommit {
   readonly commit: string;
   /** Whether its files are those of the base. */
   readonly isUnchanged: boolean;
-  readonly head?: InsideHead;
+  readonly head?: SandboxHead;
   /** Less those of the base. */
   readonly objects: readonly GitObject[];
   readonly warnings: readonly string[];
 }
 
 /** What a plain commit is made of. */
-export interface PlainCommitOptions extends Pick<GatherOptions, "root" | "inside" | "runInside"> {
+export interface FastCommitOptions extends Pick<GatherOptions, "root" | "inside" | "runInside"> {
   base: TreeBase;
   /** The tree object of the base. */
   tree: string;
@@ -41,13 +41,13 @@ const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
  * Makes the commit that a jailed git would make, of few and plain changes: then no program has to be started for it, and nothing
  * that comes from inside is given to one. Undefined where anything has a meaning to git: ignored files, other repositories, line ends, names.
  */
-export async function makePlainCommit(opts: PlainCommitOptions): Promise<PlainCommit | undefined> {
+export async function makeFastCommit(opts: FastCommitOptions): Promise<FastCommit | undefined> {
   const { base, root, tree, inside, runInside, message } = opts;
   const { repository, index } = base;
   if (index === undefined) return undefined;
   const [gathered, settings, exclude, attributes] = await Promise.all([
     gatherChanges({ root, index, tree, inside, runInside }),
-    readPlainSettings(repository),
+    readStorageSettings(repository),
     readText(join(repository.gitDir, "info", "exclude")),
     readText(join(repository.gitDir, "info", "attributes")),
   ]);
@@ -57,7 +57,7 @@ export async function makePlainCommit(opts: PlainCommitOptions): Promise<PlainCo
   const directories = new Set(["", ...gathered.paths.flatMap(directoriesOf)]);
   const known = await readBaseDirectories(base, directories);
   if (known === undefined || !isPlain(gathered, { known, settings, exclude, attributes })) return undefined;
-  const made = plainTree(known, gathered, repository.objectFormat);
+  const made = treeWithChanges(known, gathered, repository.objectFormat);
   if (made === undefined) return undefined;
   const parent = head?.sha ?? opts.parent ?? base.sha;
   const when = `${AUTHOR} ${Math.floor(Date.now() / 1000)} +0000`;
@@ -71,7 +71,7 @@ export async function makePlainCommit(opts: PlainCommitOptions): Promise<PlainCo
 
 interface Surroundings {
   readonly known: ReadonlyMap<string, BaseDirectory>;
-  readonly settings: PlainSettings;
+  readonly settings: StorageSettings;
   /** Of the repository, beside the files of its directories. */
   readonly exclude: string;
   readonly attributes: string;
@@ -92,7 +92,7 @@ function isPlain(gathered: Gathered, { known, settings, exclude, attributes }: S
       .join("\n");
   return gathered.files.every((file) => {
     const { path } = file;
-    if (!isPlainPath(path)) return false;
+    if (!isOrdinaryPath(path)) return false;
     if (!isStoredAsIs(file, attributes + rulesFor(path, ".gitattributes", "attributes"), settings)) return false;
     const [parent, name] = splitPath(path);
     const before = isReplaced(parent, named) ? undefined : known.get(parent)?.entries.get(name);
@@ -104,19 +104,19 @@ function isPlain(gathered: Gathered, { known, settings, exclude, attributes }: S
 const trusted = new WeakMap<TreeBase, Map<string, { ref: string; commit: string }>>();
 
 /** Notes that a commit made inside was checked, and is in the repository for as long as a ref stays where it is. */
-export function trustHead(base: TreeBase, head: InsideHead, held: { ref: string; commit: string }): void {
+export function trustHead(base: TreeBase, head: SandboxHead, held: { ref: string; commit: string }): void {
   const heads = trusted.get(base) ?? new Map<string, { ref: string; commit: string }>();
   trusted.set(base, heads);
   heads.set(head.sha, held);
 }
 
 /** What is checked out inside, if that is the base or was checked before. */
-async function findHead(base: TreeBase, found: Gathered["head"]): Promise<InsideHead | undefined> {
+async function findHead(base: TreeBase, found: Gathered["head"]): Promise<SandboxHead | undefined> {
   if (found === undefined || !SHA.test(found.commit)) return undefined;
   const sha = found.commit;
   const held = sha === base.sha ? undefined : trusted.get(base)?.get(sha);
   if (sha !== base.sha && held === undefined) return undefined;
-  if (held !== undefined && (await readPlainRef(base.repository.gitDir, held.ref)) !== held.commit) return undefined;
+  if (held !== undefined && (await readRefFile(base.repository.gitDir, held.ref)) !== held.commit) return undefined;
   const [, branch] = /^ref: refs\/heads\/(.+)$/.exec(found.line) ?? [];
   return isBranchName(branch) ? { sha, branch } : { sha };
 }

@@ -4,7 +4,7 @@ import type { Repository } from "../repository/repository.js";
 import { readUntrustedFile } from "../repository/untrusted-file.js";
 
 /** What the settings of a repository say about how its files are stored. */
-export interface PlainSettings {
+export interface StorageSettings {
   /** Whether line ends of files without attributes are changed. */
   readonly changesLineEnds: boolean;
 }
@@ -13,7 +13,7 @@ export interface PlainSettings {
 const SPECIAL = /refstorage|partialclone|sharedrepository|worktreeconfig/i;
 
 /** Undefined where files are not stored as they are, or not in the plainest way. */
-export async function readPlainSettings(repository: Repository): Promise<PlainSettings | undefined> {
+export async function readStorageSettings(repository: Repository): Promise<StorageSettings | undefined> {
   const text = readUntrustedFile(join(repository.gitDir, "config"))?.toString("latin1") ?? "";
   const { autocrlf, ignorecase, precomposeunicode, symlinks, filemode } = await readCheckoutSettings(repository);
   const isPlain = ignorecase !== "true" && precomposeunicode !== "true" && symlinks !== "false" && filemode !== "false";

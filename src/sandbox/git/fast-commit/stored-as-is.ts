@@ -1,11 +1,11 @@
 import type { GatheredFile } from "./gather-changes.js";
-import type { PlainSettings } from "./storage-settings.js";
+import type { StorageSettings } from "./storage-settings.js";
 
 /** What git or our own policy looks at more closely, or takes for something else on another system. */
 const SPECIAL_NAME = /^\.git([^a-z]|$)|^\.git(modules|attributes)|^\.mailmap|[~\\]|\xe2[\x80\x81]|\xef\xbb/i;
 
 /** Whether nothing in a path from inside, one character a byte, has a meaning to git. Else git itself has to check it. */
-export function isPlainPath(path: string): boolean {
+export function isOrdinaryPath(path: string): boolean {
   return path.split("/").every((name) => !SPECIAL_NAME.test(name));
 }
 
@@ -13,7 +13,7 @@ export function isPlainPath(path: string): boolean {
 export function isStoredAsIs(
   { path, mode, content }: GatheredFile,
   attributes: string,
-  settings: PlainSettings,
+  settings: StorageSettings,
 ): boolean {
   const name = path.slice(path.lastIndexOf("/") + 1);
   if (mode === "120000") return !/^\.git/i.test(name) && !/\.git/i.test(content.toString("latin1"));

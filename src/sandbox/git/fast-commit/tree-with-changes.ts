@@ -20,7 +20,7 @@ export function isReplaced(path: string, named: ReadonlySet<string>): boolean {
  * Makes the tree of a base with what has changed, and gives it with those objects that the base does not have at the same places, and these. Undefined
  * where a repository of its own is among it, or a directory is left without a file.
  */
-export function plainTree(
+export function treeWithChanges(
   base: ReadonlyMap<string, BaseDirectory>,
   { paths, files }: Gathered,
   format: Repository["objectFormat"],

@@ -1,7 +1,7 @@
 import { toSandboxError } from "../../../../contracts/errors.js";
 import { isBranchName } from "../../../util/branch-name.js";
 import { INSIDE_OBJECTS } from "../repository/git-directory.js";
-import { addAll, type CommitStory, commitPaths, GITLINK, hash, type Jailed, must } from "./jailed-paths.js";
+import { addAll, type CommitDetails, commitPaths, GITLINK, hash, type Jailed, must } from "./jailed-paths.js";
 
 /** What a jailed git answered. */
 export interface JailedGitResult {
@@ -30,7 +30,7 @@ const CONFIG = ["safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=
 export const INDEX_OF_BASE = "index-of-base";
 
 /** Where the inside's own history stands. */
-export interface InsideHead {
+export interface SandboxHead {
   readonly sha: string;
   /** Absent when no branch is checked out. */
   readonly branch?: string;
@@ -59,7 +59,7 @@ export interface CommitPlan {
 export interface JailedCommit {
   readonly commit: string;
   /** The last of the commits made inside, which is the parent. Absent: they are not in it. */
-  readonly head?: InsideHead;
+  readonly head?: SandboxHead;
   /** Name of the file in the store that holds its objects, less those of the base. */
   readonly pack: string;
   /** Directories that are repositories of their own; they stay as they are in the base, see `writeTree`. */
@@ -75,9 +75,9 @@ export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan)
   const { base, inside } = plan;
   const jailed = jail(runJailedGit, base !== undefined, inside);
   // The files are added meanwhile.
-  const looking = inside === undefined || base === undefined ? undefined : findInsideHead(jailed, inside, base);
+  const looking = inside === undefined || base === undefined ? undefined : findSandboxHead(jailed, inside, base);
   looking?.catch(() => undefined);
-  const story = async (): Promise<CommitStory> => {
+  const story = async (): Promise<CommitDetails> => {
     const found = await looking;
     const parent = (typeof found === "object" ? found.sha : undefined) ?? plan.parent ?? base;
     return { parent, message: plan.message ?? snapshotMessage(plan.sandboxId) };
@@ -104,7 +104,7 @@ export function snapshotMessage(sandboxId: string): string {
 }
 
 type Committed = Pick<JailedCommit, "commit" | "nested" | "others">;
-type Story = () => Promise<CommitStory>;
+type Story = () => Promise<CommitDetails>;
 
 /** Commits the few paths that can differ; undefined where that does not suffice or does not work. */
 async function commitChanged(jailed: Jailed, plan: CommitPlan, story: Story): Promise<Committed | undefined> {
@@ -228,7 +228,7 @@ async function changedLinks(jailed: Jailed, base: string, tree: string): Promise
 }
 
 /** The commit that is checked out inside, or why it cannot be built upon. */
-async function findInsideHead(jailed: Jailed, inside: string, base: string): Promise<InsideHead | string> {
+async function findSandboxHead(jailed: Jailed, inside: string, base: string): Promise<SandboxHead | string> {
   const there = `--git-dir=${inside}`;
   const [answer, name] = await Promise.all([
     jailed([there, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"]),

@@ -11,7 +11,7 @@ import {
 } from "../../jail.js";
 import { finishJailed } from "./finish-jailed.js";
 import type { RunJailedGit } from "./jailed-commit.js";
-import { watchForPipe } from "./tree-pipes.js";
+import { watchTreeForPipe } from "./tree-pipes.js";
 
 /** What a jailed git works on. */
 export interface JailedGitPlaces {
@@ -100,7 +100,7 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
     const bound = Math.min(timeout, TIMEOUT);
     const spec = { argv, cwd: "/wt", env: { ...ENV, ...opts.env }, stdin, timeout: bound } as const;
     const git = await startCommand(channel, spec, "");
-    const awaitPipe = watchForPipe(git, (argv) =>
+    const awaitPipe = watchTreeForPipe(git, (argv) =>
       startCommand(channel, { argv, cwd: "/wt", env: ENV, stdin: "none", timeout: bound }, ""),
     );
     try {

@@ -9,7 +9,7 @@ export type Jailed = (
 ) => Promise<{ exitCode: number; text: string; stderr: string }>;
 
 /** What a commit is to be. */
-export interface CommitStory {
+export interface CommitDetails {
   parent: string | undefined;
   message: string;
 }
@@ -33,7 +33,7 @@ export async function commitPaths(
   jailed: Jailed,
   paths: Uint8Array,
   base: string,
-  { parent = base, message }: CommitStory,
+  { parent = base, message }: CommitDetails,
 ): Promise<{ commit: string; nested: string[] }> {
   const listed = latin1(paths);
   const isSame = listed === "";

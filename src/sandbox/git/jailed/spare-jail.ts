@@ -8,7 +8,7 @@ export interface Jail {
   readonly store: string;
   readonly runJailedGit: RunJailedGit;
   /** Whether the store is there, and the jail begun. */
-  readonly isBegun: boolean;
+  readonly isStarted: boolean;
 }
 
 interface Spare {
@@ -26,9 +26,9 @@ export async function takeJail(sandbox: object, store: string, places: Omit<Jail
   const spare = spares.get(sandbox);
   if (spare?.key === keyOf(places)) {
     spares.delete(sandbox);
-    if (await spare.begun) return { store: spare.store, runJailedGit: spare.runJailedGit, isBegun: true };
+    if (await spare.begun) return { store: spare.store, runJailedGit: spare.runJailedGit, isStarted: true };
   }
-  return { store, runJailedGit: createJailedGit({ store, ...places }), isBegun: false };
+  return { store, runJailedGit: createJailedGit({ store, ...places }), isStarted: false };
 }
 
 /**
@@ -36,7 +36,7 @@ export async function takeJail(sandbox: object, store: string, places: Omit<Jail
  * does in it. Not after the first snapshot, which most often is the only one; and not over a layer, which a jail must
  * not see change.
  */
-export function beginSpareJail(sandbox: object, store: string, places: Omit<JailedGitPlaces, "store">): void {
+export function startSpareJail(sandbox: object, store: string, places: Omit<JailedGitPlaces, "store">): void {
   const isFirst = !hadOne.has(sandbox);
   hadOne.add(sandbox);
   const hasLayer = [places.tree, ...places.objects].some(({ overlay }) => overlay !== undefined);
@@ -53,7 +53,7 @@ export function beginSpareJail(sandbox: object, store: string, places: Omit<Jail
 }
 
 /** Ends the jail that nobody has used; to be called when a sandbox is taken down. */
-export async function endSpareJail(sandbox: object): Promise<void> {
+export async function closeSpareJail(sandbox: object): Promise<void> {
   const spare = spares.get(sandbox);
   if (spare === undefined) return;
   spares.delete(sandbox);

@@ -25,7 +25,7 @@ const FIND_PIPE: readonly string[] = [
 ];
 
 /** Ends a git that waits at a pipe of the inside's. The function that it gives is to be called when git has ended, and throws when it was so. */
-export function watchForPipe(
+export function watchTreeForPipe(
   git: DriverProcess,
   start: (argv: readonly string[]) => Promise<DriverProcess>,
 ): () => Promise<void> {

@@ -7,10 +7,10 @@ import { removeTree } from "../../../machine/remove-tree.js";
 import type { JailBind } from "../../jail.js";
 import type { Driver } from "../../types.js";
 import { listIndexPaths, listLayerPaths } from "../commit/changed-paths.js";
-import type { JailedPackOptions } from "../commit/tree-commit.js";
-import { makePlainCommit, type RunGuest } from "../fast-commit.js";
-import type { InsideHead } from "../jailed/jailed-commit.js";
-import { beginSpareJail, takeJail } from "../jailed/spare-jail.js";
+import type { TreeCommitOptions } from "../commit/tree-commit.js";
+import { makeFastCommit, type RunGuest } from "../fast-commit.js";
+import type { SandboxHead } from "../jailed/jailed-commit.js";
+import { startSpareJail, takeJail } from "../jailed/spare-jail.js";
 import { objectBinds } from "../repository/object-store.js";
 import { resolveCommit } from "../repository/repository.js";
 import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
@@ -28,7 +28,7 @@ export interface LiveTree {
   /** Whether `.git` at the top is a file like any other, made inside. Else it is the user's, or one that we made. */
   readonly ownsGit: boolean;
   /** The git directory that was made for the inside, in which it commits. Absent: there is none. */
-  readonly inside?: InsideGit | undefined;
+  readonly inside?: SandboxGit | undefined;
   readonly driver: Pick<Driver, "workDir" | "baseEnv" | "start" | "importTree" | "remove">;
   /** Whether what a look names is there also before and after it. Default false. */
   readonly isLasting?: boolean;
@@ -57,15 +57,15 @@ export interface TreeLook {
 }
 
 /** The git directory of the inside, as the host can reach it. */
-export interface InsideGit {
+export interface SandboxGit {
   /** The commit that is checked out, as far as plain files say; the inside may have written them. Absent: only git can tell. */
-  plainHead?(): Promise<string | undefined>;
+  headCommit?(): Promise<string | undefined>;
   /** Lets the inside read a commit of the repository's, when it has `known` already. Absent: it reads all of them. */
   lend?(sha: string, known: string): Promise<void>;
   /** Lets the branch that is checked out follow, in an inside that has no git to do it and so none to ask. */
   advance?(from: string, to: string): Promise<void>;
   /** Makes it anew, at a commit of the repository's or at the base; gives why that failed, if it did. */
-  rebuild(head?: InsideHead): Promise<string | undefined>;
+  rebuild(head?: SandboxHead): Promise<string | undefined>;
 }
 
 /** A name below a sandbox's runtime directory that nothing else has. */
@@ -83,10 +83,10 @@ export async function sweepScratch(id: string): Promise<void> {
  * How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. One of many has a jail begun for the next. An
  * exact one has every byte of files that a filter wrote: what a filter would make of them may stand for bytes that are nowhere else.
  */
-export async function jailedPackOf(
+export async function commitOptionsOf(
   tree: LiveTree,
   opts: { withCommits: boolean; look?: TreeLook; isOneOfMany?: boolean; isExact?: boolean },
-): Promise<JailedPackOptions> {
+): Promise<TreeCommitOptions> {
   const { id, base, signal } = tree;
   signal.throwIfAborted();
   const look = opts.look ?? tree.look();
@@ -107,7 +107,7 @@ export async function jailedPackOf(
     sandbox: tree,
     ...(await takeJail(tree, store, places)),
     ...(opts.isOneOfMany === true &&
-      tree.isLasting === true && { done: () => beginSpareJail(tree, scratchPath(id, "store"), places) }),
+      tree.isLasting === true && { done: () => startSpareJail(tree, scratchPath(id, "store"), places) }),
     ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
     ...(own && { inside: INSIDE_GIT }),
     ...(!isUnfiltered && { filters }),
@@ -116,8 +116,8 @@ export async function jailedPackOf(
       filters.length === 0 &&
       index !== undefined &&
       tree.isLasting === true && {
-        plainly: async (message) =>
-          await makePlainCommit({
+        makeFast: async (message) =>
+          await makeFastCommit({
             base,
             root: look.root,
             inside: own,

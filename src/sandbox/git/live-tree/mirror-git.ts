@@ -4,9 +4,9 @@ import { toSandboxError } from "../../../../contracts/errors.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { packDirectory } from "../../../util/tar/tar-pack.js";
 import type { Driver } from "../../types.js";
-import { writePack, writeSealedGit } from "../sandbox-git/standalone-git.js";
+import { writePack, writeStandaloneGit } from "../sandbox-git/standalone-git.js";
 import type { TreeBase } from "../source/tree-base.js";
-import { type InsideGit, type LiveTree, scratchPath } from "./live-tree.js";
+import { type SandboxGit, type LiveTree, scratchPath } from "./live-tree.js";
 
 /** What a mirror needs of a driver. */
 export interface MirroredDriver
@@ -17,7 +17,7 @@ export interface MirroredDriver
 }
 
 /** The git directory in a sandbox that the host cannot look into. All that is done to it goes through the driver. */
-export function mirroredGit(base: TreeBase, driver: MirroredDriver): InsideGit {
+export function mirrorGit(base: TreeBase, driver: MirroredDriver): SandboxGit {
   const { repository } = base;
   const place = posix.join(driver.workDir, ".git");
   return {
@@ -41,7 +41,7 @@ export function mirroredGit(base: TreeBase, driver: MirroredDriver): InsideGit {
       const dir = scratchPath(driver.id, "git");
       try {
         // Without an index: whoever replaced the files makes one that belongs to them.
-        await writeSealedGit({ repository, branch: head?.branch ?? base.branch, sha: head?.sha ?? base.sha, dir });
+        await writeStandaloneGit({ repository, branch: head?.branch ?? base.branch, sha: head?.sha ?? base.sha, dir });
         await driver.remove(place, { recursive: true });
         await driver.importTree(packDirectory(dir), place);
         return undefined;

@@ -7,12 +7,12 @@ import { packDirectory, packTrees } from "../../../util/tar/tar-pack.js";
 import { unpackTar } from "../../../util/tar/tar-unpack.js";
 import { MAX_IMPORT_BYTES, type SandboxOptions } from "../../types.js";
 import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
-import { writeSealedGit } from "../sandbox-git/standalone-git.js";
+import { writeStandaloneGit } from "../sandbox-git/standalone-git.js";
 import { baseDirOf, openBase } from "../source/base-cache.js";
 import { findSource, findStart, resourcesOfSource } from "../source/source.js";
 import type { TreeBase } from "../source/tree-base.js";
 import { type LiveTree, scratchPath, type TreeLook } from "./live-tree.js";
-import { type MirroredDriver, mirroredGit } from "./mirror-git.js";
+import { type MirroredDriver, mirrorGit } from "./mirror-git.js";
 
 /**
  * A repository whose files are to go into a sandbox that the host cannot look into: everything that can be refused has been.
@@ -64,7 +64,7 @@ export async function fillMirror(
   const files = await openBase(repository, sha, driver.id);
   const git = scratchPath(driver.id, "git");
   try {
-    const { isComplete } = await writeSealedGit({ repository, branch, sha, index: files.index, dir: git, signal });
+    const { isComplete } = await writeStandaloneGit({ repository, branch, sha, index: files.index, dir: git, signal });
     await failpoint("create.private-git");
     const trees = [
       { hostDir: files.tree, except: ".git" },
@@ -91,7 +91,7 @@ export function mirroredTree(base: TreeBase, driver: MirroredDriver, signal: Abo
     base,
     source: `repository:${base.repository.gitDir}`,
     ownsGit: false,
-    inside: mirroredGit(base, driver),
+    inside: mirrorGit(base, driver),
     driver,
     look: () => takeLook(driver, signal),
     warn: (message) => driver.onWarning?.(message),

@@ -1,5 +1,5 @@
 import { toSandboxError } from "../../../../contracts/errors.js";
-import type { InsideHead } from "../jailed/jailed-commit.js";
+import type { SandboxHead } from "../jailed/jailed-commit.js";
 import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
 import type { LiveTree } from "./live-tree.js";
 import { runInside } from "./run-inside.js";
@@ -40,7 +40,7 @@ git update-index -q --refresh >/dev/null || :
 `;
 
 /** Makes the inside's own git agree with files that were just replaced: what is checked out, and the index. */
-export async function setInsideHead(tree: LiveTree, head: InsideHead | undefined): Promise<void> {
+export async function setSandboxHead(tree: LiveTree, head: SandboxHead | undefined): Promise<void> {
   if (tree.inside === undefined) return;
   const argv = ["/bin/sh", "-c", SET_HEAD, "git", head?.sha ?? "", head?.branch ?? ""];
   const set = async (): Promise<string | undefined> =>
@@ -66,7 +66,7 @@ git symbolic-ref HEAD "refs/heads/$1"
 `;
 
 /** Puts what is checked out inside on a new branch, with index and files as they are. */
-export async function setInsideBranch(
+export async function setSandboxBranch(
   { driver, warn, signal }: Pick<LiveTree, "driver" | "warn"> & Partial<Pick<LiveTree, "signal">>,
   branch: string,
 ): Promise<void> {
@@ -84,7 +84,7 @@ git reset -q
 `;
 
 /** Lets the inside know of a commit that was made of its files, unless it has committed something else meanwhile. */
-export async function advanceInsideHead(tree: LiveTree, from: string, to: string, reason: string): Promise<void> {
+export async function advanceSandboxHead(tree: LiveTree, from: string, to: string, reason: string): Promise<void> {
   if (tree.inside === undefined) return;
   const lent = await lend(tree, to, from);
   const argv = ["/bin/sh", "-c", ADVANCE, "git", from, to, reason];

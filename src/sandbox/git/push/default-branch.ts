@@ -5,9 +5,9 @@ import { isBranchName } from "../../../util/branch-name.js";
 import { type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
 import { withAskpass } from "../remote/askpass.js";
 import { runRemoteGit } from "../remote/remote-git.js";
-import { readHead } from "../repository/ref-file.js";
+import { readHeadFile } from "../repository/ref-file.js";
 import { runRepositoryGit } from "../repository/repository-git.js";
-import { withPrivateStore } from "../repository/scratch-repository.js";
+import { withScratchRepository } from "../repository/scratch-repository.js";
 import { findPushTarget } from "./push-branch.js";
 
 const TIMEOUT = 30_000;
@@ -30,7 +30,7 @@ export async function findDefaultBranch(tree: LiveTree, token: string | undefine
 
 async function currentBranch(gitDir: string): Promise<string | undefined> {
   if (existsSync(join(gitDir, "reftable"))) return await symbolicRef(gitDir, "HEAD");
-  return readHead(gitDir).ref?.replace(/^refs\/heads\//, "");
+  return readHeadFile(gitDir).ref?.replace(/^refs\/heads\//, "");
 }
 
 async function symbolicRef(gitDir: string, name: string): Promise<string | undefined> {
@@ -42,7 +42,7 @@ async function askRemote(tree: LiveTree, token = ""): Promise<string | undefined
   const { base } = tree;
   if (base === undefined) return undefined;
   const target = await findPushTarget(base.repository.gitDir);
-  return await withPrivateStore(scratchPath(tree.id, "remote"), base.repository, (own) =>
+  return await withScratchRepository(scratchPath(tree.id, "remote"), base.repository, (own) =>
     withAskpass(scratchPath(tree.id, "askpass"), target, token, async (asking) => {
       const store = { ...own, signal: AbortSignal.any([tree.signal, AbortSignal.timeout(TIMEOUT)]) };
       const answer = await runRemoteGit(["ls-remote", "--symref", "--", target.url, "HEAD"], target, store, asking);

@@ -3,18 +3,18 @@ import { failpoint } from "../../../machine/failpoint.js";
 import { assertBranchName } from "../../../util/branch-name.js";
 import type { PushOptions } from "../../types.js";
 import { type HostGitOptions, type HostGitResult, runHostGit } from "../host/host-git.js";
-import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
-import { advanceInsideHead } from "../live-tree/sandbox-head.js";
+import { commitOptionsOf, type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
+import { advanceSandboxHead } from "../live-tree/sandbox-head.js";
 import { withAskpass } from "../remote/askpass.js";
 import { complaintOf, runRemoteGit } from "../remote/remote-git.js";
-import { assertServer, type PushTarget, parsePushUrl } from "../remote/remote-url.js";
+import { assertServer, type RemoteTarget, parsePushUrl } from "../remote/remote-url.js";
 import { repositoryGit } from "../repository/repository-git.js";
 import { readRepositorySettings } from "../repository/repository-settings.js";
-import { withPrivateStore } from "../repository/scratch-repository.js";
+import { withScratchRepository } from "../repository/scratch-repository.js";
 import { createSnapshot } from "../snapshot/create-snapshot.js";
-import { deleteRef } from "../snapshot/remove-snapshot.js";
+import { removeRef } from "../snapshot/remove-snapshot.js";
 import { holdCommit } from "../snapshot/restore-snapshot.js";
-import { answerForSnapshots } from "../snapshot/save-snapshot.js";
+import { recordSnapshots } from "../snapshot/save-snapshot.js";
 import { assertFree, moveBranch } from "./move-branch.js";
 
 /** What a push led to. */
@@ -46,9 +46,9 @@ export async function pushBranch(
   const target = await findPushTarget(gitDir);
   assertServer(target.url, server);
   await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
-  await answerForSnapshots(tree);
-  const pack = await jailedPackOf(tree, { withCommits: true });
-  const snapshot = await createSnapshot({ ...pack, message, isDurable: true, fate: "not pushed" });
+  await recordSnapshots(tree);
+  const pack = await commitOptionsOf(tree, { withCommits: true });
+  const snapshot = await createSnapshot({ ...pack, message, isDurable: true, nestedNote: "not pushed" });
   try {
     for (const warning of snapshot.warnings) tree.warn(warning);
     const work = await withoutEmptyCommit(gitDir, snapshot.commit);
@@ -61,15 +61,15 @@ export async function pushBranch(
     await holdCommit(tree, gitDir, sha);
     await moveBranch(tree, branch, sha, before);
     await failpoint("push.moved");
-    if (work.parent !== undefined) await advanceInsideHead(tree, work.parent, sha, "glovebox: pushed");
+    if (work.parent !== undefined) await advanceSandboxHead(tree, work.parent, sha, "glovebox: pushed");
     return result;
   } finally {
-    await deleteRef(gitDir, snapshot.ref, snapshot.commit);
+    await removeRef(gitDir, snapshot.ref, snapshot.commit);
   }
 }
 
 /** The remote that the user's repository calls origin, as its own file names it: no setting elsewhere changes it. */
-export async function findPushTarget(gitDir: string): Promise<PushTarget> {
+export async function findPushTarget(gitDir: string): Promise<RemoteTarget> {
   const { originUrl: url = "" } = await readRepositorySettings(gitDir);
   if (url !== "") return parsePushUrl(url);
   throw new SandboxError("invalid_argument", `The repository ${gitDir} has no remote "origin"`, {
@@ -87,7 +87,7 @@ async function withoutEmptyCommit(gitDir: string, commit: string): Promise<{ sha
 /** Pushes; gives the commit that is at the remote, too, when it is another that says the same. */
 async function push(
   tree: LiveTree,
-  target: PushTarget,
+  target: RemoteTarget,
   what: { branch: string; sha: string; before: string | undefined; token: string },
 ): Promise<PushResult & { sha?: string }> {
   const { branch, sha, before, token } = what;
@@ -95,7 +95,7 @@ async function push(
   if (base === undefined) throw needsRepository("pushBranch");
   const ref = `refs/heads/${branch}`;
   const secrets = [token, Buffer.from(`x-access-token:${token}`).toString("base64")];
-  return await withPrivateStore(scratchPath(tree.id, "push"), base.repository, (own) =>
+  return await withScratchRepository(scratchPath(tree.id, "push"), base.repository, (own) =>
     withAskpass(scratchPath(tree.id, "askpass"), target, token, async (asking) => {
       const store = { ...own, signal: tree.signal };
       const list = await runRemoteGit(["ls-remote", "--refs", "--", target.url, ref], target, store, asking);

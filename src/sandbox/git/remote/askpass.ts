@@ -3,7 +3,7 @@ import { type FileHandle, mkdir, open, unlink, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
 import type { HostGitOptions } from "../host/host-git.js";
-import type { PushTarget } from "./remote-url.js";
+import type { RemoteTarget } from "./remote-url.js";
 
 /** What GitHub wants to be called with a token; other hosts take any name. */
 const USER = "x-access-token";
@@ -16,7 +16,7 @@ const USER = "x-access-token";
  */
 export async function withAskpass<T>(
   dir: string,
-  { origin, protocol }: PushTarget,
+  { origin, protocol }: RemoteTarget,
   token: string,
   use: (opts: Pick<HostGitOptions, "extraFile"> & { env: Readonly<Record<string, string>> }) => Promise<T>,
 ): Promise<T> {

@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 
 /** Where a push goes: everything that git is told, and what the answers to its questions are bound to. */
-export interface PushTarget {
+export interface RemoteTarget {
   readonly url: string;
   /** Scheme and host with its port, as git names them when it asks for a password. */
   readonly origin: string;
@@ -15,7 +15,7 @@ const GITHUB_SSH = /^(?:ssh:\/\/)?git@github\.com[:/]([A-Za-z0-9][\w.-]*\/[\w.-]
  * Reads the URL of a remote that a token may be sent to: https, or http to this very machine. The SSH form of a repository
  * on GitHub stands for its https one. Anything else is `invalid_argument`.
  */
-export function parsePushUrl(text: string): PushTarget {
+export function parsePushUrl(text: string): RemoteTarget {
   return parseHttpUrl(toHttps(text) ?? text, (why) => refused(text, why));
 }
 
@@ -26,7 +26,7 @@ export function toHttps(text: string): string | undefined {
 }
 
 /** Reads an http or https URL; throws what `refuse` makes of the reason why it cannot be one. */
-export function parseHttpUrl(text: string, refuse: (why: string) => SandboxError): PushTarget {
+export function parseHttpUrl(text: string, refuse: (why: string) => SandboxError): RemoteTarget {
   if (!/^https?:\/\/[\x21-\x7e]+$/i.test(text) || !URL.canParse(text)) throw refuse("only https is pushed to");
   const url = new URL(text);
   if (url.username !== "" || url.password !== "") throw refuse("it holds a user name or password");

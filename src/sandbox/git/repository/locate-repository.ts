@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { readHead } from "./ref-file.js";
+import { readHeadFile } from "./ref-file.js";
 import { readRepositorySettings } from "./repository-settings.js";
 import { lookAt, readUntrustedFile } from "./untrusted-file.js";
 
@@ -67,7 +67,7 @@ export function enclosingRepository(path: string): string {
 /** Whether a directory has what git takes a git directory by. */
 function isGitDirectory(path: string): boolean {
   if (["HEAD", "objects", "refs"].some((name) => lookAt(join(path, name)) === undefined)) return false;
-  const { ref, sha } = readHead(path);
+  const { ref, sha } = readHeadFile(path);
   return ref !== undefined || sha !== undefined;
 }
 

@@ -3,7 +3,7 @@ import { isAbsolute, join, sep } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { JailBind } from "../../jail.js";
 import { INSIDE_OBJECTS } from "./git-directory.js";
-import { notPlain, readUntrustedFile } from "./untrusted-file.js";
+import { unsafePart, readUntrustedFile } from "./untrusted-file.js";
 
 /** A store that another one borrows from. */
 export interface Alternate {
@@ -61,11 +61,11 @@ function bindsOf(store: string, target: string, uid: number): JailBind[] {
 /** The names of what a store consists of, where there is more than that in its directory; undefined where there is not. */
 function partsOf(store: string, uid: number): string[] | undefined {
   const top = lstatSync(store);
-  if (!top.isDirectory() || top.uid !== uid) throw notPlain(store, "a directory of the repository's owner");
+  if (!top.isDirectory() || top.uid !== uid) throw unsafePart(store, "a directory of the repository's owner");
   const entries = readdirSync(store, { withFileTypes: true });
   const parts = entries.filter(({ name }) => PART.test(name));
   for (const part of parts) {
-    if (!part.isDirectory()) throw notPlain(join(store, part.name), "a directory of its own");
+    if (!part.isDirectory()) throw unsafePart(join(store, part.name), "a directory of its own");
   }
   const isStray = (entry: (typeof entries)[number]): boolean => !(LEFTOVER.test(entry.name) && entry.isFile());
   const hasStrays = entries.some((entry) => !PART.test(entry.name) && isStray(entry));

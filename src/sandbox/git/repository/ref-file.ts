@@ -6,7 +6,7 @@ const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/;
 const MAX_PACKED_REFS = 256 << 20;
 
 /** What the HEAD of a git directory says, as a plain file: a branch, or a commit. */
-export function readHead(gitDir: string): { ref?: string; sha?: string } {
+export function readHeadFile(gitDir: string): { ref?: string; sha?: string } {
   const head = readSmall(join(gitDir, "HEAD"));
   const ref = /^ref: (refs\/[^\n]+)\n$/.exec(head)?.[1];
   const sha = SHA.exec(head)?.[1];
@@ -17,9 +17,9 @@ export function readHead(gitDir: string): { ref?: string; sha?: string } {
  * The commit that `HEAD` or a ref of a repository of the user's stands for, read as git does: first the file of its own, then the one that many
  * share. Undefined where only git can tell, and where there is none. A start of git takes longer than all else that an overlay needs.
  */
-export async function readPlainRef(gitDir: string, name: string): Promise<string | undefined> {
+export async function readRefFile(gitDir: string, name: string): Promise<string | undefined> {
   if (name !== "HEAD") return readRef(gitDir, name);
-  const { ref, sha } = readHead(gitDir);
+  const { ref, sha } = readHeadFile(gitDir);
   return ref?.startsWith("refs/heads/") === true ? readRef(gitDir, ref) : sha;
 }
 

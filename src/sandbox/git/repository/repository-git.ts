@@ -11,7 +11,7 @@ import {
   runHostGit,
 } from "../host/host-git.js";
 import { checkWayTo } from "./repository-layout.js";
-import { withPipeWatch } from "./repository-pipes.js";
+import { withRepositoryPipeWatch } from "./repository-pipes.js";
 import { readRepositorySettings } from "./repository-settings.js";
 import { openView } from "./repository-view.js";
 
@@ -45,7 +45,7 @@ export async function runRepositoryGit(
   const { withUserSettings = false, ...rest } = opts;
   const env = { ...(withUserSettings ? NO_FETCH : NO_CONFIG), ...COMMITTER, ...opts.env };
   const place = { ...rest, cwd: opts.workTree ?? view, gitDir: view, env };
-  return await withPipeWatch(gitDir, opts.signal, (signal) => runHostGit(args, { ...place, signal }));
+  return await withRepositoryPipeWatch(gitDir, opts.signal, (signal) => runHostGit(args, { ...place, signal }));
 }
 
 /** As `runRepositoryGit`, gives the output, and a typed error when git fails. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { lookAt, notPlain } from "./untrusted-file.js";
+import { lookAt, unsafePart } from "./untrusted-file.js";
 
 /** Everything of a git directory that we, or a git of ours, read or write by name. */
 const DIRECTORIES = [
@@ -42,7 +42,7 @@ export function checkWayTo(gitDir: string, ref: string): void {
 function checkPart(path: string, is: "isDirectory" | "isFile", wanted: string): void {
   const found = lookAt(path);
   if (found === undefined || found[is]()) return;
-  if (!found.isFile()) throw notPlain(path, wanted);
+  if (!found.isFile()) throw unsafePart(path, wanted);
   throw new SandboxError("invalid_path", `${path} is a file`, {
     hint: "The repository is damaged: a file is in the place of a directory. A fresh clone has it right",
   });

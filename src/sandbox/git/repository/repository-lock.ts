@@ -22,12 +22,12 @@ export async function withRepositoryLock<T>(
   return await withLock(
     `${PREFIX}${gitDir}`,
     async (heldBefore) => {
-      if (heldBefore !== undefined) await mendPackedRefs(gitDir, heldBefore);
+      if (heldBefore !== undefined) await removePackedRefsLock(gitDir, heldBefore);
       const since = Date.now();
       try {
         return await work();
       } catch (error) {
-        if (wasGitKilled(error)) await mendPackedRefs(gitDir, since - TICK).catch(() => undefined);
+        if (wasGitKilled(error)) await removePackedRefsLock(gitDir, since - TICK).catch(() => undefined);
         throw error;
       }
     },
@@ -36,14 +36,14 @@ export async function withRepositoryLock<T>(
 }
 
 /** Takes the locks that dead processes hold, and so mends what their gits may have left; one that cannot be had stays. */
-export async function mendRepositories(): Promise<void> {
+export async function sweepRepositoryLocks(): Promise<void> {
   const names = (await abandonedLocks()).filter((name) => name.startsWith(PREFIX));
   for (const name of names) {
     await withRepositoryLock(name.slice(PREFIX.length), async () => undefined).catch(() => undefined);
   }
 }
 
-async function mendPackedRefs(gitDir: string, since: number): Promise<void> {
+async function removePackedRefsLock(gitDir: string, since: number): Promise<void> {
   const lock = await lstat(join(gitDir, "packed-refs.lock")).catch(() => undefined);
   if (lock !== undefined && lock.ctimeMs >= since) await removeStaleRefLock(gitDir, "packed-refs");
 }

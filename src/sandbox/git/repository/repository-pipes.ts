@@ -1,6 +1,6 @@
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { notPlain } from "./untrusted-file.js";
+import { unsafePart } from "./untrusted-file.js";
 
 /** A git that takes longer may be waiting at a pipe. */
 const SLOW = 2_000;
@@ -10,7 +10,7 @@ const MOST_ENTRIES = 500_000;
  * Runs a git on a repository, and ends it when it takes long and a pipe, or the like, lies where git reads files: it would wait there for ever.
  * Then it is `tampered`, by name.
  */
-export async function withPipeWatch<T>(
+export async function withRepositoryPipeWatch<T>(
   gitDir: string,
   signal: AbortSignal | undefined,
   run: (signal: AbortSignal) => Promise<T>,
@@ -24,7 +24,7 @@ export async function withPipeWatch<T>(
   try {
     return await run(signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]));
   } catch (error) {
-    throw pipe === undefined ? error : notPlain(pipe, "a plain file");
+    throw pipe === undefined ? error : unsafePart(pipe, "a plain file");
   } finally {
     clearTimeout(timer);
   }

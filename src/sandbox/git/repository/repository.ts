@@ -4,7 +4,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import { gitError, runHostGit } from "../host/host-git.js";
 import { type Location, locateRepository } from "./locate-repository.js";
 import { type Alternate, findAlternates } from "./object-store.js";
-import { readHead, readPlainRef } from "./ref-file.js";
+import { readHeadFile, readRefFile } from "./ref-file.js";
 import { runRepositoryGit } from "./repository-git.js";
 import { checkLayout } from "./repository-layout.js";
 import { readRepositorySettings, readUserFilter } from "./repository-settings.js";
@@ -64,11 +64,11 @@ export async function resolveCommit(
   ownGitDir: string = gitDir,
 ): Promise<string | undefined> {
   if (ownGitDir === gitDir) {
-    const plain = await readPlainRef(gitDir, name);
+    const plain = await readRefFile(gitDir, name);
     if (plain !== undefined) return plain;
   }
   const head = existsSync(join(gitDir, "reftable")) ? null : /^(?:HEAD|@)([~^:@].*)?$/s.exec(name);
-  const { ref, sha } = head === null ? { ref: name } : readHead(ownGitDir);
+  const { ref, sha } = head === null ? { ref: name } : readHeadFile(ownGitDir);
   const asked = ref ?? sha;
   if (asked === undefined) return undefined;
   const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${asked}${head?.[1] ?? ""}^{commit}`];

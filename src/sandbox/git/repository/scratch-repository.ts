@@ -13,7 +13,7 @@ const ALLOC_LIMIT = "1g";
  * Runs something on a repository of our own that can read the objects of the user's, if there is one, has none of its settings, and is
  * never seen by a sandbox.
  */
-export async function withPrivateStore<T>(
+export async function withScratchRepository<T>(
   path: string,
   repository: Repository | undefined,
   use: (store: HostGitOptions & { gitDir: string }) => Promise<T>,

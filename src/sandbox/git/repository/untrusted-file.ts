@@ -16,12 +16,12 @@ export function readUntrustedFile(path: string, maxBytes: number = MAX_BYTES): B
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    if (code === "ELOOP" || code === "ENXIO") throw notPlain(path, "a plain file");
+    if (code === "ELOOP" || code === "ENXIO") throw unsafePart(path, "a plain file");
     throw error;
   }
   try {
     const found = fstatSync(fd);
-    if (!found.isFile()) throw notPlain(path, "a plain file");
+    if (!found.isFile()) throw unsafePart(path, "a plain file");
     if (found.size > maxBytes) throw new SandboxError("limit_exceeded", `${path} has more than ${maxBytes} bytes`);
     return readFileSync(fd);
   } finally {
@@ -50,7 +50,7 @@ export function lookAt(path: string): Stats | undefined {
 }
 
 /** The error for a part of a repository that is a link, a pipe or the like. */
-export function notPlain(path: string, wanted: string): SandboxError {
+export function unsafePart(path: string, wanted: string): SandboxError {
   return new SandboxError("tampered", `${path} is not ${wanted}`, {
     hint: "This repository could lead Glovebox elsewhere. Clone it anew with git clone --no-local, and open the clone",
   });

@@ -16,8 +16,8 @@ export const INSIDE_GIT = "/glovebox/git";
 /** More than a tick of any clock; where files are dated by whole seconds, those of the last one are looked into anyway. */
 const MOST_TICKS = 30;
 
-/** What `writePrivateGit` needs. */
-export interface PrivateGit {
+/** What `writeBorrowingGit` needs. */
+export interface BorrowingGit {
   repository: Repository;
   /** Absent: none is current yet. */
   branch?: string;
@@ -26,19 +26,19 @@ export interface PrivateGit {
   /** An absent or empty directory that is not visible inside. */
   dir: string;
   /** What was read of the repository already. */
-  source?: Promise<GitSource> | undefined;
+  source?: Promise<InheritedGit> | undefined;
 }
 
 /** What a private git directory takes over from the user's repository. */
-export interface GitSource {
+export interface InheritedGit {
   readonly config: GitConfig;
   /** In the form of a `packed-refs` file. */
   readonly refs: string;
 }
 
 /** Reads what a private git directory takes over, which may be done before its files are there. */
-export async function readGitSource(repository: Repository): Promise<GitSource> {
-  const [config, refs] = await Promise.all([insideConfig(repository), listRefs(repository)]);
+export async function readInheritedGit(repository: Repository): Promise<InheritedGit> {
+  const [config, refs] = await Promise.all([sandboxGitConfig(repository), listRefs(repository)]);
   return { config, refs };
 }
 
@@ -48,10 +48,10 @@ export async function readGitSource(repository: Repository): Promise<GitSource> 
  *
  * Once a sandbox has run, the directory is hostile: no git of the host's may ever look at it.
  */
-export async function writePrivateGit(opts: PrivateGit): Promise<void> {
+export async function writeBorrowingGit(opts: BorrowingGit): Promise<void> {
   const { repository, branch, baseSha, dir } = opts;
-  const git = privateGitDir(dir);
-  const { config, refs } = await (opts.source ?? readGitSource(repository));
+  const git = borrowingGitDir(dir);
+  const { config, refs } = await (opts.source ?? readInheritedGit(repository));
   await writeGitDirectory(git, { head: "refs/heads/main", config, repository });
   await writeFile(join(git, "objects", "info", "alternates"), `${INSIDE_OBJECTS}\n`);
   await writeFile(join(git, "packed-refs"), refs);
@@ -64,8 +64,8 @@ export async function writePrivateGit(opts: PrivateGit): Promise<void> {
  * Gives a private git directory the index that belongs to the files, and returns once whatever is changed from now on has another time than what
  * the index knows: where it is the time alone that tells, a change within the same tick of the clock would be none.
  */
-export async function givePrivateIndex(dir: string, index: string): Promise<void> {
-  const copy = join(privateGitDir(dir), "index");
+export async function giveIndex(dir: string, index: string): Promise<void> {
+  const copy = join(borrowingGitDir(dir), "index");
   await copyIfThere(index, copy);
   const { mtimeNs: written } = await stat(index, { bigint: true });
   for (let tick = 0; tick < MOST_TICKS && (await stat(copy, { bigint: true })).ctimeNs <= written; tick++) {
@@ -75,7 +75,7 @@ export async function givePrivateIndex(dir: string, index: string): Promise<void
 }
 
 /** The settings of a git directory for the inside. */
-export async function insideConfig(repository: Repository): Promise<GitConfig> {
+export async function sandboxGitConfig(repository: Repository): Promise<GitConfig> {
   return {
     core: {
       bare: "false",
@@ -99,8 +99,8 @@ export function writeBranch(git: string, branch: string, sha: string): void {
   writeFileSync(join(git, "HEAD"), `ref: refs/heads/${branch}\n`, { mode: 0o600 });
 }
 
-/** The git directory itself, below the one that `writePrivateGit` was given. */
-export function privateGitDir(dir: string): string {
+/** The git directory itself, below the one that `writeBorrowingGit` was given. */
+export function borrowingGitDir(dir: string): string {
   return join(dir, "git");
 }
 
@@ -109,7 +109,7 @@ function gitFile(dir: string): string {
 }
 
 /** What has to be bound where for the inside to find a private git directory, except for that directory itself. */
-export function privateGitBinds(repository: Repository, dir: string, workDir: string): JailBind[] {
+export function borrowingGitBinds(repository: Repository, dir: string, workDir: string): JailBind[] {
   return [...objectBinds(repository), { source: gitFile(dir), target: join(workDir, ".git"), owned: true }];
 }
 

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { copyIfThere, writeGitDirectory } from "../repository/git-directory.js";
 import type { Repository } from "../repository/repository.js";
 import { repositoryGit } from "../repository/repository-git.js";
-import { insideConfig, listRefs, writeBranch } from "./borrowing-git.js";
+import { sandboxGitConfig, listRefs, writeBranch } from "./borrowing-git.js";
 
-/** What `writeSealedGit` needs. */
-export interface SealedGit {
+/** What `writeStandaloneGit` needs. */
+export interface StandaloneGit {
   repository: Repository;
   branch: string;
   /** What the branch is at. */
@@ -27,9 +27,9 @@ const MAX_HISTORY = 256 * 1024 ** 2;
  * their history, or, where that is too much to be carried there, with the one commit alone, as a shallow clone has it.
  * Gives whether the history is in it.
  */
-export async function writeSealedGit(opts: SealedGit): Promise<{ isComplete: boolean }> {
+export async function writeStandaloneGit(opts: StandaloneGit): Promise<{ isComplete: boolean }> {
   const { repository, branch, sha, index, dir, signal } = opts;
-  const config = await insideConfig(repository);
+  const config = await sandboxGitConfig(repository);
   // The inside writes the files anew, so what cannot be set is not as the index says.
   const core = { ...config["core"], trustctime: "false" };
   await writeGitDirectory(dir, { head: `refs/heads/${branch}`, config: { ...config, core }, repository });

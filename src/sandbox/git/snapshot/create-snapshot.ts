@@ -5,15 +5,15 @@ import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { assertSandboxId } from "../../../machine/sandbox-id.js";
-import { importPack, type JailedPackOptions, withJailedPack } from "../commit/tree-commit.js";
+import { importPack, type TreeCommitOptions, withTreeCommit } from "../commit/tree-commit.js";
 import { createRef, lastNumber } from "../fast-commit/create-ref.js";
-import { type PlainCommit, writeLooseObjects } from "../fast-commit.js";
+import { type FastCommit, writeLooseObjects } from "../fast-commit.js";
 import { gitIn, type RunGit } from "../host/host-git.js";
-import type { InsideHead, JailedCommit } from "../jailed/jailed-commit.js";
+import type { SandboxHead, JailedCommit } from "../jailed/jailed-commit.js";
 import { writeGitDirectory } from "../repository/git-directory.js";
 import { runRepositoryGit } from "../repository/repository-git.js";
 import { withRepositoryLock } from "../repository/repository-lock.js";
-import { withPrivateStore } from "../repository/scratch-repository.js";
+import { withScratchRepository } from "../repository/scratch-repository.js";
 import { checkHistory, checkSnapshot } from "./snapshot-policy.js";
 
 /** A snapshot that is safely stored. */
@@ -22,7 +22,7 @@ export interface Snapshot {
   readonly ref: string;
   readonly commit: string;
   /** The last commit that was made inside, when those are in its history. */
-  readonly head?: InsideHead;
+  readonly head?: SandboxHead;
   /** The git directory that it is in. */
   readonly gitDir: string;
   /** What is not in it, or leads out of it. */
@@ -35,7 +35,7 @@ export interface Snapshot {
  * The host believes nothing of what the jail answers: git checks every object on the way in, we check the history.
  * Commits made inside that do not stand up to that are left out, and told.
  */
-export async function createSnapshot(opts: JailedPackOptions): Promise<Snapshot> {
+export async function createSnapshot(opts: TreeCommitOptions): Promise<Snapshot> {
   assertSandboxId(opts.sandboxId);
   if (opts.inside === undefined) return await attempt(opts);
   try {
@@ -43,26 +43,26 @@ export async function createSnapshot(opts: JailedPackOptions): Promise<Snapshot>
   } catch (error) {
     const { code, message } = toSandboxError(error);
     if (!["tampered", "internal", "limit_exceeded"].includes(code)) throw error;
-    const snapshot = await attempt({ ...opts, inside: undefined, plainly: undefined, isBegun: false });
+    const snapshot = await attempt({ ...opts, inside: undefined, makeFast: undefined, isStarted: false });
     return { ...snapshot, warnings: [withoutCommits(message), ...snapshot.warnings] };
   }
 }
 
-async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
+async function attempt(opts: TreeCommitOptions): Promise<Snapshot> {
   const { sandboxId, source } = opts;
   const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
-  const name = async (commit: string, head: InsideHead | undefined, warnings: readonly string[]): Promise<Snapshot> => {
+  const name = async (commit: string, head: SandboxHead | undefined, warnings: readonly string[]): Promise<Snapshot> => {
     await failpoint("snapshot.imported");
     const ref = await createNumberedRef(gitDir, opts, commit);
     if (opts.isDurable === true) await syncNames(gitDir, ref);
     return { ref, commit, ...(head && { head }), gitDir, warnings };
   };
-  const usePlain = async ({ commit, head, objects, warnings }: PlainCommit): Promise<Snapshot> => {
+  const useFast = async ({ commit, head, objects, warnings }: FastCommit): Promise<Snapshot> => {
     await failpoint("snapshot.committed");
     await writeLooseObjects(source?.repository.objects ?? join(gitDir, "objects"), objects, opts.isDurable);
     return await withRepositoryLock(gitDir, () => name(commit, head, warnings));
   };
-  return await withJailedPack(
+  return await withTreeCommit(
     opts,
     async (made, pack) => {
       const { commit, head } = made;
@@ -73,10 +73,10 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
           head && source && head.sha !== source.baseSha ? checkHistory(git, head.sha, source.baseSha) : undefined,
           checkSnapshot(git, commit, { parent, base: source?.baseSha }),
         ]);
-        return [...told(made, opts.fate ?? "not in the commit"), ...warnings];
+        return [...told(made, opts.nestedNote ?? "not in the commit"), ...warnings];
       };
       // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
-      const warnings = await withPrivateStore(`${opts.store}.check`, source?.repository, (store) =>
+      const warnings = await withScratchRepository(`${opts.store}.check`, source?.repository, (store) =>
         check(gitIn(store)),
       );
       await failpoint("snapshot.committed");
@@ -86,7 +86,7 @@ async function attempt(opts: JailedPackOptions): Promise<Snapshot> {
         return await name(commit, head, warnings);
       });
     },
-    usePlain,
+    useFast,
   );
 }
 
@@ -95,9 +95,9 @@ export function ownRepository(sandboxId: string): string {
   return join(privateSubdirectory("snapshots"), `${sandboxId}.git`);
 }
 
-/** What a user should know about a commit of a jail; `fate` says what becomes of repositories in it. */
-export function told({ nested, complaint }: JailedCommit, fate: string): string[] {
-  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is ${fate}`);
+/** What a user should know about a commit of a jail; `nestedNote` says what becomes of repositories in it. */
+export function told({ nested, complaint }: JailedCommit, nestedNote: string): string[] {
+  const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is ${nestedNote}`);
   return complaint === undefined ? apart : [withoutCommits(complaint), ...apart];
 }
 
@@ -109,7 +109,7 @@ function withoutCommits(why: string): string {
 const numbered = new WeakMap<object, number>();
 
 /** A free number gets the commit. */
-async function createNumberedRef(gitDir: string, opts: JailedPackOptions, commit: string): Promise<string> {
+async function createNumberedRef(gitDir: string, opts: TreeCommitOptions, commit: string): Promise<string> {
   const { sandboxId, sandbox = opts } = opts;
   const prefix = `refs/glovebox/${sandboxId}/`;
   const last = numbered.get(sandbox) ?? (await lastNumber(gitDir, prefix));

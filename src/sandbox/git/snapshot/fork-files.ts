@@ -1,11 +1,11 @@
 import { failpoint } from "../../../machine/failpoint.js";
-import { jailedPackOf, type LiveTree, type TreeLook } from "../live-tree/live-tree.js";
-import { setInsideBranch, setInsideHead } from "../live-tree/sandbox-head.js";
+import { commitOptionsOf, type LiveTree, type TreeLook } from "../live-tree/live-tree.js";
+import { setSandboxBranch, setSandboxHead } from "../live-tree/sandbox-head.js";
 import { createSnapshot } from "./create-snapshot.js";
-import { deleteRef } from "./remove-snapshot.js";
+import { removeRef } from "./remove-snapshot.js";
 import { replicateTree } from "./replicate.js";
 import { holdCommit } from "./restore-snapshot.js";
-import { answerForSnapshots } from "./save-snapshot.js";
+import { recordSnapshots } from "./save-snapshot.js";
 
 /**
  * Gives new sandboxes the files of another, all of them as they are at one moment, and the commits made inside.
@@ -32,8 +32,8 @@ export async function fillForks(
     return true;
   });
   if (isFilled) return;
-  await answerForSnapshots(tree);
-  const pack = await jailedPackOf(tree, { withCommits: true, look, isExact: true });
+  await recordSnapshots(tree);
+  const pack = await commitOptionsOf(tree, { withCommits: true, look, isExact: true });
   const { gitDir, ref, commit, head, warnings } = await createSnapshot({ ...pack, beside: fill });
   try {
     // Files need no warning: all of them are copied, wherever they would be in a snapshot.
@@ -41,16 +41,16 @@ export async function fillForks(
     for (const fork of forks) {
       if (head === undefined || fork.base === undefined) continue;
       await holdCommit(fork, gitDir, head.sha);
-      await setInsideHead(fork, { sha: head.sha, branch: fork.base.branch });
+      await setSandboxHead(fork, { sha: head.sha, branch: fork.base.branch });
     }
   } finally {
-    await deleteRef(gitDir, ref, commit);
+    await removeRef(gitDir, ref, commit);
   }
 }
 
 /** An inside that lies about it loses its commits in the forks, and nothing else. */
 async function mayHaveCommits({ inside, base }: LiveTree): Promise<boolean> {
-  return inside !== undefined && (await inside.plainHead?.()) !== base?.sha;
+  return inside !== undefined && (await inside.headCommit?.()) !== base?.sha;
 }
 
 async function copyFiles({ base, signal }: LiveTree, look: TreeLook, fork: LiveTree): Promise<void> {
@@ -65,5 +65,5 @@ async function carryFiles(_: LiveTree, look: TreeLook, { driver }: LiveTree): Pr
 
 /** Gives a fork whose layers were copied the branch of its own. */
 export async function nameForkedBranch(fork: LiveTree): Promise<void> {
-  if (fork.base !== undefined) await setInsideBranch(fork, fork.base.branch);
+  if (fork.base !== undefined) await setSandboxBranch(fork, fork.base.branch);
 }

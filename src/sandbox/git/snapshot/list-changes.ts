@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import type { Changes } from "../../../../contracts/types.js";
-import { importPack, withJailedPack } from "../commit/tree-commit.js";
+import { importPack, withTreeCommit } from "../commit/tree-commit.js";
 import { writeLooseObjects } from "../fast-commit.js";
 import { gitIn, type HostGitOptions, hostGit } from "../host/host-git.js";
-import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
-import { withPrivateStore } from "../repository/scratch-repository.js";
+import { commitOptionsOf, type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
+import { withScratchRepository } from "../repository/scratch-repository.js";
 import { told } from "./create-snapshot.js";
 import { parseChanges, RAW_AND_PATCH } from "./raw-diff.js";
 
@@ -23,12 +23,12 @@ export async function listChanges(tree: LiveTree): Promise<Changes> {
     commit: string,
     fill: (store: HostGitOptions & { gitDir: string }) => Promise<void>,
   ): Promise<Changes> =>
-    await withPrivateStore(scratchPath(tree.id, "changes"), base.repository, async (store) => {
+    await withScratchRepository(scratchPath(tree.id, "changes"), base.repository, async (store) => {
       await fill(store);
       return await compare({ ...store, maxOutput: MAX_OUTPUT, signal: tree.signal }, base.sha, commit);
     });
-  return await withJailedPack(
-    await jailedPackOf(tree, { withCommits: false }),
+  return await withTreeCommit(
+    await commitOptionsOf(tree, { withCommits: false }),
     async (made, pack) => {
       for (const warning of told(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
       return await compared(made.commit, (store) => importPack(gitIn(store), pack));

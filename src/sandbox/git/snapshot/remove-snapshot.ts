@@ -24,7 +24,7 @@ export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archi
   if (!(await isGitDirectory(gitDir))) return;
   await withRepositoryLock(gitDir, async () => {
     // One that somebody else moved is not ours any more.
-    if ((await resolveCommit(gitDir, ref)) === commit) await dropRef(gitDir, ref, commit);
+    if ((await resolveCommit(gitDir, ref)) === commit) await removeRefLocked(gitDir, ref, commit);
   });
   if (gitDir !== ownRepository(sandboxId)) return;
   const isUsed = (await readSnapshotRecords()).some((other) => other.id !== id && other.gitDir === gitDir);
@@ -57,18 +57,18 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
       .split("\n")
       .filter(Boolean)
       .map((line) => line.split(" ") as [string, string]);
-    for (const [sha, ref] of refs) if (!isKept(ref)) await dropRef(gitDir, ref, sha);
+    for (const [sha, ref] of refs) if (!isKept(ref)) await removeRefLocked(gitDir, ref, sha);
     return refs.filter(([, ref]) => isKept(ref)).length;
   });
   if (repo === undefined && left === 0) await removeTree(gitDir);
 }
 
 /** Deletes a ref that still is what it was. */
-export async function deleteRef(gitDir: string, ref: string, sha: string): Promise<void> {
-  await withRepositoryLock(gitDir, () => dropRef(gitDir, ref, sha));
+export async function removeRef(gitDir: string, ref: string, sha: string): Promise<void> {
+  await withRepositoryLock(gitDir, () => removeRefLocked(gitDir, ref, sha));
 }
 
-/** As `deleteRef`, for the holder of the repository's lock. */
-async function dropRef(gitDir: string, ref: string, sha: string): Promise<void> {
+/** As `removeRef`, for the holder of the repository's lock. */
+async function removeRefLocked(gitDir: string, ref: string, sha: string): Promise<void> {
   await repositoryGit(["update-ref", "--no-deref", "-d", ref, sha], gitDir);
 }

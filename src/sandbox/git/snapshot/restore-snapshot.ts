@@ -9,14 +9,14 @@ import { prepareStore } from "../commit/tree-commit.js";
 import { gitError } from "../host/host-git.js";
 import { createJailedGit } from "../jailed/jailed-git.js";
 import { type LiveTree, scratchPath } from "../live-tree/live-tree.js";
-import { setInsideHead } from "../live-tree/sandbox-head.js";
+import { setSandboxHead } from "../live-tree/sandbox-head.js";
 import { INSIDE_OBJECTS } from "../repository/git-directory.js";
 import { objectBinds } from "../repository/object-store.js";
 import { resolveCommit } from "../repository/repository.js";
 import { repositoryGit } from "../repository/repository-git.js";
 import { withRepositoryLock } from "../repository/repository-lock.js";
 import { replaceFiles } from "./replace-files.js";
-import { answerForSnapshots, type SnapshotDetails } from "./save-snapshot.js";
+import { recordSnapshots, type SnapshotDetails } from "./save-snapshot.js";
 
 /** Brings the files of a snapshot back, and takes away what is not in it. Reads nothing but our own stores. */
 export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void> {
@@ -35,12 +35,12 @@ export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void>
   if (head !== undefined) await holdCommit(tree, gitDir, head.sha);
   const isOwn = record.sandboxId === tree.id;
   const branch = tree.base?.branch;
-  await setInsideHead(tree, head && !isOwn && branch !== undefined ? { sha: head.sha, branch } : head);
+  await setSandboxHead(tree, head && !isOwn && branch !== undefined ? { sha: head.sha, branch } : head);
 }
 
 /** Keeps a commit that the inside builds upon from being cleaned up, for as long as the sandbox is there. */
 export async function holdCommit(tree: LiveTree, gitDir: string, sha: string): Promise<void> {
-  await answerForSnapshots(tree);
+  await recordSnapshots(tree);
   const ref = `refs/glovebox/${tree.id}/held`;
   await withRepositoryLock(gitDir, () => repositoryGit(["update-ref", "--no-deref", ref, sha], gitDir));
 }

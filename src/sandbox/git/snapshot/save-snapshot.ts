@@ -4,8 +4,8 @@ import { addResource, type SnapshotRecord, snapshotsDir, writeSnapshotRecord } f
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { trustHead } from "../fast-commit.js";
-import type { InsideHead } from "../jailed/jailed-commit.js";
-import { jailedPackOf, type LiveTree, scratchPath } from "../live-tree/live-tree.js";
+import type { SandboxHead } from "../jailed/jailed-commit.js";
+import { commitOptionsOf, type LiveTree, scratchPath } from "../live-tree/live-tree.js";
 import { isAmong, writeArchive } from "./archive.js";
 import { createSnapshot } from "./create-snapshot.js";
 
@@ -13,13 +13,13 @@ import { createSnapshot } from "./create-snapshot.js";
 export interface SnapshotDetails {
   /** What the files belong to; they can only be restored there. */
   source: string;
-  head?: InsideHead;
+  head?: SandboxHead;
 }
 
 const answering = new WeakSet<LiveTree["driver"]>();
 
 /** Notes, once, that the sandbox may leave unfinished snapshots behind. */
-export async function answerForSnapshots({ id, base, driver }: LiveTree): Promise<void> {
+export async function recordSnapshots({ id, base, driver }: LiveTree): Promise<void> {
   if (answering.has(driver)) return;
   await addResource(id, { kind: "snapshots", sandbox: id, repo: base?.repository.gitDir ?? "" });
   answering.add(driver);
@@ -29,15 +29,15 @@ export async function answerForSnapshots({ id, base, driver }: LiveTree): Promis
 export async function saveSnapshot(tree: LiveTree): Promise<string> {
   const { id: sandboxId, backend, source } = tree;
   const look = tree.look();
-  await answerForSnapshots(tree);
+  await recordSnapshots(tree);
   const draft = scratchPath(sandboxId, "archive");
   let kept = 0;
   try {
     const { ref, commit, head, gitDir, warnings } = await createSnapshot({
-      ...(await jailedPackOf(tree, { withCommits: true, look, isOneOfMany: true, isExact: true })),
+      ...(await commitOptionsOf(tree, { withCommits: true, look, isOneOfMany: true, isExact: true })),
       withOthers: true,
       isDurable: true,
-      fate: "saved beside the commit, with the ignored files",
+      nestedNote: "saved beside the commit, with the ignored files",
       async beside({ others }) {
         const wanted = tree.ownsGit ? [...others, ".git", ".git/"] : others;
         kept = 0;

@@ -13,7 +13,7 @@ import type { Repository } from "../repository/repository.js";
 import { repositoryGit } from "../repository/repository-git.js";
 import { withRepositoryLock } from "../repository/repository-lock.js";
 import { removeStaleRefLock } from "../repository/stale-ref-lock.js";
-import { givePrivateIndex, writePrivateGit } from "../sandbox-git/borrowing-git.js";
+import { giveIndex, writeBorrowingGit } from "../sandbox-git/borrowing-git.js";
 import { isGitDirectory } from "../worktree/worktree-entry.js";
 import { checkOut } from "./checkout.js";
 
@@ -22,7 +22,7 @@ export interface Base {
   /** Of the entry in the cache; what a record names to say that it is in use. */
   dir: string;
   tree: string;
-  /** What `writePrivateGit` made. */
+  /** What `writeBorrowingGit` made. */
   git: string;
   index: string;
 }
@@ -79,8 +79,8 @@ async function makeBase(repository: Repository, sha: string, dir: string, record
       // As long as the base is there its objects are too, whatever becomes of the branches.
       await repositoryGit(["update-ref", holdingRef(sha), sha], repository.gitDir);
       await failpoint("base.held");
-      await writePrivateGit({ repository, baseSha: sha, dir: join(draft, "git") });
-      await givePrivateIndex(join(draft, "git"), join(draft, "index", "index"));
+      await writeBorrowingGit({ repository, baseSha: sha, dir: join(draft, "git") });
+      await giveIndex(join(draft, "git"), join(draft, "index", "index"));
       await writeFile(join(draft, SOURCE), repository.gitDir, { mode: 0o600 });
       await trimEntries(await listBases(), MAX_BYTES);
       await rename(draft, dir);

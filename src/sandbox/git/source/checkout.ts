@@ -6,12 +6,12 @@ import { readUserFilter } from "../repository/repository-settings.js";
 import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
 
 /** Writes the files of a commit into a new directory, without a worktree of the repository being registered, and the index that belongs to them. */
-export async function checkOut(...args: Parameters<typeof beginCheckOut>): Promise<void> {
-  await (await beginCheckOut(...args)).filled;
+export async function checkOut(...args: Parameters<typeof startCheckOut>): Promise<void> {
+  await (await startCheckOut(...args)).filled;
 }
 
 /** As `checkOut`; the files are still being written when the directories are there. */
-export async function beginCheckOut(
+export async function startCheckOut(
   repository: Repository,
   sha: string,
   places: { tree: string; index: string },

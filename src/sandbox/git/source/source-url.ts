@@ -3,7 +3,7 @@ import { posix, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { parseGitHubRepo } from "../../../util/github.js";
-import { type PushTarget, parseHttpUrl, shownUrl, toHttps } from "../remote/remote-url.js";
+import { type RemoteTarget, parseHttpUrl, shownUrl, toHttps } from "../remote/remote-url.js";
 
 /** A repository elsewhere, as git is told of it. */
 export interface SourceUrl {
@@ -11,7 +11,7 @@ export interface SourceUrl {
   readonly url: string;
   readonly protocol: "https" | "http" | "ssh" | "file";
   /** What may be asked for a token. Absent: nothing is ever sent there. */
-  readonly target?: PushTarget;
+  readonly target?: RemoteTarget;
 }
 
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;

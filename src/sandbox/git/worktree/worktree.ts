@@ -50,7 +50,7 @@ export interface AddWorktree {
 
 /** Makes a registered worktree with its files. */
 export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
-  const { worktree, filled } = await beginWorktree(opts);
+  const { worktree, filled } = await startWorktree(opts);
   await filled;
   return worktree;
 }
@@ -61,7 +61,7 @@ export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
  *
  * Registering is done by one process at a time, so that a name and a branch that were found free still are.
  */
-export async function beginWorktree(opts: AddWorktree): Promise<{ worktree: Worktree; filled: Promise<void> }> {
+export async function startWorktree(opts: AddWorktree): Promise<{ worktree: Worktree; filled: Promise<void> }> {
   const { repository, path, record, signal } = opts;
   assertBranchName(opts.branch);
   const target = await freePath(path);
@@ -80,7 +80,7 @@ export async function beginWorktree(opts: AddWorktree): Promise<{ worktree: Work
     assertBranchName(branch);
     const name = await freeEntryName(shared, basename(target));
     const entry = { kind: "worktree", repo: shared, path: target, name };
-    if (opts.resetTo !== undefined) await dropBranch(shared, branch);
+    if (opts.resetTo !== undefined) await removeUnusedBranch(shared, branch);
     const newAt = opts.newAt ?? opts.resetTo ?? opts.forkAt;
     const used = newAt === undefined ? await useBranch(shared, branch) : undefined;
     // Git itself registers nothing but an empty directory, and has to where refs are no files.
@@ -143,7 +143,7 @@ async function leftBranch(shared: string, branch: string, sha: string): Promise<
 }
 
 /** Takes away a branch that is checked out nowhere. What is on it was pushed: else no branch of a clone ever moves. */
-async function dropBranch(shared: string, branch: string): Promise<void> {
+async function removeUnusedBranch(shared: string, branch: string): Promise<void> {
   const sha = await useBranch(shared, branch);
   if (sha !== undefined) await repositoryGit(["update-ref", "-d", `refs/heads/${branch}`, sha], shared);
 }
