@@ -1,14 +1,10 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { snapshotInTime } from "../../ledger.js";
 import type { Driver } from "../types.js";
-import { closeSpareJail } from "./jailed/spare-jail.js";
-import type { LiveTree } from "./live-tree/live-tree.js";
-import { findDefaultBranch } from "./push/default-branch.js";
-import { pushBranch } from "./push/push-branch.js";
-import { listChanges } from "./snapshot/list-changes.js";
-import { removeSnapshot } from "./snapshot/remove-snapshot.js";
-import { restoreSnapshot } from "./snapshot/restore-snapshot.js";
-import { saveSnapshot } from "./snapshot/save-snapshot.js";
+import { closeSpareJail } from "./jailed.js";
+import type { LiveTree } from "./live-tree.js";
+import { findDefaultBranch, pushBranch } from "./push.js";
+import { listChanges, removeSnapshot, restoreSnapshot, saveSnapshot } from "./snapshot.js";
 
 /** The operations of a driver that not every sandbox has. */
 export interface TreeOperations extends Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git"> {

@@ -1,8 +1,8 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Resource, Vanishing } from "../../ledger.js";
-import { removeUnfinishedSnapshots } from "./snapshot/remove-snapshot.js";
-import { removeUnfinishedBase } from "./source/base-cache.js";
-import { removeBranch, removeWorktree } from "./worktree/remove-worktree.js";
+import { removeUnfinishedSnapshots } from "./snapshot.js";
+import { removeUnfinishedBase } from "./source.js";
+import { removeBranch, removeWorktree } from "./worktree.js";
 
 /**
  * Takes away one resource that belongs to a repository, and the directories `beside` it when that takes no longer. Gives false when it is of

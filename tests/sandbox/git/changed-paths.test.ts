@@ -145,7 +145,7 @@ test("of the paths that differ, git makes the commit that it makes of all files,
           verbs.push(...call[0].filter((word) => ["fast-import", "write-tree"].includes(word)));
           return run(...call);
         },
-        { end: async () => await run.end?.() },
+        { close: async () => await run.close?.() },
       ),
       ...(paths && { changedPaths: () => listIndexPaths(join(gitDir, "index"), tree, opened.path) }),
     });

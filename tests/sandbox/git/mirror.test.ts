@@ -258,7 +258,9 @@ test("where the history is too large, the one commit goes in alone, and the user
   const repository = await findRepository(stage.repo);
   const sha = git(stage.repo, "rev-parse", "main");
   const dir = join(stage.scratch.path, "sealed");
-  expect(await writeStandaloneGit({ repository, branch: "work", sha, dir, maxHistory: 0 })).toEqual({ isComplete: false });
+  expect(await writeStandaloneGit({ repository, branch: "work", sha, dir, maxHistory: 0 })).toEqual({
+    isComplete: false,
+  });
   writeFileSync(join(dir, "config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n");
   expect(git(dir, "log", "--format=%s", "work")).toBe("second");
   expect(git(dir, "fsck", "--strict", "--no-progress")).toBe("");

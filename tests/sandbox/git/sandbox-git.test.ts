@@ -2,12 +2,12 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createRecord } from "../../../src/ledger/records.js";
+import { INSIDE_GIT } from "../../../src/sandbox/git/repository/inside-paths.js";
 import { findRepository, type RepositoryTrust } from "../../../src/sandbox/git/repository/repository.js";
 import {
-  giveIndex,
-  INSIDE_GIT,
   borrowingGitBinds,
   borrowingGitDir,
+  giveIndex,
   writeBorrowingGit,
 } from "../../../src/sandbox/git/sandbox-git/borrowing-git.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createRecord } from "../../../src/ledger/records.js";
 import { hostGit } from "../../../src/sandbox/git/host/host-git.js";
-import type { RunJailedGit } from "../../../src/sandbox/git/jailed/jailed-commit.js";
+import type { RunJailedGit } from "../../../src/sandbox/git/jailed/jailed-git.js";
 import { findRepository, type Repository } from "../../../src/sandbox/git/repository/repository.js";
 import { withScratchRepository } from "../../../src/sandbox/git/repository/scratch-repository.js";
 import { createSnapshot, type Snapshot } from "../../../src/sandbox/git/snapshot/create-snapshot.js";

@@ -1,5 +1,5 @@
-import { repositoryGit } from "../repository/repository-git.js";
-import type { TreeBase } from "../source/tree-base.js";
+import { repositoryGit } from "../repository.js";
+import type { TreeBase } from "../source.js";
 import { parseTree, type TreeEntry } from "./git-object.js";
 
 /** A directory of a commit. */

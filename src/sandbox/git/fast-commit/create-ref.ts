@@ -2,9 +2,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { link, mkdir, readdir, readFile, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { gitError } from "../host/host-git.js";
-import { repositoryGit, runRepositoryGit } from "../repository/repository-git.js";
-import { checkWayTo } from "../repository/repository-layout.js";
+import { gitError } from "../host.js";
+import { checkWayTo, repositoryGit, runRepositoryGit } from "../repository.js";
 
 /** Bytes of packed refs beyond which git finds one sooner than we read all. */
 const MANY = 4 << 20;

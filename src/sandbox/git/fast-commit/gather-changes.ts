@@ -3,7 +3,8 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { guestBinary } from "../../guest.js";
 import type { JailBind } from "../../jail.js";
-import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
+import type { RunGuest } from "../live-tree.js";
+import { INSIDE_GIT } from "../repository.js";
 
 /** A file or a link that is there now. */
 export interface GatheredFile {
@@ -33,13 +34,6 @@ export interface GatherOptions {
   /** As `TreeLook.runGuest`. */
   runInside?: RunGuest | undefined;
 }
-
-/** Runs the guest's program inside, in the work directory; undefined when it could not be run. */
-export type RunGuest = (
-  args: readonly string[],
-  stdin: Uint8Array,
-  maxOutput: number,
-) => Promise<{ exitCode: number; stdout: Uint8Array } | undefined>;
 
 const MOST_PATHS = 200;
 const MOST_FILES = 500;

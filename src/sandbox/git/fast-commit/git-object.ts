@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Repository } from "../repository/repository.js";
+import type { Repository } from "../repository.js";
 
 /** An object of a repository, as it is stored. */
 export interface GitObject {

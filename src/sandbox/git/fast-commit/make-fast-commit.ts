@@ -1,17 +1,16 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isBranchName } from "../../../util/branch-name.js";
-import type { SandboxHead } from "../jailed/jailed-commit.js";
-import { readRefFile } from "../repository/ref-file.js";
-import { warnOfLink } from "../snapshot/snapshot-policy.js";
-import type { TreeBase } from "../source/tree-base.js";
+import type { SandboxHead } from "../live-tree.js";
+import { readRefFile } from "../repository.js";
+import type { TreeBase } from "../source.js";
 import { at, type BaseDirectory, readBaseDirectories } from "./base-directories.js";
 import { type Gathered, type GatherOptions, gatherChanges } from "./gather-changes.js";
 import { DIRECTORY, type GitObject, gitObject } from "./git-object.js";
 import { mayBeIgnored } from "./may-be-ignored.js";
-import { type StorageSettings, readStorageSettings } from "./storage-settings.js";
+import { readStorageSettings, type StorageSettings } from "./storage-settings.js";
 import { isOrdinaryPath, isStoredAsIs } from "./stored-as-is.js";
-import { directoriesOf, isReplaced, treeWithChanges, splitPath } from "./tree-with-changes.js";
+import { directoriesOf, isReplaced, splitPath, treeWithChanges } from "./tree-with-changes.js";
 
 /** A commit of a sandbox's files that no git was needed for. Its objects are not stored yet. */
 export interface FastCommit {
@@ -21,7 +20,8 @@ export interface FastCommit {
   readonly head?: SandboxHead;
   /** Less those of the base. */
   readonly objects: readonly GitObject[];
-  readonly warnings: readonly string[];
+  /** Symbolic links that are new or changed. */
+  readonly links: readonly { readonly path: string; readonly target: string }[];
 }
 
 /** What a plain commit is made of. */
@@ -63,10 +63,11 @@ export async function makeFastCommit(opts: FastCommitOptions): Promise<FastCommi
   const when = `${AUTHOR} ${Math.floor(Date.now() / 1000)} +0000`;
   const text = `tree ${made.tree}\nparent ${parent}\nauthor ${when}\ncommitter ${when}\n\n${message}\n`;
   const commit = gitObject("commit", Buffer.from(text), repository.objectFormat);
-  const links = gathered.files.filter(({ mode, path }) => mode === "120000" && made.changed.has(path));
-  const warnings = links.flatMap(({ path, content }) => warnOfLink(utf8(path), content.toString()) ?? []);
+  const links = gathered.files
+    .filter(({ mode, path }) => mode === "120000" && made.changed.has(path))
+    .map(({ path, content }) => ({ path: Buffer.from(path, "latin1").toString(), target: content.toString() }));
   const objects = [...made.objects.filter(({ id }) => id !== tree), commit];
-  return { commit: commit.id, isUnchanged: made.tree === tree, ...(head && { head }), objects, warnings };
+  return { commit: commit.id, isUnchanged: made.tree === tree, ...(head && { head }), objects, links };
 }
 
 interface Surroundings {
@@ -123,8 +124,4 @@ async function findHead(base: TreeBase, found: Gathered["head"]): Promise<Sandbo
 
 async function readText(path: string): Promise<string> {
   return await readFile(path, "latin1").catch(() => "");
-}
-
-function utf8(path: string): string {
-  return Buffer.from(path, "latin1").toString();
 }

@@ -1,7 +1,5 @@
 import { join } from "node:path";
-import { readCheckoutSettings } from "../repository/checkout-settings.js";
-import type { Repository } from "../repository/repository.js";
-import { readUntrustedFile } from "../repository/untrusted-file.js";
+import { type Repository, readCheckoutSettings, readUntrustedFile } from "../repository.js";
 
 /** What the settings of a repository say about how its files are stored. */
 export interface StorageSettings {

@@ -1,4 +1,4 @@
-import type { Repository } from "../repository/repository.js";
+import type { Repository } from "../repository.js";
 import type { BaseDirectory } from "./base-directories.js";
 import type { Gathered } from "./gather-changes.js";
 import { DIRECTORY, type GitObject, gitObject, type TreeEntry, treeObject } from "./git-object.js";

@@ -1,9 +1,15 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { readUpTo } from "../../../util/read-up-to.js";
 import type { DriverProcess } from "../../types.js";
-import type { JailedGitResult } from "./jailed-commit.js";
 
 const MAX_OUTPUT = 64 << 20;
+
+/** What a jailed git answered. */
+export interface JailedGitResult {
+  exitCode: number;
+  stdout: Uint8Array;
+  stderr: string;
+}
 
 /** Waits for a program in a jail and gives what it said. */
 export async function finishJailed(

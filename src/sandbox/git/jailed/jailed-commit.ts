@@ -1,40 +1,12 @@
 import { toSandboxError } from "../../../../contracts/errors.js";
 import { isBranchName } from "../../../util/branch-name.js";
-import { INSIDE_OBJECTS } from "../repository/git-directory.js";
+import type { SandboxHead } from "../live-tree.js";
+import { INSIDE_OBJECTS } from "../repository.js";
+import type { RunJailedGit } from "./jailed-git.js";
 import { addAll, type CommitDetails, commitPaths, GITLINK, hash, type Jailed, must } from "./jailed-paths.js";
 
-/** What a jailed git answered. */
-export interface JailedGitResult {
-  exitCode: number;
-  stdout: Uint8Array;
-  stderr: string;
-}
-
-/**
- * Runs git in a jail: the store writable at `/gd` and its git directory, the sandbox's tree read-only at `/wt` and its
- * work tree, the source's objects read-only at `/glovebox/objects` (and its alternates at their own paths), no network,
- * no capabilities, nothing else of the host's.
- */
-export type RunJailedGit = ((
-  args: readonly string[],
-  opts?: { stdin?: Uint8Array; env?: Readonly<Record<string, string>> },
-) => Promise<JailedGitResult>) & {
-  /** Makes the jail before it is needed. Its store must be there. */
-  begin?(): void;
-  /** Ends the jail, when it outlives a call. */
-  end?(): Promise<void>;
-};
-
-const CONFIG = ["safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.bare=false"];
 /** In a store: the index as the host made it, beside the one that changes. */
 export const INDEX_OF_BASE = "index-of-base";
-
-/** Where the inside's own history stands. */
-export interface SandboxHead {
-  readonly sha: string;
-  /** Absent when no branch is checked out. */
-  readonly branch?: string;
-}
 
 /** What a jailed commit is made on. */
 export interface CommitPlan {
@@ -163,10 +135,9 @@ function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | u
     GIT_COMMITTER_NAME: "Glovebox",
     GIT_COMMITTER_EMAIL: "glovebox@localhost",
   };
-  const settings = CONFIG.flatMap((setting) => ["-c", setting]);
   return async (args, stdin, more) => {
     const input = stdin === undefined ? {} : { stdin: Buffer.from(stdin, "latin1") };
-    const result = await runJailedGit([...settings, ...args], { env: { ...env, ...more }, ...input });
+    const result = await runJailedGit(args, { env: { ...env, ...more }, ...input });
     // One character a byte: a file name need not be UTF-8, and must go back as it came.
     return { ...result, text: Buffer.from(result.stdout).toString("latin1") };
   };

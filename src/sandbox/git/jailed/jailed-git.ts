@@ -9,8 +9,7 @@ import {
   startJailedGuest,
   systemBinds,
 } from "../../jail.js";
-import { finishJailed } from "./finish-jailed.js";
-import type { RunJailedGit } from "./jailed-commit.js";
+import { finishJailed, type JailedGitResult } from "./finish-jailed.js";
 import { watchTreeForPipe } from "./tree-pipes.js";
 
 /** What a jailed git works on. */
@@ -28,6 +27,21 @@ export interface JailedGitPlaces {
   /** Milliseconds that one git may take. Default and most: ten minutes. */
   timeout?: number | undefined;
 }
+
+/**
+ * Runs git in a jail: the store writable at `/gd` and its git directory, the sandbox's tree read-only at `/wt` and its
+ * work tree, the source's objects read-only at `/glovebox/objects` (and its alternates at their own paths), no network,
+ * no capabilities, nothing else of the host's.
+ */
+export type RunJailedGit = ((
+  args: readonly string[],
+  opts?: { stdin?: Uint8Array; env?: Readonly<Record<string, string>> },
+) => Promise<JailedGitResult>) & {
+  /** Makes the jail before it is needed. Its store must be there. */
+  start?(): void;
+  /** Closes the jail, where it outlives a call. */
+  close?(): Promise<void>;
+};
 
 /** What the tree holds can make git wait for ever. */
 const TIMEOUT = 600_000;
@@ -60,7 +74,7 @@ const CONFIG = [
  * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
  * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
  *
- * One jail serves all calls, behind a guest of its own; it is made by the first and ended by `end`, after which another begins.
+ * One jail serves all calls, behind a guest of its own; the first call makes it, `close` ends it, and the next call makes another.
  */
 export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
   const { store, tree, writable = false, objects, signal, timeout = TIMEOUT } = places;
@@ -87,14 +101,14 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
       },
       signal,
     );
-  const begin = (): Promise<RunningGuest> => {
+  const start = (): Promise<RunningGuest> => {
     jail ??= open();
     // Whoever uses it is told.
     jail.catch(() => undefined);
     return jail;
   };
   const run: RunJailedGit = async (args, opts = {}) => {
-    const { channel } = await begin();
+    const { channel } = await start();
     const argv = ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args];
     const stdin = opts.stdin === undefined ? "none" : "pipe";
     const bound = Math.min(timeout, TIMEOUT);
@@ -109,14 +123,14 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
       await awaitPipe();
     }
   };
-  const end = async (): Promise<void> => {
-    const ending = jail;
+  const close = async (): Promise<void> => {
+    const closing = jail;
     jail = undefined;
     // One that could not be opened has nothing to end; whoever used it knows why.
-    const opened = await ending?.catch(() => undefined);
+    const opened = await closing?.catch(() => undefined);
     await opened?.stop();
   };
-  return Object.assign(run, { begin: () => void begin(), end });
+  return Object.assign(run, { start: () => void start(), close });
 }
 
 /** For other backends than the local one a jail is not what their sandboxes are made of, so it is said what it is needed for. */

@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { gitError } from "../host/host-git.js";
+import { gitError } from "../host.js";
 
 /** A git in its jail whose output is one character a byte. */
 export type Jailed = (

@@ -1,7 +1,6 @@
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import { makeScratchDirectory } from "../repository/git-directory.js";
-import type { RunJailedGit } from "./jailed-commit.js";
-import { createJailedGit, type JailedGitPlaces } from "./jailed-git.js";
+import { makeScratchDirectory } from "../repository.js";
+import { createJailedGit, type JailedGitPlaces, type RunJailedGit } from "./jailed-git.js";
 
 /** A jail with the store that was made for it. */
 export interface Jail {
@@ -15,7 +14,7 @@ interface Spare {
   readonly key: string;
   readonly store: string;
   readonly runJailedGit: RunJailedGit;
-  readonly begun: Promise<boolean>;
+  readonly started: Promise<boolean>;
 }
 
 const spares = new WeakMap<object, Spare>();
@@ -26,7 +25,7 @@ export async function takeJail(sandbox: object, store: string, places: Omit<Jail
   const spare = spares.get(sandbox);
   if (spare?.key === keyOf(places)) {
     spares.delete(sandbox);
-    if (await spare.begun) return { store: spare.store, runJailedGit: spare.runJailedGit, isStarted: true };
+    if (await spare.started) return { store: spare.store, runJailedGit: spare.runJailedGit, isStarted: true };
   }
   return { store, runJailedGit: createJailedGit({ store, ...places }), isStarted: false };
 }
@@ -42,14 +41,14 @@ export function startSpareJail(sandbox: object, store: string, places: Omit<Jail
   const hasLayer = [places.tree, ...places.objects].some(({ overlay }) => overlay !== undefined);
   if (isFirst || hasLayer || spares.has(sandbox) || places.signal?.aborted === true) return;
   const runJailedGit = createJailedGit({ store, ...places });
-  const begun = makeScratchDirectory(store).then(
+  const started = makeScratchDirectory(store).then(
     () => {
-      runJailedGit.begin?.();
+      runJailedGit.start?.();
       return true;
     },
     () => false,
   );
-  spares.set(sandbox, { key: keyOf(places), store, runJailedGit, begun });
+  spares.set(sandbox, { key: keyOf(places), store, runJailedGit, started });
 }
 
 /** Ends the jail that nobody has used; to be called when a sandbox is taken down. */
@@ -57,8 +56,8 @@ export async function closeSpareJail(sandbox: object): Promise<void> {
   const spare = spares.get(sandbox);
   if (spare === undefined) return;
   spares.delete(sandbox);
-  await spare.begun;
-  await spare.runJailedGit.end?.();
+  await spare.started;
+  await spare.runJailedGit.close?.();
   await removeOwnTree(spare.store);
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { DriverProcess } from "../../types.js";
-import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
+import { INSIDE_GIT } from "../repository.js";
 import { finishJailed } from "./finish-jailed.js";
 
 /** Milliseconds after which git is looked after. */

@@ -6,15 +6,7 @@ import { runtimeDir } from "../../../machine/home.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 import type { JailBind } from "../../jail.js";
 import type { Driver } from "../../types.js";
-import { listIndexPaths, listLayerPaths } from "../commit/changed-paths.js";
-import type { TreeCommitOptions } from "../commit/tree-commit.js";
-import { makeFastCommit, type RunGuest } from "../fast-commit.js";
-import type { SandboxHead } from "../jailed/jailed-commit.js";
-import { startSpareJail, takeJail } from "../jailed/spare-jail.js";
-import { objectBinds } from "../repository/object-store.js";
-import { resolveCommit } from "../repository/repository.js";
-import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
-import { type TreeBase, treeOf } from "../source/tree-base.js";
+import type { TreeBase } from "../source.js";
 
 const SCRATCH = /^[a-z]+-[0-9a-f]{12}(\.[a-z]+)?$/;
 
@@ -56,6 +48,20 @@ export interface TreeLook {
   frozen<T>(work: () => Promise<T>): Promise<T>;
 }
 
+/** Runs the guest's program inside, in the work directory; undefined when it could not be run. */
+export type RunGuest = (
+  args: readonly string[],
+  stdin: Uint8Array,
+  maxOutput: number,
+) => Promise<{ exitCode: number; stdout: Uint8Array } | undefined>;
+
+/** Where the inside's own history stands. */
+export interface SandboxHead {
+  readonly sha: string;
+  /** Absent when no branch is checked out. */
+  readonly branch?: string;
+}
+
 /** The git directory of the inside, as the host can reach it. */
 export interface SandboxGit {
   /** The commit that is checked out, as far as plain files say; the inside may have written them. Absent: only git can tell. */
@@ -77,65 +83,6 @@ export function scratchPath(id: string, name: string): string {
 export async function sweepScratch(id: string): Promise<void> {
   const dir = runtimeDir(id);
   for (const name of await readdir(dir)) if (SCRATCH.test(name)) await removeTree(join(dir, name));
-}
-
-/**
- * How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. One of many has a jail begun for the next. An
- * exact one has every byte of files that a filter wrote: what a filter would make of them may stand for bytes that are nowhere else.
- */
-export async function commitOptionsOf(
-  tree: LiveTree,
-  opts: { withCommits: boolean; look?: TreeLook; isOneOfMany?: boolean; isExact?: boolean },
-): Promise<TreeCommitOptions> {
-  const { id, base, signal } = tree;
-  signal.throwIfAborted();
-  const look = opts.look ?? tree.look();
-  const store = scratchPath(id, "store");
-  const objects = base === undefined ? [] : objectBinds(base.repository);
-  const own = opts.withCommits ? look.inside : undefined;
-  if (own !== undefined) objects.push({ ...own, writable: false });
-  const isShared = opts.withCommits && own === undefined && base !== undefined;
-  const parent = isShared ? await resolveCommit(base.repository.gitDir, `refs/heads/${base.branch}`) : undefined;
-  const { repository, sha: baseSha } = base ?? {};
-  const filters = repository?.filters ?? [];
-  const isUnfiltered = opts.isExact === true && filters.length > 0;
-  const index = isUnfiltered ? undefined : base?.index;
-  const { source, overlay } = look.root;
-  const places = { tree: look.root, objects, signal, timeout: tree.patience };
-  return {
-    sandboxId: id,
-    sandbox: tree,
-    ...(await takeJail(tree, store, places)),
-    ...(opts.isOneOfMany === true &&
-      tree.isLasting === true && { done: () => startSpareJail(tree, scratchPath(id, "store"), places) }),
-    ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
-    ...(own && { inside: INSIDE_GIT }),
-    ...(!isUnfiltered && { filters }),
-    parent,
-    ...(base !== undefined &&
-      filters.length === 0 &&
-      index !== undefined &&
-      tree.isLasting === true && {
-        makeFast: async (message) =>
-          await makeFastCommit({
-            base,
-            root: look.root,
-            inside: own,
-            runInside: look.runGuest,
-            tree: await treeOf(base),
-            parent,
-            message,
-          }),
-      }),
-    changedPaths: async () => {
-      if (isUnfiltered) return undefined;
-      if (overlay !== undefined) return await listLayerPaths(source, overlay);
-      return base === undefined || index === undefined
-        ? undefined
-        : await listIndexPaths(index, await treeOf(base), source);
-    },
-    frozen: (work) => look.frozen(work),
-  };
 }
 
 /** The error for a call that needs a repository. */

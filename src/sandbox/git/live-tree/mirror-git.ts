@@ -4,9 +4,9 @@ import { toSandboxError } from "../../../../contracts/errors.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { packDirectory } from "../../../util/tar/tar-pack.js";
 import type { Driver } from "../../types.js";
-import { writePack, writeStandaloneGit } from "../sandbox-git/standalone-git.js";
-import type { TreeBase } from "../source/tree-base.js";
-import { type SandboxGit, type LiveTree, scratchPath } from "./live-tree.js";
+import { writePack, writeStandaloneGit } from "../sandbox-git.js";
+import type { TreeBase } from "../source.js";
+import { type LiveTree, type SandboxGit, scratchPath } from "./live-tree.js";
 
 /** What a mirror needs of a driver. */
 export interface MirroredDriver

@@ -6,11 +6,9 @@ import { removeOwnTree, removeTree } from "../../../machine/remove-tree.js";
 import { packDirectory, packTrees } from "../../../util/tar/tar-pack.js";
 import { unpackTar } from "../../../util/tar/tar-unpack.js";
 import { MAX_IMPORT_BYTES, type SandboxOptions } from "../../types.js";
-import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
-import { writeStandaloneGit } from "../sandbox-git/standalone-git.js";
-import { baseDirOf, openBase } from "../source/base-cache.js";
-import { findSource, findStart, resourcesOfSource } from "../source/source.js";
-import type { TreeBase } from "../source/tree-base.js";
+import { INSIDE_GIT } from "../repository.js";
+import { writeStandaloneGit } from "../sandbox-git.js";
+import { baseDirOf, findSource, findStart, openBase, resourcesOfSource, type TreeBase } from "../source.js";
 import { type LiveTree, scratchPath, type TreeLook } from "./live-tree.js";
 import { type MirroredDriver, mirrorGit } from "./mirror-git.js";
 

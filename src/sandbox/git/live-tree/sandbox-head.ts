@@ -1,7 +1,8 @@
+import { execFile } from "node:child_process";
 import { toSandboxError } from "../../../../contracts/errors.js";
-import type { SandboxHead } from "../jailed/jailed-commit.js";
-import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
-import type { LiveTree } from "./live-tree.js";
+import { guestBinary } from "../../guest.js";
+import { INSIDE_GIT } from "../repository.js";
+import type { LiveTree, SandboxHead } from "./live-tree.js";
 import { runInside } from "./run-inside.js";
 
 /** Hooks and the like that were planted inside must not stand in the way; they could harm nothing but the inside. */
@@ -102,4 +103,17 @@ async function lend(tree: LiveTree, sha: string | undefined, known: string | und
   } catch (error) {
     return toSandboxError(error).message;
   }
+}
+
+/**
+ * The commit that is checked out in a git directory that the inside can write, where two plain files say so; undefined where only git could
+ * tell. Not to be relied upon: the inside may have written anything there.
+ */
+export async function readSandboxHead(gitDir: string): Promise<string | undefined> {
+  return await new Promise((resolve) => {
+    execFile(guestBinary(), ["head", gitDir], { env: {} }, (error, stdout) => {
+      const [, sha] = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/.exec(stdout) ?? [];
+      resolve(error === null ? sha : undefined);
+    });
+  });
 }

@@ -2,12 +2,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { isBranchName } from "../../../util/branch-name.js";
-import { type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
-import { withAskpass } from "../remote/askpass.js";
-import { runRemoteGit } from "../remote/remote-git.js";
-import { readHeadFile } from "../repository/ref-file.js";
-import { runRepositoryGit } from "../repository/repository-git.js";
-import { withScratchRepository } from "../repository/scratch-repository.js";
+import { type LiveTree, needsRepository, scratchPath } from "../live-tree.js";
+import { runRemoteGit, withAskpass } from "../remote.js";
+import { readHeadFile, runRepositoryGit, withScratchRepository } from "../repository.js";
 import { findPushTarget } from "./push-branch.js";
 
 const TIMEOUT = 30_000;

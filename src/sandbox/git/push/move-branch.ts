@@ -1,10 +1,7 @@
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { LiveTree } from "../live-tree/live-tree.js";
-import { checkedOutAt } from "../repository/checked-out.js";
-import { resolveCommit } from "../repository/repository.js";
-import { repositoryGit, runRepositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
+import type { LiveTree } from "../live-tree.js";
+import { checkedOutAt, repositoryGit, resolveCommit, runRepositoryGit, withRepositoryLock } from "../repository.js";
 
 /** Refuses a branch that is checked out somewhere else than in this sandbox. */
 export async function assertFree(gitDir: string, branch: string, own: string | undefined): Promise<void> {

@@ -2,19 +2,12 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { assertBranchName } from "../../../util/branch-name.js";
 import type { PushOptions } from "../../types.js";
-import { type HostGitOptions, type HostGitResult, runHostGit } from "../host/host-git.js";
-import { commitOptionsOf, type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
-import { advanceSandboxHead } from "../live-tree/sandbox-head.js";
-import { withAskpass } from "../remote/askpass.js";
-import { complaintOf, runRemoteGit } from "../remote/remote-git.js";
-import { assertServer, type RemoteTarget, parsePushUrl } from "../remote/remote-url.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { readRepositorySettings } from "../repository/repository-settings.js";
-import { withScratchRepository } from "../repository/scratch-repository.js";
-import { createSnapshot } from "../snapshot/create-snapshot.js";
-import { removeRef } from "../snapshot/remove-snapshot.js";
-import { holdCommit } from "../snapshot/restore-snapshot.js";
-import { recordSnapshots } from "../snapshot/save-snapshot.js";
+import { commitOptionsOf } from "../commit.js";
+import { type HostGitOptions, type HostGitResult, runHostGit } from "../host.js";
+import { advanceSandboxHead, type LiveTree, needsRepository, scratchPath } from "../live-tree.js";
+import { assertServer, complaintOf, parsePushUrl, type RemoteTarget, runRemoteGit, withAskpass } from "../remote.js";
+import { readRepositorySettings, repositoryGit, withScratchRepository } from "../repository.js";
+import { createSnapshot, holdCommit, recordSnapshots, removeRef } from "../snapshot.js";
 import { assertFree, moveBranch } from "./move-branch.js";
 
 /** What a push led to. */

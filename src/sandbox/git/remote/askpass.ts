@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import type { HostGitOptions } from "../host/host-git.js";
+import type { HostGitOptions } from "../host.js";
 import type { RemoteTarget } from "./remote-url.js";
 
 /** What GitHub wants to be called with a token; other hosts take any name. */

@@ -1,6 +1,5 @@
 import { redact, truncate } from "../../../util/sanitize.js";
-import { type HostGitOptions, type HostGitResult, NO_CONFIG, runHostGit } from "../host/host-git.js";
-import type { SourceUrl } from "../source/source-url.js";
+import { type HostGitOptions, type HostGitResult, NO_CONFIG, runHostGit } from "../host.js";
 
 const MAX_COMPLAINT = 2_000;
 /** The user's own way out to the network; through a tunnel, so that the token is not seen on it. */
@@ -20,7 +19,7 @@ const CONFIG: Readonly<Record<string, string>> = {
 /** Runs git against a remote, from a store of ours, with nobody's settings. */
 export async function runRemoteGit(
   args: readonly string[],
-  { protocol }: Pick<SourceUrl, "protocol">,
+  { protocol }: { readonly protocol: "https" | "http" | "ssh" | "file" },
   store: HostGitOptions,
   asking: Pick<HostGitOptions, "extraFile" | "env">,
 ): Promise<HostGitResult> {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { entryNames } from "../worktree/worktree-entry.js";
 import { repositoryGit } from "./repository-git.js";
 import { readRepositorySettings } from "./repository-settings.js";
 import { openView } from "./repository-view.js";
@@ -11,7 +11,7 @@ export async function checkedOutAt(shared: string, branch: string): Promise<stri
   if (existsSync(join(shared, "reftable"))) return await askGit(shared, branch);
   const { isBare = basename(shared) !== ".git" } = await readRepositorySettings(shared);
   if (!isBare && isHead(shared, branch)) return mainWorktree(shared);
-  for (const name of await entryNames(shared)) {
+  for (const name of await worktreeNames(shared)) {
     const entry = join(shared, "worktrees", name);
     if (isHead(entry, branch)) return dirname(resolve(entry, readUntrustedText(join(entry, "gitdir")).trimEnd()));
   }
@@ -36,4 +36,14 @@ function mainWorktree(shared: string): string {
 
 function isHead(gitDir: string, branch: string): boolean {
   return readUntrustedText(join(gitDir, "HEAD")).trimEnd() === `ref: refs/heads/${branch}`;
+}
+
+/** The names of the worktrees that a repository knows, beside its main one. */
+export async function worktreeNames(gitDir: string): Promise<string[]> {
+  try {
+    return await readdir(join(gitDir, "worktrees"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
 }

@@ -3,9 +3,6 @@ import { dirname, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { readUntrustedFile } from "./untrusted-file.js";
 
-/** How the sandbox's jails see the object store of the source repository. */
-export const INSIDE_OBJECTS = "/glovebox/objects";
-
 /** How objects are named. */
 type ObjectFormat = "sha1" | "sha256";
 

@@ -1,4 +1,5 @@
 import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
+import { lstat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { readHeadFile } from "./ref-file.js";
@@ -62,6 +63,11 @@ export function enclosingRepository(path: string): string {
   let top = resolve(path);
   while (!existsSync(join(top, ".git")) && top !== dirname(top)) top = dirname(top);
   return existsSync(join(top, ".git")) ? top : path;
+}
+
+/** Whether there is still a repository where there was one: what is in it is not looked at. */
+export async function repositoryExists(gitDir: string): Promise<boolean> {
+  return (await lstat(join(gitDir, "HEAD")).catch(() => undefined)) !== undefined;
 }
 
 /** Whether a directory has what git takes a git directory by. */

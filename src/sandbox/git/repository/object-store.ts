@@ -2,8 +2,8 @@ import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { isAbsolute, join, sep } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { JailBind } from "../../jail.js";
-import { INSIDE_OBJECTS } from "./git-directory.js";
-import { unsafePart, readUntrustedFile } from "./untrusted-file.js";
+import { INSIDE_OBJECTS } from "./inside-paths.js";
+import { readUntrustedFile, unsafePart } from "./untrusted-file.js";
 
 /** A store that another one borrows from. */
 export interface Alternate {

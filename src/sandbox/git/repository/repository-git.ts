@@ -1,15 +1,16 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { assertOutside, findGit } from "../host/find-git.js";
 import {
+  assertOutside,
+  findGit,
   gitError,
   type HostGitOptions,
   type HostGitResult,
   NO_CONFIG,
   NO_FETCH,
   runHostGit,
-} from "../host/host-git.js";
+} from "../host.js";
 import { checkWayTo } from "./repository-layout.js";
 import { withRepositoryPipeWatch } from "./repository-pipes.js";
 import { readRepositorySettings } from "./repository-settings.js";

@@ -1,7 +1,7 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { abandonedLocks, type LockOptions, withLock } from "../../../machine/lock.js";
-import { wasGitKilled } from "../host/host-git.js";
+import { wasGitKilled } from "../host.js";
 import { removeStaleRefLock } from "./stale-ref-lock.js";
 
 const PREFIX = "repo:";

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { gloveboxHome } from "../../../machine/home.js";
-import { gitError, type HostGitOptions, runHostGit } from "../host/host-git.js";
+import { gitError, type HostGitOptions, runHostGit } from "../host.js";
 import type { GitConfig } from "./git-directory.js";
 import { readUntrustedFile } from "./untrusted-file.js";
 
@@ -63,6 +63,15 @@ export async function readUserSettings(): Promise<Readonly<Record<string, string
     const entries = (await runHostGit(query, nowhere())).stdout.split("\0");
     return { value: settingsOf(entries, SAFE_SETTING), isLasting: !entries.some((entry) => INCLUDE.test(entry)) };
   });
+}
+
+/**
+ * What the user's settings and the repository's own say about how files are written: a few words of a known list, nothing that could be a
+ * secret, a path or a program.
+ */
+export async function readCheckoutSettings({ gitDir }: { gitDir: string }): Promise<Readonly<Record<string, string>>> {
+  const [user, own] = await Promise.all([readUserSettings(), readRepositorySettings(gitDir)]);
+  return { ...user, ...own.core };
 }
 
 /** How the user's own configuration defines a filter, as settings; none where it does not. */

@@ -5,10 +5,9 @@ import { dirname, join } from "node:path";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { isTagDead, ownerTag } from "../../../machine/owner.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import { readCheckoutSettings } from "./checkout-settings.js";
 import { formatConfig } from "./git-directory.js";
 import { checkLayout } from "./repository-layout.js";
-import { type RepositorySettings, readRepositorySettings } from "./repository-settings.js";
+import { type RepositorySettings, readCheckoutSettings, readRepositorySettings } from "./repository-settings.js";
 import { readUntrustedFile } from "./untrusted-file.js";
 
 /** What a view shares with its repository. */

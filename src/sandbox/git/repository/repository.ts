@@ -1,7 +1,7 @@
 import { existsSync, lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { gitError, runHostGit } from "../host/host-git.js";
+import { gitError, runHostGit } from "../host.js";
 import { type Location, locateRepository } from "./locate-repository.js";
 import { type Alternate, findAlternates } from "./object-store.js";
 import { readHeadFile, readRefFile } from "./ref-file.js";

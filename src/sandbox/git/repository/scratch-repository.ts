@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import { type HostGitOptions, inStore, NO_CONFIG } from "../host/host-git.js";
+import { type HostGitOptions, inStore, NO_CONFIG } from "../host.js";
 import { makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
 import type { Repository } from "./repository.js";
 

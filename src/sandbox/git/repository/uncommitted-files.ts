@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { gitError } from "../host/host-git.js";
+import { gitError } from "../host.js";
 import { type Repository, resolveCommit } from "./repository.js";
 import { type RepositoryGitOptions, repositoryGit, runRepositoryGit } from "./repository-git.js";
 

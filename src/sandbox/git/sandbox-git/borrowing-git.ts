@@ -3,15 +3,18 @@ import { chmod, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JailBind } from "../../jail.js";
-import { readCheckoutSettings } from "../repository/checkout-settings.js";
-import { copyIfThere, type GitConfig, INSIDE_OBJECTS, writeGitDirectory } from "../repository/git-directory.js";
-import { objectBinds } from "../repository/object-store.js";
-import type { Repository } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { filterSections } from "../repository/repository-settings.js";
-
-/** Where the inside finds its git directory. */
-export const INSIDE_GIT = "/glovebox/git";
+import {
+  copyIfThere,
+  filterSections,
+  type GitConfig,
+  INSIDE_GIT,
+  INSIDE_OBJECTS,
+  objectBinds,
+  type Repository,
+  readCheckoutSettings,
+  repositoryGit,
+  writeGitDirectory,
+} from "../repository.js";
 
 /** More than a tick of any clock; where files are dated by whole seconds, those of the last one are looked into anyway. */
 const MOST_TICKS = 30;

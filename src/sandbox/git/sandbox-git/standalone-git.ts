@@ -1,9 +1,7 @@
 import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { copyIfThere, writeGitDirectory } from "../repository/git-directory.js";
-import type { Repository } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { sandboxGitConfig, listRefs, writeBranch } from "./borrowing-git.js";
+import { copyIfThere, type Repository, repositoryGit, writeGitDirectory } from "../repository.js";
+import { listRefs, sandboxGitConfig, writeBranch } from "./borrowing-git.js";
 
 /** What `writeStandaloneGit` needs. */
 export interface StandaloneGit {

@@ -5,16 +5,13 @@ import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { assertSandboxId } from "../../../machine/sandbox-id.js";
-import { importPack, type TreeCommitOptions, withTreeCommit } from "../commit/tree-commit.js";
-import { createRef, lastNumber } from "../fast-commit/create-ref.js";
-import { type FastCommit, writeLooseObjects } from "../fast-commit.js";
-import { gitIn, type RunGit } from "../host/host-git.js";
-import type { SandboxHead, JailedCommit } from "../jailed/jailed-commit.js";
-import { writeGitDirectory } from "../repository/git-directory.js";
-import { runRepositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { withScratchRepository } from "../repository/scratch-repository.js";
-import { checkHistory, checkSnapshot } from "./snapshot-policy.js";
+import { importPack, type TreeCommitOptions, withTreeCommit } from "../commit.js";
+import { createRef, type FastCommit, lastNumber, writeLooseObjects } from "../fast-commit.js";
+import { gitIn, type RunGit } from "../host.js";
+import type { JailedCommit } from "../jailed.js";
+import type { SandboxHead } from "../live-tree.js";
+import { runRepositoryGit, withRepositoryLock, withScratchRepository, writeGitDirectory } from "../repository.js";
+import { checkHistory, checkSnapshot, warnOfLink } from "./snapshot-policy.js";
 
 /** A snapshot that is safely stored. */
 export interface Snapshot {
@@ -51,15 +48,20 @@ export async function createSnapshot(opts: TreeCommitOptions): Promise<Snapshot>
 async function attempt(opts: TreeCommitOptions): Promise<Snapshot> {
   const { sandboxId, source } = opts;
   const gitDir = source?.repository.gitDir ?? ownRepository(sandboxId);
-  const name = async (commit: string, head: SandboxHead | undefined, warnings: readonly string[]): Promise<Snapshot> => {
+  const name = async (
+    commit: string,
+    head: SandboxHead | undefined,
+    warnings: readonly string[],
+  ): Promise<Snapshot> => {
     await failpoint("snapshot.imported");
     const ref = await createNumberedRef(gitDir, opts, commit);
     if (opts.isDurable === true) await syncNames(gitDir, ref);
     return { ref, commit, ...(head && { head }), gitDir, warnings };
   };
-  const useFast = async ({ commit, head, objects, warnings }: FastCommit): Promise<Snapshot> => {
+  const useFast = async ({ commit, head, objects, links }: FastCommit): Promise<Snapshot> => {
     await failpoint("snapshot.committed");
     await writeLooseObjects(source?.repository.objects ?? join(gitDir, "objects"), objects, opts.isDurable);
+    const warnings = links.flatMap(({ path, target }) => warnOfLink(path, target) ?? []);
     return await withRepositoryLock(gitDir, () => name(commit, head, warnings));
   };
   return await withTreeCommit(
@@ -73,7 +75,7 @@ async function attempt(opts: TreeCommitOptions): Promise<Snapshot> {
           head && source && head.sha !== source.baseSha ? checkHistory(git, head.sha, source.baseSha) : undefined,
           checkSnapshot(git, commit, { parent, base: source?.baseSha }),
         ]);
-        return [...told(made, opts.nestedNote ?? "not in the commit"), ...warnings];
+        return [...warningsOf(made, opts.nestedNote ?? "not in the commit"), ...warnings];
       };
       // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
       const warnings = await withScratchRepository(`${opts.store}.check`, source?.repository, (store) =>
@@ -96,7 +98,7 @@ export function ownRepository(sandboxId: string): string {
 }
 
 /** What a user should know about a commit of a jail; `nestedNote` says what becomes of repositories in it. */
-export function told({ nested, complaint }: JailedCommit, nestedNote: string): string[] {
+export function warningsOf({ nested, complaint }: JailedCommit, nestedNote: string): string[] {
   const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is ${nestedNote}`);
   return complaint === undefined ? apart : [withoutCommits(complaint), ...apart];
 }

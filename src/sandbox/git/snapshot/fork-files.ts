@@ -1,6 +1,6 @@
 import { failpoint } from "../../../machine/failpoint.js";
-import { commitOptionsOf, type LiveTree, type TreeLook } from "../live-tree/live-tree.js";
-import { setSandboxBranch, setSandboxHead } from "../live-tree/sandbox-head.js";
+import { commitOptionsOf } from "../commit.js";
+import { type LiveTree, setSandboxBranch, setSandboxHead, type TreeLook } from "../live-tree.js";
 import { createSnapshot } from "./create-snapshot.js";
 import { removeRef } from "./remove-snapshot.js";
 import { replicateTree } from "./replicate.js";

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import type { Changes } from "../../../../contracts/types.js";
-import { importPack, withTreeCommit } from "../commit/tree-commit.js";
+import { commitOptionsOf, importPack, withTreeCommit } from "../commit.js";
 import { writeLooseObjects } from "../fast-commit.js";
-import { gitIn, type HostGitOptions, hostGit } from "../host/host-git.js";
-import { commitOptionsOf, type LiveTree, needsRepository, scratchPath } from "../live-tree/live-tree.js";
-import { withScratchRepository } from "../repository/scratch-repository.js";
-import { told } from "./create-snapshot.js";
+import { gitIn, type HostGitOptions, hostGit } from "../host.js";
+import { type LiveTree, needsRepository, scratchPath } from "../live-tree.js";
+import { withScratchRepository } from "../repository.js";
+import { warningsOf } from "./create-snapshot.js";
 import { parseChanges, RAW_AND_PATCH } from "./raw-diff.js";
 
 const MAX_OUTPUT = 256 * 1024 * 1024;
@@ -30,7 +30,7 @@ export async function listChanges(tree: LiveTree): Promise<Changes> {
   return await withTreeCommit(
     await commitOptionsOf(tree, { withCommits: false }),
     async (made, pack) => {
-      for (const warning of told(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
+      for (const warning of warningsOf(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
       return await compared(made.commit, (store) => importPack(gitIn(store), pack));
     },
     async ({ commit, isUnchanged, objects }) => {

@@ -4,11 +4,13 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import { readRecord, readSnapshotRecords, type SnapshotRecord, snapshotIds, snapshotsDir } from "../../../ledger.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 import { assertSandboxId } from "../../../machine/sandbox-id.js";
-import { resolveCommit } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { removeStaleRefLocks } from "../repository/stale-ref-lock.js";
-import { isGitDirectory } from "../worktree/worktree-entry.js";
+import {
+  removeStaleRefLocks,
+  repositoryExists,
+  repositoryGit,
+  resolveCommit,
+  withRepositoryLock,
+} from "../repository.js";
 import { ownRepository } from "./create-snapshot.js";
 
 /** Takes away what a snapshot consists of. Its objects go when the repository is next cleaned up by its user. */
@@ -21,7 +23,7 @@ export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archi
     throw new SandboxError("tampered", `The record of snapshot "${id}" names what is not a snapshot`);
   }
   if (archive !== undefined) await rm(archive, { force: true });
-  if (!(await isGitDirectory(gitDir))) return;
+  if (!(await repositoryExists(gitDir))) return;
   await withRepositoryLock(gitDir, async () => {
     // One that somebody else moved is not ours any more.
     if ((await resolveCommit(gitDir, ref)) === commit) await removeRefLocked(gitDir, ref, commit);
@@ -48,7 +50,7 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
     finished.some(
       (id) => !known.some((record) => record.id === id) && id.startsWith(`${ref.split("/").slice(2).join("-")}-`),
     );
-  if (!(await isGitDirectory(gitDir))) return;
+  if (!(await repositoryExists(gitDir))) return;
   const left = await withRepositoryLock(gitDir, async () => {
     await removeStaleRefLocks(gitDir, `refs/glovebox/${sandboxId}/`);
     const format = "--format=%(objectname) %(refname)";

@@ -2,8 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { failpoint } from "../../../machine/failpoint.js";
 import { encodeTarMember, TAR_BLOCK } from "../../../util/tar/tar-encode.js";
-import type { LiveTree } from "../live-tree/live-tree.js";
-import { mustRunInside } from "../live-tree/run-inside.js";
+import { type LiveTree, mustRunInside } from "../live-tree.js";
 
 /**
  * Takes away all but the staged files, then moves those up. By programs inside, because a name there need not be text, and

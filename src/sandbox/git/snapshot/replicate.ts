@@ -23,16 +23,3 @@ export async function replicateTree(
     });
   });
 }
-
-/**
- * The commit that is checked out in a git directory that the inside can write, where two plain files say so; undefined where only git could
- * tell. Not to be relied upon: the inside may have written anything there.
- */
-export async function readSandboxHead(gitDir: string): Promise<string | undefined> {
-  return await new Promise((resolve) => {
-    execFile(guestBinary(), ["head", gitDir], { env: {} }, (error, stdout) => {
-      const [, sha] = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/.exec(stdout) ?? [];
-      resolve(error === null ? sha : undefined);
-    });
-  });
-}

@@ -5,16 +5,10 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import { readSnapshotRecord, type SnapshotRecord } from "../../../ledger.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { packDirectory } from "../../../util/tar/tar-pack.js";
-import { prepareStore } from "../commit/tree-commit.js";
-import { gitError } from "../host/host-git.js";
-import { createJailedGit } from "../jailed/jailed-git.js";
-import { type LiveTree, scratchPath } from "../live-tree/live-tree.js";
-import { setSandboxHead } from "../live-tree/sandbox-head.js";
-import { INSIDE_OBJECTS } from "../repository/git-directory.js";
-import { objectBinds } from "../repository/object-store.js";
-import { resolveCommit } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
+import { gitError } from "../host.js";
+import { createJailedGit, fillStore, makeStore } from "../jailed.js";
+import { type LiveTree, scratchPath, setSandboxHead } from "../live-tree.js";
+import { INSIDE_OBJECTS, objectBinds, repositoryGit, resolveCommit, withRepositoryLock } from "../repository.js";
 import { replaceFiles } from "./replace-files.js";
 import { recordSnapshots, type SnapshotDetails } from "./save-snapshot.js";
 
@@ -72,12 +66,13 @@ async function checkOut(tree: LiveTree, gitDir: string, commit: string, out: str
   const objects = objectBinds(base?.repository ?? { objects: join(gitDir, "objects") });
   const git = createJailedGit({ store, tree: { source: out }, writable: true, objects, signal });
   try {
-    await prepareStore(store, base?.repository);
+    await makeStore(store);
+    await fillStore(store, base?.repository);
     const args = ["read-tree", "--reset", "-u", commit];
     const answer = await git(args, { env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: INSIDE_OBJECTS } });
     if (answer.exitCode !== 0) throw gitError(args, { ...answer, stdout: "" });
   } finally {
-    await git.end?.();
+    await git.close?.();
     await removeOwnTree(store);
   }
 }

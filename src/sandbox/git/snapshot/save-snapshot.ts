@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { addResource, type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
+import { commitOptionsOf } from "../commit.js";
 import { trustHead } from "../fast-commit.js";
-import type { SandboxHead } from "../jailed/jailed-commit.js";
-import { commitOptionsOf, type LiveTree, scratchPath } from "../live-tree/live-tree.js";
+import { type LiveTree, type SandboxHead, scratchPath } from "../live-tree.js";
 import { isAmong, writeArchive } from "./archive.js";
 import { createSnapshot } from "./create-snapshot.js";
 

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { gitError, type RunGit } from "../host/host-git.js";
+import { gitError, type RunGit } from "../host.js";
 
 const GITLINK = "160000";
 const SYMLINK = "120000";

@@ -9,12 +9,14 @@ import { failpoint } from "../../../machine/failpoint.js";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { isLocked, withLock } from "../../../machine/lock.js";
 import { removeTree } from "../../../machine/remove-tree.js";
-import type { Repository } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { removeStaleRefLock } from "../repository/stale-ref-lock.js";
-import { giveIndex, writeBorrowingGit } from "../sandbox-git/borrowing-git.js";
-import { isGitDirectory } from "../worktree/worktree-entry.js";
+import {
+  type Repository,
+  removeStaleRefLock,
+  repositoryExists,
+  repositoryGit,
+  withRepositoryLock,
+} from "../repository.js";
+import { giveIndex, writeBorrowingGit } from "../sandbox-git.js";
 import { checkOut } from "./checkout.js";
 
 /** A checkout that is never changed again: any number of sandboxes lay their own layer over it. */
@@ -139,7 +141,7 @@ export async function removeUnfinishedBase(target: { repo: string; dir: string; 
   await removeTree(draft);
   if (existsSync(dir)) return;
   await withLock(`base:${dir}`, async () => {
-    if (!existsSync(dir) && (await isGitDirectory(repo))) await removeHoldingRef(repo, shaOf(dir));
+    if (!existsSync(dir) && (await repositoryExists(repo))) await removeHoldingRef(repo, shaOf(dir));
   });
 }
 
@@ -153,7 +155,7 @@ async function removeHoldingRef(gitDir: string, sha: string): Promise<void> {
 async function removeBase(dir: string): Promise<void> {
   const gitDir = await readFile(join(dir, SOURCE), "utf8").catch(() => undefined);
   // The repository may be gone by now, and its ref with it.
-  if (gitDir !== undefined && (await isGitDirectory(gitDir))) await removeHoldingRef(gitDir, shaOf(dir));
+  if (gitDir !== undefined && (await repositoryExists(gitDir))) await removeHoldingRef(gitDir, shaOf(dir));
   await removeTree(dir);
 }
 

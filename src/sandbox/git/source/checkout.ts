@@ -1,9 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Repository } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { readUserFilter } from "../repository/repository-settings.js";
-import { INSIDE_GIT } from "../sandbox-git/borrowing-git.js";
+import { INSIDE_GIT, type Repository, readUserFilter, repositoryGit } from "../repository.js";
 
 /** Writes the files of a commit into a new directory, without a worktree of the repository being registered, and the index that belongs to them. */
 export async function checkOut(...args: Parameters<typeof startCheckOut>): Promise<void> {

@@ -8,7 +8,7 @@ import { privateSubdirectory } from "../../../machine/home.js";
 import { withLock } from "../../../machine/lock.js";
 import { isTagDead, ownerTag } from "../../../machine/owner.js";
 import { removeTree } from "../../../machine/remove-tree.js";
-import { writeGitDirectory } from "../repository/git-directory.js";
+import { writeGitDirectory } from "../repository.js";
 import { removeBasesOf } from "./base-cache.js";
 import { fetchAll } from "./fetch-clone.js";
 import type { SourceUrl } from "./source-url.js";

@@ -2,14 +2,9 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError, type SandboxErrorCode } from "../../../../contracts/errors.js";
 import { isBranchName } from "../../../util/branch-name.js";
-import type { HostGitOptions, HostGitResult } from "../host/host-git.js";
-import { hostGit, inStore, NO_CONFIG } from "../host/host-git.js";
-import { withAskpass } from "../remote/askpass.js";
-import { complaintOf, runRemoteGit } from "../remote/remote-git.js";
-import { shownUrl } from "../remote/remote-url.js";
-import type { Repository } from "../repository/repository.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { removeStaleRefLock } from "../repository/stale-ref-lock.js";
+import { type HostGitOptions, type HostGitResult, hostGit, inStore, NO_CONFIG } from "../host.js";
+import { complaintOf, runRemoteGit, shownUrl, withAskpass } from "../remote.js";
+import { type Repository, removeStaleRefLock, withRepositoryLock } from "../repository.js";
 import type { SourceUrl } from "./source-url.js";
 
 /** What holds the commit that the remote begins with. */

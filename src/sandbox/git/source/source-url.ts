@@ -3,7 +3,7 @@ import { posix, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { parseGitHubRepo } from "../../../util/github.js";
-import { type RemoteTarget, parseHttpUrl, shownUrl, toHttps } from "../remote/remote-url.js";
+import { parseHttpUrl, type RemoteTarget, shownUrl, toHttps } from "../remote.js";
 
 /** A repository elsewhere, as git is told of it. */
 export interface SourceUrl {

@@ -2,7 +2,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import type { Resource } from "../../../ledger.js";
 import { assertBranchName } from "../../../util/branch-name.js";
 import type { SandboxOptions } from "../../types.js";
-import { findRepository, type Repository, type RepositoryTrust, resolveCommit } from "../repository/repository.js";
+import { findRepository, type Repository, type RepositoryTrust, resolveCommit } from "../repository.js";
 import { openClone } from "./clone-cache.js";
 import { REMOTE_HEAD } from "./fetch-clone.js";
 import { parseSourceUrl } from "./source-url.js";

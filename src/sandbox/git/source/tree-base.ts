@@ -1,5 +1,4 @@
-import type { Repository } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
+import { type Repository, repositoryGit } from "../repository.js";
 
 /** The commit that the files of a sandbox started from, in the user's repository. Nothing but data: it can be written down. */
 export interface TreeBase {

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { runRepositoryGit } from "../repository/repository-git.js";
-import { readUntrustedText } from "../repository/untrusted-file.js";
+import { readUntrustedText, runRepositoryGit } from "../repository.js";
 
 const MARK = "glovebox: created for ";
 

@@ -3,7 +3,7 @@ import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { toSandboxError } from "../../../../contracts/errors.js";
 import { failpoint } from "../../../machine/failpoint.js";
-import { repositoryGit } from "../repository/repository-git.js";
+import { repositoryGit } from "../repository.js";
 
 /** A worktree that git is to know. */
 export interface NewEntry {

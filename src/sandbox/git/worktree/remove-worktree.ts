@@ -2,15 +2,19 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Vanishing } from "../../../ledger.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
-import { gitError } from "../host/host-git.js";
-import { checkedOutAt } from "../repository/checked-out.js";
-import { resolveCommit } from "../repository/repository.js";
-import { runRepositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { removeStaleRefLock } from "../repository/stale-ref-lock.js";
-import { readUntrustedText } from "../repository/untrusted-file.js";
+import { gitError } from "../host.js";
+import {
+  checkedOutAt,
+  readUntrustedText,
+  removeStaleRefLock,
+  repositoryExists,
+  resolveCommit,
+  runRepositoryGit,
+  withRepositoryLock,
+  worktreeNames,
+} from "../repository.js";
 import { unmovedMark } from "./branch-mark.js";
-import { entryNames, isGitDirectory, removeEntry } from "./worktree-entry.js";
+import { removeEntry } from "./worktree-entry.js";
 
 /**
  * Removes a worktree, whole or half-made: its directory and what git knows about it, nothing else. Idempotent. When git knows nothing of it
@@ -25,7 +29,7 @@ export async function removeWorktree(target: {
   const gone = removeTrees([target.path, ...(target.beside ?? [])]);
   gone.catch(() => undefined);
   const forget = (): Promise<void> => removeEntry(target.repo, target.name, target.path);
-  if (await isGitDirectory(target.repo)) await withRepositoryLock(target.repo, forget);
+  if (await repositoryExists(target.repo)) await withRepositoryLock(target.repo, forget);
   return { gone };
 }
 
@@ -34,7 +38,7 @@ export async function removeWorktree(target: {
  * checked out took it over. Idempotent.
  */
 export async function removeBranch(target: { repo: string; name: string; sha: string; mark: string }): Promise<void> {
-  if (!(await isGitDirectory(target.repo))) return;
+  if (!(await repositoryExists(target.repo))) return;
   await withRepositoryLock(target.repo, async () => {
     const ref = `refs/heads/${target.name}`;
     await removeStaleRefLock(target.repo, ref);
@@ -49,6 +53,6 @@ export async function removeBranch(target: { repo: string; name: string; sha: st
 
 async function isCheckedOut(repo: string, branch: string): Promise<boolean> {
   if (existsSync(join(repo, "reftable"))) return (await checkedOutAt(repo, branch)) !== undefined;
-  const heads = [repo, ...(await entryNames(repo)).map((name) => join(repo, "worktrees", name))];
+  const heads = [repo, ...(await worktreeNames(repo)).map((name) => join(repo, "worktrees", name))];
   return heads.some((dir) => readUntrustedText(join(dir, "HEAD")).trimEnd() === `ref: refs/heads/${branch}`);
 }

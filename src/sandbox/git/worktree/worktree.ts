@@ -7,13 +7,17 @@ import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { runtimeDir } from "../../../machine/home.js";
 import { assertBranchName } from "../../../util/branch-name.js";
-import { gitError } from "../host/host-git.js";
-import { checkedOutAt } from "../repository/checked-out.js";
-import { copyIfThere } from "../repository/git-directory.js";
-import { type Repository, resolveCommit } from "../repository/repository.js";
-import { repositoryGit, runRepositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { writeFiles } from "../source/checkout.js";
+import { gitError } from "../host.js";
+import {
+  checkedOutAt,
+  copyIfThere,
+  type Repository,
+  repositoryGit,
+  resolveCommit,
+  runRepositoryGit,
+  withRepositoryLock,
+} from "../repository.js";
+import { writeFiles } from "../source.js";
 import { branchMark, unmovedMark } from "./branch-mark.js";
 import { registerWorktree } from "./register-worktree.js";
 import { freeEntryName } from "./worktree-entry.js";
