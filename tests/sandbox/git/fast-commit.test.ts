@@ -270,7 +270,7 @@ test("an answer from inside that is none is not believed", async () => {
       stdout: Buffer.concat(parts),
     });
     const root = { source: path };
-    return (await makeFastCommit({ base, tree, root, runInside, message: "x" })) !== undefined;
+    return (await makeFastCommit({ base, tree, root, runGuest, message: "x" })) !== undefined;
   };
   const named = part("p", "n", 0);
   expect(await believed(named, part("f", "n", 0o100644, "x"))).toBe(true);

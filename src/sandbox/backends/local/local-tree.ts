@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { INSIDE_GIT, type SandboxGit, type LiveTree, readSandboxHead, type TreeBase } from "../../git.js";
+import { INSIDE_GIT, type LiveTree, readSandboxHead, type SandboxGit, type TreeBase } from "../../git.js";
 import type { JailBind } from "../../jail.js";
 import type { LocalDriver } from "./driver.js";
 import { rebuildSandboxGit } from "./rebuild-git.js";
@@ -22,12 +22,12 @@ export function localTree(
     base,
     source: sourceOf(workspace),
     ownsGit: ownsGit(workspace),
-    ...(git && base && { inside: sandboxGit(id, git, base, driver) }),
+    ...(git && base && { sandboxGit: sandboxGit(id, git, base, driver) }),
     driver,
     isLasting: true,
     look: () => ({
       root,
-      inside: git,
+      sandboxGit: git,
       tar: () => driver.exportTree(driver.workDir),
       ...(isConfined && { runGuest: (args, stdin, most) => driver.runGuest(args, stdin, most) }),
       frozen: (work) => driver.frozen(work),

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { packDirectory } from "../../../util/tar/tar-pack.js";
 import {
+  borrowingGitDir,
   INSIDE_GIT,
   type LiveTree,
-  borrowingGitDir,
   runInside,
   scratchPath,
   type TreeBase,

@@ -7,24 +7,24 @@ import { runtimeDir } from "../../../machine/home.js";
 import { temporaryDirectory } from "../../../machine/temporary-directory.js";
 import {
   baseDirOf,
-  startCheckOut,
-  startWorktree,
+  borrowingGitBinds,
+  borrowingGitDir,
   branchMark,
   findSource,
   findStart,
-  type InheritedGit,
   giveIndex,
   INSIDE_GIT,
+  type InheritedGit,
   openBase,
-  borrowingGitBinds,
-  borrowingGitDir,
   type Repository,
   readInheritedGit,
   resolveCommit,
   resourcesOfSource,
+  startCheckOut,
+  startWorktree,
   type TreeBase,
-  writeBranch,
   writeBorrowingGit,
+  writeBranch,
 } from "../../git.js";
 import type { JailBind } from "../../jail.js";
 import type { SandboxOptions } from "../../types.js";

@@ -19,7 +19,7 @@ export async function commitOptionsOf(
   const look = opts.look ?? tree.look();
   const store = scratchPath(id, "store");
   const objects = base === undefined ? [] : objectBinds(base.repository);
-  const own = opts.withCommits ? look.inside : undefined;
+  const own = opts.withCommits ? look.sandboxGit : undefined;
   if (own !== undefined) objects.push({ ...own, writable: false });
   const isShared = opts.withCommits && own === undefined && base !== undefined;
   const parent = isShared ? await resolveCommit(base.repository.gitDir, `refs/heads/${base.branch}`) : undefined;
@@ -36,7 +36,7 @@ export async function commitOptionsOf(
     ...(opts.isOneOfMany === true &&
       tree.isLasting === true && { done: () => startSpareJail(tree, scratchPath(id, "store"), places) }),
     ...(repository && baseSha && { source: { repository, baseSha, ...(index && { index }) } }),
-    ...(own && { inside: INSIDE_GIT }),
+    ...(own && { sandboxGit: INSIDE_GIT }),
     ...(!isUnfiltered && { filters }),
     parent,
     ...(base !== undefined &&
@@ -47,8 +47,8 @@ export async function commitOptionsOf(
           await makeFastCommit({
             base,
             root: look.root,
-            inside: own,
-            runInside: look.runGuest,
+            sandboxGit: own,
+            runGuest: look.runGuest,
             tree: await treeOf(base),
             parent,
             message,

@@ -34,7 +34,7 @@ export interface TreeCommitOptions {
   /** Filters of the user's that decide what the files are in the commit. They run in the jail. Default: none, every file is as it is. */
   filters?: readonly string[] | undefined;
   /** Where the jail sees the git directory of the inside, when the commits made there are to come along. */
-  inside?: string | undefined;
+  sandboxGit?: string | undefined;
   /** A descendant of the base in the source that the commit is to be made on. */
   parent?: string | undefined;
   /** Tells which paths can differ from the base, as `CommitPlan.changedPaths`; asked for when the sandbox holds still. */
@@ -106,7 +106,7 @@ export async function withTreeCommit<T>(
 }
 
 async function commitInStore(opts: TreeCommitOptions): Promise<JailedCommit> {
-  const { store, source, sandboxId, message, inside, parent, withOthers, runJailedGit } = opts;
+  const { store, source, sandboxId, message, sandboxGit, parent, withOthers, runJailedGit } = opts;
   const listing = opts.changedPaths?.();
   // Nobody waits for it when the store cannot be made.
   listing?.catch(() => undefined);
@@ -115,6 +115,6 @@ async function commitInStore(opts: TreeCommitOptions): Promise<JailedCommit> {
   const changedPaths = await listing;
   // Before git runs in the jail: after that the host must not write into the store.
   const isIndexed = (changedPaths === undefined || withOthers === true) && (await copyIndex(source?.index, store));
-  const plan = { sandboxId, message, base: source?.baseSha, isIndexed, inside, parent, changedPaths, withOthers };
+  const plan = { sandboxId, message, base: source?.baseSha, isIndexed, sandboxGit, parent, changedPaths, withOthers };
   return await commitInJail(runJailedGit, plan);
 }

@@ -30,9 +30,9 @@ export interface GatherOptions {
   /** One that the host made of the files of `tree`, a tree object. */
   index: string;
   tree: string;
-  inside?: Pick<JailBind, "source" | "overlay"> | undefined;
+  sandboxGit?: Pick<JailBind, "source" | "overlay"> | undefined;
   /** As `TreeLook.runGuest`. */
-  runInside?: RunGuest | undefined;
+  runGuest?: RunGuest | undefined;
 }
 
 const MOST_PATHS = 200;
@@ -48,13 +48,13 @@ const LARGE_INDEX = 1 << 18;
 
 /** Reads what is changed in a tree; undefined where that is much, or not as plain as files and links. */
 export async function gatherChanges(opts: GatherOptions): Promise<Gathered | undefined> {
-  const within = opts.runInside && (await gatherInside(opts, opts.runInside));
+  const within = opts.runGuest && (await gatherInside(opts, opts.runGuest));
   if (within?.exitCode === 0) return parseGathered(within.stdout);
   if (within?.exitCode === NOT_PLAIN) return undefined;
-  const { root, index, tree, inside } = opts;
+  const { root, index, tree, sandboxGit } = opts;
   const how =
     root.overlay === undefined ? ["compare", index, tree, root.source] : ["layer", root.source, upperOf(root)];
-  const args = [...LIMITS, inside === undefined ? "-" : upperOf(inside), ...how, String(MOST_PATHS)];
+  const args = [...LIMITS, sandboxGit === undefined ? "-" : upperOf(sandboxGit), ...how, String(MOST_PATHS)];
   const options = { encoding: "buffer", maxBuffer: MOST_OUTPUT, env: {} } as const;
   return await new Promise((resolve) => {
     execFile(guestBinary(), args, options, (error, stdout) =>
@@ -65,13 +65,13 @@ export async function gatherChanges(opts: GatherOptions): Promise<Gathered | und
 
 /** By the guest that is there already: a program of this process's takes the longer the larger it is. Undefined where that cannot be done. */
 async function gatherInside(
-  { index, tree, inside }: GatherOptions,
-  run: NonNullable<GatherOptions["runInside"]>,
+  { index, tree, sandboxGit }: GatherOptions,
+  run: NonNullable<GatherOptions["runGuest"]>,
 ): ReturnType<typeof run> {
   const found = statSync(index, { throwIfNoEntry: false });
   if (found === undefined || found.size > LARGE_INDEX) return undefined;
   const how = ["compare", `-${Math.floor(found.mtimeMs / 1000)}`, tree, ".", String(MOST_PATHS)];
-  return await run([...LIMITS, inside === undefined ? "-" : INSIDE_GIT, ...how], readFileSync(index), MOST_OUTPUT);
+  return await run([...LIMITS, sandboxGit === undefined ? "-" : INSIDE_GIT, ...how], readFileSync(index), MOST_OUTPUT);
 }
 
 function upperOf({ source, overlay }: Pick<JailBind, "source" | "overlay">): string {

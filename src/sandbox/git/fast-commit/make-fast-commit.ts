@@ -25,7 +25,7 @@ export interface FastCommit {
 }
 
 /** What a plain commit is made of. */
-export interface FastCommitOptions extends Pick<GatherOptions, "root" | "inside" | "runInside"> {
+export interface FastCommitOptions extends Pick<GatherOptions, "root" | "sandboxGit" | "runGuest"> {
   base: TreeBase;
   /** The tree object of the base. */
   tree: string;
@@ -42,18 +42,18 @@ const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
  * that comes from inside is given to one. Undefined where anything has a meaning to git: ignored files, other repositories, line ends, names.
  */
 export async function makeFastCommit(opts: FastCommitOptions): Promise<FastCommit | undefined> {
-  const { base, root, tree, inside, runInside, message } = opts;
+  const { base, root, tree, sandboxGit, runGuest, message } = opts;
   const { repository, index } = base;
   if (index === undefined) return undefined;
   const [gathered, settings, exclude, attributes] = await Promise.all([
-    gatherChanges({ root, index, tree, inside, runInside }),
+    gatherChanges({ root, index, tree, sandboxGit, runGuest }),
     readStorageSettings(repository),
     readText(join(repository.gitDir, "info", "exclude")),
     readText(join(repository.gitDir, "info", "attributes")),
   ]);
   if (gathered === undefined || settings === undefined) return undefined;
   const head = await findHead(base, gathered.head);
-  if (inside !== undefined && head === undefined) return undefined;
+  if (sandboxGit !== undefined && head === undefined) return undefined;
   const directories = new Set(["", ...gathered.paths.flatMap(directoriesOf)]);
   const known = await readBaseDirectories(base, directories);
   if (known === undefined || !isPlain(gathered, { known, settings, exclude, attributes })) return undefined;

@@ -18,7 +18,7 @@ export interface CommitPlan {
   /** The store has an index that knows how the base's files looked when they were written. Default false. */
   isIndexed?: boolean | undefined;
   /** Where the jail sees the git directory of the inside, whose commits are to come along. */
-  inside?: string | undefined;
+  sandboxGit?: string | undefined;
   /** A commit that is known to be in the source and to descend from the base: the parent instead of the base. */
   parent?: string | undefined;
   /** All paths that can differ from the base, each ended by a zero byte. Absent: that is not known. */
@@ -44,10 +44,11 @@ export interface JailedCommit {
 
 /** Commits the jail's tree on top of a base, or of what was committed inside since, and packs it. */
 export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
-  const { base, inside } = plan;
-  const jailed = jail(runJailedGit, base !== undefined, inside);
+  const { base, sandboxGit } = plan;
+  const jailed = jail(runJailedGit, base !== undefined, sandboxGit);
   // The files are added meanwhile.
-  const looking = inside === undefined || base === undefined ? undefined : findSandboxHead(jailed, inside, base);
+  const looking =
+    sandboxGit === undefined || base === undefined ? undefined : findSandboxHead(jailed, sandboxGit, base);
   looking?.catch(() => undefined);
   const story = async (): Promise<CommitDetails> => {
     const found = await looking;
@@ -126,8 +127,11 @@ async function addAnew(jailed: Jailed, base: string | undefined): Promise<string
   return await addAll(jailed, undefined);
 }
 
-function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | undefined): Jailed {
-  const stores = [...(hasSource ? [INSIDE_OBJECTS] : []), ...(inside === undefined ? [] : [`${inside}/objects`])];
+function jail(runJailedGit: RunJailedGit, hasSource: boolean, sandboxGit: string | undefined): Jailed {
+  const stores = [
+    ...(hasSource ? [INSIDE_OBJECTS] : []),
+    ...(sandboxGit === undefined ? [] : [`${sandboxGit}/objects`]),
+  ];
   const env = {
     ...(stores.length > 0 && { GIT_ALTERNATE_OBJECT_DIRECTORIES: stores.join(":") }),
     GIT_AUTHOR_NAME: "Glovebox",
@@ -199,8 +203,8 @@ async function changedLinks(jailed: Jailed, base: string, tree: string): Promise
 }
 
 /** The commit that is checked out inside, or why it cannot be built upon. */
-async function findSandboxHead(jailed: Jailed, inside: string, base: string): Promise<SandboxHead | string> {
-  const there = `--git-dir=${inside}`;
+async function findSandboxHead(jailed: Jailed, sandboxGit: string, base: string): Promise<SandboxHead | string> {
+  const there = `--git-dir=${sandboxGit}`;
   const [answer, name] = await Promise.all([
     jailed([there, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"]),
     jailed([there, "symbolic-ref", "HEAD"]),

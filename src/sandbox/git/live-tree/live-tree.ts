@@ -20,7 +20,7 @@ export interface LiveTree {
   /** Whether `.git` at the top is a file like any other, made inside. Else it is the user's, or one that we made. */
   readonly ownsGit: boolean;
   /** The git directory that was made for the inside, in which it commits. Absent: there is none. */
-  readonly inside?: SandboxGit | undefined;
+  readonly sandboxGit?: SandboxGit | undefined;
   readonly driver: Pick<Driver, "workDir" | "baseEnv" | "start" | "importTree" | "remove">;
   /** Whether what a look names is there also before and after it. Default false. */
   readonly isLasting?: boolean;
@@ -39,7 +39,7 @@ export interface TreeLook {
   /** The files, for a jail to see. */
   readonly root: Pick<JailBind, "source" | "overlay">;
   /** The git directory of the inside, for a jail to see. */
-  readonly inside?: JailBind | undefined;
+  readonly sandboxGit?: JailBind | undefined;
   /** All files; hostile. */
   tar(): AsyncIterable<Uint8Array>;
   /** Runs the guest's program on the files, while they are held still. Absent: that cannot be done. */

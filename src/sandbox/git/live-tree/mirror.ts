@@ -89,7 +89,7 @@ export function mirroredTree(base: TreeBase, driver: MirroredDriver, signal: Abo
     base,
     source: `repository:${base.repository.gitDir}`,
     ownsGit: false,
-    inside: mirrorGit(base, driver),
+    sandboxGit: mirrorGit(base, driver),
     driver,
     look: () => takeLook(driver, signal),
     warn: (message) => driver.onWarning?.(message),
@@ -104,7 +104,7 @@ function takeLook(driver: MirroredDriver, signal: AbortSignal): TreeLook {
   const still = <T>(work: () => Promise<T>): Promise<T> => (driver.frozen ? driver.frozen(work) : work());
   return {
     root: { source: tree },
-    inside: { source: git, target: INSIDE_GIT },
+    sandboxGit: { source: git, target: INSIDE_GIT },
     tar: () => packDirectory(tree),
     async frozen(work) {
       try {

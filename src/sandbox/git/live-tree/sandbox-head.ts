@@ -42,14 +42,14 @@ git update-index -q --refresh >/dev/null || :
 
 /** Makes the inside's own git agree with files that were just replaced: what is checked out, and the index. */
 export async function setSandboxHead(tree: LiveTree, head: SandboxHead | undefined): Promise<void> {
-  if (tree.inside === undefined) return;
+  if (tree.sandboxGit === undefined) return;
   const argv = ["/bin/sh", "-c", SET_HEAD, "git", head?.sha ?? "", head?.branch ?? ""];
   const set = async (): Promise<string | undefined> =>
     (await lend(tree, head?.sha, tree.base?.sha)) ??
     (await runInside(tree.driver, argv, { env: ENV, signal: tree.signal }));
   const failure = await set();
   if (failure === undefined) return;
-  const again = (await tree.inside.rebuild(head)) ?? (failure === NO_GIT ? undefined : await set());
+  const again = (await tree.sandboxGit.rebuild(head)) ?? (failure === NO_GIT ? undefined : await set());
   if (failure === NO_GIT && again === undefined) return;
   tree.warn(
     again === undefined
@@ -86,11 +86,11 @@ git reset -q
 
 /** Lets the inside know of a commit that was made of its files, unless it has committed something else meanwhile. */
 export async function advanceSandboxHead(tree: LiveTree, from: string, to: string, reason: string): Promise<void> {
-  if (tree.inside === undefined) return;
+  if (tree.sandboxGit === undefined) return;
   const lent = await lend(tree, to, from);
   const argv = ["/bin/sh", "-c", ADVANCE, "git", from, to, reason];
   const failure = lent ?? (await runInside(tree.driver, argv, { env: ENV, signal: tree.signal }));
-  if (failure === NO_GIT) await tree.inside.advance?.(from, to);
+  if (failure === NO_GIT) await tree.sandboxGit.advance?.(from, to);
   else if (failure !== undefined) tree.warn(`The git directory inside does not know of the commit ${to}: ${failure}`);
 }
 
@@ -98,7 +98,7 @@ export async function advanceSandboxHead(tree: LiveTree, from: string, to: strin
 async function lend(tree: LiveTree, sha: string | undefined, known: string | undefined): Promise<string | undefined> {
   if (sha === undefined || known === undefined || sha === known) return undefined;
   try {
-    await tree.inside?.lend?.(sha, known);
+    await tree.sandboxGit?.lend?.(sha, known);
     return undefined;
   } catch (error) {
     return toSandboxError(error).message;

@@ -34,13 +34,13 @@ export interface Snapshot {
  */
 export async function createSnapshot(opts: TreeCommitOptions): Promise<Snapshot> {
   assertSandboxId(opts.sandboxId);
-  if (opts.inside === undefined) return await attempt(opts);
+  if (opts.sandboxGit === undefined) return await attempt(opts);
   try {
     return await attempt(opts);
   } catch (error) {
     const { code, message } = toSandboxError(error);
     if (!["tampered", "internal", "limit_exceeded"].includes(code)) throw error;
-    const snapshot = await attempt({ ...opts, inside: undefined, makeFast: undefined, isStarted: false });
+    const snapshot = await attempt({ ...opts, sandboxGit: undefined, makeFast: undefined, isStarted: false });
     return { ...snapshot, warnings: [withoutCommits(message), ...snapshot.warnings] };
   }
 }

@@ -49,8 +49,8 @@ export async function fillForks(
 }
 
 /** An inside that lies about it loses its commits in the forks, and nothing else. */
-async function mayHaveCommits({ inside, base }: LiveTree): Promise<boolean> {
-  return inside !== undefined && (await inside.headCommit?.()) !== base?.sha;
+async function mayHaveCommits({ sandboxGit, base }: LiveTree): Promise<boolean> {
+  return sandboxGit !== undefined && (await sandboxGit.headCommit?.()) !== base?.sha;
 }
 
 async function copyFiles({ base, signal }: LiveTree, look: TreeLook, fork: LiveTree): Promise<void> {
