@@ -265,7 +265,7 @@ test("an answer from inside that is none is not believed", async () => {
   };
   const believed = async (...parts: Buffer[]): Promise<boolean> => {
     const { path, base, tree } = place;
-    const runInside = async (): Promise<{ exitCode: number; stdout: Buffer }> => ({
+    const runGuest = async (): Promise<{ exitCode: number; stdout: Buffer }> => ({
       exitCode: 0,
       stdout: Buffer.concat(parts),
     });

@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, type Stats } from "node:fs";
+import { lstatSync, type Stats } from "node:fs";
 import { SandboxError } from "../../../../contracts/errors.js";
+import { readRegularFile } from "../../../util/beneath.js";
 
 const MAX_BYTES = 16 << 20;
 const MAX_TEXT = 1 << 20;
@@ -10,22 +11,12 @@ const MAX_TEXT = 1 << 20;
  * A link, a pipe or a device in its place is `tampered`: following it would read something else, or wait for ever.
  */
 export function readUntrustedFile(path: string, maxBytes: number = MAX_BYTES): Buffer | undefined {
-  let fd: number;
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    return readRegularFile(path, maxBytes);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code = "" } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    if (code === "ELOOP" || code === "ENXIO") throw unsafePart(path, "a plain file");
-    throw error;
-  }
-  try {
-    const found = fstatSync(fd);
-    if (!found.isFile()) throw unsafePart(path, "a plain file");
-    if (found.size > maxBytes) throw new SandboxError("limit_exceeded", `${path} has more than ${maxBytes} bytes`);
-    return readFileSync(fd);
-  } finally {
-    closeSync(fd);
+    throw ["ELOOP", "ENXIO", "not_regular_file"].includes(code) ? unsafePart(path, "a plain file") : error;
   }
 }
 
