@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import { explainGitFailure } from "../../../src/sandbox/git/host/explain-failure.js";
-import { gitError } from "../../../src/sandbox/git/host/host-git.js";
+import { gitError, runHostGit } from "../../../src/sandbox/git/host/host-git.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;
@@ -179,6 +179,19 @@ describe("a worktree in whose way something is", () => {
     const opened = createLocalSandbox({ repo, branch: "work" });
     await expect(opened).rejects.toMatchObject({ code, hint: expect.stringContaining(hint) });
   });
+});
+
+test("git speaks English, whatever is set: its words are read", async () => {
+  const { PATH } = process.env;
+  const program = join(scratch.path, "git");
+  writeFileSync(program, '#!/bin/sh\nprintf %s "$LC_ALL"\n', { mode: 0o755 });
+  try {
+    process.env["PATH"] = scratch.path;
+    const answer = await runHostGit(["status"], { cwd: "/usr", env: { LC_ALL: "de_DE.UTF-8" } });
+    expect(answer.stdout).toBe("C");
+  } finally {
+    process.env["PATH"] = PATH;
+  }
 });
 
 test.each([

@@ -6,7 +6,7 @@ interface Explanation {
   hint: string;
 }
 
-/** What git says about a repository that cannot be opened, first match first. */
+/** What git says about a repository that can't be opened; the first match counts. In English: both `runHostGit` and the jailed git set LC_ALL=C. */
 const EXPLANATIONS: readonly Explanation[] = [
   {
     complaint: /Expected git repo version|unknown repository extension|invalid value for 'extensions\./,

@@ -107,11 +107,12 @@ export async function runHostGit(args: readonly string[], opts: HostGitOptions):
   const env = {
     ...passedOn(),
     PATH: path,
-    LC_ALL: "C",
     GIT_TERMINAL_PROMPT: "0",
     GIT_OPTIONAL_LOCKS: "0",
     ...ownerMark(),
     ...opts.env,
+    // `gitError`, `explainGitFailure` and others read git's words, so they must be the English ones.
+    LC_ALL: "C",
     ...(opts.index !== undefined && { GIT_INDEX_FILE: opts.index }),
   };
   const start = opts.interruptible === true ? launcher.ending : launcher.finishing;

@@ -9,6 +9,7 @@ import {
   startJailedGuest,
   systemBinds,
 } from "../../jail.js";
+import { NO_CONFIG } from "../host.js";
 import { finishJailed, type JailedGitResult } from "./finish-jailed.js";
 import { watchTreeForPipe } from "./tree-pipes.js";
 
@@ -46,15 +47,9 @@ export type RunJailedGit = ((
 /** What the tree holds can make git wait for ever. */
 const TIMEOUT = 600_000;
 const ENV: Readonly<Record<string, string>> = {
+  ...NO_CONFIG,
   PATH: "/usr/bin:/bin",
-  HOME: "/nonexistent",
   LC_ALL: "C",
-  GIT_CONFIG_NOSYSTEM: "1",
-  GIT_CONFIG_GLOBAL: "/dev/null",
-  GIT_ATTR_NOSYSTEM: "1",
-  GIT_NO_LAZY_FETCH: "1",
-  GIT_NO_REPLACE_OBJECTS: "1",
-  GIT_ALLOW_PROTOCOL: "none",
   GIT_TERMINAL_PROMPT: "0",
   GIT_DIR: "/gd",
   GIT_WORK_TREE: "/wt",

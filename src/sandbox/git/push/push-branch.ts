@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { assertBranchName } from "../../../util/branch-name.js";
-import type { PushOptions } from "../../types.js";
+import type { Driver, PushOptions } from "../../types.js";
 import { commitOptionsOf } from "../commit.js";
 import { type HostGitOptions, type HostGitResult, runHostGit } from "../host.js";
 import { advanceSandboxHead, type LiveTree, needsRepository, scratchPath } from "../live-tree.js";
@@ -10,11 +10,8 @@ import { readRepositorySettings, repositoryGit, withScratchRepository } from "..
 import { createSnapshot, holdCommit, recordSnapshots, removeRef } from "../snapshot.js";
 import { assertFree, moveBranch } from "./move-branch.js";
 
-/** What a push led to. */
-export interface PushResult {
-  pushed: boolean;
-  error?: string;
-}
+/** Whether the remote took it, and if not, why. */
+type Outcome = Awaited<ReturnType<NonNullable<Driver["git"]>["pushBranch"]>>;
 
 /** What this process pushed of each sandbox, by branch: the only commits at the remote that may be written over. */
 const pushes = new WeakMap<LiveTree, Map<string, string>>();
@@ -28,7 +25,7 @@ export async function pushBranch(
   branch: string,
   token: string,
   { message, server }: PushOptions = {},
-): Promise<PushResult> {
+): Promise<Outcome> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("pushBranch");
   assertBranchName(branch);
@@ -82,17 +79,16 @@ async function push(
   tree: LiveTree,
   target: RemoteTarget,
   what: { branch: string; sha: string; before: string | undefined; token: string },
-): Promise<PushResult & { sha?: string }> {
+): Promise<Outcome & { sha?: string }> {
   const { branch, sha, before, token } = what;
   const { base } = tree;
   if (base === undefined) throw needsRepository("pushBranch");
   const ref = `refs/heads/${branch}`;
-  const secrets = [token, Buffer.from(`x-access-token:${token}`).toString("base64")];
   return await withScratchRepository(scratchPath(tree.id, "push"), base.repository, (own) =>
     withAskpass(scratchPath(tree.id, "askpass"), target, token, async (asking) => {
       const store = { ...own, signal: tree.signal };
       const list = await runRemoteGit(["ls-remote", "--refs", "--", target.url, ref], target, store, asking);
-      if (list.exitCode !== 0) return { pushed: false, error: complaintOf(list, secrets) };
+      if (list.exitCode !== 0) return { pushed: false, error: complaintOf(list, token) };
       const old = /^([0-9a-f]{40,64})\t/.exec(list.stdout)?.[1] ?? "";
       if (old === sha) return { pushed: true };
       if (old !== "" && old !== before && !(await isAncestor(store, old, sha))) {
@@ -102,7 +98,7 @@ async function push(
       }
       const options = ["--porcelain", "--no-verify", "--no-follow-tags", `--force-with-lease=${ref}:${old}`];
       const answer = await runRemoteGit(["push", ...options, "--", target.url, `${sha}:${ref}`], target, store, asking);
-      return answer.exitCode === 0 ? { pushed: true } : { pushed: false, error: complaintOf(answer, secrets) };
+      return answer.exitCode === 0 ? { pushed: true } : { pushed: false, error: complaintOf(answer, token) };
     }),
   );
 }

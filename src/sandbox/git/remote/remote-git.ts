@@ -31,8 +31,9 @@ export async function runRemoteGit(
   return await runHostGit(args, { ...store, ...asking, config: CONFIG, env, interruptible: true });
 }
 
-/** What went wrong at the remote, safe to be shown: no token, no control characters, not endless. */
-export function complaintOf({ stderr, stdout, exitCode }: HostGitResult, secrets: readonly string[]): string {
+/** What went wrong at the remote, safe to show: without the token, without control characters, not too long. */
+export function complaintOf({ stderr, stdout, exitCode }: HostGitResult, token: string): string {
+  const secrets = token === "" ? [] : [token, Buffer.from(`x-access-token:${token}`).toString("base64")];
   const lines = `${stdout}\n${stderr}`.split("\n").filter((line) => /^(!|error:|fatal:|remote:)/.test(line));
   const text = lines.join("\n") || stderr.trim() || `git ended with ${exitCode}`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a remote's words may hold what a terminal would obey

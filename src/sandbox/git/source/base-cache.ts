@@ -112,7 +112,7 @@ export async function listBases(): Promise<CacheEntry[]> {
 
 async function removeUnused(dir: string): Promise<boolean> {
   return await withLock(`base:${dir}`, async () => {
-    if (await isUsed(dir)) return false;
+    if (await isRecorded("base", dir)) return false;
     await removeBase(dir);
     return true;
   });
@@ -125,11 +125,10 @@ export async function removeBasesOf(gitDir: string): Promise<boolean> {
   return true;
 }
 
-async function isUsed(dir: string): Promise<boolean> {
+/** Whether the record of a sandbox names a directory of a cache. */
+export async function isRecorded(kind: "base" | "clone", path: string): Promise<boolean> {
   const records = (await listRecords()).flatMap((entry) => ("record" in entry ? [entry.record] : []));
-  return records.some(({ resources }) =>
-    resources.some((resource) => resource.kind === "base" && resource["path"] === dir),
-  );
+  return records.some(({ resources }) => resources.some((each) => each.kind === kind && each["path"] === path));
 }
 
 /** Takes away what was left of a base that was never finished; a finished one stays. Idempotent. */

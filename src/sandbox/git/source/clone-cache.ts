@@ -2,14 +2,14 @@ import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { listRecords, readSnapshotRecords } from "../../../ledger.js";
+import { readSnapshotRecords } from "../../../ledger.js";
 import { type CacheEntry, sizeOf, trimEntries } from "../../../machine/cache-entries.js";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { withLock } from "../../../machine/lock.js";
 import { isTagDead, ownerTag } from "../../../machine/owner.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 import { writeGitDirectory } from "../repository.js";
-import { removeBasesOf } from "./base-cache.js";
+import { isRecorded, removeBasesOf } from "./base-cache.js";
 import { fetchAll } from "./fetch-clone.js";
 import type { SourceUrl } from "./source-url.js";
 
@@ -98,11 +98,7 @@ async function removeClone(dir: string): Promise<boolean> {
 
 /** By a sandbox, or by a snapshot, whose commit is nowhere else. */
 async function isUsed(dir: string): Promise<boolean> {
-  const records = (await listRecords()).flatMap((entry) => ("record" in entry ? [entry.record] : []));
-  const isNamed = records.some(({ resources }) =>
-    resources.some((resource) => resource.kind === "clone" && resource["path"] === dir),
-  );
-  return isNamed || (await readSnapshotRecords()).some(({ gitDir }) => gitDir === dir);
+  return (await isRecorded("clone", dir)) || (await readSnapshotRecords()).some(({ gitDir }) => gitDir === dir);
 }
 
 async function withScratch<T>(use: (dir: string) => Promise<T>): Promise<T> {

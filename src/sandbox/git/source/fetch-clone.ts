@@ -94,8 +94,7 @@ async function removeLeftLocks(dir: string): Promise<void> {
 }
 
 function remoteError(source: SourceUrl, answer: HostGitResult, token: string): SandboxError {
-  const secrets = token === "" ? [] : [token, Buffer.from(`x-access-token:${token}`).toString("base64")];
-  const said = complaintOf(answer, secrets);
+  const said = complaintOf(answer, token);
   const [, code = "unavailable", hint] = REASONS.find(([pattern]) => pattern.test(said)) ?? [];
   return new SandboxError(code, `The repository ${shownUrl(source.url)} cannot be fetched: ${said}`, {
     operation: "clone",
