@@ -12,7 +12,7 @@ export interface TreeOperations extends Pick<Driver, "snapshot" | "restore" | "f
   settled(): Promise<void>;
 }
 
-/** What can be done with the files of a sandbox as a whole. */
+/** The operations on the files of a sandbox as a whole. */
 export function createOperations(
   tree: LiveTree,
   opts: { fork?: (tree: LiveTree, count: number) => Promise<Driver[]>; token: string | undefined },
@@ -26,7 +26,7 @@ export function createOperations(
       return await operation;
     } catch (error) {
       if (!tree.signal.aborted) throw error;
-      throw new SandboxError("closed", "The sandbox was torn down meanwhile", { cause: error });
+      throw new SandboxError("closed", "The sandbox was closed meanwhile", { cause: error });
     } finally {
       running.delete(operation);
     }

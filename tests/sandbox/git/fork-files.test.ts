@@ -153,7 +153,7 @@ test.concurrent.each([
   await run(origin, `printf mine > a.txt; cd /glovebox/git; ${script}`);
   await using fork = await origin.fork();
   expect(await run(fork, "cat a.txt; git log -1 --format=%s")).toBe("minesecond\n");
-  expect(warnings.join("\n")).toContain("commits made inside are left out");
+  expect(warnings.join("\n")).toContain("commits of the sandbox are left out");
 });
 
 test.concurrent("a file that is larger than a copy may be is refused, and nothing stays", async () => {

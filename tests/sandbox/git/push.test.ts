@@ -137,7 +137,7 @@ describe("pushBranch", () => {
     git(clone, "commit", "--quiet", "--allow-empty", "-m", "theirs");
     git(clone, "push", "--quiet", "origin", "HEAD:work");
     const theirs = git(remote, "rev-parse", "work");
-    expect(await push(sandbox)).toEqual({ pushed: false, error: expect.stringContaining("does not build upon") });
+    expect(await push(sandbox)).toEqual({ pushed: false, error: expect.stringContaining("does not have") });
     expect([git(remote, "rev-parse", "work"), git(repo, "rev-parse", "work")]).toEqual([
       theirs,
       git(repo, "rev-parse", "main"),
@@ -177,7 +177,7 @@ describe("pushBranch", () => {
     expect(await push(sandbox)).toEqual({ pushed: true });
     expect(git(repo, "rev-parse", "work")).toBe(mine);
     expect(events.filter(({ type }) => type === "warning").map(({ message }) => message)).toEqual([
-      expect.stringContaining("local one stays"),
+      expect.stringContaining("local branch stays"),
     ]);
   });
 

@@ -2,20 +2,20 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { guestBinary } from "../../guest.js";
 
-/** More of them, and git is as quick when it looks at everything. */
+/** With more paths git is as fast when it reads everything. */
 const MOST = 200;
 
 /**
- * The paths that a layer changes of what lies below it, each ended by a zero byte: a new directory stands for all in it. Undefined
- * when they are too many, or cannot all be seen.
+ * The paths that a layer changes, each ended by a zero byte; a new directory stands for everything in it. Undefined when there are too many, or
+ * when not all can be seen.
  */
 export async function listLayerPaths(lower: string, layer: string): Promise<Uint8Array | undefined> {
   return await list(["layer", lower, join(layer, "upper")]);
 }
 
 /**
- * The paths of a directory that may differ from what an index of the host's says of its files, in the same form. Undefined as above, and
- * when the index is not one of `tree`, a tree object.
+ * The paths of a directory that may differ from an index that the host made, in the same form. Undefined also when the index is not that of
+ * `tree`, a tree object.
  */
 export async function listIndexPaths(index: string, tree: string, dir: string): Promise<Uint8Array | undefined> {
   return await list(["compare", index, tree, dir]);

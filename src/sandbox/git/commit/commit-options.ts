@@ -7,8 +7,8 @@ import { listIndexPaths, listLayerPaths } from "./changed-paths.js";
 import type { TreeCommitOptions } from "./tree-commit.js";
 
 /**
- * How the files of a sandbox are committed in a jail; with the commits made inside, when wanted. One of many has a jail begun for the next. An
- * exact one has every byte of files that a filter wrote: what a filter would make of them may stand for bytes that are nowhere else.
+ * What a commit of a live tree needs, with or without the commits of the sandbox. `isOneOfMany` starts a jail for the next commit. `isExact`
+ * commits every byte, without filters: a filter may replace a file by a name for bytes that are stored nowhere.
  */
 export async function commitOptionsOf(
   tree: LiveTree,

@@ -6,8 +6,8 @@ import { gitError, type RunGit } from "../host.js";
 const UNPACK_LIMIT = 100;
 
 /**
- * Stores the objects of a pack, each one checked. Not by `git fetch` from a bundle: before 2.46 that ignores
- * `transfer.fsckObjects`. Durable ones outlive a power loss, which git does not care for with single objects.
+ * Stores the objects of a pack, each one checked. Not with `git fetch` from a bundle, which ignores `transfer.fsckObjects` before 2.46. Durable
+ * objects survive a power loss; by default git doesn't sync single objects.
  */
 export async function importPack(git: RunGit, pack: string, isDurable = false): Promise<void> {
   const isSmall = (await countPackObjects(pack)) < UNPACK_LIMIT;

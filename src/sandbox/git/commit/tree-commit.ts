@@ -18,51 +18,51 @@ import type { Repository } from "../repository.js";
 /** What `withTreeCommit` needs. */
 export interface TreeCommitOptions {
   sandboxId: string;
-  /** The running sandbox; what is remembered of it goes when it does. */
+  /** The running sandbox: the key for what is remembered about it. */
   sandbox?: object | undefined;
-  /** Path of the store, which is made for this one commit and removed after it. */
+  /** The path of the jail store, which is made for this commit and removed after it. */
   store: string;
   runJailedGit: RunJailedGit;
-  /** Whether the store is there, and the jail begun. Default false. */
+  /** Whether the store exists and the jail is started. Default false. */
   isStarted?: boolean | undefined;
-  /** Called when the pack was taken out. */
+  /** Called when the pack is out of the store. */
   done?: (() => void) | undefined;
   /** As `CommitPlan.message`. */
   message?: string | undefined;
-  /** `index`: one that the host made of the files of the base; it saves hashing those that are as they were. */
+  /** `index`: an index of the base's files that the host made, which saves hashing unchanged files. */
   source?: { repository: Repository; baseSha: string; index?: string } | undefined;
-  /** Filters of the user's that decide what the files are in the commit. They run in the jail. Default: none, every file is as it is. */
+  /** The user's filters to run in the jail. Default: none, and every file is committed as it is. */
   filters?: readonly string[] | undefined;
-  /** Where the jail sees the git directory of the inside, when the commits made there are to come along. */
+  /** Where the jail sees the sandbox git, if its commits should come along. */
   sandboxGit?: string | undefined;
-  /** A descendant of the base in the source that the commit is to be made on. */
+  /** The parent: a commit of the source that descends from the base. */
   parent?: string | undefined;
-  /** Tells which paths can differ from the base, as `CommitPlan.changedPaths`; asked for when the sandbox holds still. */
+  /** Lists the paths that can differ from the base, as `CommitPlan.changedPaths`. Called while the sandbox is frozen. */
   changedPaths?: (() => Promise<CommitPlan["changedPaths"]>) | undefined;
   /** As `CommitPlan.withOthers`. */
   withOthers?: boolean | undefined;
-  /** What a warning says of the repositories in the tree, after "it is". Default "not in the commit". */
+  /** What a warning says about a nested repository, after "is". Default "not in the commit". */
   nestedNote?: string | undefined;
-  /** Whether what is made of it is to outlive a power loss. Default false. */
+  /** Whether the commit must survive a power loss. Default false. */
   isDurable?: boolean | undefined;
-  /** Bytes that the pack may have. Default 4 GiB. */
+  /** Limit for the pack, in bytes. Default 4 GiB. */
   maxBytes?: number | undefined;
-  /** Makes the commit without a jail, where that can be done. Asked for when the sandbox holds still. */
+  /** Makes the commit without a jail, if possible. Called while the sandbox is frozen. */
   makeFast?: ((message: string) => Promise<FastCommit | undefined>) | undefined;
-  /** Holds the sandbox still while its tree is read. Default: does not. */
+  /** Freezes the sandbox while its files are read. Default: doesn't. */
   frozen?: (<T>(work: () => Promise<T>) => Promise<T>) | undefined;
-  /** What else is to be read while the sandbox holds still. */
+  /** Reads whatever else is needed while the sandbox is frozen. */
   beside?: ((made: Pick<JailedCommit, "others">) => Promise<void>) | undefined;
 }
 
 const MAX_BYTES = 4 * 1024 ** 3;
 
 /**
- * Commits a sandbox's files while the sandbox holds still, and gives the commit to one of two functions: `useFast` when it could be made
- * without git, else `useJailed`, with a pack of its objects that nobody else can write any more.
+ * Commits the files of a frozen sandbox, and passes the commit to `useFast` if it could be made without git, otherwise to `useJailed`, with a
+ * pack of its objects that nobody else can write any more.
  *
- * Everything else that walks the files runs in a jail, since a nested repository there can make git execute programs. So the store is
- * hostile too once git has run: the host takes one pack out of it and never looks at it with git.
+ * Git walks the files in a jail only, since a nested repository can make git execute programs. So the store is hostile too once git has run:
+ * the host takes one pack out of it and never runs git on it.
  */
 export async function withTreeCommit<T>(
   opts: TreeCommitOptions,

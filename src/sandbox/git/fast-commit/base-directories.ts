@@ -4,9 +4,9 @@ import { parseTree, type TreeEntry } from "./git-object.js";
 
 /** A directory of a commit. */
 export interface BaseDirectory {
-  /** By name, one character a byte. */
+  /** By name, one character per byte. */
   readonly entries: ReadonlyMap<string, TreeEntry>;
-  /** What its ignore file and its attributes file hold; empty when it has none. One character a byte. */
+  /** The content of its ignore file and its attributes file; empty when missing. One character per byte. */
   readonly ignore: string;
   readonly attributes: string;
 }
@@ -15,8 +15,8 @@ const known = new WeakMap<TreeBase, Map<string, BaseDirectory>>();
 const MAX_OUTPUT = 64 << 20;
 
 /**
- * Directories of the commit that a sandbox started from, by their paths, one character a byte; the top one is "". They never change, and are
- * read once. Undefined where one is not there or is not as plain as git writes them.
+ * Reads directories of the base by path, one character per byte; the top one is "". They never change, so each is read once. Undefined when one
+ * is missing, or is not as git writes it.
  */
 export async function readBaseDirectories(
   base: TreeBase,
@@ -50,7 +50,7 @@ interface ReadObject {
   readonly content: Buffer;
 }
 
-/** What is at paths of the base, all by one git; undefined for what is not there. */
+/** Reads the objects at paths of the base with one git; undefined for a missing one. */
 async function readObjects(base: TreeBase, paths: readonly string[]): Promise<(ReadObject | undefined)[]> {
   const text = paths.map((path) => `${base.sha}:${path}\n`).join("");
   const how = { interruptible: true, maxOutput: MAX_OUTPUT, text, isBinary: true };

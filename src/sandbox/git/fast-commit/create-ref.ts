@@ -5,19 +5,19 @@ import { dirname, join } from "node:path";
 import { gitError } from "../host.js";
 import { checkWayTo, repositoryGit, runRepositoryGit } from "../repository.js";
 
-/** Bytes of packed refs beyond which git finds one sooner than we read all. */
+/** Bytes of `packed-refs` beyond which git finds a ref faster than we read the file. */
 const MANY = 4 << 20;
 
-/** Another file system, one without links, or a directory that git took for a leftover meanwhile. */
+/** Another file system, one without links, or a directory that git removed meanwhile. */
 const CANNOT_LINK: ReadonlySet<string | undefined> = new Set(["EXDEV", "EPERM", "ENOTSUP", "EMLINK", "ENOENT"]);
 
-/** Whether refs are files, which can be written without git. */
+/** Whether refs are files that we can write without git. */
 function hasFiles(gitDir: string): boolean {
   const packed = statSync(join(gitDir, "packed-refs"), { throwIfNoEntry: false });
   return (packed?.size ?? 0) <= MANY && !existsSync(join(gitDir, "reftable"));
 }
 
-/** Makes a ref that is not there yet; false when it is. Not by a lock as git has it, which would stay when we are killed. */
+/** Creates a ref; false when it exists. Without a lock like git's, which would stay if we are killed. */
 export async function createRef(gitDir: string, ref: string, commit: string): Promise<boolean> {
   checkWayTo(gitDir, ref);
   if (hasFiles(gitDir)) {
@@ -36,7 +36,7 @@ export async function createRef(gitDir: string, ref: string, commit: string): Pr
 }
 
 async function linkRef(gitDir: string, ref: string, commit: string): Promise<boolean> {
-  // Git knows such names, and cleans them up when whoever wrote them was killed.
+  // Git knows such names, and removes them if we are killed.
   const draft = join(gitDir, "objects", `tmp_obj_${randomBytes(6).toString("hex")}`);
   try {
     await writeFile(draft, `${commit}\n`, { flag: "wx", flush: true });
@@ -52,7 +52,7 @@ async function linkRef(gitDir: string, ref: string, commit: string): Promise<boo
   }
 }
 
-/** The highest number among the names of the refs below a prefix, which ends in a slash; 0 when there is none. */
+/** The highest number among the refs below a prefix, which ends in a slash; 0 when there is none. */
 export async function lastNumber(gitDir: string, prefix: string): Promise<number> {
   const names = hasFiles(gitDir)
     ? [

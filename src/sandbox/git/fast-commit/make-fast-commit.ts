@@ -12,24 +12,24 @@ import { readStorageSettings, type StorageSettings } from "./storage-settings.js
 import { isOrdinaryPath, isStoredAsIs } from "./stored-as-is.js";
 import { directoriesOf, isReplaced, splitPath, treeWithChanges } from "./tree-with-changes.js";
 
-/** A commit of a sandbox's files that no git was needed for. Its objects are not stored yet. */
+/** A commit of a sandbox's files that was made without git. Its objects are not stored yet. */
 export interface FastCommit {
   readonly commit: string;
-  /** Whether its files are those of the base. */
+  /** Whether its files are the same as in the base. */
   readonly isUnchanged: boolean;
   readonly head?: SandboxHead;
-  /** Less those of the base. */
+  /** Without those of the base. */
   readonly objects: readonly GitObject[];
   /** Symbolic links that are new or changed. */
   readonly links: readonly { readonly path: string; readonly target: string }[];
 }
 
-/** What a plain commit is made of. */
+/** What `makeFastCommit` needs. */
 export interface FastCommitOptions extends Pick<GatherOptions, "root" | "sandboxGit" | "runGuest"> {
   base: TreeBase;
   /** The tree object of the base. */
   tree: string;
-  /** A commit in the source that it is to be made on, when there is no `inside`. Default: the base. */
+  /** The parent, a commit of the source, if there is no `sandboxGit`. Default: the base. */
   parent?: string | undefined;
   message: string;
 }
@@ -38,8 +38,8 @@ const AUTHOR = "Glovebox <glovebox@localhost>";
 const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /**
- * Makes the commit that a jailed git would make, of few and plain changes: then no program has to be started for it, and nothing
- * that comes from inside is given to one. Undefined where anything has a meaning to git: ignored files, other repositories, line ends, names.
+ * Makes the commit that jailed git would make, of few and ordinary changes, without starting a program. Undefined when anything in them has a
+ * meaning to git: ignored files, other repositories, line ends, names.
  */
 export async function makeFastCommit(opts: FastCommitOptions): Promise<FastCommit | undefined> {
   const { base, root, tree, sandboxGit, runGuest, message } = opts;
@@ -56,7 +56,7 @@ export async function makeFastCommit(opts: FastCommitOptions): Promise<FastCommi
   if (sandboxGit !== undefined && head === undefined) return undefined;
   const directories = new Set(["", ...gathered.paths.flatMap(directoriesOf)]);
   const known = await readBaseDirectories(base, directories);
-  if (known === undefined || !isPlain(gathered, { known, settings, exclude, attributes })) return undefined;
+  if (known === undefined || !isOrdinary(gathered, { known, settings, exclude, attributes })) return undefined;
   const made = treeWithChanges(known, gathered, repository.objectFormat);
   if (made === undefined) return undefined;
   const parent = head?.sha ?? opts.parent ?? base.sha;
@@ -73,15 +73,15 @@ export async function makeFastCommit(opts: FastCommitOptions): Promise<FastCommi
 interface Surroundings {
   readonly known: ReadonlyMap<string, BaseDirectory>;
   readonly settings: StorageSettings;
-  /** Of the repository, beside the files of its directories. */
+  /** Of the repository, in addition to the files in its directories. */
   readonly exclude: string;
   readonly attributes: string;
 }
 
-function isPlain(gathered: Gathered, { known, settings, exclude, attributes }: Surroundings): boolean {
+function isOrdinary(gathered: Gathered, { known, settings, exclude, attributes }: Surroundings): boolean {
   const named = new Set(gathered.paths);
   const files = new Map(gathered.files.map((file) => [file.path, file]));
-  /** What all files of a name say that lie in the directories of a path. */
+  /** The content of all files of a name in the directories of a path. */
   const rulesFor = (path: string, name: string, field: "ignore" | "attributes"): string =>
     directoriesOf(path)
       .map((directory) => {
@@ -104,14 +104,14 @@ function isPlain(gathered: Gathered, { known, settings, exclude, attributes }: S
 
 const trusted = new WeakMap<TreeBase, Map<string, { ref: string; commit: string }>>();
 
-/** Notes that a commit made inside was checked, and is in the repository for as long as a ref stays where it is. */
+/** Remembers that a commit of the sandbox was checked, and is in the source while a ref stays where it is. */
 export function trustHead(base: TreeBase, head: SandboxHead, held: { ref: string; commit: string }): void {
   const heads = trusted.get(base) ?? new Map<string, { ref: string; commit: string }>();
   trusted.set(base, heads);
   heads.set(head.sha, held);
 }
 
-/** What is checked out inside, if that is the base or was checked before. */
+/** What is checked out in the sandbox git, if that is the base or was checked before. */
 async function findHead(base: TreeBase, found: Gathered["head"]): Promise<SandboxHead | undefined> {
   if (found === undefined || !SHA.test(found.commit)) return undefined;
   const sha = found.commit;

@@ -1,9 +1,9 @@
-/** As UTF-8 has it, one character a byte. */
+/** In UTF-8, one character per byte. */
 const BYTE_ORDER_MARK = /^\u00ef\u00bb\u00bf/;
 
 /**
- * Whether a rule of ignore files may be about a path, one character a byte. Where it says no, git would not ignore the path; it says yes of more
- * than git would: of what a later rule takes back, and of what only looks alike.
+ * Whether a rule of ignore files may match a path, one character per byte. If not, git doesn't ignore the path. Suspects more than git ignores:
+ * what a later rule includes again, and what only looks alike.
  */
 export function mayBeIgnored(path: string, rules: string): boolean {
   const names = path.split("/");
@@ -18,9 +18,9 @@ export function mayBeIgnored(path: string, rules: string): boolean {
   });
 }
 
-/** Matches whatever the part of a rule could match, and more. */
+/** A pattern for whatever a part of a rule could match, and more. */
 function looserPattern(part: string): RegExp {
-  // Sets and escapes have rules of their own; what follows the first of them is anything.
+  // Sets and escapes have their own rules; from the first one on, anything matches.
   const [plain = "", ...more] = part.replace(/ +$/, "").split(/[[\\]/);
   const wild = plain
     .replace(/[.+^${}()|\]]/g, "\\$&")

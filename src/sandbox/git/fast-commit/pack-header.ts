@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 
-/** What the head of a pack says; git itself finds out whether that is true. */
+/** The number of objects in a pack according to its header; git checks whether that is true. */
 export async function countPackObjects(pack: string): Promise<number> {
   const handle = await open(pack);
   try {

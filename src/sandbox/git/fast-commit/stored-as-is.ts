@@ -1,15 +1,15 @@
 import type { GatheredFile } from "./gather-changes.js";
 import type { StorageSettings } from "./storage-settings.js";
 
-/** What git or our own policy looks at more closely, or takes for something else on another system. */
+/** Names that git or our policy checks, or that another system takes for such a name. */
 const SPECIAL_NAME = /^\.git([^a-z]|$)|^\.git(modules|attributes)|^\.mailmap|[~\\]|\xe2[\x80\x81]|\xef\xbb/i;
 
-/** Whether nothing in a path from inside, one character a byte, has a meaning to git. Else git itself has to check it. */
+/** Whether nothing in a path, one character per byte, has a meaning to git. Otherwise git has to check it. */
 export function isOrdinaryPath(path: string): boolean {
   return path.split("/").every((name) => !SPECIAL_NAME.test(name));
 }
 
-/** Whether git stores a file or link as it is, given the attributes that may be about it. */
+/** Whether git stores a file or link as it is, given the attributes that may apply to it. */
 export function isStoredAsIs(
   { path, mode, content }: GatheredFile,
   attributes: string,

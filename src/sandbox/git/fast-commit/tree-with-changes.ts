@@ -5,20 +5,20 @@ import { DIRECTORY, type GitObject, gitObject, type TreeEntry, treeObject } from
 
 const GITLINK = "160000";
 
-/** The directories that a path lies in, the top one first. */
+/** The directories that a path is in, the top one first. */
 export function directoriesOf(path: string): string[] {
   const names = path.split("/");
   return names.map((_, n) => names.slice(0, n).join("/"));
 }
 
-/** Whether a path is one of those that were named, or lies below one. */
+/** Whether a path is one of the given ones, or below one. */
 export function isReplaced(path: string, named: ReadonlySet<string>): boolean {
   return [...directoriesOf(path), path].some((each) => named.has(each));
 }
 
 /**
- * Makes the tree of a base with what has changed, and gives it with those objects that the base does not have at the same places, and these. Undefined
- * where a repository of its own is among it, or a directory is left without a file.
+ * Makes the tree of a base with the changes. Returns it, the objects that the base doesn't have at the same paths, and these paths. Undefined
+ * when a submodule is among the changes, or a directory is left without a file.
  */
 export function treeWithChanges(
   base: ReadonlyMap<string, BaseDirectory>,
@@ -58,7 +58,7 @@ export function treeWithChanges(
   return { tree: top.id, objects: [...objects.values()], changed };
 }
 
-/** The directory that a path lies in, and its name there. */
+/** The directory of a path, and its name there. */
 export function splitPath(path: string): [parent: string, name: string] {
   const slash = path.lastIndexOf("/");
   return [slash === -1 ? "" : path.slice(0, slash), path.slice(slash + 1)];

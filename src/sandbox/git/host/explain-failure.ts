@@ -6,12 +6,12 @@ interface Explanation {
   hint: string;
 }
 
-/** What git says about a repository that can't be opened; the first match counts. In English: both `runHostGit` and the jailed git set LC_ALL=C. */
+/** What git says about a repository that can't be opened; the first match counts. English, because every git runs with LC_ALL=C. */
 const EXPLANATIONS: readonly Explanation[] = [
   {
     complaint: /Expected git repo version|unknown repository extension|invalid value for 'extensions\./,
     code: "unsupported",
-    hint: "This git does not know the format of the repository. Update git, or clone the repository anew with this one",
+    hint: "This git does not know the format of the repository. Update git, or clone the repository again with this one",
   },
   {
     complaint: /bad config|bad (boolean|numeric) config|invalid value for '|could not expand include path/,
@@ -56,7 +56,7 @@ const EXPLANATIONS: readonly Explanation[] = [
   },
 ];
 
-/** Gives a failure of git on the user's repository its code and a hint. Any other error is given back as it is. */
+/** Gives a failure of git on the source its code and a hint. Any other error is returned unchanged. */
 export function explainGitFailure(error: unknown): unknown {
   if (!(error instanceof SandboxError) || error.code !== "internal") return error;
   const said = complaintOf(error);
@@ -66,7 +66,7 @@ export function explainGitFailure(error: unknown): unknown {
   return new SandboxError(found.code, message, { backend, operation, cause, hint: found.hint });
 }
 
-/** All that git wrote to its standard error, where an error comes of a git that failed. */
+/** What git wrote to its standard error, if git's failure caused the error. */
 function complaintOf(error: Error): string | undefined {
   for (let each: unknown = error; each instanceof Error; each = each.cause) {
     if (each.name === "GitFailure") return each.message;

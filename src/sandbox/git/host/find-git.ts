@@ -7,27 +7,27 @@ import { guestBinary } from "../../guest.js";
 
 const SYSTEM_DIRECTORIES = ["/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin"];
 
-/** The git to run on the host, and the PATH that it and its own children may use. */
+/** The git to run on the host, and the PATH for it and its children. */
 export interface GitProgram {
   readonly program: string;
   readonly path: string;
-  /** What to start it with. */
+  /** The command to start it with. */
   readonly launcher: Launcher;
 }
 
-/** Commands that start another one, which follows. */
+/** Prefixes of a command line, which start the command that follows. */
 export interface Launcher {
-  /** For a git that goes on to its end when this process is killed. */
+  /** For a git that finishes even when this process is killed. */
   readonly finishing: readonly string[];
-  /** For one that ends then. */
+  /** For a git that ends with this process. */
   readonly ending: readonly string[];
 }
 
 let found: (GitProgram & { readonly from: string }) | undefined;
 
 /**
- * Finds git once by PATH, passing over every directory that somebody else may have put there: relative ones, ones below
- * the current directory, and `node_modules/.bin`.
+ * Finds git in PATH, once. Skips directories that somebody else may have put there: relative ones, ones below the current directory,
+ * and `node_modules/.bin`.
  */
 export function findGit(): GitProgram {
   const from = process.env["PATH"] ?? "";
@@ -42,39 +42,38 @@ export function findGit(): GitProgram {
   throw new SandboxError("missing_dependency", "git was not found in PATH", { hint: "apt-get install git" });
 }
 
-/** PATH less the directories that somebody else may have put there. */
+/** PATH without the directories that somebody else may have put there. */
 export function trustedPath(): string {
   return findGit().path;
 }
 
-/** Refuses a git that lies inside the repository it is to be run on. */
+/** Refuses a git that lies in the repository it would run on. */
 export function assertOutside(program: string, repository: string): void {
   if (!isBelow(realpathSync(program), repository)) return;
   throw new SandboxError("permission_denied", `git was found inside the repository: ${program}`, {
-    hint: "Take that directory out of PATH.",
+    hint: "Remove that directory from PATH.",
   });
 }
 
 /**
- * A git that only starts while this process is there, and that ends with it when asked to. Without the first, one that was
- * being started could begin its work after the next process has taken everything away.
+ * Git must not start after this process has died: it would work in a repository that the next process has already cleaned up.
  */
 function findLauncher(): Launcher {
   if (process.platform === "win32") return { finishing: [], ending: [] };
   const guest = findGuest();
   if (guest !== undefined) {
-    const begin = (signal: number): string[] => [guest, "begin", String(process.pid), String(signal)];
-    return { finishing: begin(0), ending: begin(constants.signals.SIGTERM) };
+    const start = (signal: number): string[] => [guest, "begin", String(process.pid), String(signal)];
+    return { finishing: start(0), ending: start(constants.signals.SIGTERM) };
   }
-  const begin = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"';
-  const finishing = ["/bin/sh", "-c", begin, "git", String(process.pid)];
+  const check = '[ "$PPID" = "$1" ] || exit 125; shift; exec "$@"';
+  const finishing = ["/bin/sh", "-c", check, "git", String(process.pid)];
   const ending = ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--", ...finishing];
   if (process.platform !== "linux" || !isProgram("/usr/bin/setpriv")) return { finishing, ending: finishing };
   const trial = spawnSync("/usr/bin/setpriv", [...ending.slice(1), "/bin/true"], { stdio: "ignore", env: {} });
   return { finishing, ending: trial.status === 0 ? ending : finishing };
 }
 
-/** Not on every system, and not in every checkout. */
+/** Undefined on other systems, and in a checkout without a build. */
 function findGuest(): string | undefined {
   try {
     return process.platform === "linux" ? guestBinary() : undefined;

@@ -8,43 +8,43 @@ import { assertOutside, findGit } from "./find-git.js";
 
 /** Where and how git runs on the host. */
 export interface HostGitOptions {
-  /** Directory that git is run in (`-C`). */
+  /** The directory that git runs in (`-C`). */
   cwd: string;
-  /** A git directory of our own, named outright, so that nothing is searched for. */
+  /** A git directory of ours. Given by name, so that git does not search for one. */
   gitDir?: string;
-  /** The index to work on, where it is another than that of the git directory. */
+  /** The index to use. Default: that of the git directory. */
   index?: string | undefined;
   workTree?: string;
-  /** Settings beside the ones that are always made. */
+  /** Settings to add to those that are always made. */
   config?: Readonly<Record<string, string>>;
   env?: Readonly<Record<string, string>>;
-  /** A file that git reads as its input. */
+  /** A file for git's standard input. */
   input?: string;
-  /** What git reads as its input, one character a byte. */
+  /** Text for git's standard input, one character per byte. */
   text?: string;
-  /** Whether the output is given as one character a byte. Default: it is UTF-8. */
+  /** Whether to return the output as one character per byte. Default: as UTF-8. */
   isBinary?: boolean;
-  /** An open file that git and what it starts find as descriptor 3. */
+  /** An open file that git and its children get as descriptor 3. */
   extraFile?: number;
   /** Bytes of output beyond which the call is `limit_exceeded`. Default 64 MiB. */
   maxOutput?: number;
   signal?: AbortSignal | undefined;
   /**
-   * Whether git ends when this process is killed. Not for one that locks a ref: even when asked politely, git can leave
-   * the lock for ever. Such a one goes on, and whoever comes next waits for it. Default false.
+   * Whether git ends when this process is killed. Not for a git that locks a ref: even when it is terminated, it can leave the lock
+   * behind. Such a git finishes, and the next process waits for it. Default false.
    */
   interruptible?: boolean;
 }
 
-/** How to run git on a git directory of our own, without any search for it. */
+/** Options to run git on a git directory of ours, without a search for one. */
 export function inStore(gitDir: string): HostGitOptions {
   return { cwd: gitDir, gitDir };
 }
 
-/** Runs git in one place. */
+/** Runs git in one git directory. */
 export type RunGit = (args: readonly string[], opts?: Omit<HostGitOptions, "cwd" | "gitDir">) => Promise<HostGitResult>;
 
-/** What runs git in a place of our own. */
+/** A function that runs git in a git directory of ours. */
 export function gitIn(place: HostGitOptions): RunGit {
   return (args, opts = {}) => runHostGit(args, { ...place, ...opts });
 }
@@ -54,7 +54,7 @@ export interface HostGitResult {
   exitCode: number;
   stdout: string;
   stderr: string;
-  /** What ended it, when it did not end by itself. */
+  /** The signal that ended it, if one did. */
   signal?: NodeJS.Signals;
 }
 
@@ -64,7 +64,7 @@ const MAX_OUTPUT = 64 * 1024 * 1024;
 const ALWAYS: Readonly<Record<string, string>> = {
   "core.hooksPath": "/dev/null",
   "core.fsmonitor": "false",
-  // Else a power loss can leave a ref as an empty file, which git takes for damage.
+  // Without it, a power loss can leave a ref as an empty file, which git takes for damage.
   "core.fsync": "reference",
   "gc.auto": "0",
   "maintenance.auto": "false",
@@ -73,14 +73,14 @@ const ALWAYS: Readonly<Record<string, string>> = {
   "advice.detachedHead": "false",
 };
 
-/** Objects are those that are there, and what they are. */
+/** No object is fetched or replaced. */
 export const NO_FETCH: Readonly<Record<string, string>> = {
   GIT_NO_LAZY_FETCH: "1",
   GIT_NO_REPLACE_OBJECTS: "1",
   GIT_ALLOW_PROTOCOL: "none",
 };
 
-/** Nobody's configuration counts: not the user's, not the system's, not the one of the environment. */
+/** No configuration counts: not the user's, not the system's, not the environment's. */
 export const NO_CONFIG: Readonly<Record<string, string>> = {
   HOME: "/nonexistent",
   XDG_CONFIG_HOME: "/nonexistent",
@@ -91,10 +91,10 @@ export const NO_CONFIG: Readonly<Record<string, string>> = {
 };
 
 /**
- * Runs git on the host, on a git directory of our own or on none, and gives whatever came out.
+ * Runs git on the host, on a git directory of ours or on none, and returns whatever came out.
  *
- * Git executes what the settings in a git directory say. A repository of the user's may come from anywhere: for that there is
- * `runRepositoryGit`. What the inside of a sandbox can write is only ever looked at by a jailed git.
+ * Git executes what the settings of a git directory say. For a source, which may come from anywhere, use `runRepositoryGit`. Only jailed
+ * git may look at what a sandbox can write.
  */
 export async function runHostGit(args: readonly string[], opts: HostGitOptions): Promise<HostGitResult> {
   const { program, path, launcher } = findGit();
@@ -120,14 +120,14 @@ export async function runHostGit(args: readonly string[], opts: HostGitOptions):
   return await collect(command, env, opts);
 }
 
-/** As `runHostGit`, gives the output, and a typed error when git fails. */
+/** As `runHostGit`, but returns the output and throws a typed error when git fails. */
 export async function hostGit(args: readonly string[], opts: HostGitOptions): Promise<string> {
   const result = await runHostGit(args, opts);
   if (result.exitCode === 0) return result.stdout;
   throw gitError(args, result);
 }
 
-/** Whether an error comes of a git that somebody killed, so that it could not take its locks away. */
+/** Whether an error was caused by a git that was killed and so could not remove its locks. */
 export function wasGitKilled(error: unknown): boolean {
   for (let each = error; each instanceof Error; each = each.cause) {
     if (each instanceof GitFailure && each.signal !== undefined) return true;
@@ -135,7 +135,7 @@ export function wasGitKilled(error: unknown): boolean {
   return false;
 }
 
-/** What git itself said, and how it ended. */
+/** What git said, and how it ended. */
 class GitFailure extends Error {
   override readonly name = "GitFailure";
   readonly signal: NodeJS.Signals | undefined;
@@ -149,8 +149,9 @@ class GitFailure extends Error {
 /** Turns git's complaint into a typed error. */
 export function gitError(args: readonly string[], result: HostGitResult): SandboxError {
   const { exitCode, stderr } = result;
-  const told = stderr.split("\n").filter((line) => /^(fatal|error):/.test(line));
-  const reason = (told.at(-1) ?? stderr.trim().split("\n").at(-1) ?? "").slice(0, 1000) || `exit code ${exitCode}`;
+  const complaints = stderr.split("\n").filter((line) => /^(fatal|error):/.test(line));
+  const reason =
+    (complaints.at(-1) ?? stderr.trim().split("\n").at(-1) ?? "").slice(0, 1000) || `exit code ${exitCode}`;
   const dubious = /dubious ownership/.test(stderr);
   return new SandboxError(codeOf(stderr), `git ${args[0] ?? ""} failed: ${reason}`, {
     operation: "git",
@@ -168,7 +169,7 @@ function codeOf(stderr: string): SandboxErrorCode {
   return "internal";
 }
 
-/** For some files git does not tell why it could not write them. */
+/** Whether git failed to write a file, without a reason, on a full disk. */
 function couldNotWrite(stderr: string): boolean {
   const path = /couldn't write '(\/[^']+)'/.exec(stderr)?.[1];
   if (path === undefined) return false;
@@ -201,7 +202,7 @@ async function collect(
       stdio: [input?.fd ?? (opts.text === undefined ? "ignore" : "pipe"), "pipe", "pipe", ...extra],
       ...abort,
     });
-    // A git that ends before it has read everything says why by itself.
+    // A git that ends before it has read everything reports the reason itself.
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(opts.text, "latin1");
     const kept: Record<"stdout" | "stderr", Buffer[]> = { stdout: [], stderr: [] };
@@ -217,7 +218,7 @@ async function collect(
       if (child.pid === undefined) reject(toSandboxError(error, { operation: "git" }));
     });
     child.on("exit", () => {
-      // A program that git had started may hold these for as long as it likes.
+      // A program that git started may keep these open.
       if (opts.signal?.aborted === true) for (const stream of [child.stdout, child.stderr]) stream?.destroy();
     });
     child.on("close", (code, signal) => {

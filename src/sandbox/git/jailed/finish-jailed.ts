@@ -11,7 +11,7 @@ export interface JailedGitResult {
   stderr: string;
 }
 
-/** Waits for a program in a jail and gives what it said. */
+/** Waits for a program in a jail and returns its output. */
 export async function finishJailed(
   git: DriverProcess,
   stdin?: Uint8Array,
@@ -28,7 +28,8 @@ export async function finishJailed(
       stdin === undefined ? undefined : git.writeStdin(stdin).then(() => git.closeStdin()),
     ]);
     if (signal?.aborted === true) throw new SandboxError("aborted", "Aborted while git ran");
-    if (exit.timedOut === true) throw new SandboxError("unavailable", "git was not done in time with what is inside");
+    if (exit.timedOut === true)
+      throw new SandboxError("unavailable", "git did not finish in time with the files of the sandbox");
     if (!stdout.isWhole || !stderr.isWhole) {
       throw new SandboxError("limit_exceeded", `git said more than ${MAX_OUTPUT} bytes`);
     }

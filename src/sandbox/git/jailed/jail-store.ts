@@ -29,23 +29,23 @@ export async function fillStore(
   filters: readonly string[] = [],
 ): Promise<void> {
   const settings = repository === undefined ? {} : await readCheckoutSettings(repository);
-  // The jail sees other owners and inodes. The time of the last change of any kind, which nobody can set, still counts.
+  // The jail sees other owners and inodes. The change time, which nobody can set, still counts.
   const core = { bare: "false", checkstat: "minimal", ...settings };
   const own = { core, gc: { auto: "0" }, maintenance: { auto: "false" }, fastimport: { unpacklimit: "0" } };
   const config = { ...own, ...(await filterSections(filters)) };
   await writeGitDirectory(store, { head: "refs/heads/none", config, repository });
 }
 
-/** Gives a store the index that the host made, twice; false when there is none. */
+/** Gives a store two copies of the index that the host made; false when there is none. */
 export async function copyIndex(index: string | undefined, store: string): Promise<boolean> {
   const copy = join(store, INDEX_OF_BASE);
   if (index === undefined || !(await copyIfThere(index, copy))) return false;
-  // Git never writes into an index, but puts another in its place.
+  // Git never writes into an index, it replaces the file.
   await link(copy, join(store, "index"));
   return true;
 }
 
-/** Copies the pack to where the jail cannot write. Whatever lies in the store may have been put there from inside. */
+/** Copies the pack to where the jail can't write. Anything in the store may come from the sandbox. */
 export async function takePackOut(from: string, to: string, maxBytes: number): Promise<void> {
   const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch((error) => {
     throw new SandboxError("tampered", "The jail left no pack", { cause: error });

@@ -15,17 +15,17 @@ import { watchTreeForPipe } from "./tree-pipes.js";
 
 /** What a jailed git works on. */
 export interface JailedGitPlaces {
-  /** Host-private bare repository; the only thing that can be written, at /gd. */
+  /** The jail store, at /gd: all that git can write. */
   store: string;
-  /** The tree that the inside wrote, at /wt. */
+  /** The files of the sandbox, at /wt. */
   tree: Pick<JailBind, "source" | "overlay">;
-  /** Whether the tree is to be written: one of ours, for the files of a snapshot. Default false. */
+  /** Whether git may write the tree: a directory of ours, for the files of a snapshot. Default false. */
   writable?: boolean;
-  /** Whatever else the store refers to, read-only. */
+  /** Whatever else the store needs, read-only. */
   objects: readonly JailBind[];
-  /** Ends a git that is running. */
+  /** Kills a running git. */
   signal?: AbortSignal;
-  /** Milliseconds that one git may take. Default and most: ten minutes. */
+  /** Milliseconds for one git. Default and maximum: ten minutes. */
   timeout?: number | undefined;
 }
 
@@ -44,7 +44,7 @@ export type RunJailedGit = ((
   close?(): Promise<void>;
 };
 
-/** What the tree holds can make git wait for ever. */
+/** Files of the sandbox can make git wait without end. */
 const TIMEOUT = 600_000;
 const ENV: Readonly<Record<string, string>> = {
   ...NO_CONFIG,
@@ -66,8 +66,8 @@ const CONFIG = [
 ];
 
 /**
- * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
- * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
+ * A git that sees a hostile tree read-only, has no network, no capability and no user of the host, and can write nothing but its store.
+ * Filters and the like that the tree names may run there: they find nothing to harm.
  *
  * One jail serves all calls, behind a guest of its own; the first call makes it, `close` ends it, and the next call makes another.
  */
@@ -98,7 +98,7 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
     );
   const start = (): Promise<RunningGuest> => {
     jail ??= open();
-    // Whoever uses it is told.
+    // Whoever uses it gets the error.
     jail.catch(() => undefined);
     return jail;
   };
@@ -121,20 +121,20 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
   const close = async (): Promise<void> => {
     const closing = jail;
     jail = undefined;
-    // One that could not be opened has nothing to end; whoever used it knows why.
+    // A jail that failed to start needs no end; whoever used it got the error.
     const opened = await closing?.catch(() => undefined);
     await opened?.stop();
   };
   return Object.assign(run, { start: () => void start(), close });
 }
 
-/** For other backends than the local one a jail is not what their sandboxes are made of, so it is said what it is needed for. */
+/** Adds to the error what the jail is for: the sandboxes of most backends need none. */
 async function startJail(...args: Parameters<typeof startJailedGuest>): Promise<RunningGuest> {
   try {
     return await startJailedGuest(...args);
   } catch (error) {
     if (!(error instanceof SandboxError) || error.code !== "no_isolation") throw error;
-    const message = `git looks at the files of a sandbox in a jail only, and there is none to be had: ${error.message}`;
+    const message = `git may read the files of a sandbox in a jail only, and no jail can be made: ${error.message}`;
     throw new SandboxError("no_isolation", message, { cause: error, hint: "apt-get install bubblewrap, on Linux" });
   }
 }

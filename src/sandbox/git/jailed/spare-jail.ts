@@ -6,7 +6,7 @@ import { createJailedGit, type JailedGitPlaces, type RunJailedGit } from "./jail
 export interface Jail {
   readonly store: string;
   readonly runJailedGit: RunJailedGit;
-  /** Whether the store is there, and the jail begun. */
+  /** Whether the store exists and the jail is started. */
   readonly isStarted: boolean;
 }
 
@@ -20,7 +20,7 @@ interface Spare {
 const spares = new WeakMap<object, Spare>();
 const hadOne = new WeakSet<object>();
 
-/** The jail that was begun for a sandbox beforehand, if it sees the same places; else one that is yet to begin. */
+/** The spare jail of a sandbox, if it sees the same places; otherwise a jail that is not started yet. */
 export async function takeJail(sandbox: object, store: string, places: Omit<JailedGitPlaces, "store">): Promise<Jail> {
   const spare = spares.get(sandbox);
   if (spare?.key === keyOf(places)) {
@@ -31,9 +31,8 @@ export async function takeJail(sandbox: object, store: string, places: Omit<Jail
 }
 
 /**
- * Begins a jail for the next snapshot of a sandbox while nobody waits for it: to begin it takes as long as all that git
- * does in it. Not after the first snapshot, which most often is the only one; and not over a layer, which a jail must
- * not see change.
+ * Starts a jail for the next snapshot of a sandbox while nobody waits for it: a start takes as long as everything that git does in the jail.
+ * Not after the first snapshot, which is usually the only one, and not on a layer, which must not change below a jail.
  */
 export function startSpareJail(sandbox: object, store: string, places: Omit<JailedGitPlaces, "store">): void {
   const isFirst = !hadOne.has(sandbox);
@@ -51,7 +50,7 @@ export function startSpareJail(sandbox: object, store: string, places: Omit<Jail
   spares.set(sandbox, { key: keyOf(places), store, runJailedGit, started });
 }
 
-/** Ends the jail that nobody has used; to be called when a sandbox is taken down. */
+/** Closes the spare jail of a sandbox that is being closed. */
 export async function closeSpareJail(sandbox: object): Promise<void> {
   const spare = spares.get(sandbox);
   if (spare === undefined) return;

@@ -4,17 +4,17 @@ import type { DriverProcess } from "../../types.js";
 import { INSIDE_GIT } from "../repository.js";
 import { finishJailed } from "./finish-jailed.js";
 
-/** Milliseconds after which git is looked after. */
+/** Milliseconds after which to look for a pipe. */
 const LOOKS: readonly number[] = [500, 2_000, 10_000];
 
-/** Opening a pipe to write, without waiting, works only while somebody reads it or waits to: any other pipe is in nobody's way. */
+/** Opening a pipe for writing, without waiting, works only while somebody reads it or waits for it. Other pipes do no harm. */
 const AWAITED = ["dd", "if=/dev/null", "of={}", "oflag=nonblock", "conv=nocreat,notrunc", "status=none"];
-/** For a shell that a find starts: braces that stand together would be filled in by that one. */
+/** For a shell that `find` starts: the outer `find` would replace `{}`. */
 const AWAITED_BELOW = AWAITED.join(" ").replace("{}", "{''}");
 
 /**
- * Every pipe at which git waits when it reads what belongs to it, of the tree or of the git directory of the inside: the pipe itself, a link to
- * one, or one in a directory that a link leads to. Only git knows what a file leads to: a call that waits for that ends at its time.
+ * Finds a pipe that git waits for among the files that it reads, in the tree or the sandbox git: the pipe itself, a link to one, or one in a
+ * directory that a link leads to. Other ways to a pipe are known to git only; such a call ends at its deadline.
  */
 const FIND_PIPE: readonly string[] = [
   ...["find", "/wt", INSIDE_GIT, "(", "-path", "*/.git*", "-o", "-path", `${INSIDE_GIT}/*`, ")", "("],
@@ -24,7 +24,7 @@ const FIND_PIPE: readonly string[] = [
   ...[`find -L "$1" -maxdepth 8 -type p -exec ${AWAITED_BELOW} ';' -print`, "sh", "{}", ";", ")"],
 ];
 
-/** Ends a git that waits at a pipe of the inside's. The function that it gives is to be called when git has ended, and throws when it was so. */
+/** Kills a git that waits at a pipe of the sandbox. Call the returned function when git has ended: it throws if that was the reason. */
 export function watchTreeForPipe(
   git: DriverProcess,
   start: (argv: readonly string[]) => Promise<DriverProcess>,
@@ -51,8 +51,8 @@ export function watchTreeForPipe(
     const name = JSON.stringify(isOfTree ? pipe.slice("/wt/".length) : pipe);
     throw new SandboxError(
       isOfTree ? "not_regular_file" : "tampered",
-      `${name} is a pipe, at which git would wait for ever`,
-      { hint: "remove it inside, and call again" },
+      `${name} is a pipe, and git would wait for it without end`,
+      { hint: "remove it in the sandbox, and call again" },
     );
   };
 }

@@ -10,76 +10,76 @@ import type { TreeBase } from "../source.js";
 
 const SCRATCH = /^[a-z]+-[0-9a-f]{12}(\.[a-z]+)?$/;
 
-/** A running sandbox, as far as saving, restoring and comparing its files needs it. */
+/** The files of a running sandbox, with all that is needed to save, restore and compare them. */
 export interface LiveTree {
   readonly id: string;
   readonly backend: string;
   readonly base?: TreeBase | undefined;
-  /** What the files belong to: a snapshot can only be restored where this is the same. */
+  /** What the files belong to. A snapshot can only be restored where this is the same. */
   readonly source: string;
-  /** Whether `.git` at the top is a file like any other, made inside. Else it is the user's, or one that we made. */
+  /** Whether the sandbox made the `.git` at the top, so that it counts as one of its files. */
   readonly ownsGit: boolean;
-  /** The git directory that was made for the inside, in which it commits. Absent: there is none. */
+  /** Absent: the sandbox has no git directory of its own. */
   readonly sandboxGit?: SandboxGit | undefined;
   readonly driver: Pick<Driver, "workDir" | "baseEnv" | "start" | "importTree" | "remove">;
-  /** Whether what a look names is there also before and after it. Default false. */
+  /** Whether the paths of a look exist also before and after it. Default false. */
   readonly isLasting?: boolean;
   /** Prepares a look at the files. */
   look(): TreeLook;
-  /** Tells the user what is no failure. */
+  /** Reports to the user what is no failure. */
   warn(message: string): void;
-  /** Says that the sandbox is being taken down. */
+  /** Aborted when the sandbox is being closed. */
   readonly signal: AbortSignal;
-  /** Milliseconds after which nobody waits for a call any more: a jailed git that goes on then would only hold the sandbox still. */
+  /** Milliseconds after which nobody waits for a call, and a jailed git would only keep the sandbox frozen. */
   readonly patience?: number | undefined;
 }
 
-/** The files of a sandbox at one moment. What it names is there while `frozen` runs, and not before or after unless the tree `isLasting`. */
+/** The files of a sandbox at one moment. Its paths exist while `frozen` runs, and not before or after unless the tree `isLasting`. */
 export interface TreeLook {
-  /** The files, for a jail to see. */
+  /** The files, to bind into a jail. */
   readonly root: Pick<JailBind, "source" | "overlay">;
-  /** The git directory of the inside, for a jail to see. */
+  /** The sandbox git, to bind into a jail. */
   readonly sandboxGit?: JailBind | undefined;
-  /** All files; hostile. */
+  /** All files. Hostile. */
   tar(): AsyncIterable<Uint8Array>;
-  /** Runs the guest's program on the files, while they are held still. Absent: that cannot be done. */
+  /** Runs the guest's program on the frozen files. Absent: not possible. */
   readonly runGuest?: RunGuest | undefined;
-  /** Holds the files still while something runs, as well as the backend can. */
+  /** Freezes the files while something runs, as well as the backend can. */
   frozen<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** Runs the guest's program inside, in the work directory; undefined when it could not be run. */
+/** Runs the guest's program in the sandbox, in the work directory; undefined when that is not possible. */
 export type RunGuest = (
   args: readonly string[],
   stdin: Uint8Array,
   maxOutput: number,
 ) => Promise<{ exitCode: number; stdout: Uint8Array } | undefined>;
 
-/** Where the inside's own history stands. */
+/** What is checked out in a sandbox git. */
 export interface SandboxHead {
   readonly sha: string;
   /** Absent when no branch is checked out. */
   readonly branch?: string;
 }
 
-/** The git directory of the inside, as the host can reach it. */
+/** The sandbox git, as the host can reach it. */
 export interface SandboxGit {
-  /** The commit that is checked out, as far as plain files say; the inside may have written them. Absent: only git can tell. */
+  /** The commit that is checked out, as its files say; the sandbox may have written anything there. Absent: only git can tell. */
   headCommit?(): Promise<string | undefined>;
-  /** Lets the inside read a commit of the repository's, when it has `known` already. Absent: it reads all of them. */
+  /** Gives the sandbox a commit of the source, if it has `known` already. Absent: it can read all of them. */
   lend?(sha: string, known: string): Promise<void>;
-  /** Lets the branch that is checked out follow, in an inside that has no git to do it and so none to ask. */
+  /** Moves the branch that is checked out, in a sandbox that has no git program. */
   advance?(from: string, to: string): Promise<void>;
-  /** Makes it anew, at a commit of the repository's or at the base; gives why that failed, if it did. */
+  /** Makes a new one, at a commit of the source or at the base; returns the reason if that failed. */
   rebuild(head?: SandboxHead): Promise<string | undefined>;
 }
 
-/** A name below a sandbox's runtime directory that nothing else has. */
+/** A new path in a sandbox's runtime directory. */
 export function scratchPath(id: string, name: string): string {
   return join(runtimeDir(id), `${name}-${randomBytes(6).toString("hex")}`);
 }
 
-/** Removes what a process that died left of such names; to be called when a kept sandbox is opened again. */
+/** Removes the scratch paths that a dead process left; for a kept sandbox that is opened again. */
 export async function sweepScratch(id: string): Promise<void> {
   const dir = runtimeDir(id);
   for (const name of await readdir(dir)) if (SCRATCH.test(name)) await removeTree(join(dir, name));

@@ -12,11 +12,11 @@ import { type LiveTree, type SandboxGit, scratchPath } from "./live-tree.js";
 export interface MirroredDriver
   extends Readonly<LiveTree["driver"]>,
     Pick<Driver, "id" | "backend" | "onWarning" | "read" | "write" | "exportTree"> {
-  /** Holds all processes inside still while something runs. Absent: that cannot be done. */
+  /** Freezes all processes of the sandbox while something runs. Absent: not possible. */
   frozen?<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** The git directory in a sandbox that the host cannot look into. All that is done to it goes through the driver. */
+/** The standalone git of a sandbox that the host can't look into, reached through the driver. */
 export function mirrorGit(base: TreeBase, driver: MirroredDriver): SandboxGit {
   const { repository } = base;
   const place = posix.join(driver.workDir, ".git");
@@ -40,7 +40,7 @@ export function mirrorGit(base: TreeBase, driver: MirroredDriver): SandboxGit {
     async rebuild(head) {
       const dir = scratchPath(driver.id, "git");
       try {
-        // Without an index: whoever replaced the files makes one that belongs to them.
+        // Without an index: `setSandboxHead` makes one.
         await writeStandaloneGit({ repository, branch: head?.branch ?? base.branch, sha: head?.sha ?? base.sha, dir });
         await driver.remove(place, { recursive: true });
         await driver.importTree(packDirectory(dir), place);

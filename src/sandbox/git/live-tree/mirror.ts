@@ -13,21 +13,21 @@ import { type LiveTree, scratchPath, type TreeLook } from "./live-tree.js";
 import { type MirroredDriver, mirrorGit } from "./mirror-git.js";
 
 /**
- * A repository whose files are to go into a sandbox that the host cannot look into: everything that can be refused has been.
+ * A source, checked, whose files will go into a sandbox that the host can't look into.
  *
  * A backend makes it by `planMirror`, names its `resources` in the record that it creates, calls `fillMirror` once its driver works, and
- * takes what it wants of `createOperations(mirroredTree(base, driver, signal), …)` into its driver. `signal` is aborted when the
- * sandbox is taken down, before `settled()` is awaited. A kept sandbox keeps `base`, calls `sweepScratch` when it is opened again, and then
- * only needs `mirroredTree`. Its `removeResource` begins with `removeGitResource`; its `removeSnapshot` is the one of this room.
+ * uses the operations of `createOperations(mirroredTree(base, driver, signal), …)` in its driver. Abort `signal` when the
+ * sandbox is closed, then wait for `settled()`. A kept sandbox keeps `base`, calls `sweepScratch` when it is opened again, and then
+ * only needs `mirroredTree`. Its `removeResource` starts with `removeGitResource`; its `removeSnapshot` is the one of this room.
  */
 export interface MirrorPlan {
-  /** What the files start from. Nothing but data: keep it in the record, for the sandbox to be opened again. */
+  /** What the files start from. Plain data: keep it in the record, to open the sandbox again. */
   readonly base: TreeBase;
-  /** What the record has to name before `fillMirror`. Taken away by `removeGitResource`. */
+  /** What the record must name before `fillMirror`. `removeGitResource` removes them. */
   readonly resources: readonly Resource[];
 }
 
-/** Checks `repo` and `branch`, without making anything. */
+/** Checks `repo` and `branch`. Makes nothing. */
 export async function planMirror(
   id: string,
   opts: Pick<SandboxOptions, "branch" | "githubToken" | "signal" | "gitFilters" | "gitAlternates"> & { repo: string },
@@ -38,20 +38,20 @@ export async function planMirror(
   return { base, resources: mirrorResources(base) };
 }
 
-/** What the n-th copy of a sandbox starts from, when the backend copies the files by itself. Then `nameForkedBranch` is due. */
+/** What the n-th fork of a sandbox starts from, if the backend copies the files itself. Call `nameForkedBranch` afterwards. */
 export function forkMirror({ base }: Pick<MirrorPlan, "base">, n: number): MirrorPlan {
   const forked = { ...base, branch: `${base.branch}-fork-${n}` };
   return { base: forked, resources: mirrorResources(forked) };
 }
 
-/** What the record of a sandbox has to name for as long as its files come from this base. */
+/** The resources that a sandbox's record must name while its files come from this base. */
 export function mirrorResources({ repository, sha }: TreeBase): Resource[] {
   return [...resourcesOfSource(repository), { kind: "base", path: baseDirOf(repository, sha) }];
 }
 
 /**
- * Puts the files of the base into a new sandbox, and beside them a git directory that needs nothing of the host's. To be
- * called once, after the record of the sandbox was made. Gives what the user should know.
+ * Puts the files of the base and a standalone git into a new sandbox. Call it once, after the sandbox's record was written. Returns warnings
+ * for the user.
  */
 export async function fillMirror(
   { base }: Pick<MirrorPlan, "base">,
@@ -69,17 +69,15 @@ export async function fillMirror(
       { hostDir: git, at: ".git" },
     ];
     await driver.importTree(packTrees(trees), driver.workDir);
-    return isComplete
-      ? []
-      : ["The history of the repository is too large to be carried inside: git has one commit there"];
+    return isComplete ? [] : ["The history of the repository is too large for the sandbox: git has one commit there"];
   } finally {
     await removeOwnTree(git);
   }
 }
 
 /**
- * A sandbox that the host cannot look into, as what looks at its files sees it: each look takes all of them out, into a
- * directory that only this user can enter and that no git runs on outside a jail.
+ * The live tree of a sandbox that the host can't look into. Each look copies all files into a directory that only this user can enter and that
+ * only jailed git reads.
  */
 export function mirroredTree(base: TreeBase, driver: MirroredDriver, signal: AbortSignal): LiveTree {
   const { id, backend } = driver;
@@ -120,7 +118,7 @@ function takeLook(driver: MirroredDriver, signal: AbortSignal): TreeLook {
   };
 }
 
-/** Moves a git directory out of a tree. What is none, whatever it leads to, is taken away, and an empty one stands for it. */
+/** Moves the git directory out of a copy. Anything else in its place is removed, and an empty directory stands for it. */
 async function setApart(from: string, to: string): Promise<void> {
   const found = await lstat(from).catch(() => undefined);
   if (found?.isDirectory()) {

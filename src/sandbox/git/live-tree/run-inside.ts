@@ -5,16 +5,16 @@ import type { Driver } from "../../types.js";
 const TIMEOUT = 600_000;
 const MAX_OUTPUT = 4096;
 
-/** How a program runs inside. */
+/** How a program runs in a sandbox. */
 export interface RunInsideOptions {
   env?: Readonly<Record<string, string>>;
   /** Milliseconds. Default ten minutes. */
   timeout?: number;
-  /** Ends it. */
+  /** Kills it. */
   signal?: AbortSignal | undefined;
 }
 
-/** Runs a program inside, where it can reach nothing that the inside could not; gives why it failed, if it did. */
+/** Runs a program in a sandbox, confined like any other; returns the reason if it failed. */
 export async function runInside(
   driver: Pick<Driver, "start" | "workDir" | "baseEnv">,
   argv: readonly string[],
@@ -38,8 +38,8 @@ export async function runInside(
   return exit.exitCode === 0 ? undefined : said.bytes.toString("utf8").trim() || `exit code ${exit.exitCode}`;
 }
 
-/** As `runInside`; a failure is an error. */
+/** As `runInside`, but throws on a failure. */
 export async function mustRunInside(driver: Parameters<typeof runInside>[0], argv: readonly string[]): Promise<void> {
   const failure = await runInside(driver, argv);
-  if (failure !== undefined) throw new SandboxError("internal", `${argv[0] ?? ""} failed inside: ${failure}`);
+  if (failure !== undefined) throw new SandboxError("internal", `${argv[0] ?? ""} failed in the sandbox: ${failure}`);
 }

@@ -5,7 +5,7 @@ import { INSIDE_GIT } from "../repository.js";
 import type { LiveTree, SandboxHead } from "./live-tree.js";
 import { runInside } from "./run-inside.js";
 
-/** Hooks and the like that were planted inside must not stand in the way; they could harm nothing but the inside. */
+/** Hooks and the like in the sandbox must not interfere. They could harm nothing but the sandbox. */
 const ENV: Readonly<Record<string, string>> = {
   GIT_CONFIG_COUNT: "3",
   GIT_CONFIG_KEY_0: "core.hooksPath",
@@ -16,17 +16,17 @@ const ENV: Readonly<Record<string, string>> = {
   GIT_CONFIG_VALUE_2: "0",
 };
 
-/** Milliseconds for what looks at no file; what the inside has put in the place of a ref may make git wait for ever. */
+/** Milliseconds for a script that reads no files. A pipe in the place of a ref would make git wait without end. */
 const SHORT = 10_000;
 
-/** An image need not have git; then nobody inside misses what these scripts do. */
-const NO_GIT = "there is no git inside";
+/** An image without git doesn't need what these scripts do. */
+const NO_GIT = "there is no git in the sandbox";
 const NEEDS_GIT = `command -v git >/dev/null || { printf '${NO_GIT}' >&2; exit 1; }
 for head in .git/HEAD ${INSIDE_GIT}/HEAD; do
   if [ -p "$head" ]; then printf 'HEAD is a pipe' >&2; exit 1; fi
 done`;
 
-/** `$1` is the commit, or nothing for the one that is checked out; `$2` the branch, or nothing. */
+/** `$1` is the commit, or empty for the one that is checked out; `$2` the branch, or empty. */
 const SET_HEAD = `
 set -e
 ${NEEDS_GIT}
@@ -40,7 +40,7 @@ git read-tree HEAD
 git update-index -q --refresh >/dev/null || :
 `;
 
-/** Makes the inside's own git agree with files that were just replaced: what is checked out, and the index. */
+/** Makes HEAD and the index of the sandbox git agree with files that were just replaced. */
 export async function setSandboxHead(tree: LiveTree, head: SandboxHead | undefined): Promise<void> {
   if (tree.sandboxGit === undefined) return;
   const argv = ["/bin/sh", "-c", SET_HEAD, "git", head?.sha ?? "", head?.branch ?? ""];
@@ -53,12 +53,12 @@ export async function setSandboxHead(tree: LiveTree, head: SandboxHead | undefin
   if (failure === NO_GIT && again === undefined) return;
   tree.warn(
     again === undefined
-      ? `The git directory inside was broken and is new: ${failure}`
-      : `The git directory inside is broken: ${again}`,
+      ? `The git directory of the sandbox was broken and has been replaced: ${failure}`
+      : `The git directory of the sandbox is broken: ${again}`,
   );
 }
 
-/** `$1` is the branch. Not `checkout -b`, which looks at every file. */
+/** `$1` is the branch. Not `checkout -b`, which reads every file. */
 const SET_BRANCH = `
 set -e
 ${NEEDS_GIT}
@@ -66,7 +66,7 @@ git update-ref "refs/heads/$1" HEAD
 git symbolic-ref HEAD "refs/heads/$1"
 `;
 
-/** Puts what is checked out inside on a new branch, with index and files as they are. */
+/** Starts a new branch in the sandbox git at what is checked out; index and files stay as they are. */
 export async function setSandboxBranch(
   { driver, warn, signal }: Pick<LiveTree, "driver" | "warn"> & Partial<Pick<LiveTree, "signal">>,
   branch: string,
@@ -76,7 +76,7 @@ export async function setSandboxBranch(
   if (failure !== undefined && failure !== NO_GIT) warn(`The fork stays on the branch of its origin: ${failure}`);
 }
 
-/** `$1` is what HEAD must still be, `$2` what it shall be, with the same files. */
+/** `$1` is the commit that HEAD must still be at, `$2` the new one with the same files, `$3` the reason. */
 const ADVANCE = `
 set -e
 ${NEEDS_GIT}
@@ -84,17 +84,18 @@ git update-ref -m "$3" HEAD "$2" "$1"
 git reset -q
 `;
 
-/** Lets the inside know of a commit that was made of its files, unless it has committed something else meanwhile. */
+/** Moves HEAD of the sandbox git to a commit that was made of its files, unless the sandbox has committed something else meanwhile. */
 export async function advanceSandboxHead(tree: LiveTree, from: string, to: string, reason: string): Promise<void> {
   if (tree.sandboxGit === undefined) return;
   const lent = await lend(tree, to, from);
   const argv = ["/bin/sh", "-c", ADVANCE, "git", from, to, reason];
   const failure = lent ?? (await runInside(tree.driver, argv, { env: ENV, signal: tree.signal }));
   if (failure === NO_GIT) await tree.sandboxGit.advance?.(from, to);
-  else if (failure !== undefined) tree.warn(`The git directory inside does not know of the commit ${to}: ${failure}`);
+  else if (failure !== undefined)
+    tree.warn(`The git directory of the sandbox does not have the commit ${to}: ${failure}`);
 }
 
-/** Lets the inside read a commit; gives why that failed, if it did. */
+/** Gives the sandbox a commit; returns the reason if that failed. */
 async function lend(tree: LiveTree, sha: string | undefined, known: string | undefined): Promise<string | undefined> {
   if (sha === undefined || known === undefined || sha === known) return undefined;
   try {
@@ -106,8 +107,8 @@ async function lend(tree: LiveTree, sha: string | undefined, known: string | und
 }
 
 /**
- * The commit that is checked out in a git directory that the inside can write, where two plain files say so; undefined where only git could
- * tell. Not to be relied upon: the inside may have written anything there.
+ * The commit that is checked out in a sandbox git, if two plain files say so; undefined when only git could tell. Don't rely on it: the
+ * sandbox may have written anything there.
  */
 export async function readSandboxHead(gitDir: string): Promise<string | undefined> {
   return await new Promise((resolve) => {

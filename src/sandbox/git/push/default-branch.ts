@@ -9,18 +9,18 @@ import { findPushTarget } from "./push-branch.js";
 
 const TIMEOUT = 30_000;
 
-/** The branch that the remote begins with: as the user's repository remembers it, else as the remote says, else the current one. */
+/** The default branch of the remote: as the source remembers it, otherwise as the remote says, otherwise the current branch. */
 export async function findDefaultBranch(tree: LiveTree, token: string | undefined): Promise<string> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("defaultBranch");
   const { gitDir } = base.repository;
   const remembered = (await symbolicRef(gitDir, "refs/remotes/origin/HEAD"))?.replace(/^origin\//, "");
   if (isBranchName(remembered)) return remembered;
-  const told = await askRemote(tree, token).catch(() => undefined);
-  if (isBranchName(told)) return told;
+  const answered = await askRemote(tree, token).catch(() => undefined);
+  if (isBranchName(answered)) return answered;
   const current = await currentBranch(gitDir);
   if (isBranchName(current)) return current;
-  throw new SandboxError("not_found", `The repository ${gitDir} does not tell its default branch`, {
+  throw new SandboxError("not_found", `The repository ${gitDir} does not name its default branch`, {
     hint: "git remote set-head origin --auto",
   });
 }

@@ -13,12 +13,12 @@ import { assertFree, moveBranch } from "./move-branch.js";
 /** Whether the remote took it, and if not, why. */
 type Outcome = Awaited<ReturnType<NonNullable<Driver["git"]>["pushBranch"]>>;
 
-/** What this process pushed of each sandbox, by branch: the only commits at the remote that may be written over. */
+/** What this process pushed from each sandbox, by branch: the only commits at the remote that a push may replace. */
 const pushes = new WeakMap<LiveTree, Map<string, string>>();
 
 /**
- * Commits the files as they are and pushes them to the `origin` of the user's repository. What the remote has to say
- * against it is a result; the local branch follows only a push that succeeded.
+ * Commits the files as they are and pushes them to the `origin` of the source. A refusal by the remote is a result, no error; the local branch
+ * moves only after a successful push.
  */
 export async function pushBranch(
   tree: LiveTree,
@@ -58,7 +58,7 @@ export async function pushBranch(
   }
 }
 
-/** The remote that the user's repository calls origin, as its own file names it: no setting elsewhere changes it. */
+/** The `origin` of the source, as its own configuration file names it; no other setting counts. */
 export async function findPushTarget(gitDir: string): Promise<RemoteTarget> {
   const { originUrl: url = "" } = await readRepositorySettings(gitDir);
   if (url !== "") return parsePushUrl(url);
@@ -67,14 +67,14 @@ export async function findPushTarget(gitDir: string): Promise<RemoteTarget> {
   });
 }
 
-/** The parent instead of a commit that changes nothing; else the commit, and the parent that it was made on. */
+/** The commit with its parent, or only the parent if the commit changes nothing. */
 async function withoutEmptyCommit(gitDir: string, commit: string): Promise<{ sha: string; parent?: string }> {
   const query = ["rev-parse", `${commit}^`, `${commit}^{tree}`, `${commit}^^{tree}`];
   const [parent = "", tree, before] = (await repositoryGit(query, gitDir)).trimEnd().split("\n");
   return tree === before ? { sha: parent } : { sha: commit, parent };
 }
 
-/** Pushes; gives the commit that is at the remote, too, when it is another that says the same. */
+/** Pushes. Also returns the commit at the remote, if it is another with the same files and history. */
 async function push(
   tree: LiveTree,
   target: RemoteTarget,
@@ -92,9 +92,9 @@ async function push(
       const old = /^([0-9a-f]{40,64})\t/.exec(list.stdout)?.[1] ?? "";
       if (old === sha) return { pushed: true };
       if (old !== "" && old !== before && !(await isAncestor(store, old, sha))) {
-        // As after a push of which nobody learned any more that it had succeeded.
+        // For example after a push whose success nobody got to know.
         if (await isSameWork(store, old, sha)) return { pushed: true, sha: old };
-        return { pushed: false, error: `${branch} at ${target.url} has commits that this sandbox does not build upon` };
+        return { pushed: false, error: `${branch} at ${target.url} has commits that this sandbox does not have` };
       }
       const options = ["--porcelain", "--no-verify", "--no-follow-tags", `--force-with-lease=${ref}:${old}`];
       const answer = await runRemoteGit(["push", ...options, "--", target.url, `${sha}:${ref}`], target, store, asking);

@@ -5,14 +5,14 @@ import { removeOwnTree } from "../../../machine/remove-tree.js";
 import type { HostGitOptions } from "../host.js";
 import type { RemoteTarget } from "./remote-url.js";
 
-/** What GitHub wants to be called with a token; other hosts take any name. */
+/** The user name that GitHub wants with a token; other hosts accept any. */
 const USER = "x-access-token";
 
 /**
- * Lets git ask for a token while something runs.
+ * Answers git's question for a token while something runs.
  *
- * The program that answers knows one origin and is silent to any other. The token is in a file without a name, open as
- * descriptor 3: it is in no argument, no variable, no setting, and nothing is left of it if this process is killed.
+ * The program that answers knows one origin and fails for any other. The token is in a file without a name, open as descriptor 3: it is in
+ * no argument, variable or setting, and nothing is left of it if this process is killed.
  */
 export async function withAskpass<T>(
   dir: string,
@@ -46,7 +46,7 @@ async function namelessFile(path: string, content: string): Promise<FileHandle> 
   }
 }
 
-/** The origin was checked to hold no character that means something to a shell. */
+/** The origin has been checked for characters with a meaning to a shell. */
 function script(origin: string, protocol: string): string {
   const withUser = origin.replace(`${protocol}://`, `${protocol}://${USER}@`);
   return `#!/bin/sh

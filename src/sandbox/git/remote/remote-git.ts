@@ -2,7 +2,7 @@ import { redact, truncate } from "../../../util/sanitize.js";
 import { type HostGitOptions, type HostGitResult, NO_CONFIG, runHostGit } from "../host.js";
 
 const MAX_COMPLAINT = 2_000;
-/** The user's own way out to the network; through a tunnel, so that the token is not seen on it. */
+/** The user's proxy settings. A proxy only sees a tunnel, not the token. */
 const NETWORK_ENV = ["HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 const CONFIG: Readonly<Record<string, string>> = {
@@ -16,7 +16,7 @@ const CONFIG: Readonly<Record<string, string>> = {
   "protocol.version": "2",
 };
 
-/** Runs git against a remote, from a store of ours, with nobody's settings. */
+/** Runs git against a remote, from a git directory of ours, without anybody's settings. */
 export async function runRemoteGit(
   args: readonly string[],
   { protocol }: { readonly protocol: "https" | "http" | "ssh" | "file" },
@@ -25,7 +25,7 @@ export async function runRemoteGit(
 ): Promise<HostGitResult> {
   const names = protocol === "https" ? NETWORK_ENV : [];
   const way = names.map((name) => [name, process.env[name]]).filter(([, value]) => value !== undefined);
-  // Nobody is there to answer what ssh would ask.
+  // Nobody can answer what ssh would ask.
   const ssh = protocol === "ssh" ? { GIT_SSH_COMMAND: "ssh -oBatchMode=yes" } : {};
   const env = { ...NO_CONFIG, ...Object.fromEntries(way), ...ssh, ...asking.env, GIT_ALLOW_PROTOCOL: protocol };
   return await runHostGit(args, { ...store, ...asking, config: CONFIG, env, interruptible: true });

@@ -1,9 +1,9 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 
-/** Where a push goes: everything that git is told, and what the answers to its questions are bound to. */
+/** A server that may get a token: the URL for git, and the origin that the token is for. */
 export interface RemoteTarget {
   readonly url: string;
-  /** Scheme and host with its port, as git names them when it asks for a password. */
+  /** Scheme, host and port, as git writes them when it asks for a password. */
   readonly origin: string;
   readonly protocol: "https" | "http";
 }
@@ -12,20 +12,20 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 const GITHUB_SSH = /^(?:ssh:\/\/)?git@github\.com[:/]([A-Za-z0-9][\w.-]*\/[\w.-]+?)(?:\.git)?\/?$/;
 
 /**
- * Reads the URL of a remote that a token may be sent to: https, or http to this very machine. The SSH form of a repository
- * on GitHub stands for its https one. Anything else is `invalid_argument`.
+ * Parses the URL of a remote that may get a token: https, or http on this machine. The SSH form of a GitHub repository stands for its https
+ * form. Anything else is `invalid_argument`.
  */
 export function parsePushUrl(text: string): RemoteTarget {
   return parseHttpUrl(toHttps(text) ?? text, (why) => refused(text, why));
 }
 
-/** The https form of a repository on GitHub that is named by its SSH form; undefined for any other text. */
+/** The https form of a GitHub repository's SSH form; undefined for any other text. */
 export function toHttps(text: string): string | undefined {
   const github = GITHUB_SSH.exec(text)?.[1];
   return github === undefined ? undefined : `https://github.com/${github}.git`;
 }
 
-/** Reads an http or https URL; throws what `refuse` makes of the reason why it cannot be one. */
+/** Parses an http or https URL; throws what `refuse` makes of the reason against it. */
 export function parseHttpUrl(text: string, refuse: (why: string) => SandboxError): RemoteTarget {
   if (!/^https?:\/\/[\x21-\x7e]+$/i.test(text) || !URL.canParse(text)) throw refuse("only https is pushed to");
   const url = new URL(text);
@@ -38,7 +38,7 @@ export function parseHttpUrl(text: string, refuse: (why: string) => SandboxError
   return { url: `${origin}${url.pathname}`, origin, protocol };
 }
 
-/** Refuses a remote that is not on the server that a token is for. */
+/** Refuses a remote that is not on the server that the token is for. */
 export function assertServer(url: string, server: string | undefined): void {
   if (server === undefined || (URL.canParse(server) && new URL(url).origin === new URL(server).origin)) return;
   throw new SandboxError(
@@ -50,7 +50,7 @@ export function assertServer(url: string, server: string | undefined): void {
   );
 }
 
-/** A URL as it may be shown: not endless, and without a password that was written into it. */
+/** A URL that is safe to show: short, and without a password. */
 export function shownUrl(text: string): string {
   return text.slice(0, 200).replace(/\/\/[^/]*@/, "//***@");
 }

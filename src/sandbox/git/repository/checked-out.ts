@@ -18,7 +18,7 @@ export async function checkedOutAt(shared: string, branch: string): Promise<stri
   return undefined;
 }
 
-/** Where each worktree has a HEAD that is no file. */
+/** For a repository whose HEADs are no files. */
 async function askGit(shared: string, branch: string): Promise<string | undefined> {
   const list = await repositoryGit(["worktree", "list", "--porcelain"], shared);
   for (const block of list.split("\n\n")) {
@@ -38,7 +38,7 @@ function isHead(gitDir: string, branch: string): boolean {
   return readUntrustedText(join(gitDir, "HEAD")).trimEnd() === `ref: refs/heads/${branch}`;
 }
 
-/** The names of the worktrees that a repository knows, beside its main one. */
+/** The names of a repository's linked worktrees. */
 export async function worktreeNames(gitDir: string): Promise<string[]> {
   try {
     return await readdir(join(gitDir, "worktrees"));

@@ -5,7 +5,7 @@ import { lookAt, readUntrustedFile } from "./untrusted-file.js";
 const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/;
 const MAX_PACKED_REFS = 256 << 20;
 
-/** What the HEAD of a git directory says, as a plain file: a branch, or a commit. */
+/** Reads HEAD of a git directory from its file: a branch, or a commit. */
 export function readHeadFile(gitDir: string): { ref?: string; sha?: string } {
   const head = readSmall(join(gitDir, "HEAD"));
   const ref = /^ref: (refs\/[^\n]+)\n$/.exec(head)?.[1];
@@ -14,8 +14,8 @@ export function readHeadFile(gitDir: string): { ref?: string; sha?: string } {
 }
 
 /**
- * The commit that `HEAD` or a ref of a repository of the user's stands for, read as git does: first the file of its own, then the one that many
- * share. Undefined where only git can tell, and where there is none. A start of git takes longer than all else that an overlay needs.
+ * Reads the commit of `HEAD` or a ref as git does: first from the ref's own file, then from `packed-refs`. Undefined when there is none, or
+ * when only git can tell. Saves a git process, which takes longer than everything else that an overlay needs.
  */
 export async function readRefFile(gitDir: string, name: string): Promise<string | undefined> {
   if (name !== "HEAD") return readRef(gitDir, name);
@@ -34,7 +34,7 @@ function readRef(gitDir: string, ref: string): string | undefined {
 }
 
 function readSmall(path: string): string {
-  // One that git may remove is often where a ref was.
+  // Git leaves empty directories where refs were.
   if (lookAt(path)?.isDirectory() === true) return "";
   return readUntrustedFile(path)?.toString("utf8") ?? "";
 }

@@ -2,13 +2,13 @@ import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { unsafePart } from "./untrusted-file.js";
 
-/** A git that takes longer may be waiting at a pipe. */
+/** Milliseconds. A git that takes longer may be waiting at a pipe. */
 const SLOW = 2_000;
 const MOST_ENTRIES = 500_000;
 
 /**
- * Runs a git on a repository, and ends it when it takes long and a pipe, or the like, lies where git reads files: it would wait there for ever.
- * Then it is `tampered`, by name.
+ * Runs git on a source, and ends it when it takes long and a pipe or the like lies among the files of the git directory, where git would
+ * wait without end. The error is `tampered` and names the pipe.
  */
 export async function withRepositoryPipeWatch<T>(
   gitDir: string,

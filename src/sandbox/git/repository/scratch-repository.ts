@@ -6,12 +6,12 @@ import { type HostGitOptions, inStore, NO_CONFIG } from "../host.js";
 import { makeScratchDirectory, writeGitDirectory } from "./git-directory.js";
 import type { Repository } from "./repository.js";
 
-/** What git may hold of one object in memory. Its content comes from inside: a few bytes there can be a file of many gigabytes. */
+/** Memory that git may use for one object. The sandbox wrote it: a few bytes can unpack to many gigabytes. */
 const ALLOC_LIMIT = "1g";
 
 /**
- * Runs something on a repository of our own that can read the objects of the user's, if there is one, has none of its settings, and is
- * never seen by a sandbox.
+ * Runs something on a scratch repository: it can read the objects of a source, if there is one, has none of its settings, and no sandbox
+ * can see it.
  */
 export async function withScratchRepository<T>(
   path: string,

@@ -6,9 +6,9 @@ const MAX_BYTES = 16 << 20;
 const MAX_TEXT = 1 << 20;
 
 /**
- * Reads a file of a repository that may come from anywhere; undefined when it is not there.
+ * Reads a file of a source, which may come from anywhere; undefined when it is missing.
  *
- * A link, a pipe or a device in its place is `tampered`: following it would read something else, or wait for ever.
+ * A link, a pipe or a device in its place is `tampered`: it would lead to another file, or block.
  */
 export function readUntrustedFile(path: string, maxBytes: number = MAX_BYTES): Buffer | undefined {
   try {
@@ -20,7 +20,7 @@ export function readUntrustedFile(path: string, maxBytes: number = MAX_BYTES): B
   }
 }
 
-/** As `readUntrustedFile`, for a small file of text; empty where it is missing or something else. */
+/** As `readUntrustedFile`, for a small text file; empty when it is missing or anything else. */
 export function readUntrustedText(path: string): string {
   try {
     return readUntrustedFile(path, MAX_TEXT)?.toString("utf8") ?? "";
@@ -29,12 +29,12 @@ export function readUntrustedText(path: string): string {
   }
 }
 
-/** What is at a path, itself and not what it leads to; undefined when nothing is. */
+/** What is at a path, without following links; undefined when nothing is. */
 export function lookAt(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    // Something above it is a file, or a link to itself.
+    // A parent is a file, or a link to itself.
     if (["ENOTDIR", "ELOOP"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
     throw error;
   }
@@ -43,6 +43,6 @@ export function lookAt(path: string): Stats | undefined {
 /** The error for a part of a repository that is a link, a pipe or the like. */
 export function unsafePart(path: string, wanted: string): SandboxError {
   return new SandboxError("tampered", `${path} is not ${wanted}`, {
-    hint: "This repository could lead Glovebox elsewhere. Clone it anew with git clone --no-local, and open the clone",
+    hint: "This repository could make Glovebox read or write other files. Clone it with git clone --no-local, and open the clone",
   });
 }

@@ -16,40 +16,39 @@ import {
   writeGitDirectory,
 } from "../repository.js";
 
-/** More than a tick of any clock; where files are dated by whole seconds, those of the last one are looked into anyway. */
+/** Milliseconds; longer than a tick of any clock. Where times are whole seconds, git looks into the files of the last one anyway. */
 const MOST_TICKS = 30;
 
 /** What `writeBorrowingGit` needs. */
 export interface BorrowingGit {
   repository: Repository;
-  /** Absent: none is current yet. */
+  /** The branch to check out. Absent: none yet. */
   branch?: string;
-  /** The commit that the files are of. */
+  /** The commit of the files. */
   baseSha: string;
-  /** An absent or empty directory that is not visible inside. */
+  /** A missing or empty directory that no sandbox can see. */
   dir: string;
-  /** What was read of the repository already. */
+  /** Read beforehand, to save time. */
   source?: Promise<InheritedGit> | undefined;
 }
 
-/** What a private git directory takes over from the user's repository. */
+/** What a borrowing git takes over from the source. */
 export interface InheritedGit {
   readonly config: GitConfig;
-  /** In the form of a `packed-refs` file. */
+  /** A `packed-refs` file. */
   readonly refs: string;
 }
 
-/** Reads what a private git directory takes over, which may be done before its files are there. */
+/** Reads what a borrowing git takes over; possible before the files are checked out. */
 export async function readInheritedGit(repository: Repository): Promise<InheritedGit> {
   const [config, refs] = await Promise.all([sandboxGitConfig(repository), listRefs(repository)]);
   return { config, refs };
 }
 
 /**
- * Makes a git directory for the inside of a sandbox, so that nothing of the user's repository has to be writable there,
- * and its configuration, which may hold tokens, is not even readable.
+ * Makes a borrowing git, so that a sandbox can't write into the source, and can't even read its configuration, which may hold tokens.
  *
- * Once a sandbox has run, the directory is hostile: no git of the host's may ever look at it.
+ * Once the sandbox has run, the directory is hostile: git on the host must never look at it.
  */
 export async function writeBorrowingGit(opts: BorrowingGit): Promise<void> {
   const { repository, branch, baseSha, dir } = opts;
@@ -64,8 +63,8 @@ export async function writeBorrowingGit(opts: BorrowingGit): Promise<void> {
 }
 
 /**
- * Gives a private git directory the index that belongs to the files, and returns once whatever is changed from now on has another time than what
- * the index knows: where it is the time alone that tells, a change within the same tick of the clock would be none.
+ * Gives a borrowing git the index of its files. Returns when every later change gets a later time than the index knows: a change within the
+ * same tick of the clock could go unnoticed.
  */
 export async function giveIndex(dir: string, index: string): Promise<void> {
   const copy = join(borrowingGitDir(dir), "index");
@@ -77,13 +76,13 @@ export async function giveIndex(dir: string, index: string): Promise<void> {
   }
 }
 
-/** The settings of a git directory for the inside. */
+/** The settings of a sandbox git. */
 export async function sandboxGitConfig(repository: Repository): Promise<GitConfig> {
   return {
     core: {
       bare: "false",
       logallrefupdates: "true",
-      // The inside sees other owners and inodes than the host, where the index was made: it must not hash all files again.
+      // The sandbox sees other owners and inodes than the host, which made the index; git must not hash all files again.
       checkstat: "minimal",
       ...(await readCheckoutSettings(repository)),
     },
@@ -94,7 +93,7 @@ export async function sandboxGitConfig(repository: Repository): Promise<GitConfi
   };
 }
 
-/** Makes a branch the current one of a git directory, at a commit. */
+/** Checks out a branch at a commit, in a git directory that nobody uses yet. */
 export function writeBranch(git: string, branch: string, sha: string): void {
   const ref = join(git, "refs", "heads", branch);
   mkdirSync(dirname(ref), { recursive: true, mode: 0o700 });
@@ -102,7 +101,7 @@ export function writeBranch(git: string, branch: string, sha: string): void {
   writeFileSync(join(git, "HEAD"), `ref: refs/heads/${branch}\n`, { mode: 0o600 });
 }
 
-/** The git directory itself, below the one that `writeBorrowingGit` was given. */
+/** The git directory below the one that `writeBorrowingGit` was given. */
 export function borrowingGitDir(dir: string): string {
   return join(dir, "git");
 }
@@ -111,12 +110,12 @@ function gitFile(dir: string): string {
   return join(dir, "gitfile");
 }
 
-/** What has to be bound where for the inside to find a private git directory, except for that directory itself. */
+/** The binds that a borrowing git needs in its sandbox, beside the git directory itself. */
 export function borrowingGitBinds(repository: Repository, dir: string, workDir: string): JailBind[] {
   return [...objectBinds(repository), { source: gitFile(dir), target: join(workDir, ".git"), owned: true }];
 }
 
-/** The branches and tags of the source, in the form of a `packed-refs` file. */
+/** The branches and tags of the source, as a `packed-refs` file. */
 export async function listRefs(repository: Repository): Promise<string> {
   const format = "%(objectname)%00%(refname)%00%(*objectname)%00%(symref)";
   const query = ["for-each-ref", `--format=${format}`, "refs/heads", "refs/tags", "refs/remotes"];

@@ -7,13 +7,13 @@ import { listRefs, sandboxGitConfig, writeBranch } from "./borrowing-git.js";
 export interface StandaloneGit {
   repository: Repository;
   branch: string;
-  /** What the branch is at. */
+  /** The commit of the branch. */
   sha: string;
-  /** One that belongs to the files, whose times the inside sees as they were. Absent: the inside makes its own. */
+  /** An index of the files, if the sandbox sees them with the same times. Absent: git in the sandbox makes one. */
   index?: string | undefined;
-  /** An absent directory. */
+  /** Must not exist. */
   dir: string;
-  /** Bytes of objects beyond which the history stays outside. Default 256 MiB. */
+  /** Bytes of objects beyond which the history is left out. Default 256 MiB. */
   maxHistory?: number | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -21,14 +21,13 @@ export interface StandaloneGit {
 const MAX_HISTORY = 256 * 1024 ** 2;
 
 /**
- * Makes a git directory that needs no other, for an inside that sees nothing of the host's: with all branches, tags and
- * their history, or, where that is too much to be carried there, with the one commit alone, as a shallow clone has it.
- * Gives whether the history is in it.
+ * Makes a standalone git, for a sandbox that sees nothing of the host: with all branches, tags and their history or, if that is too large,
+ * with one commit, like a shallow clone. Returns whether the history is in it.
  */
 export async function writeStandaloneGit(opts: StandaloneGit): Promise<{ isComplete: boolean }> {
   const { repository, branch, sha, index, dir, signal } = opts;
   const config = await sandboxGitConfig(repository);
-  // The inside writes the files anew, so what cannot be set is not as the index says.
+  // The files are written again in the sandbox, with change times that the index doesn't know.
   const core = { ...config["core"], trustctime: "false" };
   await writeGitDirectory(dir, { head: `refs/heads/${branch}`, config: { ...config, core }, repository });
   const isComplete = (await historySize(repository)) <= (opts.maxHistory ?? MAX_HISTORY);
@@ -43,7 +42,7 @@ export async function writeStandaloneGit(opts: StandaloneGit): Promise<{ isCompl
   return { isComplete };
 }
 
-/** Packs what is reachable from the given commits, less what is from those after a `^`, into a directory. */
+/** Packs what the given commits reach, without what commits after a `^` reach, into a directory. */
 export async function writePack(
   repository: Repository,
   wanted: readonly string[],
@@ -63,7 +62,7 @@ export async function writePack(
   }
 }
 
-/** About how many bytes the objects of a repository have, with those that it borrows. */
+/** The approximate size of a repository's objects, with those that it borrows. */
 async function historySize({ gitDir, objects, alternates = [] }: Repository): Promise<number> {
   const counted = await repositoryGit(["count-objects", "-v"], gitDir);
   let bytes = 1024 * Number(/^size: (\d+)$/m.exec(counted)?.[1] ?? 0);

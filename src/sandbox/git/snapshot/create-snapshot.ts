@@ -13,24 +13,24 @@ import type { SandboxHead } from "../live-tree.js";
 import { runRepositoryGit, withRepositoryLock, withScratchRepository, writeGitDirectory } from "../repository.js";
 import { checkHistory, checkSnapshot, warnOfLink } from "./snapshot-policy.js";
 
-/** A snapshot that is safely stored. */
+/** A stored snapshot. */
 export interface Snapshot {
-  /** What holds it: `refs/glovebox/<sandbox>/<n>`. */
+  /** The ref that holds it: `refs/glovebox/<sandbox>/<n>`. */
   readonly ref: string;
   readonly commit: string;
-  /** The last commit that was made inside, when those are in its history. */
+  /** What was checked out in the sandbox git, if the sandbox's commits are in its history. */
   readonly head?: SandboxHead;
   /** The git directory that it is in. */
   readonly gitDir: string;
-  /** What is not in it, or leads out of it. */
+  /** What is not in it, and links that lead out of it. */
   readonly warnings: readonly string[];
 }
 
 /**
- * Saves the files of a sandbox as a commit: in the source, or in a repository below the home when there is none.
+ * Saves the files of a sandbox as a commit: in the source, or in a repository in the home when there is none.
  *
- * The host believes nothing of what the jail answers: git checks every object on the way in, we check the history.
- * Commits made inside that do not stand up to that are left out, and told.
+ * What the jail answers is untrusted: git checks every object on the way in, we check the history. If the sandbox's commits fail these checks,
+ * they are left out, with a warning.
  */
 export async function createSnapshot(opts: TreeCommitOptions): Promise<Snapshot> {
   assertSandboxId(opts.sandboxId);
@@ -77,7 +77,7 @@ async function attempt(opts: TreeCommitOptions): Promise<Snapshot> {
         ]);
         return [...warningsOf(made, opts.nestedNote ?? "not in the commit"), ...warnings];
       };
-      // Somewhere else first: git keeps the objects of a pack that it refuses half-way, and nobody would take them away.
+      // In a scratch repository first: git leaves the objects of a pack that it refuses half-way, and nobody would remove them.
       const warnings = await withScratchRepository(`${opts.store}.check`, source?.repository, (store) =>
         check(gitIn(store)),
       );
@@ -92,25 +92,25 @@ async function attempt(opts: TreeCommitOptions): Promise<Snapshot> {
   );
 }
 
-/** Where the snapshots of a sandbox without a source are. */
+/** The repository for the snapshots of a sandbox without a source. */
 export function ownRepository(sandboxId: string): string {
   return join(privateSubdirectory("snapshots"), `${sandboxId}.git`);
 }
 
-/** What a user should know about a commit of a jail; `nestedNote` says what becomes of repositories in it. */
+/** The warnings about a jailed commit; `nestedNote` says what happens to nested repositories. */
 export function warningsOf({ nested, complaint }: JailedCommit, nestedNote: string): string[] {
   const apart = nested.map((path) => `${JSON.stringify(path)} is a repository of its own and is ${nestedNote}`);
   return complaint === undefined ? apart : [withoutCommits(complaint), ...apart];
 }
 
 function withoutCommits(why: string): string {
-  return `The commits made inside are left out: ${why}`;
+  return `The commits of the sandbox are left out: ${why}`;
 }
 
-/** The number that the last snapshot of each running sandbox got. */
+/** The number of the last snapshot of each running sandbox. */
 const numbered = new WeakMap<object, number>();
 
-/** A free number gets the commit. */
+/** Gives the commit the next free number. */
 async function createNumberedRef(gitDir: string, opts: TreeCommitOptions, commit: string): Promise<string> {
   const { sandboxId, sandbox = opts } = opts;
   const prefix = `refs/glovebox/${sandboxId}/`;
@@ -122,14 +122,14 @@ async function createNumberedRef(gitDir: string, opts: TreeCommitOptions, commit
     await failpoint("snapshot.referenced");
     return `${prefix}${number}`;
   }
-  throw new SandboxError("conflict", `${join(gitDir, prefix)} is being written by somebody else`);
+  throw new SandboxError("conflict", `Another process is writing ${join(gitDir, prefix)}`);
 }
 
-/** Makes the name of a ref outlive a power loss, and with it, where the file system has a journal, what was named before. */
+/** Makes the name of a ref survive a power loss and, on a file system with a journal, everything that was named before. */
 async function syncNames(gitDir: string, ref: string): Promise<void> {
   const paths: string[] = [];
   for (let path = dirname(join(gitDir, ref)); path !== gitDir; path = dirname(path)) paths.push(path);
-  // A repository with another way of storing refs has no such directory, and sees to it by itself.
+  // Where refs are no files these directories don't exist, and git does it.
   await Promise.all(paths.filter((path) => existsSync(path)).map(syncPath));
 }
 

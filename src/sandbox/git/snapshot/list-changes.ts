@@ -11,10 +11,10 @@ import { parseChanges, RAW_AND_PATCH } from "./raw-diff.js";
 const MAX_OUTPUT = 256 * 1024 * 1024;
 
 /**
- * What differs from the commit that the sandbox started from, ignored files left out.
+ * What differs from the base, without ignored files.
  *
- * A commit is made of the files, in a jail unless they are plain; the comparison is made of its checked objects in a store that nobody else writes,
- * so that no attribute or setting from inside has a say in it. Nothing of it gets into the user's repository.
+ * Commits the files and compares the commit's checked objects in a scratch repository, so that no attribute or setting of the sandbox has an
+ * effect. Nothing gets into the source.
  */
 export async function listChanges(tree: LiveTree): Promise<Changes> {
   const { base } = tree;

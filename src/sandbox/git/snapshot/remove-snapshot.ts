@@ -13,7 +13,7 @@ import {
 } from "../repository.js";
 import { ownRepository } from "./create-snapshot.js";
 
-/** Takes away what a snapshot consists of. Its objects go when the repository is next cleaned up by its user. */
+/** Removes the ref and the archive of a snapshot. Its objects go with the repository's next `git gc`. */
 export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archive }: SnapshotRecord): Promise<void> {
   if (gitDir === undefined || ref === undefined || commit === undefined) return;
   if (
@@ -25,7 +25,7 @@ export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archi
   if (archive !== undefined) await rm(archive, { force: true });
   if (!(await repositoryExists(gitDir))) return;
   await withRepositoryLock(gitDir, async () => {
-    // One that somebody else moved is not ours any more.
+    // A ref that somebody moved is not ours any more.
     if ((await resolveCommit(gitDir, ref)) === commit) await removeRefLocked(gitDir, ref, commit);
   });
   if (gitDir !== ownRepository(sandboxId)) return;
@@ -33,7 +33,7 @@ export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archi
   if (!isUsed && (await readRecord(sandboxId)) === undefined) await removeTree(gitDir);
 }
 
-/** Takes away what a sandbox left of snapshots that were never finished; finished ones stay. Idempotent. */
+/** Removes what is left of a sandbox's unfinished snapshots; finished ones stay. Idempotent. */
 export async function removeUnfinishedSnapshots(sandboxId: string, repo: string | undefined): Promise<void> {
   assertSandboxId(sandboxId);
   const finished = await snapshotIds();
@@ -46,7 +46,7 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
   const gitDir = repo ?? ownRepository(sandboxId);
   const isKept = (ref: string): boolean =>
     known.some((record) => record.gitDir === gitDir && record.ref === ref) ||
-    // The record of a damaged one does not tell its ref.
+    // A damaged record has no ref; the id of the snapshot names it.
     finished.some(
       (id) => !known.some((record) => record.id === id) && id.startsWith(`${ref.split("/").slice(2).join("-")}-`),
     );
@@ -65,7 +65,7 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
   if (repo === undefined && left === 0) await removeTree(gitDir);
 }
 
-/** Deletes a ref that still is what it was. */
+/** Removes a ref if it is still at the commit. */
 export async function removeRef(gitDir: string, ref: string, sha: string): Promise<void> {
   await withRepositoryLock(gitDir, () => removeRefLocked(gitDir, ref, sha));
 }

@@ -5,8 +5,8 @@ import { encodeTarMember, TAR_BLOCK } from "../../../util/tar/tar-encode.js";
 import { type LiveTree, mustRunInside } from "../live-tree.js";
 
 /**
- * Takes away all but the staged files, then moves those up. By programs inside, because a name there need not be text, and
- * what they do cannot lead outside. `$1` is the stage, `$2` the name that stays.
+ * Removes everything but the staged files, then moves those up. Runs in the sandbox, because names there need not be text, and nothing it does can
+ * lead out. `$1` is the stage, `$2` the name that stays.
  */
 const SWAP = `
 set -e
@@ -20,8 +20,8 @@ rmdir "./$1"
 `;
 
 /**
- * Replaces all files of a sandbox by those of the given archives, unpacked over each other. They are complete before
- * anything of the old is touched, so that a failure until then changes nothing.
+ * Replaces all files of a sandbox by those of the archives, unpacked on top of each other. All are unpacked before an old file is touched, so that
+ * a failure until then changes nothing.
  */
 export async function replaceFiles(
   { driver }: Pick<LiveTree, "driver">,

@@ -4,8 +4,8 @@ import { archiveError, guestBinary } from "../../guest.js";
 import { MAX_IMPORT_BYTES } from "../../types.js";
 
 /**
- * Makes a directory of the host's, in which nothing of the inside runs yet, hold what another one holds that the inside could write: only what
- * differs is copied, and only bytes say what does. `spared` is a name at the top that stays as it is.
+ * Makes a directory, whose sandbox has run nothing yet, equal to the directory of another sandbox. Copies only what differs, by content. `spared`
+ * is a name at the top that stays as it is.
  */
 export async function replicateTree(
   from: string,

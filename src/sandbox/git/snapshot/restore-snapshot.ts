@@ -12,7 +12,7 @@ import { INSIDE_OBJECTS, objectBinds, repositoryGit, resolveCommit, withReposito
 import { replaceFiles } from "./replace-files.js";
 import { recordSnapshots, type SnapshotDetails } from "./save-snapshot.js";
 
-/** Brings the files of a snapshot back, and takes away what is not in it. Reads nothing but our own stores. */
+/** Restores the files of a snapshot, and removes all others. Reads our own stores only. */
 export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void> {
   const record = await readSnapshotRecord(id);
   const { gitDir, commit, details } = await checkRecord(tree, record);
@@ -32,7 +32,7 @@ export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void>
   await setSandboxHead(tree, head && !isOwn && branch !== undefined ? { sha: head.sha, branch } : head);
 }
 
-/** Keeps a commit that the inside builds upon from being cleaned up, for as long as the sandbox is there. */
+/** Keeps a commit that the sandbox needs from `git gc`, as long as the sandbox exists. */
 export async function holdCommit(tree: LiveTree, gitDir: string, sha: string): Promise<void> {
   await recordSnapshots(tree);
   const ref = `refs/glovebox/${tree.id}/held`;
@@ -45,7 +45,7 @@ async function checkRecord(
 ): Promise<{ gitDir: string; commit: string; details: SnapshotDetails }> {
   const local = details as SnapshotDetails | undefined;
   if (local?.source !== source) {
-    throw new SandboxError("conflict", `Snapshot "${id}" is not one of what this sandbox works on`, {
+    throw new SandboxError("conflict", `Snapshot "${id}" does not belong to what this sandbox works on`, {
       retryable: false,
       hint: local === undefined ? undefined : `It belongs to ${local.source}`,
     });
@@ -59,7 +59,7 @@ async function checkRecord(
   return { gitDir, commit, details: local };
 }
 
-/** Writes the files of a commit to a directory of ours, in a jail, since their attributes come from inside. */
+/** Writes the files of a commit to a directory of ours, in a jail, since the sandbox wrote their attributes. */
 async function checkOut(tree: LiveTree, gitDir: string, commit: string, out: string): Promise<void> {
   const { id, base, signal } = tree;
   const store = scratchPath(id, "store");

@@ -9,23 +9,23 @@ import { type LiveTree, type SandboxHead, scratchPath } from "../live-tree.js";
 import { isAmong, writeArchive } from "./archive.js";
 import { createSnapshot } from "./create-snapshot.js";
 
-/** What the record of a snapshot that is a commit says beside the common fields. */
+/** The details in the record of a snapshot that is a commit. */
 export interface SnapshotDetails {
-  /** What the files belong to; they can only be restored there. */
+  /** What the files belong to. They can only be restored there. */
   source: string;
   head?: SandboxHead;
 }
 
 const answering = new WeakSet<LiveTree["driver"]>();
 
-/** Notes, once, that the sandbox may leave unfinished snapshots behind. */
+/** Adds to the ledger, once, that the sandbox may leave unfinished snapshots. */
 export async function recordSnapshots({ id, base, driver }: LiveTree): Promise<void> {
   if (answering.has(driver)) return;
   await addResource(id, { kind: "snapshots", sandbox: id, repo: base?.repository.gitDir ?? "" });
   answering.add(driver);
 }
 
-/** Saves a sandbox's files and commits for good, and gives the id under which they are restored. */
+/** Saves a sandbox's files and commits, and returns the id to restore them by. */
 export async function saveSnapshot(tree: LiveTree): Promise<string> {
   const { id: sandboxId, backend, source } = tree;
   const look = tree.look();

@@ -2,12 +2,12 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { INSIDE_GIT, type Repository, readUserFilter, repositoryGit } from "../repository.js";
 
-/** Writes the files of a commit into a new directory, without a worktree of the repository being registered, and the index that belongs to them. */
+/** Writes the files of a commit and their index into new directories, without registering a worktree. */
 export async function checkOut(...args: Parameters<typeof startCheckOut>): Promise<void> {
   await (await startCheckOut(...args)).filled;
 }
 
-/** As `checkOut`; the files are still being written when the directories are there. */
+/** As `checkOut`, but returns when the directories exist; `filled` resolves when the files are written. */
 export async function startCheckOut(
   repository: Repository,
   sha: string,
@@ -17,14 +17,14 @@ export async function startCheckOut(
   const { tree, index } = places;
   await mkdir(tree, { recursive: true, mode: 0o700 });
   await mkdir(index, { recursive: true, mode: 0o700 });
-  // What the inside finds here; a read-only file is bound over it.
+  // For the sandbox; a read-only file is bound over it.
   await writeFile(join(tree, ".git"), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
   const filled = writeFiles(repository, sha, { tree, index: join(index, "index") }, signal);
   filled.catch(() => undefined);
   return { filled };
 }
 
-/** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
+/** Always a full checkout: a missing file would look as if the sandbox had deleted it. */
 const FULL = {
   "core.sparseCheckout": "false",
   "index.sparse": "false",
@@ -33,8 +33,8 @@ const FULL = {
 };
 
 /**
- * Writes the files of a commit into an empty directory of the host's, and their index. Attributes of the files say how they are written, but no
- * filter runs that was not named.
+ * Writes the files of a commit into an empty directory of the host, and their index. Attributes decide how they are written, but only filters
+ * that the user named run.
  */
 export async function writeFiles(
   { gitDir, filters = [] }: Repository,
@@ -47,12 +47,12 @@ export async function writeFiles(
   await repositoryGit(["read-tree", "--reset", "-u", sha], gitDir, { ...how, config: FULL, ...named });
 }
 
-/** Filters as the user's own configuration defines them; a filter is a program of the user's and finds the user's files. */
+/** The named filters, as the user's configuration defines them. A filter is the user's own program and gets the user's HOME. */
 async function namedFilters(
   gitDir: string,
   filters: readonly string[],
 ): Promise<{ config: Record<string, string>; env: Record<string, string> }> {
-  // Git LFS keeps what it has fetched in the repository; from elsewhere nothing is fetched.
+  // Git LFS has its files in the repository. Nothing is fetched.
   const config: Record<string, string> = { ...FULL, "lfs.storage": join(gitDir, "lfs") };
   for (const name of filters) Object.assign(config, await readUserFilter(name));
   const { HOME = "" } = process.env;

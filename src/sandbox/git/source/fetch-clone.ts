@@ -7,7 +7,7 @@ import { complaintOf, runRemoteGit, shownUrl, withAskpass } from "../remote.js";
 import { type Repository, removeStaleRefLock, withRepositoryLock } from "../repository.js";
 import type { SourceUrl } from "./source-url.js";
 
-/** What holds the commit that the remote begins with. */
+/** The ref for HEAD of the remote. */
 export const REMOTE_HEAD = "refs/glovebox/remote-head";
 
 const REFSPECS = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*", `+HEAD:${REMOTE_HEAD}`];
@@ -38,8 +38,8 @@ const REASONS: readonly [RegExp, SandboxErrorCode, string?][] = [
 ];
 
 /**
- * Brings everything that a remote has into a bare repository of ours. `make` makes that repository, when there is none yet, for
- * the object format that the remote has. `scratch` is a directory for one use.
+ * Fetches everything that a remote has into a bare repository of ours. `make` makes that repository, if there is none yet, in the object
+ * format of the remote. `scratch` is a directory for one use.
  */
 export async function fetchAll(
   source: SourceUrl,
@@ -81,7 +81,7 @@ async function asking<T>(
   return target === undefined ? await use({}) : await withAskpass(dir, target, token, use);
 }
 
-/** A git that was killed leaves its locks for ever. Nobody else writes these refs, and we hold the lock of the clone. */
+/** Removes the locks that a killed git left. Nobody else writes these refs, and we hold the lock of the clone. */
 async function removeLeftLocks(dir: string): Promise<void> {
   for (const top of ["refs/remotes", "refs/tags"]) {
     for (const name of await readdir(join(dir, top), { recursive: true }).catch(() => [])) {

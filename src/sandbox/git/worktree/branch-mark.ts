@@ -9,17 +9,17 @@ export function branchMark(record: string): string {
   return `${MARK}${record}`;
 }
 
-/** The mark of a branch that was created for a sandbox, this one or another, and has not moved since; else undefined. */
+/** The mark of a branch that was created for any sandbox and has not moved since; otherwise undefined. */
 export async function unmovedMark(repo: string, ref: string): Promise<string | undefined> {
-  const story = await readReflog(repo, ref);
-  return story?.startsWith(MARK) === true && !story.includes("\n") ? story : undefined;
+  const log = await readReflog(repo, ref);
+  return log?.startsWith(MARK) === true && !log.includes("\n") ? log : undefined;
 }
 
-/** What the reflog of a branch says; git is asked only where it is not a plain file. */
+/** Reads the reflog of a branch; by git only where it is no file. */
 async function readReflog(repo: string, ref: string): Promise<string | undefined> {
   if (existsSync(join(repo, "reftable"))) {
-    const story = await runRepositoryGit(["reflog", "show", "--format=%gs", ref, "--"], repo);
-    return story.stdout.trimEnd();
+    const shown = await runRepositoryGit(["reflog", "show", "--format=%gs", ref, "--"], repo);
+    return shown.stdout.trimEnd();
   }
   const log = readUntrustedText(join(repo, "logs", ref));
   return /^[^\t\n]*\t([^\n]*)\n$/.exec(log)?.[1];

@@ -17,8 +17,8 @@ import { unmovedMark } from "./branch-mark.js";
 import { removeEntry } from "./worktree-entry.js";
 
 /**
- * Removes a worktree, whole or half-made: its directory and what git knows about it, nothing else. Idempotent. When git knows nothing of it
- * any more, its files may still be going.
+ * Removes a worktree, whole or half-made: its directory and its entry. Idempotent. Returns when the entry is gone; its files may still be
+ * vanishing.
  */
 export async function removeWorktree(target: {
   repo: string;
@@ -34,8 +34,8 @@ export async function removeWorktree(target: {
 }
 
 /**
- * Deletes a branch that we created and nobody has moved or checked out since. Any other one stays: a sandbox that has it
- * checked out took it over. Idempotent.
+ * Removes a branch that was created for a sandbox and that nobody has moved or checked out since. Any other branch stays: another sandbox may
+ * have taken it over. Idempotent.
  */
 export async function removeBranch(target: { repo: string; name: string; sha: string; mark: string }): Promise<void> {
   if (!(await repositoryExists(target.repo))) return;

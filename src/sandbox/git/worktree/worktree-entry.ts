@@ -4,7 +4,7 @@ import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { readUntrustedText, worktreeNames } from "../repository.js";
 import { hiddenEntry } from "./register-worktree.js";
 
-/** The name under which git will register a worktree: the first free one of `work`, `work1`, `work2`, … */
+/** The name that git would give a worktree: the first free one of `work`, `work1`, `work2`, … */
 export async function freeEntryName(gitDir: string, wanted: string): Promise<string> {
   const taken = await worktreeNames(gitDir);
   for (let n = 0; ; n++) {
@@ -14,10 +14,10 @@ export async function freeEntryName(gitDir: string, wanted: string): Promise<str
 }
 
 /**
- * Removes what git knows about one worktree, also when git was killed while it wrote that down.
+ * Removes the entry of one worktree, also a half-written one.
  *
- * `git worktree prune` never removes an entry that is still `locked initializing`, and would also take the user's entries
- * whose directories are away, as on a disk that is not mounted.
+ * `git worktree prune` never removes an entry that is `locked initializing`, and would remove entries of the user whose directories are
+ * away, for example on a disk that is not mounted.
  */
 export async function removeEntry(gitDir: string, name: string, path: string): Promise<void> {
   for (const entry of await worktreeNames(gitDir)) {
@@ -27,11 +27,11 @@ export async function removeEntry(gitDir: string, name: string, path: string): P
     if (isHalfMade || link.trimEnd() === join(path, ".git")) await removeWhole(gitDir, entry);
   }
   await removeOwnTree(hiddenEntry(gitDir, name));
-  // As git does after the last one. Fails while there are others, which is right.
+  // As git does after the last one. Fails while there are others.
   await rmdir(join(gitDir, "worktrees")).catch(() => undefined);
 }
 
-/** Takes an entry out of git's sight at once: one that lacks a file would be in the way of everybody's git. */
+/** Hides an entry before it is removed: one that lacks a file makes every git in the repository fail. */
 async function removeWhole(gitDir: string, name: string): Promise<void> {
   const hidden = hiddenEntry(gitDir, name);
   await removeOwnTree(hidden);
