@@ -257,7 +257,7 @@ test("where the history is too large, the one commit goes in alone, and the user
   const { findRepository } = await import("../../../src/sandbox/git/repository/repository.js");
   const repository = await findRepository(stage.repo);
   const sha = git(stage.repo, "rev-parse", "main");
-  const dir = join(stage.scratch.path, "sealed");
+  const dir = join(stage.scratch.path, "standalone");
   expect(await writeStandaloneGit({ repository, branch: "work", sha, dir, maxHistory: 0 })).toEqual({
     isComplete: false,
   });

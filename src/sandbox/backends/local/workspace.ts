@@ -211,7 +211,7 @@ async function besides(
 ): Promise<MadeWorkspace> {
   const { id, workDir } = plan;
   try {
-    const trees = await privateGit(plan, what.base.sha, plan.source);
+    const trees = await borrowingGit(plan, what.base.sha, plan.source);
     const indexed = filled.then(() => giveIndex(insideGitDir(id), what.base.index));
     indexed.catch(() => undefined);
     return { workspace: { ...what, workDir, root: directory(workDir), trees }, filled: indexed };
@@ -225,11 +225,11 @@ function insideGitDir(id: string): string {
   return join(runtimeDir(id), "git");
 }
 
-async function privateGit(plan: Plan, baseSha: string, source?: Promise<InheritedGit>): Promise<JailBind[]> {
+async function borrowingGit(plan: Plan, baseSha: string, source?: Promise<InheritedGit>): Promise<JailBind[]> {
   const { id, repository, branch, workDir } = plan;
   const dir = insideGitDir(id);
   await writeBorrowingGit({ repository, branch, baseSha, dir, source });
-  await failpoint("create.private-git");
+  await failpoint("create.sandbox-git");
   const git = { source: borrowingGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
   return [git, ...borrowingGitBinds(repository, dir, workDir)];
 }

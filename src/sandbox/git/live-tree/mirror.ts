@@ -63,7 +63,7 @@ export async function fillMirror(
   const git = scratchPath(driver.id, "git");
   try {
     const { isComplete } = await writeStandaloneGit({ repository, branch, sha, index: files.index, dir: git, signal });
-    await failpoint("create.private-git");
+    await failpoint("create.sandbox-git");
     const trees = [
       { hostDir: files.tree, except: ".git" },
       { hostDir: git, at: ".git" },

@@ -112,7 +112,7 @@ function claimed(path: string, why: string, elsewhere?: string): SandboxError {
 function noRepository(path: string, cwd: string): SandboxError {
   if (lookAt(join(cwd, ".git")) !== undefined) {
     return new SandboxError("invalid_argument", `Invalid repo "${path}" — not a git repository`, {
-      hint: "Its .git lacks HEAD, objects or refs, or leads nowhere. Clone it again",
+      hint: "Its .git lacks a valid HEAD, objects or refs, or leads nowhere. Clone it again",
     });
   }
   const above = enclosingRepository(dirname(cwd));
