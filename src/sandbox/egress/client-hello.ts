@@ -1,7 +1,4 @@
-/**
- * What the first bytes of a tunnel are: too few, at least `atLeast` are needed; not TLS; or a hello that names no server, names one, or is
- * malformed.
- */
+/** The first bytes of a tunnel: too few (`atLeast` are needed), not TLS, or a hello that names no server, names one, or is malformed. */
 export type Hello =
   | { kind: "more"; atLeast: number }
   | { kind: "other" }

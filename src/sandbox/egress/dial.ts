@@ -34,10 +34,7 @@ export function isOwnAddress(address: string): boolean {
   return own.some((each) => hostValue(each.address.replace(/%.*$/, "")) === value);
 }
 
-/**
- * Connects to a host. Resolves its name once, checks the addresses, and connects to a checked address, so that no second answer can lead
- * elsewhere. A `Refusal` when that is not possible.
- */
+/** Resolves a host once, and connects to an address that was checked, so that no second answer leads elsewhere. May throw a `Refusal`. */
 export async function dial(host: string, port: number, route: Route, life: Lifetime): Promise<Socket> {
   const addresses = await resolve(host, port, route, life);
   let failure: unknown;

@@ -4,10 +4,7 @@ import { removeUnfinishedSnapshots } from "./snapshot.js";
 import { removeUnfinishedBase } from "./source.js";
 import { removeBranch, removeWorktree } from "./worktree.js";
 
-/**
- * Removes a resource that belongs to a repository, and with a worktree the directories `beside` it. Returns false for a resource of another kind.
- * One that is gone already is no error.
- */
+/** Removes a resource of a repository, if it still exists, and `beside` it other directories; false for a resource of another kind. */
 export async function removeGitResource(
   resource: Resource,
   beside: readonly string[] = [],

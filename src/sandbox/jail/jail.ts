@@ -35,10 +35,7 @@ export interface JailSpec {
   /** PID 1 of the jail. */
   program: readonly string[];
   cwd: string;
-  /**
-   * Keep two capabilities in the jail's own user namespace: CAP_SYS_ADMIN, for the guest to make namespaces, and CAP_SETPCAP, to drop even the
-   * bounding set of what it starts.
-   */
+  /** Keep CAP_SYS_ADMIN in the jail's user namespace, to make namespaces, and CAP_SETPCAP, to drop the bounding set of what starts. */
   privileged: boolean;
   env: Readonly<Record<string, string>>;
   /** Whether to report on descriptor 4 when everything in the jail has ended. Default false. */

@@ -31,10 +31,7 @@ const SCARCE = /\b(EAGAIN|ENOMEM)\b|Resource temporarily unavailable|Cannot allo
 /** Milliseconds to wait for the rest of an end. */
 const SHORTLY = 50;
 
-/**
- * Starts a guest as PID 1 of a jail; `no_isolation` when the jail can't be made or fails its self-test, `not_found` when a directory for it is
- * gone.
- */
+/** Starts a guest as PID 1 of a jail; `no_isolation` when the jail can't be made or fails its self-test, `not_found` for a missing tree. */
 export async function startJailedGuest(
   spec: Omit<JailSpec, "program" | "privileged" | "env">,
   signal?: AbortSignal,

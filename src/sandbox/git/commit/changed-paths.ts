@@ -5,18 +5,12 @@ import { guestBinary } from "../../guest.js";
 /** With more paths git is as fast when it reads everything. */
 const MOST = 200;
 
-/**
- * The paths that a layer changes, each ended by a zero byte; a new directory stands for everything in it. Undefined when there are too many, or
- * when not all can be seen.
- */
+/** The paths that a layer changes, each ended by a zero byte; undefined when there are too many, or when not all can be seen. */
 export async function listLayerPaths(lower: string, layer: string): Promise<Uint8Array | undefined> {
   return await list(["layer", lower, join(layer, "upper")]);
 }
 
-/**
- * The paths of a directory that may differ from an index that the host made, in the same form. Undefined also when the index is not that of
- * `tree`, a tree object.
- */
+/** The paths of a directory that may differ from an index, likewise. Undefined also when the index is not that of `tree`, a tree object. */
 export async function listIndexPaths(index: string, tree: string, dir: string): Promise<Uint8Array | undefined> {
   return await list(["compare", index, tree, dir]);
 }

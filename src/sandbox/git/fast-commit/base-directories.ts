@@ -14,10 +14,7 @@ export interface BaseDirectory {
 const known = new WeakMap<TreeBase, Map<string, BaseDirectory>>();
 const MAX_OUTPUT = 64 << 20;
 
-/**
- * Reads directories of the base by path, one character per byte; the top one is "". They never change, so each is read once. Undefined when one
- * is missing, or is not as git writes it.
- */
+/** Reads directories of the base by path, one character per byte; undefined when one is missing, or not as git writes it. */
 export async function readBaseDirectories(
   base: TreeBase,
   wanted: ReadonlySet<string>,

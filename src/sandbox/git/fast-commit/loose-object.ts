@@ -13,10 +13,7 @@ const sync = promisify(fsync);
 /** Bytes that are compressed faster than they are sent to another thread. */
 const SMALL = 1 << 15;
 
-/**
- * Stores objects in a repository, each in its own file, as git does; durable ones survive a power loss. Mostly synchronous: there are only a
- * few after each step of a run.
- */
+/** Stores objects in a repository as git does, each in its own file; durable ones survive a power loss. Fast for the usual few. */
 export async function writeLooseObjects(
   objects: string,
   wanted: readonly GitObject[],

@@ -37,10 +37,7 @@ export interface FastCommitOptions extends Pick<GatherOptions, "root" | "sandbox
 const AUTHOR = "Glovebox <glovebox@localhost>";
 const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
 
-/**
- * Makes the commit that jailed git would make, of few and ordinary changes, without starting a program. Undefined when anything in them has a
- * meaning to git: ignored files, other repositories, line ends, names.
- */
+/** Makes the commit that jailed git would make, without git; undefined when anything in the changes has a meaning to git. */
 export async function makeFastCommit(opts: FastCommitOptions): Promise<FastCommit | undefined> {
   const { base, root, tree, sandboxGit, runGuest, message } = opts;
   const { repository, index } = base;

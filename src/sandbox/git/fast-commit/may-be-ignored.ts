@@ -1,10 +1,7 @@
 /** In UTF-8, one character per byte. */
 const BYTE_ORDER_MARK = /^\u00ef\u00bb\u00bf/;
 
-/**
- * Whether a rule of ignore files may match a path, one character per byte. If not, git doesn't ignore the path. Suspects more than git ignores:
- * what a later rule includes again, and what only looks alike.
- */
+/** Whether a rule of ignore files may match a path, one character per byte. True for more paths than git ignores, never for fewer. */
 export function mayBeIgnored(path: string, rules: string): boolean {
   const names = path.split("/");
   return rules.split("\n").some((line) => {

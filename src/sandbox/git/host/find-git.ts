@@ -25,10 +25,7 @@ export interface Launcher {
 
 let found: (GitProgram & { readonly from: string }) | undefined;
 
-/**
- * Finds git in PATH, once. Skips directories that somebody else may have put there: relative ones, ones below the current directory,
- * and `node_modules/.bin`.
- */
+/** Finds git in PATH, without directories that others may have put there: relative ones, ones below the current one, `node_modules/.bin`. */
 export function findGit(): GitProgram {
   const from = process.env["PATH"] ?? "";
   if (found?.from === from) return found;
@@ -55,9 +52,7 @@ export function assertOutside(program: string, repository: string): void {
   });
 }
 
-/**
- * Git must not start after this process has died: it would work in a repository that the next process has already cleaned up.
- */
+/** Git must not start after this process has died: the next one may have cleaned up the repository already. */
 function findLauncher(): Launcher {
   if (process.platform === "win32") return { finishing: [], ending: [] };
   const guest = findGuest();

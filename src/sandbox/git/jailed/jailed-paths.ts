@@ -25,10 +25,7 @@ const FEW = { GIT_INDEX_FILE: "/gd/few" };
 /** In the store: an index of those paths in the base. */
 const BEFORE = { GIT_INDEX_FILE: "/gd/few-before" };
 
-/**
- * Commits the base with the given paths as they are now. Needs no index of all files and no walk over them, so the time depends on the number
- * of paths.
- */
+/** Commits the base with the given paths as they are now, without an index of all files and without a walk over them. */
 export async function commitPaths(
   jailed: Jailed,
   paths: Uint8Array,
@@ -110,10 +107,7 @@ export async function must(jailed: Jailed, args: string[], stdin?: string, env?:
   throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: result.stderr });
 }
 
-/**
- * Adds every file, or the given paths. Returns nested repositories without a commit, which git can't add. Removes from the index what is no
- * file any more.
- */
+/** Adds every file, or the given paths. Returns nested repositories without a commit, which git can't add. */
 export async function addAll(jailed: Jailed, paths: Uint8Array | undefined, env?: typeof FEW): Promise<string[]> {
   if (paths?.length === 0) return [];
   const args = [

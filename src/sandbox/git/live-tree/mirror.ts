@@ -49,10 +49,7 @@ export function mirrorResources({ repository, sha }: TreeBase): Resource[] {
   return [...resourcesOfSource(repository), { kind: "base", path: baseDirOf(repository, sha) }];
 }
 
-/**
- * Puts the files of the base and a standalone git into a new sandbox. Call it once, after the sandbox's record was written. Returns warnings
- * for the user.
- */
+/** Puts the files of the base and a standalone git into a new sandbox, whose record exists. Returns warnings for the user. */
 export async function fillMirror(
   { base }: Pick<MirrorPlan, "base">,
   driver: Pick<MirroredDriver, "id" | "workDir" | "importTree">,
@@ -75,10 +72,7 @@ export async function fillMirror(
   }
 }
 
-/**
- * The live tree of a sandbox that the host can't look into. Each look copies all files into a directory that only this user can enter and that
- * only jailed git reads.
- */
+/** The live tree of a sandbox that the host can't look into. Each look copies all files to where only jailed git reads them. */
 export function mirroredTree(base: TreeBase, driver: MirroredDriver, signal: AbortSignal): LiveTree {
   const { id, backend } = driver;
   return {

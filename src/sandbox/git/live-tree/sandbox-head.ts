@@ -106,10 +106,7 @@ async function lend(tree: LiveTree, sha: string | undefined, known: string | und
   }
 }
 
-/**
- * The commit that is checked out in a sandbox git, if two plain files say so; undefined when only git could tell. Don't rely on it: the
- * sandbox may have written anything there.
- */
+/** The commit that is checked out in a sandbox git, if two files say so. Don't rely on it: the sandbox may have written anything there. */
 export async function readSandboxHead(gitDir: string): Promise<string | undefined> {
   return await new Promise((resolve) => {
     execFile(guestBinary(), ["head", gitDir], { env: {} }, (error, stdout) => {

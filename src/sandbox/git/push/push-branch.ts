@@ -16,10 +16,7 @@ type Outcome = Awaited<ReturnType<NonNullable<Driver["git"]>["pushBranch"]>>;
 /** What this process pushed from each sandbox, by branch: the only commits at the remote that a push may replace. */
 const pushes = new WeakMap<LiveTree, Map<string, string>>();
 
-/**
- * Commits the files as they are and pushes them to the `origin` of the source. A refusal by the remote is a result, no error; the local branch
- * moves only after a successful push.
- */
+/** Commits the files and pushes them to `origin`. A refusal by the remote is a result, no error; then the local branch stays. */
 export async function pushBranch(
   tree: LiveTree,
   branch: string,

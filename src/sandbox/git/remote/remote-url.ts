@@ -11,10 +11,7 @@ export interface RemoteTarget {
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 const GITHUB_SSH = /^(?:ssh:\/\/)?git@github\.com[:/]([A-Za-z0-9][\w.-]*\/[\w.-]+?)(?:\.git)?\/?$/;
 
-/**
- * Parses the URL of a remote that may get a token: https, or http on this machine. The SSH form of a GitHub repository stands for its https
- * form. Anything else is `invalid_argument`.
- */
+/** Parses the URL of a remote that may get a token: https, http on this machine, or GitHub's SSH form, which stands for https. */
 export function parsePushUrl(text: string): RemoteTarget {
   return parseHttpUrl(toHttps(text) ?? text, (why) => refused(text, why));
 }

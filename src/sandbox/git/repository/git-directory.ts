@@ -42,10 +42,7 @@ export async function writeGitDirectory(
   }
 }
 
-/**
- * Copies a file with its time; false when it doesn't exist. Git reads every file again that was written in the second of its index or later,
- * and would miss changes if the index seemed younger than it is.
- */
+/** Copies a file; false when it doesn't exist. With its time: git would miss changes if an index seemed younger than it is. */
 export async function copyIfThere(from: string, to: string): Promise<boolean> {
   await mkdir(dirname(to), { recursive: true, mode: 0o700 });
   try {

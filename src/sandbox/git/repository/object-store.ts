@@ -42,10 +42,7 @@ export function findAlternates(gitDir: string, allowed: readonly string[] = []):
   return [...found.values()];
 }
 
-/**
- * The binds that show the objects of a repository to a jail, and nothing else. Alternates appear at the paths that the read-only files of
- * the store name.
- */
+/** The binds that show a repository's objects, and nothing else, to a jail. Alternates appear at the paths that the store names. */
 export function objectBinds({ objects, alternates = [] }: ObjectStore): JailBind[] {
   const { uid } = lstatSync(join(objects, ".."));
   const borrowed = alternates.map(({ path, store }) => bindsOf(store, path, lstatSync(join(store, "..")).uid));

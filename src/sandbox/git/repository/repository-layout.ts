@@ -13,10 +13,7 @@ const FILES = [
   ...["info/attributes", "info/exclude", "objects/info/alternates"],
 ];
 
-/**
- * Refuses a git directory that has a link, a pipe or the like where a directory or a file belongs: what is read there would become visible
- * in the sandbox, and what is written there would change another file.
- */
+/** Refuses a git directory with a link, a pipe or the like in the place of a directory or file: it would lead to other files. */
 export function checkLayout(gitDir: string): void {
   for (const name of DIRECTORIES) checkPart(join(gitDir, name), "isDirectory", "a directory of its own");
   for (const name of FILES) checkPart(join(gitDir, name), "isFile", "a plain file");

@@ -6,10 +6,7 @@ import { unsafePart } from "./untrusted-file.js";
 const SLOW = 2_000;
 const MOST_ENTRIES = 500_000;
 
-/**
- * Runs git on a source, and ends it when it takes long and a pipe or the like lies among the files of the git directory, where git would
- * wait without end. The error is `tampered` and names the pipe.
- */
+/** Runs git on a source, and ends it when it waits at a pipe among the files of the git directory: `tampered`, with its path. */
 export async function withRepositoryPipeWatch<T>(
   gitDir: string,
   signal: AbortSignal | undefined,

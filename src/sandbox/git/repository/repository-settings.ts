@@ -65,10 +65,7 @@ export async function readUserSettings(): Promise<Readonly<Record<string, string
   });
 }
 
-/**
- * How the user's settings and the repository's want files written: a few words of a known list, nothing that could be a secret, a path or
- * a program.
- */
+/** How user and repository want files written: a few words of a known list, nothing that could be a secret, a path or a program. */
 export async function readCheckoutSettings({ gitDir }: { gitDir: string }): Promise<Readonly<Record<string, string>>> {
   const [user, own] = await Promise.all([readUserSettings(), readRepositorySettings(gitDir)]);
   return { ...user, ...own.core };

@@ -9,10 +9,7 @@ import type { Repository } from "./repository.js";
 /** Memory that git may use for one object. The sandbox wrote it: a few bytes can unpack to many gigabytes. */
 const ALLOC_LIMIT = "1g";
 
-/**
- * Runs something on a scratch repository: it can read the objects of a source, if there is one, has none of its settings, and no sandbox
- * can see it.
- */
+/** Runs something on a scratch repository, which reads the objects of the source, has none of its settings, and is seen by no sandbox. */
 export async function withScratchRepository<T>(
   path: string,
   repository: Repository | undefined,

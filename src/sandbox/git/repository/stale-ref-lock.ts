@@ -9,10 +9,7 @@ const ATTEMPTS = 20;
 /** Attempts after which a lock of a live git belongs to a process that `/proc` shows. */
 const SHORT = 5;
 
-/**
- * Removes the lock of a ref that only Glovebox writes, if the git that made it is gone: after a power loss or when the system ran out of
- * memory, nothing else would. For the holder of the repository's lock.
- */
+/** Removes the lock of a ref that only Glovebox writes, if its git is gone. For the holder of the repository's lock. */
 export async function removeStaleRefLock(gitDir: string, ref: string): Promise<void> {
   if (process.platform !== "linux") return;
   const path = join(gitDir, `${ref}.lock`);

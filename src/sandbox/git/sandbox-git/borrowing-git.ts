@@ -62,10 +62,7 @@ export async function writeBorrowingGit(opts: BorrowingGit): Promise<void> {
   await writeFile(gitFile(dir), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
 }
 
-/**
- * Gives a borrowing git the index of its files. Returns when every later change gets a later time than the index knows: a change within the
- * same tick of the clock could go unnoticed.
- */
+/** Gives a borrowing git the index of its files, and waits for the next tick of the clock: git could miss a change within the same tick. */
 export async function giveIndex(dir: string, index: string): Promise<void> {
   const copy = join(borrowingGitDir(dir), "index");
   await copyIfThere(index, copy);

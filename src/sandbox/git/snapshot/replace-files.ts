@@ -19,10 +19,7 @@ find "./$1" -mindepth 1 -maxdepth 1 -exec sh -c 'mv -- "$@" .' sh {} +
 rmdir "./$1"
 `;
 
-/**
- * Replaces all files of a sandbox by those of the archives, unpacked on top of each other. All are unpacked before an old file is touched, so that
- * a failure until then changes nothing.
- */
+/** Replaces all files of a sandbox by those of the archives. A failure before all are unpacked changes nothing. */
 export async function replaceFiles(
   { driver }: Pick<LiveTree, "driver">,
   archives: readonly AsyncIterable<Uint8Array>[],

@@ -3,10 +3,7 @@ import { toSandboxError } from "../../../../contracts/errors.js";
 import { archiveError, guestBinary } from "../../guest.js";
 import { MAX_IMPORT_BYTES } from "../../types.js";
 
-/**
- * Makes a directory, whose sandbox has run nothing yet, equal to the directory of another sandbox. Copies only what differs, by content. `spared`
- * is a name at the top that stays as it is.
- */
+/** Makes the directory of a sandbox that has run nothing yet equal to that of another, except for the name `spared` at the top. */
 export async function replicateTree(
   from: string,
   to: string,

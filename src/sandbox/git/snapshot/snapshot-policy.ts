@@ -14,10 +14,7 @@ interface Difference {
   readonly path: string;
 }
 
-/**
- * Checks what a snapshot brings into the repository, beyond git's own checks. Returns warnings for the user; throws `tampered` for what must
- * not come in.
- */
+/** Checks a snapshot beyond git's own checks. Returns warnings for the user; throws `tampered` for what must not come in. */
 export async function checkSnapshot(
   git: RunGit,
   commit: string,

@@ -52,10 +52,7 @@ function basesDirOf(gitDir: string): string {
   return join(privateSubdirectory("bases"), createHash("sha256").update(gitDir).digest("hex").slice(0, 16));
 }
 
-/**
- * Opens the base of a commit, and makes it if it is not in the cache; one process makes it while others wait. `record` is the id of the ledger
- * record that names the draft.
- */
+/** Opens the base of a commit, which one process makes while others wait. `record` is the id of the ledger record that names the draft. */
 export async function openBase(repository: Repository, sha: string, record: string): Promise<Base> {
   const dir = baseDirOf(repository, sha);
   const lock = `base:${dir}`;

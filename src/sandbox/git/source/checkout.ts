@@ -32,10 +32,7 @@ const FULL = {
   "index.version": "2",
 };
 
-/**
- * Writes the files of a commit into an empty directory of the host, and their index. Attributes decide how they are written, but only filters
- * that the user named run.
- */
+/** Writes the files of a commit into an empty directory, and their index. Attributes count, but only filters that the user named run. */
 export async function writeFiles(
   { gitDir, filters = [] }: Repository,
   sha: string,

@@ -32,10 +32,7 @@ export function cloneDirOf({ url }: SourceUrl): string {
   return join(clonesDir(), createHash("sha256").update(url).digest("hex").slice(0, 32));
 }
 
-/**
- * Opens the clone of a source, with what the remote has now. One process asks the remote while others wait; a process that waited does not ask
- * again.
- */
+/** Opens the clone of a source, with what the remote has now. Processes that wait for another one's fetch don't fetch again. */
 export async function openClone(source: SourceUrl, opts: CloneOptions = {}): Promise<string> {
   const dir = cloneDirOf(source);
   const askedAt = Date.now();

@@ -19,10 +19,7 @@ const SCP = /^[A-Za-z0-9_][\w.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?!-)[^\s:][^\s]*$/;
 const SSH =
   /^ssh:\/\/(?:[A-Za-z0-9_][\w.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-f:]+\])(?::\d{1,5})?\/(?!-)[^\s]+$/i;
 
-/**
- * Parses the option `repo` as a URL; undefined when it is a path. `owner/name` means GitHub unless such a directory exists. Anything else is
- * `invalid_argument`.
- */
+/** Parses the option `repo` as a URL; undefined for a path. `owner/name` means GitHub unless such a directory exists. */
 export function parseSourceUrl(repo: string, opts: { hasToken?: boolean } = {}): SourceUrl | undefined {
   const short = shortForm(repo);
   if (short !== undefined) return ofHttp(short, repo);

@@ -16,10 +16,7 @@ import {
 import { unmovedMark } from "./branch-mark.js";
 import { removeEntry } from "./worktree-entry.js";
 
-/**
- * Removes a worktree, whole or half-made: its directory and its entry. Idempotent. Returns when the entry is gone; its files may still be
- * vanishing.
- */
+/** Removes a worktree, whole or half-made. Idempotent. Returns when its entry is gone; its files may still be vanishing. */
 export async function removeWorktree(target: {
   repo: string;
   path: string;
@@ -33,10 +30,7 @@ export async function removeWorktree(target: {
   return { gone };
 }
 
-/**
- * Removes a branch that was created for a sandbox and that nobody has moved or checked out since. Any other branch stays: another sandbox may
- * have taken it over. Idempotent.
- */
+/** Removes a branch that was created for a sandbox, unless somebody has moved it or checked it out since. Idempotent. */
 export async function removeBranch(target: { repo: string; name: string; sha: string; mark: string }): Promise<void> {
   if (!(await repositoryExists(target.repo))) return;
   await withRepositoryLock(target.repo, async () => {

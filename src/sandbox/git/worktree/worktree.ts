@@ -137,10 +137,7 @@ async function useBranch(shared: string, branch: string): Promise<string | undef
   });
 }
 
-/**
- * A branch that another sandbox created, did not move, and no longer has checked out: that sandbox is being removed, and leaves a branch that
- * is in use. The last sandbox that uses it removes it.
- */
+/** A branch that another sandbox created, did not move, and left behind because it is in use here. Whoever uses it last removes it. */
 async function leftBranch(shared: string, branch: string, sha: string): Promise<Resource[]> {
   const mark = await unmovedMark(shared, `refs/heads/${branch}`);
   return mark === undefined ? [] : [{ kind: "branch", repo: shared, name: branch, sha, mark }];
