@@ -8,7 +8,7 @@ import { claimRecord, removeRecorded } from "../../src/ledger/remove-recorded.js
 import { runtimeDir } from "../../src/machine/home.js";
 import { currentOwner } from "../../src/machine/owner.js";
 import { removeResource } from "../../src/sandbox/backends/local/cleanup.js";
-import { hostGit, inStore } from "../../src/sandbox/git/repository/host-git.js";
+import { hostGit, inStore } from "../../src/sandbox/git/host/host-git.js";
 import { withRepositoryLock } from "../../src/sandbox/git/repository/repository-lock.js";
 import { listSandboxes, reap, removeSandbox } from "../../src/sandbox/reap.js";
 import { processesWith } from "../support/processes/host-processes.js";

@@ -1,6 +1,6 @@
 import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import { fillMirror, mirrorResources, planMirror, removeGitResource, setInsideBranch } from "../git.js";
+import { fillMirror, mirrorResources, planMirror, removeGitResource, setSandboxBranch } from "../git.js";
 import { closeDriver, openWith } from "../lifecycle.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../types.js";
 import { conformance, vercelCapabilities } from "./vercel/capabilities.js";
@@ -188,7 +188,7 @@ function forkRepository({ origin }: Plan, fork: Plan, n: number): Filling {
   const own = forkOrigin(origin, n);
   fork.origin = own;
   const warn = (message: string): void => fork.entry.warn(message);
-  const fill = (driver: VercelDriver): Promise<void> => setInsideBranch({ driver, warn }, branchOf(own));
+  const fill = (driver: VercelDriver): Promise<void> => setSandboxBranch({ driver, warn }, branchOf(own));
   return { resources: "base" in own ? mirrorResources(own.base) : [], fill };
 }
 

@@ -14,7 +14,7 @@ import {
 import { failpoint } from "../../machine/failpoint.js";
 import { sweepStaleLocks } from "../../machine/lock.js";
 import { isOwnerAlive } from "../../machine/owner.js";
-import { mendRepositories } from "../git.js";
+import { sweepRepositoryLocks } from "../git.js";
 
 /** One sandbox of the ledger. What a damaged record does not tell is absent. */
 export interface SandboxInfo {
@@ -94,7 +94,7 @@ export async function reapRecords(removerOf: RemoverOf, opts: ReapOptions = {}):
   await failpoint("reap.removed");
   if (opts.dryRun !== true) {
     await sweepLedger();
-    await mendRepositories();
+    await sweepRepositoryLocks();
     await sweepStaleLocks();
   }
   return report;

@@ -31,7 +31,7 @@ const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly numb
   "create.drafted": [{ scenario: "create" }],
   "create.registered": [{ scenario: "create" }],
   "create.populated": [{ scenario: "create" }],
-  "create.private-git": [{ scenario: "create" }],
+  "create.sandbox-git": [{ scenario: "create" }],
   "create.grouped": [{ scenario: "create" }],
   "create.started": [{ scenario: "create" }],
   "create.ready": [{ scenario: "create" }],

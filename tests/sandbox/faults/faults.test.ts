@@ -122,7 +122,7 @@ describe("time", () => {
     // Dates that other machines read, or that a service wrote; and when a file was asked for, to compare with its age.
     const dated = [
       ...["backends/docker/labels.ts", "backends/vercel/credentials.ts", "backends/vercel/failure.ts"],
-      ...["git/source/clone-cache.ts", "git/repository/repository-lock.ts", "git/fast-commit/plain-commit.ts"],
+      ...["git/source/clone-cache.ts", "git/repository/repository-lock.ts", "git/fast-commit/make-fast-commit.ts"],
     ].map((name) => `sandbox/${name}`);
     const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) =>
       /^(machine|ledger|sandbox)\b.*\.ts$/.test(name),

@@ -253,12 +253,14 @@ function fixed(header: Buffer): Buffer {
 }
 
 test("where the history is too large, the one commit goes in alone, and the user is told", async () => {
-  const { writeSealedGit } = await import("../../../src/sandbox/git/inside/sealed-git.js");
+  const { writeStandaloneGit } = await import("../../../src/sandbox/git/sandbox-git/standalone-git.js");
   const { findRepository } = await import("../../../src/sandbox/git/repository/repository.js");
   const repository = await findRepository(stage.repo);
   const sha = git(stage.repo, "rev-parse", "main");
-  const dir = join(stage.scratch.path, "sealed");
-  expect(await writeSealedGit({ repository, branch: "work", sha, dir, maxHistory: 0 })).toEqual({ isComplete: false });
+  const dir = join(stage.scratch.path, "standalone");
+  expect(await writeStandaloneGit({ repository, branch: "work", sha, dir, maxHistory: 0 })).toEqual({
+    isComplete: false,
+  });
   writeFileSync(join(dir, "config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n");
   expect(git(dir, "log", "--format=%s", "work")).toBe("second");
   expect(git(dir, "fsck", "--strict", "--no-progress")).toBe("");

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../../../contracts/types.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { withAskpass } from "../../../src/sandbox/git/push/askpass.js";
-import { parsePushUrl } from "../../../src/sandbox/git/push/push-url.js";
+import { withAskpass } from "../../../src/sandbox/git/remote/askpass.js";
+import { parsePushUrl } from "../../../src/sandbox/git/remote/remote-url.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { type GitServer, serveEvil, serveGit, type Trick } from "../../support/git/server.js";
 import { filesBelow, readQuietly, watchForToken } from "../../support/processes/token-watch.js";
@@ -137,7 +137,7 @@ describe("pushBranch", () => {
     git(clone, "commit", "--quiet", "--allow-empty", "-m", "theirs");
     git(clone, "push", "--quiet", "origin", "HEAD:work");
     const theirs = git(remote, "rev-parse", "work");
-    expect(await push(sandbox)).toEqual({ pushed: false, error: expect.stringContaining("does not build upon") });
+    expect(await push(sandbox)).toEqual({ pushed: false, error: expect.stringContaining("does not have") });
     expect([git(remote, "rev-parse", "work"), git(repo, "rev-parse", "work")]).toEqual([
       theirs,
       git(repo, "rev-parse", "main"),
@@ -177,7 +177,7 @@ describe("pushBranch", () => {
     expect(await push(sandbox)).toEqual({ pushed: true });
     expect(git(repo, "rev-parse", "work")).toBe(mine);
     expect(events.filter(({ type }) => type === "warning").map(({ message }) => message)).toEqual([
-      expect.stringContaining("local one stays"),
+      expect.stringContaining("local branch stays"),
     ]);
   });
 

@@ -182,7 +182,7 @@ break"; printf y > ./-rf; printf z > "$(printf 'b\\377d')"; printf q > 'quote"\\
     const id = await sandbox.snapshot();
     const [info] = await listSnapshots();
     expect(git(repo, "rev-parse", `${info?.ref}^`)).toBe(git(repo, "rev-parse", "main"));
-    expect(warnings()).toEqual([expect.stringContaining("commits made inside are left out")]);
+    expect(warnings()).toEqual([expect.stringContaining("commits of the sandbox are left out")]);
     await run(sandbox, "rm one");
     await sandbox.restore(id);
     expect(await run(sandbox, "cat one; git status --porcelain; git log --format=%s")).toBe("1alone\n");
@@ -203,7 +203,7 @@ break"; printf y > ./-rf; printf z > "$(printf 'b\\377d')"; printf q > 'quote"\\
         "git log -1 --format=%s; git symbolic-ref --short HEAD; git status --porcelain; git fsck --no-dangling",
       ),
     ).toBe("one\nwork\n?? two\n");
-    expect(warnings()).toEqual([expect.stringContaining("was broken and is new")]);
+    expect(warnings()).toEqual([expect.stringContaining("was broken and has been replaced")]);
   });
 
   test("without a repository, with a .git that was made inside", async () => {

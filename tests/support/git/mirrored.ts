@@ -10,8 +10,8 @@ import {
   type MirrorPlan,
   mirroredTree,
   planMirror,
-} from "../../../src/sandbox/git/inside/mirror.js";
-import type { MirroredDriver } from "../../../src/sandbox/git/inside/mirrored-git.js";
+} from "../../../src/sandbox/git/live-tree/mirror.js";
+import type { MirroredDriver } from "../../../src/sandbox/git/live-tree/mirror-git.js";
 import { createOperations } from "../../../src/sandbox/git/operations.js";
 import { nameForkedBranch } from "../../../src/sandbox/git/snapshot/fork-files.js";
 import type { JailBind } from "../../../src/sandbox/jail/jail.js";
