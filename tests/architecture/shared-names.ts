@@ -13,7 +13,6 @@ export const SHARED_NAMES: Readonly<Record<string, string>> = {
   Place: "to be removed by the redesign",
   Plan: "to be removed by the redesign",
   PushOptions: "to be removed by the redesign; the specs give this name to the sandbox's",
-  PushResult: "to be removed by the redesign; the specs give this name to the harness's",
   Repository: "to be removed by the redesign",
   RunState: "to be removed by the redesign",
   SandboxState: "to be removed by the redesign; the specs give this name to the tasks'",
