@@ -1,7 +1,5 @@
 export type { Backend } from "../contracts/backend.js";
 export type { Finding } from "../contracts/finding.js";
-export { type ConformanceNote, lastConformance, noteConformance } from "./machine/conformance-record.js";
-export { temporaryDirectory } from "./machine/temporary-directory.js";
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
 export {
   type CommandResult,
@@ -15,7 +13,7 @@ export { setGuestPath } from "./sandbox/guest.js";
 export { importArchive } from "./sandbox/import-archive.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
-export { assertBackend, capabilitiesOf, conformanceOf, credentialsOf, probeBackend } from "./sandbox/probe.js";
+export { assertBackend, capabilitiesOf, credentialsOf, probeBackend } from "./sandbox/probe.js";
 export { listSandboxes, type ReapReport, reap, removeSandbox, type SandboxInfo } from "./sandbox/reap.js";
 export {
   type BackendLoader,

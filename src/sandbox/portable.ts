@@ -15,7 +15,7 @@ import { assertCapabilities } from "./capabilities.js";
 import { createEmit, redactError, type Secrets } from "./portable/events.js";
 import { runToEnd } from "./portable/exec.js";
 import * as files from "./portable/files.js";
-import type { SandboxState } from "./portable/sandbox-state.js";
+import type { OpenSandboxState } from "./portable/open-sandbox-state.js";
 import { startProcess } from "./portable/spawned-process.js";
 import { exportDirectory, refreshFromHost } from "./portable/transfer.js";
 import { checkExecOptions, checkShellCall, checkSpawnOptions, type ShellOptions } from "./portable/validate.js";
@@ -62,7 +62,7 @@ class PortableSandbox implements Sandbox {
   readonly capabilities: Capabilities;
   readonly #driver: Driver;
   readonly #opts: PortableOptions;
-  readonly #state: SandboxState;
+  readonly #state: OpenSandboxState;
   readonly #hidden: Secrets;
   readonly #close: (driver: Driver) => Promise<void>;
   #teardown: Promise<void> | undefined;

@@ -1,40 +1,32 @@
+import type { ContainerEngine, EngineContainer } from "../../contracts/container-engine.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import {
-  createNetwork,
-  type Engine,
-  removeContainer,
-  removeImage,
-  removeNetwork,
-  startTaskContainer,
-  type TaskContainer,
-} from "../sandbox/docker.js";
 import { OwnCommand } from "./own-command.js";
-import type { ContainerPlan, TaskPlan } from "./task-plan.js";
+import type { MemberPlan, TaskPlan } from "./task-plan.js";
 import { waitUntilReady } from "./wait-for.js";
 
-/** One container of a group that runs, and what it runs by itself. */
+/** A running container of a group, and its own command. */
 export interface Member {
-  readonly plan: ContainerPlan;
-  readonly container: TaskContainer;
+  readonly plan: MemberPlan;
+  readonly container: EngineContainer;
   readonly command: OwnCommand | undefined;
 }
 
-/** What a group is made with. */
+/** What a group needs from its batch. */
 export interface GroupParts {
-  readonly engine: Engine;
+  readonly engine: ContainerEngine;
   readonly labels: Readonly<Record<string, string>>;
-  /** Holds back what would be too much at one time. */
+  /** Limits how many containers start at the same time. */
   readonly limit: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Done with a container before it runs anything by itself. */
-  fill?(plan: ContainerPlan, container: TaskContainer): Promise<void>;
-  /** Told when a command has ended by itself. */
+  /** Fills a container before its own command starts. */
+  fill?(plan: MemberPlan, container: EngineContainer): Promise<void>;
+  /** Called when a container's own command has ended. */
   onExit(member: Member): void;
   onWarning(container: string, message: string): void;
-  /** Told when a set-up failed and something of it could not be taken away; `again` tries once more. */
+  /** Called when a setup has failed and some of it could not be removed. `again` retries. */
   onLeft(left: readonly SandboxError[], again: () => Promise<SandboxError[]>): void;
 }
 
-/** The containers of a task and their network: all of them, or nothing. */
+/** The containers of a task and their network. Either all of them exist, or none. */
 export class ContainerGroup {
   readonly plan: TaskPlan;
   readonly networkId: string | undefined;
@@ -50,7 +42,7 @@ export class ContainerGroup {
     this.#images = images;
   }
 
-  /** Makes everything that a plan names. `images` are gone with the group. */
+  /** Creates everything in a plan. `images` are removed together with the group. */
   static async create(
     plan: TaskPlan,
     parts: GroupParts,
@@ -62,14 +54,14 @@ export class ContainerGroup {
       await make(plan, parts, signal, made);
       return new ContainerGroup(plan, made, parts, images);
     } catch (error) {
-      const clean = (): Promise<SandboxError[]> => takeAway(plan, made, parts.engine, images);
+      const clean = (): Promise<SandboxError[]> => removeAll(plan, made, parts.engine, images);
       const left = await clean();
       if (left.length > 0) parts.onLeft(left, clean);
-      throw signal.aborted ? aborted(signal, error) : toSandboxError(error, { backend: "docker" });
+      throw signal.aborted ? aborted(signal, error) : error;
     }
   }
 
-  /** Runs something while no process of any of the containers runs. */
+  /** Runs `work` while every process in every container is stopped. */
   async frozen<T>(work: () => Promise<T>): Promise<T> {
     const all = this.members.reduceRight<() => Promise<T>>(
       (inner, { container }) =>
@@ -80,10 +72,10 @@ export class ContainerGroup {
     return await all();
   }
 
-  /** Takes everything away and gives what could not be. */
+  /** Removes everything and returns what could not be removed. */
   async remove(): Promise<SandboxError[]> {
     const made = { networkId: this.networkId, members: [...this.members] };
-    return await takeAway(this.plan, made, this.#parts.engine, this.#images);
+    return await removeAll(this.plan, made, this.#parts.engine, this.#images);
   }
 }
 
@@ -96,16 +88,16 @@ async function make(plan: TaskPlan, parts: GroupParts, signal: AbortSignal, made
   const { engine, labels } = parts;
   if (plan.network !== undefined) {
     const { name, internal } = plan.network;
-    made.networkId = await createNetwork(engine, { name, internal, members: plan.containers.length, labels }, signal);
+    made.networkId = await engine.createNetwork({ name, internal, members: plan.containers.length, labels }, signal);
   }
-  // The first failure stops the others, which are waited for: nothing may be made after the clean-up has begun.
+  // The first failure stops the others and waits for them: nothing may be created once the clean-up has started.
   const failing = new AbortController();
   const both = AbortSignal.any([signal, failing.signal]);
   const stopOthers = (error: unknown): never => {
     failing.abort(error);
     throw error;
   };
-  await all(
+  await allDone(
     plan.containers.map((container) =>
       parts
         .limit(() => {
@@ -116,59 +108,43 @@ async function make(plan: TaskPlan, parts: GroupParts, signal: AbortSignal, made
     ),
   );
   made.members.sort((a, b) => plan.containers.indexOf(a.plan) - plan.containers.indexOf(b.plan));
-  await all(made.members.map((member) => becomeReady(member, both).catch(stopOthers)));
+  await allDone(made.members.map((member) => becomeReady(member, both).catch(stopOthers)));
   for (const member of made.members) void member.command?.ended.then(() => parts.onExit(member));
 }
 
 async function startMember(
   plan: TaskPlan,
-  container: ContainerPlan,
+  container: MemberPlan,
   made: Made,
   { engine, labels, onWarning, fill }: GroupParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, container: shown, hostname, user, env, limits, image, from, service } = container;
-  const started = await startTaskContainer(
-    engine,
-    {
-      name,
-      image: from.image,
-      hostname,
-      user,
-      workingDir: image.workingDir,
-      env,
-      limits,
-      labels,
-      ...(plan.network && { network: plan.network }),
-      isService: service !== undefined,
-      onWarning: (message) => onWarning(shown, message),
-    },
-    signal,
-  );
+  const { request, command, waitFor } = container;
+  const warn = (message: string): void => onWarning(container.container, message);
+  const network = plan.network && { network: plan.network };
+  const started = await engine.startContainer({ ...request, ...network, labels, onWarning: warn }, signal);
   await fill?.(container, started);
-  const { command } = container;
-  const own = command && new OwnCommand(await started.start(command), container.waitFor?.log);
+  const own = command && new OwnCommand(await started.start(command), waitFor?.log);
   made.members.push({ plan: container, container: started, command: own });
 }
 
 async function becomeReady({ plan, container, command }: Member, signal: AbortSignal): Promise<void> {
   if (plan.waitFor === undefined) return;
-  const { test, timeoutMs } = plan.image.healthcheck ?? { test: [] };
-  const argv = test[0] === "CMD-SHELL" ? ["/bin/sh", "-c", ...test.slice(1)] : test.slice(1);
+  const { healthcheck } = plan.image;
   const waiting = {
     name: `"${plan.container}"`,
     sandbox: container.sandbox,
     command,
-    ...(argv.length > 0 && { healthcheck: { argv, ...(timeoutMs !== undefined && { timeout: timeoutMs }) } }),
+    ...(healthcheck && { healthcheck }),
   };
   await waitUntilReady(waiting, plan.waitFor, signal);
 }
 
-/** By the names that were chosen before: what was being made when it failed is found by them too. */
-async function takeAway(
+/** Removes by the planned names, which also finds what was half created when the setup failed. */
+async function removeAll(
   { containers, network }: TaskPlan,
   made: Made,
-  engine: Engine,
+  engine: ContainerEngine,
   images: readonly string[],
 ): Promise<SandboxError[]> {
   const left: SandboxError[] = [];
@@ -184,19 +160,20 @@ async function takeAway(
   await Promise.all(
     containers.map((plan) => {
       const member = made.members.find((each) => each.plan === plan);
-      return attempt(`container ${plan.name}`, member?.container.remove() ?? removeContainer(engine, plan.name));
+      const { name } = plan.request;
+      return attempt(`container ${name}`, member?.container.remove() ?? engine.removeContainer(name));
     }),
   );
-  const others = images.map((image) => attempt(`image ${image}`, removeImage(engine, image)));
+  const others = images.map((image) => attempt(`image ${image}`, engine.removeImage(image)));
   if (network !== undefined) {
-    others.push(attempt(`network ${network.name}`, removeNetwork(engine, made.networkId ?? network.name)));
+    others.push(attempt(`network ${network.name}`, engine.removeNetwork(made.networkId ?? network.name)));
   }
   await Promise.all(others);
   return left;
 }
 
-/** Waits for all of them, then throws the first failure. */
-async function all(works: readonly Promise<void>[]): Promise<void> {
+/** Waits until all of them have settled, then throws the first failure. */
+export async function allDone(works: readonly Promise<unknown>[]): Promise<void> {
   const failures: unknown[] = [];
   await Promise.all(works.map((work) => work.catch((error: unknown) => void failures.push(error))));
   if (failures.length > 0) throw failures[0];
@@ -204,5 +181,5 @@ async function all(works: readonly Promise<void>[]): Promise<void> {
 
 function aborted(signal: AbortSignal, cause: unknown): SandboxError {
   if (signal.reason instanceof SandboxError) return signal.reason;
-  return new SandboxError("aborted", "The set-up of the task was aborted", { backend: "docker", cause });
+  return new SandboxError("aborted", "The setup of the task was aborted", { cause });
 }

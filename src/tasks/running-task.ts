@@ -1,35 +1,34 @@
+import type { EngineContainer } from "../../contracts/container-engine.js";
 import { SandboxError } from "../../contracts/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import type { ContainerGroup, Member } from "./container-group.js";
 import type { CommandStatus, SandboxState, Task } from "./types.js";
 
-/** A task whose containers run. */
+/** A task whose containers are running. */
 export class RunningTask implements Task {
   readonly taskId: string;
   readonly state: SandboxState;
   readonly agent: Sandbox;
   readonly services: Readonly<Record<string, Sandbox>>;
   readonly group: ContainerGroup;
-  readonly #release: (task: RunningTask) => Promise<boolean>;
+  readonly #remove: (task: RunningTask) => Promise<boolean>;
   #teardown: Promise<void> | undefined;
 
-  /** `release` takes away what belongs to the task, never throws, and says whether all of it is gone. */
-  constructor(group: ContainerGroup, release: (task: RunningTask) => Promise<boolean>) {
+  /** `remove` never throws; it returns whether everything of the task is gone. */
+  constructor(group: ContainerGroup, remove: (task: RunningTask) => Promise<boolean>) {
     const [agent, ...services] = group.members;
     if (agent === undefined) throw new SandboxError("internal", "A task has no container");
     this.group = group;
-    this.#release = release;
+    this.#remove = remove;
     this.taskId = group.plan.taskId;
     this.agent = agent.container.sandbox;
-    this.services = Object.freeze(
-      Object.fromEntries(services.map(({ plan, container }) => [plan.service ?? "", container.sandbox])),
-    );
+    const byService = <T>(pick: (container: EngineContainer) => T): Readonly<Record<string, T>> =>
+      Object.freeze(Object.fromEntries(services.map(({ plan, container }) => [plan.service ?? "", pick(container)])));
+    this.services = byService(({ sandbox }) => sandbox);
     this.state = Object.freeze({
       taskId: this.taskId,
       agentContainerId: agent.container.id,
-      serviceContainers: Object.freeze(
-        Object.fromEntries(services.map(({ plan, container }) => [plan.service ?? "", container.id])),
-      ),
+      serviceContainers: byService(({ id }) => id),
       executionId: group.plan.executionId,
       ...(group.networkId !== undefined && { networkId: group.networkId }),
     });
@@ -41,7 +40,7 @@ export class RunningTask implements Task {
   }
 
   teardown(): Promise<void> {
-    this.#teardown ??= this.#release(this).then((isGone) => {
+    this.#teardown ??= this.#remove(this).then((isGone) => {
       if (!isGone) this.#teardown = undefined;
     });
     return this.#teardown;

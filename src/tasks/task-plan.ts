@@ -1,56 +1,53 @@
+import type { ContainerRequest, EngineImage } from "../../contracts/container-engine.js";
 import { SandboxError } from "../../contracts/errors.js";
-import type { Limits } from "../../contracts/types.js";
-import type { ImageConfig } from "../sandbox/docker.js";
 import { hostnameOf } from "./check-setup.js";
+import { tagOf } from "./image-plan.js";
 import { containerName, networkName } from "./names.js";
 import type { ContainerSetup, TaskSetup, WaitFor } from "./types.js";
 
-/** What a container is going to be, down to its name. */
-export interface ContainerPlan {
+/** Everything about a container that will be started. */
+export interface MemberPlan {
   /** The key of a service; undefined for the agent's container. */
   readonly service: string | undefined;
-  /** The engine's name for it, and the setup's. */
-  readonly name: string;
+  /** Its name in the setup. */
   readonly container: string;
-  /** The image as it was built, whose settings hold for all copies of the container. */
-  readonly image: ImageConfig;
-  /** What the container is made from: the image, or the commit of another container. */
-  readonly from: { readonly image: string; readonly layers: number };
-  readonly hostname: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly user: string;
-  readonly limits: Omit<Limits, "disk">;
-  /** What it runs by itself. */
+  /** The image of the setup. Its settings apply to clones too. */
+  readonly image: EngineImage;
+  readonly request: Omit<ContainerRequest, "labels" | "network" | "onWarning">;
+  /** Its own command. */
   readonly command: readonly string[] | undefined;
   readonly waitFor: WaitFor | undefined;
 }
 
-/** What a task is going to be. */
+/** Everything about a task that will be set up. */
 export interface TaskPlan {
   readonly taskId: string;
   readonly executionId: string;
   /** The agent's first. */
-  readonly containers: readonly ContainerPlan[];
+  readonly containers: readonly MemberPlan[];
   readonly network: { readonly label: string; readonly name: string; readonly internal: boolean } | undefined;
 }
 
-/** Plans a task whose images are there. */
+/** Plans a task whose images are ready. */
 export function planTask(
   batchId: string,
   executionId: string,
   setup: TaskSetup,
-  images: (container: ContainerSetup) => ImageConfig,
+  images: ReadonlyMap<string, EngineImage>,
   networkEnabled: boolean,
 ): TaskPlan {
   const { taskId, agentContainer, serviceContainers = {}, networkConfig } = setup;
-  const toPlan = (container: ContainerSetup, service: string | undefined): ContainerPlan =>
-    planContainer(containerName(batchId, executionId, container.name, taskId), container, service, images(container));
+  const toPlan = (container: ContainerSetup, service: string | undefined): MemberPlan => {
+    const image = images.get(tagOf(container.spec.imageSpec));
+    if (image === undefined) throw new SandboxError("internal", `The image of "${container.name}" was not prepared`);
+    return planContainer(containerName(batchId, executionId, container.name, taskId), container, service, image);
+  };
   const services = Object.entries(serviceContainers);
   const containers = [
     toPlan(agentContainer, undefined),
     ...services.map(([service, container]) => toPlan(container, service)),
   ];
-  // Alone and without a way out, a container has nobody to talk to.
+  // A single container without access to other machines has nothing to reach.
   const isNeeded = services.length > 0 || networkEnabled || networkConfig !== undefined;
   const label = networkConfig?.name ?? "network";
   const network = isNeeded
@@ -67,31 +64,35 @@ function planContainer(
   name: string,
   setup: ContainerSetup,
   service: string | undefined,
-  image: ImageConfig,
-): ContainerPlan {
+  image: EngineImage,
+): MemberPlan {
   const { spec } = setup;
   const command = commandOf(setup, service !== undefined, image);
   checkReadiness(setup, command, image);
   return {
     service,
-    name,
     container: setup.name,
     image,
-    from: { image: image.id, layers: image.layers },
-    hostname: hostnameOf(setup),
-    env: { ...image.env, ...spec.environment },
-    user: spec.user ?? image.user,
-    limits: spec.limits ?? {},
+    request: {
+      name,
+      image: image.id,
+      hostname: hostnameOf(setup),
+      user: spec.user ?? image.user,
+      workingDir: image.workingDir,
+      env: { ...image.env, ...spec.environment },
+      limits: spec.limits ?? {},
+      isService: service !== undefined,
+    },
     command,
     waitFor: spec.waitFor,
   };
 }
 
-/** As Docker has it: the entrypoint of the image, then what was given, else its own arguments. A text is for a shell. */
+/** Services get the image's entrypoint, then the given command or the image's own. A string goes to a shell. */
 function commandOf(
   { spec: { command } }: ContainerSetup,
   isService: boolean,
-  image: ImageConfig,
+  image: EngineImage,
 ): readonly string[] | undefined {
   if (!isService && command === undefined) return undefined;
   const given = typeof command === "string" ? ["/bin/sh", "-c", command] : command;
@@ -102,21 +103,21 @@ function commandOf(
 function checkReadiness(
   { name, spec: { waitFor } }: ContainerSetup,
   command: readonly string[] | undefined,
-  image: ImageConfig,
+  image: EngineImage,
 ): void {
   if (waitFor?.log !== undefined && command === undefined) {
-    throw new SandboxError("invalid_argument", `waitFor.log of "${name}": it runs no command whose log could be read`);
+    throw new SandboxError("invalid_argument", `waitFor.log of "${name}": it runs no command, so it has no log`);
   }
   if (waitFor?.health === true && image.healthcheck === undefined) {
     throw new SandboxError("invalid_argument", `waitFor.health of "${name}": its image has no HEALTHCHECK`);
   }
 }
 
-/** The plan of a copy, made from other images. */
+/** Plans a clone, which starts from commits. */
 export function planClone(
   batchId: string,
   { network, ...plan }: TaskPlan,
-  from: (container: ContainerPlan) => ContainerPlan["from"],
+  imageOf: (container: MemberPlan) => string,
 ): TaskPlan {
   const { taskId, executionId } = plan;
   return {
@@ -124,8 +125,11 @@ export function planClone(
     executionId,
     containers: plan.containers.map((container) => ({
       ...container,
-      name: containerName(batchId, executionId, container.container, taskId),
-      from: from(container),
+      request: {
+        ...container.request,
+        name: containerName(batchId, executionId, container.container, taskId),
+        image: imageOf(container),
+      },
     })),
     network: network && { ...network, name: networkName(batchId, executionId, network.label) },
   };

@@ -5,8 +5,6 @@
 export const SHARED_NAMES: Readonly<Record<string, string>> = {
   Base: "to be removed by the redesign",
   Command: "to be removed by the redesign",
-  ContainerPlan: "to be removed by the redesign",
-  Endpoint: "to be removed by the redesign",
   Hello: "to be removed by the redesign",
   Lifetime: "to be removed by the redesign",
   Origin: "to be removed by the redesign",
@@ -15,7 +13,5 @@ export const SHARED_NAMES: Readonly<Record<string, string>> = {
   PushOptions: "to be removed by the redesign; the specs give this name to the sandbox's",
   Repository: "to be removed by the redesign",
   RunState: "to be removed by the redesign",
-  SandboxState: "to be removed by the redesign; the specs give this name to the tasks'",
-  Saved: "to be removed by the redesign",
   Token: "to be removed by the redesign",
 };

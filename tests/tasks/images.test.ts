@@ -2,6 +2,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { findEndpoint } from "../../src/sandbox/backends/docker/engine/endpoint.js";
+import { Engine } from "../../src/sandbox/backends/docker/engine/engine.js";
+import { readProgress } from "../../src/sandbox/backends/docker/engine/progress.js";
 import type { BuildStage, ImageSpec, TaskEvent } from "../../src/tasks/types.js";
 import { BUSYBOX } from "../support/docker/engine.js";
 import { LOGIN, startRegistry } from "../support/docker/registry.js";
@@ -213,10 +216,10 @@ describeTasks("images", [BUSYBOX], (place) => {
       stages: [stage("a:1", "b:1"), stage("b:1", "a:1")],
       finalTag: "a:1",
     };
-    await expectRefused(prepare(circle), "invalid_argument", "stand on each other", "a:1 -> b:1 -> a:1");
+    await expectRefused(prepare(circle), "invalid_argument", "each other's parents", "a:1 -> b:1 -> a:1");
     const one: ImageSpec = { type: "build", tag: "same", contextPath: "/x" };
     const two: ImageSpec = { type: "build", tag: "same:latest", contextPath: "/y" };
-    await expectRefused(prepare(one, two), "conflict", "same", "two ways");
+    await expectRefused(prepare(one, two), "conflict", "same", "two different descriptions");
   });
 
   test("[S2-DOC-pull] are pulled in parallel when they are not there, with the login of the Docker config, and a spoilt layer is an error", async ({
@@ -271,7 +274,6 @@ describeTasks("images", [BUSYBOX], (place) => {
 });
 
 async function push(image: string, auth: string): Promise<void> {
-  const { Engine, findEndpoint, readProgress } = await import("../../src/sandbox/backends/docker.js");
   const engine = new Engine(findEndpoint());
   const [name, tagged = "latest"] = image.split(/:(?=[^/]*$)/);
   const answer = await engine.stream("POST", `/images/${name}/push`, {

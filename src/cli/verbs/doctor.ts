@@ -1,10 +1,10 @@
+import { lastConformance } from "../../sandbox/host.js";
 import {
   backendNames,
   capabilitiesOf,
   chooseBackend,
   credentialsOf,
   type Finding,
-  lastConformance,
   probeBackend,
 } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";

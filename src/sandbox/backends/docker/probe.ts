@@ -18,7 +18,7 @@ interface Info {
   CPUCfsQuota?: boolean;
 }
 
-/** Looks at the engine: whether it answers, what it can keep, whether the guest for it is here. */
+/** Checks the engine: whether it answers, which limits it enforces, whether there is a guest for it. */
 export async function probeDocker(): Promise<Finding[]> {
   let engine: Engine;
   let info: Info;
@@ -26,11 +26,7 @@ export async function probeDocker(): Promise<Finding[]> {
     engine = engineOf();
     info = await engine.call<Info>("GET", "/info", { timeout: PATIENCE });
   } catch (error) {
-    const { message, hint } = error as SandboxError;
-    return [
-      { name: "engine", status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) },
-      program(),
-    ];
+    return [missing("engine", error as SandboxError), program()];
   }
   const detail = `version ${info.ServerVersion} at ${engine.endpoint.name}`;
   return [
@@ -49,16 +45,19 @@ function guestFinding({ OSType, Architecture }: Info): Finding {
     if (OSType !== "linux" || arch === undefined) throw new SandboxError("unsupported", `${OSType} on ${Architecture}`);
     return { name, status: "ok", detail: guestBinary(arch) };
   } catch (error) {
-    const { message, hint } = error as SandboxError;
-    return { name, status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) };
+    return missing(name, error as SandboxError);
   }
+}
+
+function missing(name: string, { message, hint }: SandboxError): Finding {
+  return { name, status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) };
 }
 
 function limitsFinding({ MemoryLimit, PidsLimit, CPUCfsQuota }: Info): Finding {
   const kept = { memory: MemoryLimit, pids: PidsLimit, cpus: CPUCfsQuota };
   const lacking = Object.entries(kept).flatMap(([limit, isKept]) => (isKept === false ? [limit] : []));
   if (lacking.length === 0) return { name: "limits", status: "ok", detail: "memory, pids, cpus" };
-  return { name: "limits", status: "limited", detail: `the engine's kernel does not keep: ${lacking.join(", ")}` };
+  return { name: "limits", status: "limited", detail: `the engine's kernel does not enforce: ${lacking.join(", ")}` };
 }
 
 function wallsFinding({ SecurityOptions = [] }: Info): Finding {

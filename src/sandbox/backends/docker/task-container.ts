@@ -1,11 +1,13 @@
 import { posix } from "node:path";
-import type { Capabilities, Limits } from "../../../../contracts/types.js";
+import type { ContainerRequest, EngineContainer } from "../../../../contracts/container-engine.js";
+import type { Capabilities } from "../../../../contracts/types.js";
 import { startCommand } from "../../guest.js";
 import { createSandbox } from "../../portable.js";
-import type { DriverProcess, Sandbox } from "../../types.js";
 import { startContainer } from "./container.js";
 import { DockerDriver } from "./driver.js";
 import type { Engine } from "./engine/engine.js";
+import { commitContainer } from "./image/commit.js";
+import { ownerLabels } from "./labels.js";
 
 const CAPABILITIES: Capabilities = {
   isolation: "container",
@@ -19,50 +21,17 @@ const CAPABILITIES: Capabilities = {
   ports: false,
   git: false,
 };
+const COPY_PATIENCE = 600_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** What a container of a task is made from. */
-export interface TaskContainerPlan {
-  /** The engine's name for it. */
-  readonly name: string;
-  readonly image: string;
-  readonly hostname: string;
-  readonly user: string;
-  /** Where commands start. */
-  readonly workingDir: string;
-  /** Of every command. It is not written down on the engine. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly limits: Limits;
-  readonly labels: Readonly<Record<string, string>>;
-  /** Name of the network, where the container is known by its host name. Absent: none. */
-  readonly network?: { readonly name: string; readonly internal: boolean };
-  /** Whether its own command has the rights that services are used to. */
-  readonly isService: boolean;
-  onWarning(message: string): void;
-}
-
-/** A container of a task. The whole of it is one sandbox. */
-export interface TaskContainer {
-  /** What the engine calls it. */
-  readonly id: string;
-  readonly sandbox: Sandbox;
-  /** Starts what the container runs by itself. */
-  start(argv: readonly string[]): Promise<DriverProcess>;
-  /** Removes all that is below a directory. */
-  empty(path: string): Promise<void>;
-  /** Runs something while every process inside stands still. */
-  frozen<T>(work: () => Promise<T>): Promise<T>;
-  /** Ends everything inside and takes the container away; throws when it is still there. */
-  remove(): Promise<void>;
-}
-
-/** Makes a container of a task and starts it; all of it or nothing. */
+/** Starts a container of a task, or leaves nothing. `layersOf`: how many layers the images have, by id or name. */
 export async function startTaskContainer(
   engine: Engine,
-  plan: TaskContainerPlan,
-  signal?: AbortSignal,
-): Promise<TaskContainer> {
-  const { name, image, hostname, user, limits, labels, network, workingDir } = plan;
+  request: ContainerRequest,
+  layersOf: Map<string, number>,
+  signal: AbortSignal,
+): Promise<EngineContainer> {
+  const { name, image, hostname, user, limits, network, workingDir, isService } = request;
   const container = await startContainer(
     engine,
     {
@@ -71,29 +40,37 @@ export async function startTaskContainer(
       hostname,
       user,
       limits,
-      labels,
-      // All of the container can be reached; where commands start is another matter.
+      labels: { ...ownerLabels(), ...request.labels },
+      // The sandbox is the whole container; commands start in `workingDir`.
       workDir: "/",
       network: network === undefined ? "none" : { name: network.name, aliases: [hostname] },
-      // The engine would ask on behalf of a container that reaches nobody: names are a way out too.
+      // Otherwise the engine would look up names for a container that must reach nobody. That is a way out too.
       ...(network?.internal === true && { dns: ["127.0.0.1"] }),
-      capabilities: plan.isService ? "service" : "none",
+      capabilities: isService ? "service" : "none",
       isKept: false,
     },
     signal,
   );
-  const env = { PATH, LANG: "C.UTF-8", ...plan.env };
-  const driver = new TaskDriver({
+  const from = { layers: layersOf.get(image) ?? 0 };
+  const env = { PATH, LANG: "C.UTF-8", ...request.env };
+  let failure: unknown;
+  const driver = new DockerDriver({
     id: name,
     workDir: "/",
     capabilities: CAPABILITIES,
     baseEnv: env,
     container,
-    release: () => container.remove(),
+    release: async () => {
+      failure = undefined;
+      await container.remove().catch((error: unknown) => {
+        failure = error;
+        throw error;
+      });
+    },
   });
   const sandbox = createSandbox(driver, {
     onEvent: ({ type, message }) => {
-      if (type === "warning") plan.onWarning(message);
+      if (type === "warning") request.onWarning(message);
     },
   });
   try {
@@ -109,31 +86,32 @@ export async function startTaskContainer(
     start: (argv) =>
       startCommand(
         container.channel,
-        { argv, env, cwd: workingDir, stdin: "none", keepCapabilities: plan.isService },
+        { argv, env, cwd: workingDir, stdin: "none", keepCapabilities: isService },
         workingDir.replace(/^\/+/, ""),
       ),
-    async empty(path) {
-      for (const name of await driver.list(path)) await driver.remove(posix.join(path, name), { recursive: true });
+    async commit(target, labels) {
+      const labelled = { ...ownerLabels(), ...labels };
+      layersOf.set(target, await commitContainer(engine, container.id, target, from, labelled));
+    },
+    async copyFrom(origin, path) {
+      for (const entry of await driver.list(path)) await driver.remove(posix.join(path, entry), { recursive: true });
+      await copyTree(engine, origin.id, container.id, path);
     },
     frozen: (work) => driver.frozen(work),
     async remove() {
       await sandbox.teardown();
-      if (driver.failure !== undefined) throw driver.failure;
+      if (failure !== undefined) throw failure;
     },
   };
 }
 
-class TaskDriver extends DockerDriver {
-  /** Why the container could not be removed. */
-  failure: unknown;
-
-  override async close(): Promise<void> {
-    try {
-      await this.container.remove();
-      this.failure = undefined;
-    } catch (error) {
-      this.failure = error;
-      throw error;
-    }
-  }
+/** Copies a directory of one container over that of another, with owners and modes. It may be a volume. */
+async function copyTree(engine: Engine, from: string, to: string, path: string): Promise<void> {
+  const files = await engine.stream("GET", `/containers/${from}/archive`, { query: { path }, timeout: COPY_PATIENCE });
+  await engine.call("PUT", `/containers/${to}/archive`, {
+    // The archive starts with the directory itself.
+    query: { path: posix.dirname(path) },
+    body: files as AsyncIterable<Uint8Array>,
+    timeout: COPY_PATIENCE,
+  });
 }

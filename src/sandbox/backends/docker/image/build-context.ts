@@ -1,44 +1,35 @@
 import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { join, posix, resolve } from "node:path";
+import type { BuildStage } from "../../../../../contracts/container-engine.js";
 import { SandboxError } from "../../../../../contracts/errors.js";
 import { parseDockerIgnore, type Selection } from "../../../../util/docker-ignore.js";
 import { packDirectory } from "../../../../util/tar/tar-pack.js";
 
 const MAX_DOCKERFILE = 1 << 20;
 
-/** What one image is built from. */
-export interface BuildRequest {
-  readonly tag: string;
-  readonly contextPath: string;
-  readonly dockerfilePath?: string;
-  readonly buildArgs?: Readonly<Record<string, string>>;
-  readonly parentTag?: string;
-  readonly cacheKey?: string;
-}
-
 /** The directory that a build may read from, and its Dockerfile. */
 export interface BuildContext {
   /** Relative, normalised. */
   readonly dockerfile: string;
-  /** The images that the Dockerfile names after FROM, as far as they are named without arguments. */
+  /** The base images in the Dockerfile's FROM lines, except those named by arguments. */
   readonly bases: readonly string[];
-  /** The same for the same files, names and modes, whatever their times. */
+  /** A digest of the files with their names and modes, but not their times. */
   digest(): Promise<string>;
-  /** The files as the engine wants them. */
+  /** The files as a tar archive. */
   pack(): AsyncIterable<Uint8Array>;
 }
 
-/** Opens the context of a build: `not_found` when the directory or its Dockerfile is not there. */
+/** Opens the context of a build: `not_found` when the directory or its Dockerfile doesn't exist. */
 export async function openContext({
   tag,
   contextPath,
   dockerfilePath = "Dockerfile",
-}: BuildRequest): Promise<BuildContext> {
+}: BuildStage): Promise<BuildContext> {
   const directory = resolve(contextPath);
   const found = await stat(directory).catch(() => undefined);
   if (!found?.isDirectory()) {
-    throw new SandboxError("not_found", `The context of the image "${tag}" is no directory: ${contextPath}`, {
+    throw new SandboxError("not_found", `The context of the image "${tag}" is not a directory: ${contextPath}`, {
       backend: "docker",
     });
   }
@@ -62,7 +53,7 @@ export async function openContext({
   };
 }
 
-/** As the docker command does, a `.dockerignore` beside a Dockerfile of another name wins over the common one. */
+/** Like the docker command, prefers `<Dockerfile>.dockerignore` to `.dockerignore`. */
 async function selection(
   directory: string,
   dockerfile: string,

@@ -1,26 +1,20 @@
+import type { BuildStage } from "../../../../../contracts/container-engine.js";
 import type { Engine } from "../engine/engine.js";
 import { readProgress } from "../engine/progress.js";
 import { buildCredentials } from "../engine/registry-credentials.js";
-import type { BuildContext, BuildRequest } from "./build-context.js";
+import type { BuildContext } from "./build-context.js";
 
-/** How a build runs. */
-export interface BuildOptions {
-  signal?: AbortSignal | undefined;
-  labels: Readonly<Record<string, string>>;
-  /** Every line of its log. */
-  onLine?: (line: string) => void;
-}
-
-/** Builds an image and gives it its tag; a failed step is an error with the end of the log. */
+/** Builds and tags an image. `onLine` gets every line of its log. A failed step is an error with the end of the log. */
 export async function buildImage(
   engine: Engine,
-  { tag, buildArgs = {}, parentTag }: BuildRequest,
+  { tag, buildArgs = {}, parentTag }: BuildStage,
   context: BuildContext,
-  { signal, labels, onLine }: BuildOptions,
+  opts: { signal: AbortSignal; labels: Readonly<Record<string, string>>; onLine(line: string): void },
 ): Promise<void> {
+  const { signal, labels, onLine } = opts;
   const buildargs = parentTag === undefined ? buildArgs : { ...buildArgs, BASE_IMAGE: parentTag };
   const answer = await engine.stream("POST", "/build", {
-    // Without forcerm a build that fails leaves a container.
+    // Without forcerm a failed build leaves a container.
     query: { t: tag, dockerfile: context.dockerfile, buildargs, labels, rm: true, forcerm: true },
     headers: await buildCredentials(context.bases),
     body: context.pack(),
@@ -28,9 +22,9 @@ export async function buildImage(
     timeout: BUILD_PATIENCE,
   });
   for await (const { stream } of readProgress(answer as AsyncIterable<Buffer>, `Building ${tag}`)) {
-    for (const line of (stream ?? "").split("\n")) if (line.trim() !== "") onLine?.(line.trimEnd());
+    for (const line of (stream ?? "").split("\n")) if (line.trim() !== "") onLine(line.trimEnd());
   }
 }
 
-/** The engine answers only once it has the whole context. */
+/** The engine answers only when it has received the whole context. */
 const BUILD_PATIENCE = 600_000;

@@ -1,98 +1,73 @@
 import { randomBytes } from "node:crypto";
+import type { ContainerEngine, EngineImage } from "../../contracts/container-engine.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import {
-  commitContainer,
-  copyTree,
-  type Engine,
-  type ImageConfig,
-  ImageStore,
-  ownerLabels,
-  removeImage,
-} from "../sandbox/docker.js";
 import { checkSetup } from "./check-setup.js";
-import { ContainerGroup, type GroupParts, type Member } from "./container-group.js";
+import { allDone, ContainerGroup, type GroupParts, type Member } from "./container-group.js";
 import type { EmitTaskEvent } from "./emit.js";
-import { planImages, specsOf, tagOf } from "./image-plan.js";
+import { planImages, specsOf } from "./image-plan.js";
+import { createImageStore, type ImageStore } from "./image-store.js";
 import { newExecutionId } from "./names.js";
 import { logTail } from "./own-command.js";
 import { RunningTask } from "./running-task.js";
-import { type ContainerPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
+import { type MemberPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
 import type { Batch, SetupOptions, Task, TaskSetup } from "./types.js";
 
-/** On everything that a batch makes: which batch, and which execution of a task. */
+/** On everything that a batch creates: its batch, and the execution of its task. */
 const BATCH_LABEL = "glovebox.batch";
 const EXECUTION_LABEL = "glovebox.execution";
 
-/** What a batch is made with. */
+/** What a batch needs from its manager. */
 export interface BatchParts {
   readonly batchId: string;
-  readonly engine: Engine;
+  readonly engine: ContainerEngine;
   readonly networkEnabled: boolean;
   readonly verifyOnly: boolean;
   readonly limit: GroupParts["limit"];
   readonly emit: EmitTaskEvent;
-  /** Called once the batch is gone. */
-  onClosed(batch: DockerBatch): void;
+  /** Called when the batch is torn down. */
+  onClosed(batch: RunningBatch): void;
 }
 
-/** Images that are ready, and the tasks that use them. */
-export class DockerBatch implements Batch {
+/** A batch whose images are ready, and its tasks. */
+export class RunningBatch implements Batch {
   readonly batchId: string;
   readonly #parts: BatchParts;
-  readonly #images: ImageStore;
+  readonly #ensureImage: ImageStore;
   readonly #closing = new AbortController();
   readonly #tasks = new Set<RunningTask>();
   readonly #setups = new Set<Promise<unknown>>();
-  /** What failed set-ups could not take away. */
+  /** Retries for what failed setups could not remove. */
   readonly #left = new Set<() => Promise<readonly SandboxError[]>>();
   #teardown: Promise<void> | undefined;
 
   constructor(parts: BatchParts) {
     this.batchId = parts.batchId;
     this.#parts = parts;
-    this.#images = new ImageStore(parts.engine, {
-      verifyOnly: parts.verifyOnly,
-      onEvent: ({ type, message, image, progress }) =>
-        parts.emit(type, message, { image, ...(progress && { progress }) }),
-    });
+    this.#ensureImage = createImageStore(parts.engine, parts.verifyOnly, parts.emit);
   }
 
-  /** Gets every image of these tasks; all failures are waited for, the first is thrown. */
+  /** Prepares every image of these tasks. Waits for all of them, then throws the first failure. */
   async prepare(tasks: readonly TaskSetup[], signal?: AbortSignal): Promise<void> {
     const orders = planImages(specsOf(tasks));
     const both = this.#signal(signal);
-    const got = await Promise.allSettled(orders.map((order) => this.#images.ensure(order, both)));
-    const failed = got.find((result) => result.status === "rejected");
-    if (failed !== undefined) throw failed.reason;
+    await allDone(orders.map((order) => this.#ensureImage(order, both)));
   }
 
   async setupTask(setup: TaskSetup, opts: SetupOptions = {}): Promise<Task> {
     checkSetup(setup, "setup", this.#parts.networkEnabled);
     return await this.#during(async () => {
       const signal = this.#signal(opts.signal);
-      const images = new Map<string, ImageConfig>();
-      for (const order of planImages(specsOf([setup])))
-        images.set(order.tag, await this.#images.ensure(order, this.#closing.signal));
-      const executionId = newExecutionId();
-      const find = (tag: string): ImageConfig => {
-        const image = images.get(tag);
-        if (image === undefined) throw new SandboxError("internal", `The image ${tag} was not prepared`);
-        return image;
-      };
-      const plan = planTask(
-        this.batchId,
-        executionId,
-        setup,
-        ({ spec }) => find(tagOf(spec.imageSpec)),
-        this.#parts.networkEnabled,
-      );
+      const images = new Map<string, EngineImage>();
+      for (const step of planImages(specsOf([setup])))
+        images.set(step.tag, await this.#ensureImage(step, this.#closing.signal));
+      const plan = planTask(this.batchId, newExecutionId(), setup, images, this.#parts.networkEnabled);
       const task = await this.#start(plan, signal, []);
       this.#parts.emit("task-ready", `task ${setup.taskId} is ready`, { taskId: setup.taskId });
       return task;
     });
   }
 
-  /** Copies a task of this batch: all containers at one moment. */
+  /** Copies a task of this batch, all containers at the same moment. */
   async clone(source: RunningTask, signal?: AbortSignal): Promise<Task> {
     return await this.#during(async () => {
       const both = this.#signal(signal);
@@ -100,25 +75,21 @@ export class DockerBatch implements Batch {
       const { plan, members } = source.group;
       const labels = this.#labels(plan);
       const names = new Map(members.map((member) => [member.plan, `glovebox-clone:${randomBytes(8).toString("hex")}`]));
-      const commit = (): Promise<Map<ContainerPlan, number>> => {
+      const nameOf = (member: MemberPlan): string => names.get(member) ?? "";
+      const commit = async (): Promise<void> => {
         both.throwIfAborted();
-        return commitAll(engine, members, names, labels);
+        await allDone(members.map((member) => member.container.commit(nameOf(member.plan), labels)));
       };
-      const start = (layers: ReadonlyMap<ContainerPlan, number>): Promise<RunningTask> => {
-        const cloned = planClone(this.batchId, plan, (container) => ({
-          image: names.get(container) ?? "",
-          layers: layers.get(container) ?? 0,
-        }));
-        return this.#start(cloned, both, [...names.values()], (target, copy) =>
-          fillVolumes(engine, members, target, copy),
-        );
+      const start = (): Promise<RunningTask> => {
+        const cloned = planClone(this.batchId, plan, nameOf);
+        return this.#start(cloned, both, [...names.values()], (target, copy) => fillVolumes(members, target, copy));
       };
-      // A commit leaves volumes out: they are copied while the origin still stands still.
+      // A commit leaves out volumes, so they are copied while the origin is still frozen.
       const hasVolumes = members.some((member) => member.plan.image.volumes.length > 0);
       try {
         const task = hasVolumes
-          ? await source.group.frozen(async () => start(await commit()))
-          : await start(await source.group.frozen(commit));
+          ? await source.group.frozen(() => commit().then(start))
+          : await source.group.frozen(commit).then(start);
         emit("task-cloned", `task ${plan.taskId} was cloned`, { taskId: plan.taskId });
         return task;
       } catch (error) {
@@ -131,7 +102,7 @@ export class DockerBatch implements Batch {
     });
   }
 
-  /** The task or clone that a state names. */
+  /** The task or clone that has this container. */
   find(containerId: string): { task: RunningTask; member: Member } | undefined {
     for (const task of this.#tasks) {
       const member = task.group.members.find(({ container }) => container.id === containerId);
@@ -140,7 +111,7 @@ export class DockerBatch implements Batch {
     return undefined;
   }
 
-  /** What is left is tried again by the next call. */
+  /** The next call retries what could not be removed. */
   teardown(): Promise<void> {
     this.#teardown ??= this.#close().finally(() => {
       if (this.#tasks.size + this.#left.size > 0) this.#teardown = undefined;
@@ -153,7 +124,7 @@ export class DockerBatch implements Batch {
   }
 
   async #close(): Promise<void> {
-    this.#closing.abort(new SandboxError("closed", `The batch ${this.batchId} was taken down`));
+    this.#closing.abort(new SandboxError("closed", `The batch ${this.batchId} was torn down`));
     await Promise.allSettled(this.#setups);
     await Promise.all([...this.#tasks].map((task) => task.teardown()));
     await Promise.all([...this.#left].map((again) => this.#clean(again)));
@@ -187,19 +158,19 @@ export class DockerBatch implements Batch {
         this.#left.add(again);
         this.#leaked(left, taskId);
       },
-      onExit: ({ plan: { container, env }, command }) => {
+      onExit: ({ plan: { container, request }, command }) => {
         const { exitCode, logs } = command?.status ?? { logs: "" };
-        // Lost with its container: whoever took that away knows.
+        // Lost together with its container, which was removed on purpose.
         if (exitCode === undefined) return;
         const tail = logTail(logs);
         const message = `the command of "${container}" ended with exit code ${exitCode}${tail === "" ? "" : `:\n${tail}`}`;
-        emit("command-exit", message, { taskId, container }, env);
+        emit("command-exit", message, { taskId, container }, request.env);
       },
     };
   }
 
   #labels({ executionId }: TaskPlan): Record<string, string> {
-    return { ...ownerLabels(), [BATCH_LABEL]: this.batchId, [EXECUTION_LABEL]: executionId };
+    return { [BATCH_LABEL]: this.batchId, [EXECUTION_LABEL]: executionId };
   }
 
   async #clean(again: () => Promise<readonly SandboxError[]>): Promise<void> {
@@ -212,7 +183,7 @@ export class DockerBatch implements Batch {
     for (const { message } of left) this.#parts.emit("leak", message, taskId === undefined ? {} : { taskId });
   }
 
-  /** With a task go its clones; a clone goes alone. Says whether all of it is gone. */
+  /** Removes a task with its clones, or one clone. Returns whether everything is gone. */
   async #remove(task: RunningTask, isClone: boolean): Promise<boolean> {
     const { executionId } = task.state;
     const clones = isClone
@@ -230,11 +201,11 @@ export class DockerBatch implements Batch {
     return signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
   }
 
-  /** Nothing is set up in a batch that is being taken down, and that waits for what is under way. */
+  /** Refuses work in a batch that is being torn down. Teardown waits for work in progress. */
   async #during<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing.signal.aborted) throw this.#closing.signal.reason;
     const running = work().catch((error: unknown) => {
-      throw toSandboxError(error, { backend: "docker" });
+      throw toSandboxError(error, { backend: this.#parts.engine.name });
     });
     this.#setups.add(running);
     try {
@@ -245,40 +216,16 @@ export class DockerBatch implements Batch {
   }
 }
 
-/** Brings the volumes of a container into its copy, exactly as they are. */
-async function fillVolumes(
-  engine: Engine,
-  members: readonly Member[],
-  target: ContainerPlan,
-  copy: Member["container"],
-): Promise<void> {
+/** Copies the volumes of a container into its clone. */
+async function fillVolumes(members: readonly Member[], target: MemberPlan, copy: Member["container"]): Promise<void> {
   const origin = members.find(({ plan }) => plan.service === target.service);
   for (const path of target.image.volumes) {
-    if (origin === undefined) continue;
-    await copy.empty(path);
-    await copyTree(engine, origin.container.id, copy.id, path);
+    if (origin !== undefined) await copy.copyFrom(origin.container, path);
   }
 }
 
-/** Gives what could not be removed. */
-async function removeImages(engine: Engine, names: Iterable<string>): Promise<SandboxError[]> {
-  const done = await Promise.allSettled([...names].map((name) => removeImage(engine, name)));
+/** Returns what could not be removed. */
+async function removeImages(engine: ContainerEngine, names: Iterable<string>): Promise<SandboxError[]> {
+  const done = await Promise.allSettled([...names].map((name) => engine.removeImage(name)));
   return done.flatMap((result) => (result.status === "rejected" ? [toSandboxError(result.reason)] : []));
-}
-
-async function commitAll(
-  engine: Engine,
-  members: readonly Member[],
-  names: ReadonlyMap<ContainerPlan, string>,
-  labels: Readonly<Record<string, string>>,
-): Promise<Map<ContainerPlan, number>> {
-  const done = await Promise.allSettled(
-    members.map(async ({ plan, container }): Promise<[ContainerPlan, number]> => {
-      const { layers } = await commitContainer(engine, container.id, names.get(plan) ?? "", plan.from, labels);
-      return [plan, layers];
-    }),
-  );
-  const failed = done.find((result) => result.status === "rejected");
-  if (failed !== undefined) throw failed.reason;
-  return new Map(done.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])));
 }
