@@ -76,7 +76,10 @@ async function reopen(backend: Backend, id: string, given: SandboxOptions): Prom
         hint: "leave backend out: the id is enough",
       });
     }
-    const opts = reopenOptions(given, rulesOfRecord(record));
+    const rules = rulesOfRecord(record);
+    // The plan of an older version holds them until a new one replaces it.
+    if (record.rules === undefined) await updateRecord(id, { rules });
+    const opts = reopenOptions(given, rules);
     checkPossible(backend, opts);
     if (backend.reopen === undefined)
       throw new SandboxError("unsupported", `The ${backend.name} backend reopens nothing`);
@@ -116,6 +119,8 @@ function ownOptions(backend: Backend, opts: SandboxOptions): SandboxOptions {
 function secretsOf(backend: Backend, opts: SandboxOptions): Parameters<typeof redactError>[1] {
   const names = [...(backend.credentials ?? []).flat(), "GITHUB_TOKEN"];
   const env = Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
-  const secrets = [...(backend.secrets?.(opts) ?? []), opts.githubToken].filter((secret) => secret !== undefined);
+  const given: readonly unknown[] = [...(backend.secrets?.(opts) ?? []), opts.githubToken];
+  // Anything shorter is found in every other text.
+  const secrets = given.filter((secret) => typeof secret === "string").filter(({ length }) => length >= 8);
   return { env, secrets };
 }
