@@ -21,4 +21,4 @@ export {
 export { nodeThatNeedsSpec } from "./blueprint/needs-spec.js";
 export { readBlueprint } from "./blueprint/read.js";
 export { BLUEPRINT_SCHEMA } from "./blueprint/schema.js";
-export type { Schema } from "./blueprint/schema-type.js";
+export type { Schema } from "./schema.js";

@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type { Fault, Place } from "./find-faults.js";
+import type { Fault, Place } from "../schema.js";
 
 /** Something that is wrong with a blueprint, and where. */
 export interface BlueprintFault {

@@ -1,8 +1,8 @@
 import { nearestName } from "../../util/nearest.js";
 import { type Expression, ExpressionError, faultsOfCalls, namesIn, parseExpression } from "../expression.js";
+import type { Fault, Place } from "../schema.js";
 import { hasTemplate, parseTemplate } from "../template.js";
 import type { Blueprint, BlueprintNode } from "../types.js";
-import type { Fault, Place } from "./find-faults.js";
 import { textsOf } from "./texts-of.js";
 
 /** The names that stand alone. */

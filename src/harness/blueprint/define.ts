@@ -1,6 +1,6 @@
+import { type Fault, findFaults } from "../schema.js";
 import type { Blueprint, BlueprintSpec } from "../types.js";
 import { blueprintError, toBlueprintFault } from "./blueprint-error.js";
-import { type Fault, findFaults } from "./find-faults.js";
 import { normalizeBlueprint } from "./normalize.js";
 import { BLUEPRINT_SCHEMA } from "./schema.js";
 import { toDocument } from "./to-document.js";

@@ -1,4 +1,4 @@
-import type { Place } from "./find-faults.js";
+import type { Place } from "../schema.js";
 
 /** A document that was read, and where each part of it stands. */
 export interface ParsedDocument {

@@ -1,4 +1,5 @@
 import { parseDuration } from "../duration.js";
+import type { Fault, Place } from "../schema.js";
 import type {
   AgentTask,
   AgentTaskSpec,
@@ -11,7 +12,6 @@ import type {
   RunLimits,
   RunnableSpec,
 } from "../types.js";
-import type { Fault, Place } from "./find-faults.js";
 
 /** Tells what is wrong at a place of the blueprint. */
 export type Report = (fault: Fault) => void;

@@ -1,4 +1,5 @@
 import { DEFAULT_RUN_TIMEOUT } from "../../sandbox/types.js";
+import type { Place } from "../schema.js";
 import type {
   Blueprint,
   BlueprintNode,
@@ -14,7 +15,6 @@ import type {
   NodeSpec,
 } from "../types.js";
 import { checkReferences } from "./check-references.js";
-import type { Place } from "./find-faults.js";
 import {
   checkRunnable,
   defined,

@@ -1,4 +1,4 @@
-import type { Schema } from "./schema-type.js";
+import type { Schema } from "../schema.js";
 
 const text: Schema = { type: "string", minLength: 1, maxLength: 1_000_000 };
 const name: Schema = { type: "string", minLength: 1, maxLength: 200 };

@@ -1,5 +1,5 @@
+import type { Place } from "../schema.js";
 import type { AgentTask, BlueprintNode, GateCheck, Text } from "../types.js";
-import type { Place } from "./find-faults.js";
 
 /** A text of a node that is more than itself. */
 interface NodeText {

@@ -1,6 +1,6 @@
 import { createPathMatcher } from "../../util/glob.js";
+import { changedPaths, fingerprint } from "../changed-paths.js";
 import type { CheckResult, GateCheck, GateNode, GateRepair, NodeReport, NodeStatus, RunError } from "../types.js";
-import { changedPaths, fingerprint } from "./changed-paths.js";
 import { BrokenStep, type StepOutcome, toOutcome } from "./failure.js";
 import { OutputPipe } from "./output-pipe.js";
 import type { RunState } from "./run-state.js";

@@ -1,10 +1,10 @@
 import { createPathMatcher } from "../../util/glob.js";
 import { toInert } from "../../util/inert-text.js";
+import { changedPaths } from "../changed-paths.js";
 import type { Scope, Value } from "../expression.js";
 import { toInertReferences } from "../github.js";
 import { renderTemplate } from "../template.js";
 import type { RunContext, Text } from "../types.js";
-import { changedPaths } from "./changed-paths.js";
 import type { RunState } from "./run-state.js";
 
 /** More names for one place: those of a gate. */

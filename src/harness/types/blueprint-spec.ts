@@ -1,7 +1,6 @@
 import type { Limits, Mount } from "../../../contracts/types.js";
-import type { AgentDriver } from "./agent-types.js";
+import type { AgentDriver, NodeKind } from "../node-types.js";
 import type { Condition, NodeFunction, NodeKindAlias, RetryCause, Text } from "./blueprint-types.js";
-import type { NodeKind } from "./report-types.js";
 
 /** Milliseconds, or a number with a unit: `500ms`, `30s`, `10m`, `2h`. */
 export type Duration = number | string;

@@ -1,8 +1,6 @@
 import type { Limits, Mount } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
-import type { AgentDriver } from "./agent-types.js";
-import type { RunContext } from "./context-types.js";
-import type { NodeResult } from "./report-types.js";
+import type { AgentDriver, NodeResult, RunContext } from "../node-types.js";
 
 /** Other names of the kinds. */
 export type NodeKindAlias = "preflight" | "deterministic" | "agentic" | "validate";

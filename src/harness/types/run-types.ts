@@ -1,10 +1,19 @@
 import type { DaytonaOptions, Sandbox, SandboxOptions } from "../../sandbox/types.js";
-import type { AgentDriver } from "./agent-types.js";
+import type {
+  AgentDriver,
+  EventSink,
+  LimitHit,
+  NodeOutput,
+  NodeReport,
+  Reporter,
+  RunContext,
+  RunCost,
+  RunError,
+  RunStatus,
+  TokenUsage,
+} from "../node-types.js";
 import type { BlueprintSpec } from "./blueprint-spec.js";
 import type { Blueprint, RunLimits } from "./blueprint-types.js";
-import type { RunContext } from "./context-types.js";
-import type { EventSink, NodeOutput, Reporter } from "./event-types.js";
-import type { LimitHit, NodeReport, RunCost, RunError, RunStatus, TokenUsage } from "./report-types.js";
 
 /** How `runBlueprint` runs. */
 export interface EngineOptions {

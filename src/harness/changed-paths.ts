@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { SandboxError } from "../../../contracts/errors.js";
-import type { Sandbox } from "../../sandbox/types.js";
+import { SandboxError } from "../../contracts/errors.js";
+import type { Sandbox } from "../sandbox/types.js";
 
 /** Every path that differs from the start, the old names of renamed files too. */
 export async function changedPaths(sandbox: Sandbox): Promise<string[]> {
