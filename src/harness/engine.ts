@@ -1,10 +1,10 @@
 import { SandboxError } from "../../contracts/errors.js";
 import { nearestName } from "../util/nearest.js";
-import { toRunError } from "./engine/failure.js";
 import { preflight } from "./engine/preflight.js";
 import { runNode } from "./engine/run-node.js";
 import { RunState } from "./engine/run-state.js";
 import { needsOf } from "./needs.js";
+import { setupNode, toRunError } from "./nodes.js";
 import type { Blueprint, BlueprintNode, EngineOptions, NodeReport, RunError, RunLimits, RunOutcome } from "./types.js";
 
 /** Failures that are not those of the code which was worked on. */
@@ -61,10 +61,7 @@ async function prepare(
   try {
     for (const [at, run] of sandbox.setup.entries()) {
       const id = `setup-${at + 1}`;
-      const report = await runNode(state, {
-        ...{ id, name: id, kind: "command", run, needs: [], env: {}, secrets: [], continueOnError: false },
-        retry: { max: 0, backoff: 1, on: [] },
-      });
+      const report = await runNode(state, setupNode(id, run));
       reports.push(report);
       if (report.status !== "success") {
         return report.error ?? { code: "aborted", message: "it was ended while it was set up", retryable: false };

@@ -2,6 +2,7 @@ import { SandboxError } from "../../contracts/errors.js";
 import type { NetworkPolicy } from "../../contracts/types.js";
 import type { SandboxOptions } from "../sandbox/types.js";
 import { type AgentChoice, driverOf } from "./agents.js";
+import { agentOf } from "./nodes.js";
 import type { AgentDriver, AgentTask, Blueprint, RunLimits } from "./types.js";
 
 /** A variable that a node needs; of several names one is enough. */
@@ -49,7 +50,7 @@ export function needsOf(
 
 function agentsOf({ nodes }: Blueprint, choice: AgentChoice): AgentNeed[] {
   return nodes.flatMap((node): AgentNeed[] => {
-    const task = node.kind === "agent" ? node : node.kind === "gate" ? node.onFail : undefined;
+    const { task } = agentOf(node) ?? {};
     return task === undefined ? [] : [{ nodeId: node.id, task, driver: driverOf(task, choice) }];
   });
 }
@@ -75,8 +76,10 @@ function checkAgent({ nodeId, task, driver }: AgentNeed, costLimit: number | und
 
 function secretsOf({ nodes }: Blueprint, agents: readonly AgentNeed[]): SecretNeed[] {
   return nodes.flatMap((node): SecretNeed[] => {
-    const repair = node.kind === "gate" ? (node.onFail?.secrets ?? []) : [];
-    const named = [...node.secrets, ...repair].map((name) => ({ nodeId: node.id, names: [name] }));
+    const named = [...node.secrets, ...(agentOf(node)?.secrets ?? [])].map((name) => ({
+      nodeId: node.id,
+      names: [name],
+    }));
     const driver = agents.find(({ nodeId }) => nodeId === node.id)?.driver;
     return [...named, ...(driver?.secrets ?? []).map((names) => ({ nodeId: node.id, names }))];
   });

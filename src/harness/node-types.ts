@@ -2,4 +2,5 @@
 export type * from "./node-types/agent-types.js";
 export type * from "./node-types/context-types.js";
 export type * from "./node-types/event-types.js";
+export type * from "./node-types/node-base.js";
 export type * from "./node-types/report-types.js";

@@ -27,6 +27,9 @@ export function defineBlueprint(spec: BlueprintSpec): Blueprint {
   return blueprint;
 }
 
+/** Another name of `defineBlueprint`. */
+export const blueprint: typeof defineBlueprint = defineBlueprint;
+
 /** Checks the shape and then the meaning; there is a blueprint when there are no faults. */
 export function checkBlueprint(
   spec: BlueprintSpec,

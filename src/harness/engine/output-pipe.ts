@@ -1,12 +1,11 @@
 import { endOfWholeCharacters, OutputCollector } from "../../util/output-collector.js";
-import { createByteRedactor, type RedactOptions, type Redactor } from "../../util/redact.js";
-import type { OutputStream } from "../types.js";
+import { createByteRedactor, type Redactor } from "../../util/redact.js";
+import type { PrintedOutput } from "../nodes.js";
+import type { NodeOutput, OutputStream } from "../types.js";
+import type { RunState } from "./run-state.js";
 
 /** How much of a node's output is kept in its result. The whole of it goes on. */
 export const MAX_NODE_OUTPUT: number = 50 * 1024;
-
-/** Takes a piece of redacted output; it ends with a whole character. */
-export type OutputSink = (stream: OutputStream, bytes: Buffer) => void | Promise<void>;
 
 interface Channel {
   readonly redactor: Redactor<Buffer>;
@@ -22,14 +21,14 @@ const NOTHING = Buffer.alloc(0);
  * every piece of a long log would cost more memory than the log's own pieces do.
  */
 export class OutputPipe {
-  readonly #sink: OutputSink;
-  readonly #hidden: RedactOptions;
+  readonly #state: RunState;
+  readonly #ids: Pick<NodeOutput, "nodeId" | "parentId" | "checkId">;
   readonly #collector = new OutputCollector(MAX_NODE_OUTPUT);
   readonly #channels = new Map<OutputStream, Channel>();
 
-  constructor(sink: OutputSink, hidden: RedactOptions) {
-    this.#sink = sink;
-    this.#hidden = hidden;
+  constructor(state: RunState, ids: Pick<NodeOutput, "nodeId" | "parentId" | "checkId">) {
+    this.#state = state;
+    this.#ids = ids;
   }
 
   /** Takes bytes as they come; resolves when they were taken. */
@@ -51,15 +50,15 @@ export class OutputPipe {
   }
 
   /** Head and tail of all that came. */
-  get kept(): { text: string; truncated: boolean } {
+  get kept(): PrintedOutput {
     const { text, truncated } = this.#collector.result(false);
-    return { text, truncated };
+    return { output: text, outputTruncated: truncated };
   }
 
   #channel(stream: OutputStream): Channel {
     const known = this.#channels.get(stream);
     if (known !== undefined) return known;
-    const made = { redactor: createByteRedactor(this.#hidden), begun: NOTHING };
+    const made = { redactor: createByteRedactor(this.#state.hidden), begun: NOTHING };
     this.#channels.set(stream, made);
     return made;
   }
@@ -67,6 +66,6 @@ export class OutputPipe {
   async #pass(stream: OutputStream, bytes: Buffer): Promise<void> {
     if (bytes.length === 0) return;
     if (stream !== "transcript") this.#collector.push(bytes);
-    await this.#sink(stream, bytes);
+    await this.#state.emitOutput({ ...this.#ids, stream, bytes });
   }
 }

@@ -1,13 +1,13 @@
-import { SandboxError } from "../../../contracts/errors.js";
 import { findVersion, isOlder } from "../agents.js";
 import type { AgentNeed } from "../needs.js";
+import { KINDS, kindOf } from "../nodes.js";
 import type { AgentDriver, BlueprintNode } from "../types.js";
 import { missingAgent } from "./missing-agent.js";
 import type { RunState } from "./run-state.js";
 
 const VERSION_TIMEOUT = 60_000;
 
-/** Looks inside, before the first node, for what the nodes rely on: agents, and a way to tell what was changed. */
+/** Checks before the first node that the sandbox has what the nodes rely on: agents, and what their kinds need. */
 export async function preflight(
   state: RunState,
   nodes: readonly BlueprintNode[],
@@ -22,20 +22,11 @@ export async function preflight(
     if (driver.versionArgv !== undefined) await checkVersion(state, driver, driver.versionArgv);
     else if (driver.name === "command" && program !== undefined) await checkPresence(state, driver, program, nodeId);
   }
-  const guarded = nodes.find((node) => node.kind === "gate" && node.protect.length > 0);
-  if (guarded === undefined) return;
-  try {
-    await state.sandbox.changes();
-  } catch (error) {
-    throw new SandboxError(
-      "unsupported",
-      `The protected paths of ${guarded.id} cannot be watched: this sandbox cannot tell what was changed`,
-      {
-        hint: "run on a repository with a backend that keeps git, or leave protect out",
-        cause: error,
-      },
+  for (const kind of KINDS)
+    await kind.preflight?.(
+      nodes.filter((node) => kindOf(node) === kind),
+      state,
     );
-  }
 }
 
 async function checkVersion(state: RunState, driver: AgentDriver, argv: readonly string[]): Promise<void> {

@@ -1,37 +1,21 @@
 import { driverOf } from "../agents.js";
+import { type AgentJob, type AgentOutcome, toOutcome, toRunError } from "../nodes.js";
 import type {
   AgentDriver,
   AgentReader,
   AgentReport,
   AgentRequest,
   AgentSignal,
-  AgentTask,
   AgentVerdict,
   LimitHit,
 } from "../types.js";
 import { AgentProcess } from "./agent-process.js";
 import { type AgentBounds, AgentWatch } from "./agent-watch.js";
-import { type StepOutcome, toOutcome, toRunError } from "./failure.js";
 import { missingAgent } from "./missing-agent.js";
 import { OutputPipe } from "./output-pipe.js";
 import type { RunState } from "./run-state.js";
-import { environmentOf, type Step } from "./run-step.js";
-import { type MoreNames, renderText } from "./scope.js";
-
-/** An agent to be run for a node. */
-export interface AgentJob extends Pick<Step, "env" | "secrets" | "cwd" | "timeout"> {
-  readonly task: AgentTask;
-  readonly nodeId: string;
-  /** The gate that the node is a repair of. */
-  readonly parentId?: string;
-  readonly more?: MoreNames;
-}
-
-/** What an agent did. */
-export interface AgentOutcome extends StepOutcome {
-  agent: AgentReport;
-  output: string;
-}
+import { environmentOf } from "./run-step.js";
+import { renderText } from "./scope.js";
 
 const RETRYABLE = ["rate_limit", "network", "crash"];
 const STDERR_KEPT = 4_000;
@@ -58,7 +42,7 @@ async function follow(state: RunState, job: AgentJob, driver: AgentDriver, bound
   const { nodeId, parentId } = job;
   const ids = { nodeId, ...(parentId !== undefined && { parentId }) };
   const reader = driver.reader();
-  const pipe = new OutputPipe((stream, bytes) => state.emitOutput({ ...ids, stream, bytes }), state.hidden);
+  const pipe = new OutputPipe(state, ids);
   const isText = driver.name === "command" && job.task.output !== "events";
   let stderr = "";
   let process: AgentProcess | undefined;

@@ -1,20 +1,9 @@
 import { shellQuote } from "../../util/shell.js";
-import type { NodeFunction, Text } from "../types.js";
-import { type StepOutcome, toOutcome } from "./failure.js";
+import { type Step, type StepOutcome, toOutcome } from "../nodes.js";
+import type { NodeFunction } from "../types.js";
 import type { OutputPipe } from "./output-pipe.js";
 import type { RunState } from "./run-state.js";
 import { renderAll, renderText } from "./scope.js";
-
-/** One thing to run: a program, a script or a function. */
-export interface Step {
-  readonly run?: readonly Text[];
-  readonly shell?: string;
-  readonly exec?: NodeFunction;
-  readonly timeout?: number;
-  readonly cwd?: string;
-  readonly env: Readonly<Record<string, Text>>;
-  readonly secrets: readonly string[];
-}
 
 /** The result keeps none of the output itself: it went on piece by piece. */
 const KEPT_BY_EXEC = 1;

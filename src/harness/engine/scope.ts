@@ -3,12 +3,10 @@ import { toInert } from "../../util/inert-text.js";
 import { changedPaths } from "../changed-paths.js";
 import type { Scope, Value } from "../expression.js";
 import { toInertReferences } from "../github.js";
+import type { MoreNames } from "../nodes.js";
 import { renderTemplate } from "../template.js";
 import type { RunContext, Text } from "../types.js";
 import type { RunState } from "./run-state.js";
-
-/** More names for one place: those of a gate. */
-export type MoreNames = Readonly<Record<string, Readonly<Record<string, Value>>>>;
 
 /** What templates and conditions of a run can name. */
 export function createScope(state: RunState, more: MoreNames = {}): Scope {

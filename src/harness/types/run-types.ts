@@ -9,11 +9,12 @@ import type {
   RunContext,
   RunCost,
   RunError,
+  RunLimits,
   RunStatus,
   TokenUsage,
 } from "../node-types.js";
 import type { BlueprintSpec } from "./blueprint-spec.js";
-import type { Blueprint, RunLimits } from "./blueprint-types.js";
+import type { Blueprint } from "./blueprint-types.js";
 
 /** How `runBlueprint` runs. */
 export interface EngineOptions {

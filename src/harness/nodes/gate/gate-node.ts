@@ -1,0 +1,64 @@
+import type { Duration, NodeBase, NodeFunction, NodeSpecBase, Text } from "../../node-types.js";
+import type { AgentTask, AgentTaskSpec } from "../agent-task.js";
+import type { RunnableSpec } from "../runnable.js";
+
+export interface CheckSpec extends RunnableSpec {
+  id?: string;
+  name?: string;
+  timeout?: Duration;
+  env?: Readonly<Record<string, Text>>;
+  cwd?: string;
+}
+
+export interface RepairSpec extends Omit<AgentTaskSpec, "prompt"> {
+  /** Default: what failed, with the end of its output. */
+  prompt?: Text;
+  env?: Readonly<Record<string, Text>>;
+  secrets?: readonly string[];
+  max?: number;
+  stopIfNoChange?: boolean;
+}
+
+export interface GateSpec extends NodeSpecBase {
+  kind: "gate" | "validate";
+  checks?: readonly CheckSpec[];
+  /** Another name of `checks`. */
+  steps?: readonly CheckSpec[];
+  onFail?: RepairSpec;
+  /** Another name of `onFail`. */
+  onFailure?: RepairSpec;
+  /** Another name of `onFail.max`. */
+  maxRetries?: number;
+  protect?: readonly string[];
+}
+
+export interface GateCheck {
+  readonly id: string;
+  readonly run?: readonly Text[];
+  readonly shell?: string;
+  readonly exec?: NodeFunction;
+  readonly timeout?: number;
+  readonly env: Readonly<Record<string, Text>>;
+  readonly cwd?: string;
+}
+
+/** Who repairs when a gate is red, and how often. */
+export interface GateRepair extends AgentTask {
+  readonly env: Readonly<Record<string, Text>>;
+  readonly secrets: readonly string[];
+  /** Default 2. */
+  readonly max: number;
+  /** End when a repair changed nothing. Default true. */
+  readonly stopIfNoChange: boolean;
+}
+
+export interface GateNode extends NodeBase {
+  readonly kind: "gate";
+  readonly checks: readonly GateCheck[];
+  readonly onFail?: GateRepair;
+  /** Globs of paths that must be as they were at the start; a change makes the gate red. */
+  readonly protect: readonly string[];
+}
+
+/** The group of names that the prompt of a repair has beside those that all templates have. */
+export const GATE_NAMES = "gate";

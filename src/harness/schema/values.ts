@@ -1,0 +1,41 @@
+import { parseDuration } from "../duration.js";
+import type { Duration, LimitsSpec, RunLimits } from "../node-types.js";
+import type { Fault, Place } from "./find-faults.js";
+
+/** Takes what is wrong at a place of a document. */
+export type ReportFault = (fault: Fault) => void;
+
+/** Only the entries that have a value. */
+export function defined<T extends object>(record: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(record).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+/** A duration in milliseconds; one that is none is reported. */
+export function toMs(value: Duration | undefined, place: Place, report: ReportFault): number | undefined {
+  if (value === undefined) return undefined;
+  const ms = parseDuration(value);
+  if (ms === undefined)
+    report({ place, message: `${JSON.stringify(value)} is no time; write for example 90s, 10m or 2h` });
+  return ms;
+}
+
+/** The limits that are given. */
+export function toLimits(spec: LimitsSpec = {}, place: Place, report: ReportFault): Partial<RunLimits> {
+  return defined({
+    wall: toMs(spec.wall, [...place, "wall"], report),
+    costUsd: spec.costUsd,
+    turns: spec.turns,
+    idle: toMs(spec.idle, [...place, "idle"], report),
+  });
+}
+
+/** A name as an id; undefined when nothing of it can be one. */
+export function slugOf(name: string): string | undefined {
+  const slug = name
+    .normalize("NFKD")
+    .replace(/[^A-Za-z0-9_]+/g, "-")
+    .replace(/^[^A-Za-z]+|-+$/g, "")
+    .slice(0, 64);
+  return slug === "" ? undefined : slug;
+}
