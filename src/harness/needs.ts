@@ -1,6 +1,7 @@
 import { SandboxError } from "../../contracts/errors.js";
 import type { NetworkPolicy } from "../../contracts/types.js";
 import type { SandboxOptions } from "../sandbox/types.js";
+import { defined } from "../util/defined.js";
 import { type AgentChoice, driverOf } from "./agents.js";
 import { agentOf } from "./nodes.js";
 import type { AgentDriver, AgentTask, Blueprint, RunLimits } from "./types.js";
@@ -110,9 +111,7 @@ export function sandboxOptionsOf(blueprint: Blueprint, needs: Pick<BlueprintNeed
     network: needs.network,
     env,
     runTimeout: blueprint.limits.wall,
-    ...(image !== undefined && { image }),
-    ...(workspace !== undefined && { workspace }),
-    ...(limits !== undefined && { limits }),
+    ...defined({ image, workspace, limits }),
     ...(mounts.length > 0 && { mounts }),
   };
 }

@@ -2,4 +2,4 @@
 export * as fields from "./schema/fields.js";
 export { type Fault, findFaults, type Place } from "./schema/find-faults.js";
 export type { Schema } from "./schema/schema-type.js";
-export { defined, type ReportFault, slugOf, toLimits, toMs } from "./schema/values.js";
+export { type ReportFault, slugOf, toLimits, toMs } from "./schema/values.js";

@@ -1,3 +1,4 @@
+import { defined } from "../../util/defined.js";
 import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict, TokenUsage } from "../types.js";
 import { classifyFailure } from "./classify-failure.js";
 import { asCount, asRecord, asRecords, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
@@ -113,9 +114,7 @@ function toVerdict(event: Untrusted): AgentVerdict {
     isError,
     text,
     ...(isError && limit === undefined && { failure: classifyFailure(text) }),
-    ...(limit !== undefined && { limit }),
-    ...(terminalReason !== undefined && { terminalReason }),
-    ...(turns !== undefined && { turns }),
+    ...defined({ limit, terminalReason, turns }),
   };
 }
 

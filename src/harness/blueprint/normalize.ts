@@ -1,6 +1,7 @@
 import { DEFAULT_RUN_TIMEOUT } from "../../sandbox/types.js";
+import { defined } from "../../util/defined.js";
 import { agentOf, kindOf } from "../nodes.js";
-import { defined, type Place, type ReportFault, slugOf, toLimits, toMs } from "../schema.js";
+import { type Place, type ReportFault, slugOf, toLimits, toMs } from "../schema.js";
 import type {
   Blueprint,
   BlueprintNode,

@@ -1,3 +1,4 @@
+import { defined } from "../../util/defined.js";
 import { driverOf } from "../agents.js";
 import { type AgentJob, type AgentOutcome, toOutcome, toRunError } from "../nodes.js";
 import type {
@@ -117,9 +118,7 @@ function account(
   const report: AgentReport = {
     ...watch.report,
     costUsd,
-    ...(turns !== undefined && { turns }),
-    ...(version !== undefined && { version }),
-    ...(usage !== undefined && { usage }),
+    ...defined({ turns, version, usage }),
     ...(verdict.terminalReason !== undefined && { terminalReason: state.hide(verdict.terminalReason, 200) }),
   };
   state.account(nodeId, report);
@@ -155,11 +154,7 @@ async function requestOf(state: RunState, { task, more }: AgentJob, bounds: Agen
   return {
     prompt: await renderText(state, task.prompt, more),
     ...(task.systemPrompt !== undefined && { systemPrompt: await renderText(state, task.systemPrompt, more) }),
-    ...(model !== undefined && { model }),
-    ...(task.tools !== undefined && { tools: task.tools }),
-    ...(sessionId !== undefined && { sessionId }),
-    ...(bounds.costUsd !== undefined && { maxCostUsd: bounds.costUsd }),
-    ...(bounds.turns !== undefined && { maxTurns: bounds.turns }),
+    ...defined({ model, tools: task.tools, sessionId, maxCostUsd: bounds.costUsd, maxTurns: bounds.turns }),
   };
 }
 

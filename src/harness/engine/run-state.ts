@@ -1,4 +1,5 @@
 import type { Sandbox } from "../../sandbox/types.js";
+import { defined } from "../../util/defined.js";
 import { type RedactOptions, redact } from "../../util/redact.js";
 import { truncate } from "../../util/sanitize.js";
 import type { AgentChoice } from "../agents.js";
@@ -56,11 +57,7 @@ export class RunState {
     this.limits = limits;
     this.secrets = options.secrets ?? {};
     const { agents, agent, model } = options;
-    this.choice = {
-      ...(agents !== undefined && { agents }),
-      ...(agent !== undefined && { agent }),
-      ...(model !== undefined && { model }),
-    };
+    this.choice = defined({ agents, agent, model });
     this.hidden = { secrets: Object.values(this.secrets).filter((value) => value.length >= SHORTEST_SECRET) };
     this.#onEvent = options.onEvent;
     this.#onOutput = options.onOutput;

@@ -1,5 +1,6 @@
+import { defined } from "../../util/defined.js";
 import type { AgentDriver, LimitsSpec, RunLimits, Text } from "../node-types.js";
-import { defined, fields, type Place, type ReportFault, type Schema, toLimits } from "../schema.js";
+import { fields, type Place, type ReportFault, type Schema, toLimits } from "../schema.js";
 import { type HostWish, wishForHosts } from "./host-wish.js";
 import { type NodeText, textAt } from "./node-text.js";
 

@@ -1,3 +1,4 @@
+import { defined } from "../../util/defined.js";
 import type { NodeBase, NodeSpecBase } from "../node-types.js";
 import {
   type AgentTask,
@@ -34,8 +35,7 @@ export const agentKind: NodeKindModule<AgentSpec, AgentNode> = {
     const { id, env, secrets, cwd, timeout } = node;
     return agent({
       ...{ task: node, nodeId: id, env, secrets },
-      ...(cwd !== undefined && { cwd }),
-      ...(timeout !== undefined && { timeout }),
+      ...defined({ cwd, timeout }),
     });
   },
 };

@@ -1,5 +1,5 @@
-import type { NodeBase, NodeFunction, NodeSpecBase, Text } from "../node-types.js";
-import { defined } from "../schema.js";
+import { defined } from "../../util/defined.js";
+import type { NodeBase, NodeFunction, NodeSpecBase } from "../node-types.js";
 import type { NodeKindModule } from "./kind.js";
 import { checkRunnable, RUNNABLE, type RunnableSpec, textsOfRunnable } from "./runnable.js";
 
@@ -9,11 +9,8 @@ export interface CommandSpec extends NodeSpecBase, RunnableSpec {
   check?: NodeFunction;
 }
 
-export interface CommandNode extends NodeBase {
+export interface CommandNode extends NodeBase, Readonly<RunnableSpec> {
   readonly kind: "command";
-  readonly run?: readonly Text[];
-  readonly shell?: string;
-  readonly exec?: NodeFunction;
 }
 
 /** A program, a script or a function. */

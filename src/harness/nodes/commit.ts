@@ -1,6 +1,7 @@
+import { defined } from "../../util/defined.js";
 import { commitAll, NOBODY } from "../commit-all.js";
 import type { NodeBase, NodeSpecBase, Text } from "../node-types.js";
-import { defined, fields } from "../schema.js";
+import { fields } from "../schema.js";
 import { toOutcome } from "./failure.js";
 import type { NodeKindModule } from "./kind.js";
 import type { NodeOutcome, NodeRun } from "./node-run.js";

@@ -1,5 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import { defined, fields, type Place, type ReportFault, type Schema, slugOf, toMs } from "../schema.js";
+import { defined } from "../../util/defined.js";
+import { fields, type Place, type ReportFault, type Schema, slugOf, toMs } from "../schema.js";
 import { HARMLESS_TASK_FIELDS, REACHING_TASK_FIELDS, TASK_FIELDS, textsOfTask, toTask } from "./agent-task.js";
 import {
   type CheckSpec,

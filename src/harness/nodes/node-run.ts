@@ -2,7 +2,6 @@ import type { Sandbox } from "../../sandbox/types.js";
 import type { Value } from "../expression.js";
 import type {
   AgentReport,
-  NodeFunction,
   NodeReport,
   NodeStatus,
   OutputStream,
@@ -12,6 +11,7 @@ import type {
   Text,
 } from "../node-types.js";
 import type { AgentTask } from "./agent-task.js";
+import type { RunnableSpec } from "./runnable.js";
 
 /** What a kind of node sees of the run. */
 export interface RunView {
@@ -45,11 +45,8 @@ export interface NodeRun {
   renderMessage(text: Text): Promise<string>;
 }
 
-/** One thing to run: a program, a script or a function. */
-export interface Step {
-  readonly run?: readonly Text[];
-  readonly shell?: string;
-  readonly exec?: NodeFunction;
+/** One thing to run. */
+export interface Step extends Readonly<RunnableSpec> {
   readonly timeout?: number;
   readonly cwd?: string;
   readonly env: Readonly<Record<string, Text>>;

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { removeSandbox } from "../../sandbox.js";
-import { gitHubHost } from "../github.js";
+import { defined } from "../../util/defined.js";
 import { needsOf, resolveSecrets } from "../needs.js";
 import {
   assertPlanUntouched,
@@ -15,9 +15,8 @@ import {
 import type { Blueprint, HarnessOptions, RunReport } from "../types.js";
 import { blueprintOf } from "./blueprint-of.js";
 import { findResumePoint } from "./resume-point.js";
-import { hiddenValues, readSpec, reportersOf } from "./run-harness.js";
 import { runSession } from "./run-session.js";
-import type { ResumePoint } from "./session-options.js";
+import { type ResumePoint, readSpec, toSessionOptions } from "./session-options.js";
 
 /** How a run goes on. Everything else is as it was told the first time. */
 export interface ResumeOptions
@@ -49,7 +48,7 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   await assertPlanUntouched(directory);
   const written = await readRunPlan(directory);
   const { daytona = options.sandbox?.daytona } = options;
-  const given = { ...options.sandbox, ...(daytona !== undefined && { daytona }) };
+  const given = { ...options.sandbox, ...defined({ daytona }) };
   const sandbox = resumedOptions(options.runId, written.sandbox, written.again ?? [], given);
   const limited = {
     ...written,
@@ -65,27 +64,16 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   const old = report?.sandbox?.id;
   // Its branch would still be in use there. When it is gone already, so much the better.
   if (old !== undefined && old !== resume.sandboxId) await removeSandbox(old).catch(() => undefined);
-  return await runSession({
-    plan,
-    directory,
-    blueprint,
-    host: gitHubHost(process.env),
-    reporters: reportersOf(options.reporter),
-    startedAt,
-    warnings: [],
-    ...(spec !== undefined && { spec }),
+  const session = toSessionOptions(options, {
+    ...{ plan, directory, blueprint, startedAt, secrets, resume, warnings: [] },
+    ...defined({ spec }),
     sandboxOptions: {
       ...sandbox,
       env: { ...blueprint.sandbox.env, ...plan.env, ...sandbox.env },
-      ...(options.githubToken !== undefined && { githubToken: options.githubToken }),
+      ...defined({ githubToken: options.githubToken }),
     },
-    secrets,
-    ...(options.agents !== undefined && { agents: options.agents }),
-    githubToken: options.githubToken,
-    hidden: hiddenValues(secrets, options.githubToken),
-    ...(options.signal !== undefined && { signal: options.signal }),
-    resume,
   });
+  return await runSession(session);
 }
 
 /** A run that was to stop after a node and did goes on behind it; one that was killed then only lacks its end. */

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { deleteSnapshot } from "../../sandbox.js";
+import { defined } from "../../util/defined.js";
 import { redact, registerSecret } from "../../util/sanitize.js";
 import { runBlueprint } from "../engine.js";
 import { reportHtml, reportMarkdown } from "../report.js";
@@ -156,6 +157,7 @@ async function runNodes(
   // What was not looked at in time is saved as if it had changed.
   if (resume === undefined) await clock.bounded("saving", () => checkpointer.begin()).catch(() => undefined);
   else await beginAgain(opts, checkpointer, resume);
+  const { limits, agent, model, until } = plan;
   const outcome = await runBlueprint(opts.blueprint, {
     sandbox,
     context,
@@ -165,12 +167,7 @@ async function runNodes(
     onEvent: (event) => recorder.record(event),
     onOutput: (output) => recorder.recordOutput(output),
     checkpoint: (at) => checkpointer.save(at),
-    ...(plan.limits !== undefined && { limits: plan.limits }),
-    ...(opts.agents !== undefined && { agents: opts.agents }),
-    ...(plan.agent !== undefined && { agent: plan.agent }),
-    ...(plan.model !== undefined && { model: plan.model }),
-    ...(startAt !== undefined && { startAt }),
-    ...(plan.until !== undefined && { until: plan.until }),
+    ...defined({ limits, agents: opts.agents, agent, model, startAt, until }),
   });
   return { outcome, saved: checkpointer.fresh };
 }
@@ -203,8 +200,7 @@ function contextOf({ plan, blueprint, spec, resume }: SessionOptions, sandbox: S
     branch: plan.branch,
     push: plan.push,
     sandboxType: sandbox.backend,
-    ...(plan.specPath !== undefined && { specPath: plan.specPath }),
-    ...(spec !== undefined && { spec }),
+    ...defined({ specPath: plan.specPath, spec }),
     inputs: plan.inputs ?? {},
     env: plan.env ?? {},
     results: { ...resume?.results },
@@ -228,8 +224,7 @@ function firstReport({ plan, resume }: SessionOptions): RunReport {
     limitsHit: [],
     push: plan.push,
     branch: plan.branch,
-    ...(plan.base !== undefined && { base: plan.base }),
-    ...(plan.baseCommit !== undefined && { baseCommit: plan.baseCommit }),
+    ...defined({ base: plan.base, baseCommit: plan.baseCommit }),
     warnings: [],
     version: plan.gloveboxVersion,
   };

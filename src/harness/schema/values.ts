@@ -1,15 +1,10 @@
+import { defined } from "../../util/defined.js";
 import { parseDuration } from "../duration.js";
 import type { Duration, LimitsSpec, RunLimits } from "../node-types.js";
 import type { Fault, Place } from "./find-faults.js";
 
 /** Takes what is wrong at a place of a document. */
 export type ReportFault = (fault: Fault) => void;
-
-/** Only the entries that have a value. */
-export function defined<T extends object>(record: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const entries = Object.entries(record).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
-}
 
 /** A duration in milliseconds; one that is none is reported. */
 export function toMs(value: Duration | undefined, place: Place, report: ReportFault): number | undefined {

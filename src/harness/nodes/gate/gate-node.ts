@@ -1,4 +1,4 @@
-import type { Duration, NodeBase, NodeFunction, NodeSpecBase, Text } from "../../node-types.js";
+import type { Duration, NodeBase, NodeSpecBase, Text } from "../../node-types.js";
 import type { AgentTask, AgentTaskSpec } from "../agent-task.js";
 import type { RunnableSpec } from "../runnable.js";
 
@@ -32,11 +32,8 @@ export interface GateSpec extends NodeSpecBase {
   protect?: readonly string[];
 }
 
-export interface GateCheck {
+export interface GateCheck extends Readonly<RunnableSpec> {
   readonly id: string;
-  readonly run?: readonly Text[];
-  readonly shell?: string;
-  readonly exec?: NodeFunction;
   readonly timeout?: number;
   readonly env: Readonly<Record<string, Text>>;
   readonly cwd?: string;

@@ -1,7 +1,7 @@
+import { defined } from "../../../util/defined.js";
 import { createPathMatcher } from "../../../util/glob.js";
 import { changedPaths, fingerprint } from "../../changed-paths.js";
 import type { CheckResult, NodeReport, NodeStatus, RunError } from "../../node-types.js";
-import { defined } from "../../schema.js";
 import { agentKind } from "../agent.js";
 import { BrokenStep, toOutcome } from "../failure.js";
 import type { NodeOutcome, NodeRun, RunView } from "../node-run.js";
