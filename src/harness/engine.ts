@@ -1,8 +1,8 @@
 import { SandboxError } from "../../contracts/errors.js";
 import { nearestName } from "../util/nearest.js";
+import { EngineState } from "./engine/engine-state.js";
 import { preflight } from "./engine/preflight.js";
 import { runNode } from "./engine/run-node.js";
-import { RunState } from "./engine/run-state.js";
 import { needsOf } from "./needs.js";
 import { setupNode, toRunError } from "./nodes.js";
 import type { Blueprint, BlueprintNode, EngineOptions, NodeReport, RunError, RunLimits, RunOutcome } from "./types.js";
@@ -21,7 +21,7 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
   const limits: RunLimits = { ...blueprint.limits, ...options.limits };
   const { agents } = needsOf(blueprint, { ...options, limits });
   const nodes = nodesToRun(blueprint, options);
-  const state = new RunState(limits, options);
+  const state = new EngineState(limits, options);
   const reports: NodeReport[] = takeOver(blueprint, state, options);
   try {
     const error = await prepare(blueprint, state, nodes, () => preflight(state, nodes, agents), reports);
@@ -52,7 +52,7 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
 /** What must hold before the first node: the setup is done, and what the nodes rely on is there. */
 async function prepare(
   { sandbox }: Blueprint,
-  state: RunState,
+  state: EngineState,
   nodes: readonly BlueprintNode[],
   look: () => Promise<void>,
   reports: NodeReport[],
@@ -95,7 +95,7 @@ function indexOf(nodes: readonly BlueprintNode[], id: string | undefined, option
 }
 
 /** What an earlier run has done of the nodes before the first, and what it used. */
-function takeOver({ nodes }: Blueprint, state: RunState, { startAt }: EngineOptions): NodeReport[] {
+function takeOver({ nodes }: Blueprint, state: EngineState, { startAt }: EngineOptions): NodeReport[] {
   const first = startAt === null ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
   const before = nodes.slice(0, Math.max(0, first));
   return before.flatMap(({ id }) => {
@@ -110,7 +110,7 @@ function takeOver({ nodes }: Blueprint, state: RunState, { startAt }: EngineOpti
 
 async function checkpoint(
   { checkpoint: save }: EngineOptions,
-  state: RunState,
+  state: EngineState,
   node: NodeReport,
   index: number,
 ): Promise<void> {
@@ -122,7 +122,7 @@ async function checkpoint(
 }
 
 /** Waits for what belongs to the run and is no node, until the run must end. */
-async function inTime(state: RunState, work: () => Promise<void>): Promise<void> {
+async function inTime(state: EngineState, work: () => Promise<void>): Promise<void> {
   const { signal } = state;
   let onAbort: (() => void) | undefined;
   const over = new Promise<never>((_, reject) => {
@@ -137,7 +137,12 @@ async function inTime(state: RunState, work: () => Promise<void>): Promise<void>
   }
 }
 
-function conclude(state: RunState, nodes: NodeReport[], last: NodeReport | undefined, failure?: RunError): RunOutcome {
+function conclude(
+  state: EngineState,
+  nodes: NodeReport[],
+  last: NodeReport | undefined,
+  failure?: RunError,
+): RunOutcome {
   const error = failure ?? last?.error;
   return {
     status: statusOf(state, last, error),
@@ -153,7 +158,7 @@ function conclude(state: RunState, nodes: NodeReport[], last: NodeReport | undef
   };
 }
 
-function statusOf(state: RunState, last: NodeReport | undefined, error: RunError | undefined): RunOutcome["status"] {
+function statusOf(state: EngineState, last: NodeReport | undefined, error: RunError | undefined): RunOutcome["status"] {
   if (last?.status === "cancelled" || state.stopped === "cancelled") return "cancelled";
   if (last?.status === "limit" || state.stopped === "wall") return "limit";
   if (error === undefined) return last === undefined ? "success" : "failed";

@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type { Fault, Place } from "../schema.js";
+import type { Fault, FieldPath } from "../schema.js";
 
 /** Something that is wrong with a blueprint, and where. */
 export interface BlueprintFault {
@@ -15,7 +15,7 @@ export interface BlueprintFault {
 const MOST_SHOWN = 20;
 
 /** A place as it is written in code. */
-export function showPlace(place: Place): string {
+export function showPlace(place: FieldPath): string {
   return place.reduce<string>((path, step) => {
     if (typeof step === "number") return `${path}[${step}]`;
     return path === "" ? step : `${path}.${step}`;

@@ -1,7 +1,7 @@
 import { nearestName } from "../../util/nearest.js";
 import { type Expression, ExpressionError, faultsOfCalls, namesIn, parseExpression } from "../expression.js";
 import { KINDS, textsOf } from "../nodes.js";
-import type { Fault, Place } from "../schema.js";
+import type { Fault, FieldPath } from "../schema.js";
 import { hasTemplate, parseTemplate } from "../template.js";
 import type { Blueprint, BlueprintNode } from "../types.js";
 
@@ -29,7 +29,7 @@ export function checkReferences(
   const ids = nodes.map(({ id }) => id);
   for (const [rank, node] of nodes.entries()) {
     const known = { inputs: Object.keys(inputs), earlier: ids.slice(0, rank), later: ids.slice(rank) };
-    const root: Place = ["nodes", positions.get(node) ?? rank];
+    const root: FieldPath = ["nodes", positions.get(node) ?? rank];
     for (const { place, text, as, group } of textsOf(node)) {
       const at = [...root, ...place];
       for (const message of faultsOf(text, as, { ...known, group })) report({ place: at, message });

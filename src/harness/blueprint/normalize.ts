@@ -1,7 +1,7 @@
 import { DEFAULT_RUN_TIMEOUT } from "../../sandbox/types.js";
 import { defined } from "../../util/defined.js";
 import { agentOf, kindOf } from "../nodes.js";
-import { type Place, type ReportFault, slugOf, toLimits, toMs } from "../schema.js";
+import { type FieldPath, type ReportFault, slugOf, toLimits, toMs } from "../schema.js";
 import type {
   Blueprint,
   BlueprintNode,
@@ -45,7 +45,7 @@ function toNode(spec: NodeSpec, at: number, report: ReportFault): BlueprintNode 
 }
 
 function toBase(spec: NodeSpec, at: number, report: ReportFault): Omit<BlueprintNode, "kind"> {
-  const place: Place = ["nodes", at];
+  const place: FieldPath = ["nodes", at];
   const id = spec.id ?? slugOf(spec.name ?? "");
   if (id === undefined) report({ place, message: "has no id" });
   const { retry = {} } = spec;
@@ -73,7 +73,7 @@ function toBase(spec: NodeSpec, at: number, report: ReportFault): Omit<Blueprint
   };
 }
 
-function toCondition({ when, skip }: NodeSpec, place: Place, report: ReportFault): Condition | undefined {
+function toCondition({ when, skip }: NodeSpec, place: FieldPath, report: ReportFault): Condition | undefined {
   if (skip === undefined) return when;
   if (when !== undefined) report({ place, message: "has both when and skip; give one of them" });
   return async (context) => !(await skip(context));

@@ -2,7 +2,7 @@ import { endOfWholeCharacters, OutputCollector } from "../../util/output-collect
 import { createByteRedactor, type Redactor } from "../../util/redact.js";
 import type { PrintedOutput } from "../nodes.js";
 import type { NodeOutput, OutputStream } from "../types.js";
-import type { RunState } from "./run-state.js";
+import type { EngineState } from "./engine-state.js";
 
 /** How much of a node's output is kept in its result. The whole of it goes on. */
 export const MAX_NODE_OUTPUT: number = 50 * 1024;
@@ -21,12 +21,12 @@ const NOTHING = Buffer.alloc(0);
  * every piece of a long log would cost more memory than the log's own pieces do.
  */
 export class OutputPipe {
-  readonly #state: RunState;
+  readonly #state: EngineState;
   readonly #ids: Pick<NodeOutput, "nodeId" | "parentId" | "checkId">;
   readonly #collector = new OutputCollector(MAX_NODE_OUTPUT);
   readonly #channels = new Map<OutputStream, Channel>();
 
-  constructor(state: RunState, ids: Pick<NodeOutput, "nodeId" | "parentId" | "checkId">) {
+  constructor(state: EngineState, ids: Pick<NodeOutput, "nodeId" | "parentId" | "checkId">) {
     this.#state = state;
     this.#ids = ids;
   }

@@ -2,14 +2,14 @@ import { findVersion, isOlder } from "../agents.js";
 import type { AgentNeed } from "../needs.js";
 import { KINDS, kindOf } from "../nodes.js";
 import type { AgentDriver, BlueprintNode } from "../types.js";
+import type { EngineState } from "./engine-state.js";
 import { missingAgent } from "./missing-agent.js";
-import type { RunState } from "./run-state.js";
 
 const VERSION_TIMEOUT = 60_000;
 
 /** Checks before the first node that the sandbox has what the nodes rely on: agents, and what their kinds need. */
 export async function preflight(
-  state: RunState,
+  state: EngineState,
   nodes: readonly BlueprintNode[],
   agents: readonly AgentNeed[],
 ): Promise<void> {
@@ -29,7 +29,7 @@ export async function preflight(
     );
 }
 
-async function checkVersion(state: RunState, driver: AgentDriver, argv: readonly string[]): Promise<void> {
+async function checkVersion(state: EngineState, driver: AgentDriver, argv: readonly string[]): Promise<void> {
   const { sandbox, signal } = state;
   const result = await sandbox.exec({ argv, timeout: VERSION_TIMEOUT, maxOutput: 4_000, signal });
   if (result.exitCode === 127) throw missingAgent(driver);
@@ -53,7 +53,7 @@ async function checkVersion(state: RunState, driver: AgentDriver, argv: readonly
 }
 
 async function checkPresence(
-  { sandbox, signal }: RunState,
+  { sandbox, signal }: EngineState,
   driver: AgentDriver,
   program: string,
   nodeId: string,

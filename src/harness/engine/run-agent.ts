@@ -12,9 +12,9 @@ import type {
 } from "../types.js";
 import { AgentProcess } from "./agent-process.js";
 import { type AgentBounds, AgentWatch } from "./agent-watch.js";
+import type { EngineState } from "./engine-state.js";
 import { missingAgent } from "./missing-agent.js";
 import { OutputPipe } from "./output-pipe.js";
-import type { RunState } from "./run-state.js";
 import { environmentOf } from "./run-step.js";
 import { renderText } from "./scope.js";
 
@@ -23,7 +23,7 @@ const STDERR_KEPT = 4_000;
 const PROGRAM_MISSING = 127;
 
 /** Runs an agent to its end or to its limits. Never throws: what goes wrong is the outcome. */
-export async function runAgent(state: RunState, job: AgentJob): Promise<AgentOutcome> {
+export async function runAgent(state: EngineState, job: AgentJob): Promise<AgentOutcome> {
   const driver = driverOf(job.task, state.choice);
   const bounds = boundsOf(state, job);
   const agent: AgentReport = { name: driver.name, costUsd: null };
@@ -39,7 +39,12 @@ export async function runAgent(state: RunState, job: AgentJob): Promise<AgentOut
   }
 }
 
-async function follow(state: RunState, job: AgentJob, driver: AgentDriver, bounds: AgentBounds): Promise<AgentOutcome> {
+async function follow(
+  state: EngineState,
+  job: AgentJob,
+  driver: AgentDriver,
+  bounds: AgentBounds,
+): Promise<AgentOutcome> {
   const { nodeId, parentId } = job;
   const ids = { nodeId, ...(parentId !== undefined && { parentId }) };
   const reader = driver.reader();
@@ -75,7 +80,7 @@ async function follow(state: RunState, job: AgentJob, driver: AgentDriver, bound
 
 /** Says what became of an agent that ended, and adds what it used to the run. */
 async function conclude(
-  state: RunState,
+  state: EngineState,
   { nodeId }: AgentJob,
   driver: AgentDriver,
   watch: AgentWatch,
@@ -106,7 +111,7 @@ async function conclude(
 }
 
 function account(
-  state: RunState,
+  state: EngineState,
   nodeId: string,
   driver: AgentDriver,
   watch: AgentWatch,
@@ -126,7 +131,7 @@ function account(
 }
 
 /** What is allowed of a run that is under way. */
-function boundsOf({ limits, costUsd, turns }: RunState, { task, timeout }: AgentJob): AgentBounds {
+function boundsOf({ limits, costUsd, turns }: EngineState, { task, timeout }: AgentJob): AgentBounds {
   const least = (...values: (number | undefined)[]): number | undefined => {
     const known = values.filter((value) => value !== undefined);
     return known.length === 0 ? undefined : Math.min(...known);
@@ -140,7 +145,7 @@ function boundsOf({ limits, costUsd, turns }: RunState, { task, timeout }: Agent
 }
 
 /** A limit that earlier agents have used up. */
-function spentLimit({ costUsd, turns }: AgentBounds, state: RunState, nodeId: string): LimitHit | undefined {
+function spentLimit({ costUsd, turns }: AgentBounds, state: EngineState, nodeId: string): LimitHit | undefined {
   if (costUsd !== undefined && costUsd <= 0) {
     return { limit: "cost", nodeId, allowed: state.limits.costUsd ?? 0, used: state.costUsd ?? 0 };
   }
@@ -148,7 +153,7 @@ function spentLimit({ costUsd, turns }: AgentBounds, state: RunState, nodeId: st
   return { limit: "turns", nodeId, allowed: state.limits.turns ?? 0, used: state.turns };
 }
 
-async function requestOf(state: RunState, { task, more }: AgentJob, bounds: AgentBounds): Promise<AgentRequest> {
+async function requestOf(state: EngineState, { task, more }: AgentJob, bounds: AgentBounds): Promise<AgentRequest> {
   const model = state.choice.model ?? task.model;
   const sessionId = task.continue === undefined ? undefined : state.context.results[task.continue]?.agent?.sessionId;
   return {
@@ -159,7 +164,7 @@ async function requestOf(state: RunState, { task, more }: AgentJob, bounds: Agen
 }
 
 async function tell(
-  state: RunState,
+  state: EngineState,
   ids: { nodeId: string; parentId?: string },
   signal: AgentSignal,
   { costUsd, turns }: AgentWatch,

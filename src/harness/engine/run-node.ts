@@ -2,14 +2,14 @@ import { setTimeout } from "node:timers/promises";
 import { evaluate, isTrue, parseExpression } from "../expression.js";
 import { kindOf, type NodeOutcome, type NodeRun, toOutcome } from "../nodes.js";
 import type { BlueprintNode, NodeAttempt, NodeReport, RetryPolicy, RunError } from "../types.js";
+import type { EngineState } from "./engine-state.js";
 import { OutputPipe } from "./output-pipe.js";
 import { runAgent } from "./run-agent.js";
-import type { RunState } from "./run-state.js";
 import { runStep } from "./run-step.js";
 import { createScope, renderMessage } from "./scope.js";
 
 /** Runs one node: its condition, its tries, its events. Never throws. */
-export async function runNode(state: RunState, node: BlueprintNode): Promise<NodeReport> {
+export async function runNode(state: EngineState, node: BlueprintNode): Promise<NodeReport> {
   const { id, name, kind } = node;
   const reason = await reasonToSkip(state, node).catch((error: unknown) => toOutcome(error, state));
   if (typeof reason === "string") {
@@ -22,7 +22,7 @@ export async function runNode(state: RunState, node: BlueprintNode): Promise<Nod
 }
 
 /** Why a node does not run; undefined when it does. */
-async function reasonToSkip(state: RunState, { when, needs }: BlueprintNode): Promise<string | undefined> {
+async function reasonToSkip(state: EngineState, { when, needs }: BlueprintNode): Promise<string | undefined> {
   const { results } = state.context;
   const idle = needs.find((need) => results[need]?.status === "skipped");
   if (idle !== undefined) return `it needs ${idle}, which was skipped`;
@@ -35,7 +35,7 @@ async function reasonToSkip(state: RunState, { when, needs }: BlueprintNode): Pr
 }
 
 /** What a kind can have done for its node. */
-function toNodeRun(state: RunState): NodeRun {
+function toNodeRun(state: EngineState): NodeRun {
   return {
     state,
     async step(step, ids) {
@@ -57,7 +57,7 @@ function toNodeRun(state: RunState): NodeRun {
 
 /** Tells of the start and the end of a node, and tries again where the infrastructure failed. */
 async function report(
-  state: RunState,
+  state: EngineState,
   node: Pick<NodeReport, "id" | "name" | "kind"> & { continueOnError?: boolean },
   { retry, parentId }: { retry: RetryPolicy; parentId?: string },
   run: () => Promise<NodeOutcome>,
@@ -92,7 +92,7 @@ async function report(
 
 /** Waits before another try; false when there is none. */
 async function waitToRetry(
-  state: RunState,
+  state: EngineState,
   ids: { nodeId: string; parentId?: string },
   { max, backoff, on }: RetryPolicy,
   tries: number,

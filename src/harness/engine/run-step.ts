@@ -1,8 +1,8 @@
 import { shellQuote } from "../../util/shell.js";
 import { type Step, type StepOutcome, toOutcome } from "../nodes.js";
 import type { NodeFunction } from "../types.js";
+import type { EngineState } from "./engine-state.js";
 import type { OutputPipe } from "./output-pipe.js";
-import type { RunState } from "./run-state.js";
 import { renderAll, renderText } from "./scope.js";
 
 /** The result keeps none of the output itself: it went on piece by piece. */
@@ -11,7 +11,7 @@ const KEPT_BY_EXEC = 1;
 const SLACK = 60_000;
 
 /** Runs a step to its end. Never throws: what goes wrong is the outcome. */
-export async function runStep(state: RunState, step: Step, pipe: OutputPipe): Promise<StepOutcome> {
+export async function runStep(state: EngineState, step: Step, pipe: OutputPipe): Promise<StepOutcome> {
   try {
     return step.exec === undefined ? await runCommand(state, step, pipe) : await runFunction(state, step.exec, pipe);
   } catch (error) {
@@ -23,7 +23,7 @@ export async function runStep(state: RunState, step: Step, pipe: OutputPipe): Pr
 
 /** The variables of a step: those of the run, its own, and the secrets that it names. */
 export async function environmentOf(
-  state: RunState,
+  state: EngineState,
   { env, secrets }: Pick<Step, "env" | "secrets">,
 ): Promise<Record<string, string>> {
   const values = secrets.flatMap((name) =>
@@ -32,7 +32,7 @@ export async function environmentOf(
   return { ...state.context.env, ...(await renderAll(state, env)), ...Object.fromEntries(values) };
 }
 
-async function runCommand(state: RunState, step: Step, pipe: OutputPipe): Promise<StepOutcome> {
+async function runCommand(state: EngineState, step: Step, pipe: OutputPipe): Promise<StepOutcome> {
   const argv: string[] = step.shell === undefined ? [] : ["/bin/sh", "-c", "--", step.shell];
   for (const text of step.run ?? []) argv.push(await renderText(state, text));
   const command = state.hide(step.shell ?? shellQuote(argv), 2_000);
@@ -58,7 +58,7 @@ async function runCommand(state: RunState, step: Step, pipe: OutputPipe): Promis
   return { status: "failure", exitCode, timedOut, command, error: { code, message, retryable: false } };
 }
 
-async function runFunction(state: RunState, exec: NodeFunction, pipe: OutputPipe): Promise<StepOutcome> {
+async function runFunction(state: EngineState, exec: NodeFunction, pipe: OutputPipe): Promise<StepOutcome> {
   const { signal } = state;
   let onAbort: (() => void) | undefined;
   // A function may not listen to the signal; the limits of the run hold all the same.

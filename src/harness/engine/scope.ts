@@ -6,10 +6,10 @@ import { toInertReferences } from "../github.js";
 import type { MoreNames } from "../nodes.js";
 import { renderTemplate } from "../template.js";
 import type { RunContext, Text } from "../types.js";
-import type { RunState } from "./run-state.js";
+import type { EngineState } from "./engine-state.js";
 
 /** What templates and conditions of a run can name. */
-export function createScope(state: RunState, more: MoreNames = {}): Scope {
+export function createScope(state: EngineState, more: MoreNames = {}): Scope {
   const { context } = state;
   return {
     lookUp: (path) => lookUp(context, more, path),
@@ -21,14 +21,14 @@ export function createScope(state: RunState, more: MoreNames = {}): Scope {
 }
 
 /** Makes the text that a command or an agent gets. What no command line can hold is taken out. */
-export async function renderText(state: RunState, text: Text, more?: MoreNames): Promise<string> {
+export async function renderText(state: EngineState, text: Text, more?: MoreNames): Promise<string> {
   const rendered =
     typeof text === "function" ? text(state.context) : await renderTemplate(text, createScope(state, more));
   return String(rendered).replaceAll("\0", "");
 }
 
 /** Makes the message of a commit: what a template fills in notifies nobody, closes nothing and shows all it holds. */
-export async function renderMessage(state: RunState, text: Text): Promise<string> {
+export async function renderMessage(state: EngineState, text: Text): Promise<string> {
   if (typeof text === "function") return await renderText(state, text);
   const scope = createScope(state);
   const inert = (value: Value | undefined): Value | undefined =>
@@ -38,7 +38,7 @@ export async function renderMessage(state: RunState, text: Text): Promise<string
 
 /** As `renderText`, for every value of a record. */
 export async function renderAll(
-  state: RunState,
+  state: EngineState,
   texts: Readonly<Record<string, Text>>,
   more?: MoreNames,
 ): Promise<Record<string, string>> {

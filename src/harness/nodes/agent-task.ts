@@ -1,6 +1,6 @@
 import { defined } from "../../util/defined.js";
 import type { AgentDriver, LimitsSpec, RunLimits, Text } from "../node-types.js";
-import { fields, type Place, type ReportFault, type Schema, toLimits } from "../schema.js";
+import { type FieldPath, fields, type ReportFault, type Schema, toLimits } from "../schema.js";
 import { type HostWish, wishForHosts } from "./host-wish.js";
 import { type NodeText, textAt } from "./node-text.js";
 
@@ -72,7 +72,7 @@ export const REACHING_TASK_FIELDS: Readonly<Record<"agent" | "network.allow", Ho
 };
 
 /** Fills in the defaults of a task. */
-export function toTask(spec: AgentTaskSpec, place: Place, report: ReportFault): AgentTask {
+export function toTask(spec: AgentTaskSpec, place: FieldPath, report: ReportFault): AgentTask {
   const { agent = "claude-code", command, output } = spec;
   if (agent === "command" && command === undefined) {
     report({ place, message: "agent: command needs the program in command, for example [node, agent.mjs]" });
@@ -101,6 +101,6 @@ export function toTask(spec: AgentTaskSpec, place: Place, report: ReportFault): 
 }
 
 /** The templates of a task. */
-export function textsOfTask(place: Place, { prompt, systemPrompt }: AgentTask): NodeText[] {
+export function textsOfTask(place: FieldPath, { prompt, systemPrompt }: AgentTask): NodeText[] {
   return [...textAt([...place, "prompt"], prompt), ...textAt([...place, "systemPrompt"], systemPrompt)];
 }

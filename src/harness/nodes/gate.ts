@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { defined } from "../../util/defined.js";
-import { fields, type Place, type ReportFault, type Schema, slugOf, toMs } from "../schema.js";
+import { type FieldPath, fields, type ReportFault, type Schema, slugOf, toMs } from "../schema.js";
 import { HARMLESS_TASK_FIELDS, REACHING_TASK_FIELDS, TASK_FIELDS, textsOfTask, toTask } from "./agent-task.js";
 import {
   type CheckSpec,
@@ -135,7 +135,7 @@ export function validate(spec: Omit<GateSpec, "kind">): GateSpec {
 }
 
 /** The checks of a gate, each with an id. */
-function toChecks(specs: readonly CheckSpec[], place: Place, report: ReportFault): GateCheck[] {
+function toChecks(specs: readonly CheckSpec[], place: FieldPath, report: ReportFault): GateCheck[] {
   const ids = new Set<string>();
   return specs.map((spec, at) => {
     const here = [...place, at];
@@ -153,7 +153,7 @@ function toChecks(specs: readonly CheckSpec[], place: Place, report: ReportFault
 }
 
 /** Who repairs a gate; undefined when nobody does. */
-function toRepair(spec: GateSpec, place: Place, report: ReportFault): GateRepair | undefined {
+function toRepair(spec: GateSpec, place: FieldPath, report: ReportFault): GateRepair | undefined {
   const repair = spec.onFail ?? spec.onFailure;
   if (repair === undefined) {
     if (spec.maxRetries !== undefined)

@@ -1,5 +1,5 @@
 import type { NodeBase, NodeSpecBase } from "../node-types.js";
-import type { Place, ReportFault, Schema } from "../schema.js";
+import type { FieldPath, ReportFault, Schema } from "../schema.js";
 import type { AgentTask } from "./agent-task.js";
 import type { HostWish } from "./host-wish.js";
 import type { NodeOutcome, NodeRun, RunView } from "./node-run.js";
@@ -12,7 +12,7 @@ type AnySpec = NodeSpecBase & { readonly kind: string };
 export interface AgentUse {
   readonly task: AgentTask;
   /** Where it stands in the node; empty: the node is the agent, and its session can be continued. */
-  readonly place: Place;
+  readonly place: FieldPath;
   /** Secrets beside those of the node. */
   readonly secrets: readonly string[];
 }
@@ -35,7 +35,7 @@ export interface NodeKindModule<Spec extends AnySpec = AnySpec, Node extends Nod
   /** True: a run with such a node that changes nothing is `no_changes`, unless the blueprint says otherwise. */
   readonly expectsChanges?: boolean;
   /** Fills in defaults of a node whose shape is right; reports what is wrong. The order of fields is part of saved hashes. */
-  normalize(spec: Spec, place: Place, report: ReportFault): Omit<Node, keyof NodeBase>;
+  normalize(spec: Spec, place: FieldPath, report: ReportFault): Omit<Node, keyof NodeBase>;
   /** Every template and script of a node, beside `when` and `env`. */
   textsOf(node: Node): readonly NodeText[];
   /** The agent that a node may start. */

@@ -1,9 +1,9 @@
 import type { Text } from "../node-types.js";
-import type { Place } from "../schema.js";
+import type { FieldPath } from "../schema.js";
 
 /** A text of a node that is more than itself. */
 export interface NodeText {
-  readonly place: Place;
+  readonly place: FieldPath;
   readonly text: string;
   readonly as: "template" | "condition" | "script";
   /** The group of names that it has beside those that all have. */
@@ -11,12 +11,12 @@ export interface NodeText {
 }
 
 /** A text in a node; a function is none: it speaks for itself. */
-export function textAt(place: Place, text: unknown, as: NodeText["as"] = "template"): NodeText[] {
+export function textAt(place: FieldPath, text: unknown, as: NodeText["as"] = "template"): NodeText[] {
   return typeof text === "string" ? [{ place, text, as }] : [];
 }
 
 /** The templates in a list or in a record. */
-export function textsIn(place: Place, texts: readonly Text[] | Readonly<Record<string, Text>> = []): NodeText[] {
+export function textsIn(place: FieldPath, texts: readonly Text[] | Readonly<Record<string, Text>> = []): NodeText[] {
   return Object.entries(texts).flatMap(([key, text]) =>
     textAt([...place, Array.isArray(texts) ? Number(key) : key], text),
   );

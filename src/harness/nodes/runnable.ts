@@ -1,5 +1,5 @@
 import type { NodeFunction, Text } from "../node-types.js";
-import { fields, type Place, type ReportFault, type Schema } from "../schema.js";
+import { type FieldPath, fields, type ReportFault, type Schema } from "../schema.js";
 import { type NodeText, textAt, textsIn } from "./node-text.js";
 
 /** What is run: a program with its arguments, a script by request, or, in code, a function. */
@@ -16,13 +16,13 @@ export const RUNNABLE: Readonly<Record<"run" | "shell", Schema>> = {
 };
 
 /** Checks that there is exactly one of program, script and function. */
-export function checkRunnable({ run, shell, exec }: RunnableSpec, place: Place, report: ReportFault): void {
+export function checkRunnable({ run, shell, exec }: RunnableSpec, place: FieldPath, report: ReportFault): void {
   const given = [run, shell, exec].filter((way) => way !== undefined).length;
   if (given === 1) return;
   report({ place, message: given === 0 ? "has neither run nor shell" : "has both run and shell; give one of them" });
 }
 
 /** The templates and the script of what is run. */
-export function textsOfRunnable(place: Place, { run, shell }: RunnableSpec): NodeText[] {
+export function textsOfRunnable(place: FieldPath, { run, shell }: RunnableSpec): NodeText[] {
   return [...textsIn([...place, "run"], run), ...textAt([...place, "shell"], shell, "script")];
 }

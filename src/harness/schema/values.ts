@@ -1,13 +1,13 @@
 import { defined } from "../../util/defined.js";
 import { parseDuration } from "../duration.js";
 import type { Duration, LimitsSpec, RunLimits } from "../node-types.js";
-import type { Fault, Place } from "./find-faults.js";
+import type { Fault, FieldPath } from "./find-faults.js";
 
 /** Takes what is wrong at a place of a document. */
 export type ReportFault = (fault: Fault) => void;
 
 /** A duration in milliseconds; one that is none is reported. */
-export function toMs(value: Duration | undefined, place: Place, report: ReportFault): number | undefined {
+export function toMs(value: Duration | undefined, place: FieldPath, report: ReportFault): number | undefined {
   if (value === undefined) return undefined;
   const ms = parseDuration(value);
   if (ms === undefined)
@@ -16,7 +16,7 @@ export function toMs(value: Duration | undefined, place: Place, report: ReportFa
 }
 
 /** The limits that are given. */
-export function toLimits(spec: LimitsSpec = {}, place: Place, report: ReportFault): Partial<RunLimits> {
+export function toLimits(spec: LimitsSpec = {}, place: FieldPath, report: ReportFault): Partial<RunLimits> {
   return defined({
     wall: toMs(spec.wall, [...place, "wall"], report),
     costUsd: spec.costUsd,

@@ -23,7 +23,7 @@ const SHORTEST_SECRET = 4;
 const WARN_AT = 0.8;
 
 /** What the whole of a run shares while it goes on. */
-export class RunState {
+export class EngineState {
   readonly sandbox: Sandbox;
   readonly context: RunContext;
   readonly limits: RunLimits;
