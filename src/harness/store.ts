@@ -42,7 +42,6 @@ export {
 export {
   createBranchAt,
   deleteUnmovedBranch,
-  ON_THIS_MACHINE,
   openSource,
   runsFolder,
   type SourceRepository,

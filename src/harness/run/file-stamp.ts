@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Sandbox } from "../../sandbox/types.js";
-import { ON_THIS_MACHINE } from "../store.js";
+import { isOutputCheap } from "../backend-facts.js";
 
 /**
  * Names every file with its number, size, mode and the time of its last change, which nothing inside can choose; of the
@@ -29,7 +29,7 @@ const without = new WeakSet<Sandbox>();
 /** What tells two states of all files in a sandbox apart, cheaply; undefined where that cannot be found out. */
 export async function stampOfFiles(sandbox: Sandbox): Promise<string | undefined> {
   try {
-    if (ON_THIS_MACHINE.has(sandbox.backend) && !without.has(sandbox)) {
+    if (isOutputCheap(sandbox) && !without.has(sandbox)) {
       const digest = createHash("sha256");
       const isWhole = await look(sandbox, NEAR, (chunk) => void digest.update(chunk));
       if (isWhole !== undefined) return digest.digest("hex");

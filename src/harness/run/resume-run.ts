@@ -1,6 +1,7 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { removeSandbox } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
+import { sandboxOptionsIn } from "../backend-facts.js";
 import { needsOf, resolveSecrets } from "../needs.js";
 import {
   assertPlanUntouched,
@@ -47,9 +48,7 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   }
   await assertPlanUntouched(directory);
   const written = await readRunPlan(directory);
-  const { daytona = options.sandbox?.daytona } = options;
-  const given = { ...options.sandbox, ...defined({ daytona }) };
-  const sandbox = resumedOptions(options.runId, written.sandbox, written.again ?? [], given);
+  const sandbox = resumedOptions(options.runId, written.sandbox, written.again ?? [], sandboxOptionsIn(options));
   const limited = {
     ...written,
     ...(written.env && { env: envAgain(written, options) }),

@@ -5,6 +5,7 @@ import { assertBackend, chooseBackend } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
 import { ownVersion } from "../../util/own-version.js";
 import { assertAgent } from "../agents.js";
+import { sandboxOptionsIn } from "../backend-facts.js";
 import { assertConfined, nodeThatNeedsSpec, trustNote } from "../blueprint.js";
 import { assertGh, gitHubHost } from "../github.js";
 import { type BlueprintNeeds, needsOf, resolveSecrets, sandboxOptionsOf } from "../needs.js";
@@ -86,8 +87,8 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   ]);
   const secrets = resolveSecrets(needs, options.secretSource ?? process.env);
   const backend = lastingName(options.sandboxType ?? chooseBackend(process.env));
-  const { daytona = options.sandbox?.daytona, githubToken = options.sandbox?.githubToken } = options;
-  const given = { ...options.sandbox, ...defined({ daytona }) };
+  const { githubToken = options.sandbox?.githubToken } = options;
+  const given = sandboxOptionsIn(options);
   const sandbox: SandboxOptions = {
     ...sandboxOptionsOf(blueprint, needs),
     ...given,

@@ -1,11 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type {
-  DaggerOptions,
-  DaytonaOptions,
-  DockerOptions,
-  SandboxOptions,
-  VercelOptions,
-} from "../../sandbox/types.js";
+import type { SandboxOptions } from "../../sandbox/types.js";
+import { type BackendOptionName, fateOfBackendOption, isBackendOption } from "../backend-facts.js";
 
 /**
  * What becomes of an option of the sandbox when its run goes on.
@@ -18,11 +13,8 @@ import type {
  */
 export type OnResume = "written" | "again" | "session" | "run";
 
-type Each<T> = Readonly<Record<keyof Required<T>, OnResume>>;
-type BackendName = "daytona" | "docker" | "vercel" | "dagger";
-
-/** Every option of a sandbox. One that is added has to be put here. */
-export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, BackendName>, OnResume>> = {
+/** Every option of a sandbox. One that is added has to be put here; those of a single backend are its own to declare. */
+export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, BackendOptionName>, OnResume>> = {
   image: "written",
   workspace: "written",
   gitFilters: "written",
@@ -46,58 +38,6 @@ export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
   keep: "run",
 };
 
-/** The same for the options of single backends. */
-export const BACKENDS_ON_RESUME: {
-  readonly daytona: Each<DaytonaOptions>;
-  readonly docker: Each<DockerOptions>;
-  readonly vercel: Each<VercelOptions>;
-  readonly dagger: Each<DaggerOptions>;
-} = {
-  daytona: {
-    apiKey: "again",
-    apiUrl: "written",
-    target: "written",
-    snapshot: "written",
-    resources: "written",
-    autoStopMinutes: "written",
-    ttlMinutes: "written",
-    client: "again",
-  },
-  docker: {
-    host: "written",
-    context: "written",
-    certPath: "written",
-    workDir: "written",
-    user: "written",
-    hostname: "written",
-    pull: "written",
-    guest: "written",
-    unsafe: "written",
-  },
-  vercel: {
-    token: "again",
-    teamId: "written",
-    projectId: "written",
-    runtime: "written",
-    timeout: "written",
-    ports: "written",
-    region: "written",
-    snapshotExpiration: "written",
-    fetch: "again",
-    sdk: "again",
-  },
-  dagger: {
-    cli: "written",
-    session: "again",
-    setup: "written",
-    // Their variables may hold passwords.
-    services: "again",
-    secrets: "written",
-    linger: "written",
-    sdk: "again",
-  },
-};
-
 /** The options of a sandbox that stand in the plan of a run; none of them can be a secret. */
 export type WrittenOptions = Omit<
   SandboxOptions,
@@ -110,11 +50,11 @@ export function splitOptions(options: SandboxOptions): { written: WrittenOptions
   const again: string[] = [];
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
-    if (isBackend(name)) {
-      const fates = BACKENDS_ON_RESUME[name] as Readonly<Record<string, OnResume>>;
+    if (isBackendOption(name)) {
       const given = Object.entries(value as object).filter(([, each]) => each !== undefined);
-      written[name] = Object.fromEntries(given.filter(([key]) => fates[key] === "written"));
-      again.push(...given.filter(([key]) => fates[key] !== "written").map(([key]) => `${name}.${key}`));
+      const isWritten = ([key]: [string, unknown]): boolean => fateOfBackendOption(name, key) === "written";
+      written[name] = Object.fromEntries(given.filter(isWritten));
+      again.push(...given.filter((each) => !isWritten(each)).map(([key]) => `${name}.${key}`));
     } else if (name === "env") again.push(...Object.keys(value as object).map((key) => `env.${key}`));
     else if (fateOf(name) === "written") written[name] = value;
     else if (fateOf(name) === "again") again.push(name);
@@ -144,15 +84,13 @@ export function resumedOptions(
       { hint: "resumeRun({ runId, sandbox }) takes them again; without them the sandbox would be another one" },
     );
   }
-  const backends = Object.keys(BACKENDS_ON_RESUME).filter(isBackend);
-  const merged = backends.flatMap((name) =>
-    written[name] === undefined && given[name] === undefined ? [] : [[name, { ...written[name], ...given[name] }]],
-  );
+  const backends = Object.keys({ ...written, ...given }).filter(isBackendOption);
+  const merged = backends.map((name) => [name, { ...written[name], ...given[name] }]);
   return { ...written, ...given, ...Object.fromEntries(merged) };
 }
 
 function namesIn(name: string, written: WrittenOptions): string[] {
-  if (!isBackend(name)) return [name];
+  if (!isBackendOption(name)) return [name];
   return Object.keys(written[name] ?? {}).map((key) => `${name}.${key}`);
 }
 
@@ -162,8 +100,4 @@ function ofTheRun(given: SandboxOptions): string[] {
 
 function fateOf(name: string): OnResume | undefined {
   return (ON_RESUME as Readonly<Record<string, OnResume | undefined>>)[name];
-}
-
-function isBackend(name: string): name is BackendName {
-  return Object.hasOwn(BACKENDS_ON_RESUME, name);
 }

@@ -37,7 +37,7 @@ export interface RunPlan
   readonly draft: boolean;
   readonly keep: NonNullable<HarnessOptions["keep"]>;
   readonly sandbox: WrittenOptions;
-  /** Options of the sandbox that are not written down, and that have to be given again: `env.NAME`, `vercel.token`. */
+  /** Options of the sandbox that are not written down, and that have to be given again: `env.NAME`, `<backend>.token`. */
   readonly again?: readonly string[];
   /** Names in `env` whose values are secrets, which have to be given again. */
   readonly envAgain?: readonly string[];

@@ -16,6 +16,7 @@ import {
   runRepositoryGit,
   uncommittedFiles,
 } from "../../sandbox/host.js";
+import { backendsWithRepositoryHere, usesRepositoryHere } from "../backend-facts.js";
 import { type GitHubHost, repositoryAt } from "../github.js";
 
 /** The repository that a run works on. */
@@ -46,15 +47,12 @@ export interface SourceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The backends that work on a repository of this machine. */
-export const ON_THIS_MACHINE: ReadonlySet<string> = new Set(["local", "docker"]);
-
 /** Finds out what a run works on, before anything is made. */
 export async function openSource(opts: SourceOptions): Promise<SourceRepository> {
   const path = await existingDirectory(opts.repo);
   if (path !== undefined) return await describeDirectory(path, opts);
   const url = toUrl(opts.repo, opts.host);
-  if (!ON_THIS_MACHINE.has(opts.backend)) {
+  if (!usesRepositoryHere(opts.backend)) {
     if (opts.ref !== undefined) throw unsupportedRef(opts.backend, opts.ref);
     return { repo: opts.repo, remoteUrl: url, warnings: [] };
   }
@@ -71,7 +69,7 @@ export async function openSource(opts: SourceOptions): Promise<SourceRepository>
 }
 
 async function describeDirectory(path: string, opts: SourceOptions): Promise<SourceRepository> {
-  if (opts.ref !== undefined && !ON_THIS_MACHINE.has(opts.backend)) throw unsupportedRef(opts.backend, opts.ref);
+  if (opts.ref !== undefined && !usesRepositoryHere(opts.backend)) throw unsupportedRef(opts.backend, opts.ref);
   const repository = await findEnclosing(path, opts.repo);
   const { gitDir, topLevel } = repository;
   const own = opts.branch === undefined ? undefined : await resolveCommit(gitDir, `refs/heads/${opts.branch}`);
@@ -181,7 +179,7 @@ function toUrl(repo: string, host: GitHubHost): string {
 
 function unsupportedRef(backend: string, ref: string): SandboxError {
   return new SandboxError("unsupported", `The ${backend} backend clones by itself and cannot start from ref "${ref}"`, {
-    hint: "leave --ref out, or use the local or docker backend",
+    hint: `leave --ref out, or use the ${backendsWithRepositoryHere().join(" or ")} backend`,
   });
 }
 
