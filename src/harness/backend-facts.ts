@@ -93,7 +93,7 @@ export const BACKENDS_ON_RESUME: {
     cli: "written",
     session: "again",
     setup: "written",
-    // Their variables may hold passwords.
+    // Their variables may be passwords.
     services: "again",
     secrets: "written",
     linger: "written",

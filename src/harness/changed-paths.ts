@@ -12,7 +12,7 @@ export async function changedPaths(sandbox: Sandbox): Promise<string[]> {
   return [...paths];
 }
 
-/** What tells two states of the files apart; undefined where the backend cannot tell. */
+/** Differs between two states of the files; undefined where the backend cannot report changes. */
 export async function fingerprint(sandbox: Sandbox): Promise<string | undefined> {
   try {
     const { patch, files } = await sandbox.changes();

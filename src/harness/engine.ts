@@ -14,7 +14,7 @@ const ENVIRONMENT_CODES = [
 ];
 
 /**
- * Runs the nodes of a blueprint in a sandbox, one after the other, and tells all that happens as events. It writes no
+ * Runs the nodes of a blueprint in a sandbox, one after the other, and reports all that happens as events. It writes no
  * files and opens no sandbox. Wrong options throw before the first event; after that everything is in the outcome.
  */
 export async function runBlueprint(blueprint: Blueprint, options: EngineOptions): Promise<RunOutcome> {
@@ -49,7 +49,7 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
   }
 }
 
-/** What must hold before the first node: the setup is done, and what the nodes rely on is there. */
+/** What must be true before the first node: the setup is done, and what the nodes rely on is there. */
 async function prepare(
   { sandbox }: Blueprint,
   state: EngineState,
@@ -89,7 +89,7 @@ function indexOf(nodes: readonly BlueprintNode[], id: string | undefined, option
   if (at !== -1) return at;
   const ids = nodes.map((node) => node.id);
   const close = nearestName(id, ids);
-  throw new SandboxError("invalid_argument", `${option} "${id}" is no node of this blueprint`, {
+  throw new SandboxError("invalid_argument", `${option} "${id}" is not a node of this blueprint`, {
     hint: close === undefined ? `the nodes are ${ids.join(", ")}` : `did you mean ${close}?`,
   });
 }
@@ -126,7 +126,7 @@ async function inTime(state: EngineState, work: () => Promise<void>): Promise<vo
   const { signal } = state;
   let onAbort: (() => void) | undefined;
   const over = new Promise<never>((_, reject) => {
-    onAbort = () => reject(new SandboxError("unavailable", "the run had to end meanwhile"));
+    onAbort = () => reject(new SandboxError("unavailable", "the run had to end in the meantime"));
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort, { once: true });
   });

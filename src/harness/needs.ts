@@ -28,7 +28,7 @@ export interface BlueprintNeeds {
 
 /**
  * What a blueprint needs. A sandbox's network is fixed when it is opened, so it is the union over all nodes. Refuses
- * what an agent cannot keep: a list of tools, a session to go on with, a cost limit when it does not tell its cost.
+ * what an agent does not support: a list of tools, a session to continue, a cost limit when it does not report its cost.
  */
 export function needsOf(
   blueprint: Blueprint,
@@ -61,15 +61,15 @@ function checkAgent({ nodeId, task, driver }: AgentNeed, costLimit: number | und
   if (limit !== undefined && !driver.reportsCost) {
     throw new SandboxError(
       "unsupported",
-      `The cost limit of $${limit} cannot be kept: ${driver.name} in node ${nodeId} does not tell what it costs`,
+      `The cost limit of $${limit} cannot be enforced: ${driver.name} in node ${nodeId} does not report what it costs`,
       {
-        hint: "leave the cost limit out and use limits of time or turns, or take an agent that tells: claude-code or pi",
+        hint: "leave the cost limit out and use limits of time or turns, or take an agent that reports its cost: claude-code or pi",
       },
     );
   }
   for (const wish of driver.cannot ?? []) {
     if (task[wish] === undefined) continue;
-    throw new SandboxError("unsupported", `${driver.name} cannot keep ${wish} of node ${nodeId}`, {
+    throw new SandboxError("unsupported", `${driver.name} does not support ${wish} of node ${nodeId}`, {
       hint: `leave ${wish} out, or take another agent`,
     });
   }

@@ -16,7 +16,7 @@ export const claudeCode: AgentDriver = {
   command: (request) => ({
     argv: ["claude", ...flags(request)],
     env: {
-      // Without it the CLI refuses to skip its questions where the inside is root; the walls around it are ours.
+      // Without it the CLI refuses to skip its questions as root; the sandbox around it is ours.
       IS_SANDBOX: "1",
       DISABLE_AUTOUPDATER: "1",
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
@@ -75,7 +75,7 @@ class ClaudeReader implements AgentReader {
   }
 
   #speak(event: Untrusted): AgentSignal[] {
-    const spoken = contentOf(event).flatMap((block): AgentSignal[] => {
+    const signals = contentOf(event).flatMap((block): AgentSignal[] => {
       const text = asText(block["text"]);
       if (block["type"] === "text" && text !== undefined) {
         this.#said = text;
@@ -89,7 +89,7 @@ class ClaudeReader implements AgentReader {
     const id = asText(asRecord(event["message"])?.["id"]);
     const isNew = id === undefined || id !== this.#message;
     this.#message = id;
-    return isNew ? [{ type: "turn" }, ...spoken] : spoken;
+    return isNew ? [{ type: "turn" }, ...signals] : signals;
   }
 
   #end(event: Untrusted): AgentSignal[] {

@@ -28,13 +28,13 @@ export function showFault({ file, line, column, path, message }: BlueprintFault)
   return [where, path, message].filter((part) => part !== "").join(": ");
 }
 
-/** The error of a blueprint that cannot be used; `partial` holds the faults. */
+/** The error of a blueprint that cannot be used; `partial` has the faults. */
 export function blueprintError(faults: readonly BlueprintFault[]): SandboxError {
   const shown = faults.slice(0, MOST_SHOWN).map(showFault);
   if (faults.length > MOST_SHOWN) shown.push(`and ${faults.length - MOST_SHOWN} more`);
   return new SandboxError("invalid_argument", shown.join("\n"), {
     operation: "blueprint",
-    hint: "glovebox blueprint schema prints what a blueprint may hold",
+    hint: "glovebox blueprint schema prints what may be in a blueprint",
     partial: faults,
   });
 }

@@ -20,7 +20,7 @@ interface Known {
   readonly group: string | undefined;
 }
 
-/** Holds every template and condition to what there is to name. `positions` are those of the nodes as written. */
+/** Checks that every template and condition names only what there is. `positions` are those of the nodes as written. */
 export function checkReferences(
   { inputs, nodes }: Pick<Blueprint, "inputs" | "nodes">,
   positions: ReadonlyMap<BlueprintNode, number>,
@@ -51,7 +51,7 @@ function faultsOf(text: string, as: "template" | "condition" | "script", known: 
   }
 }
 
-/** A value in a script would be read as code. What only looks like a template, as `{{.Names}}`, is none of ours. */
+/** A value in a script would be read as code. What only looks like a template, as `{{.Names}}`, is not ours. */
 function faultsOfScript(text: string): string[] {
   if (!hasTemplate(text)) return [];
   const ours = [...text.matchAll(/\{\{\s*([A-Za-z]+)/g)].map(([, name = ""]) => name);

@@ -148,6 +148,6 @@ function listOf({ files }: CodeBundle): string {
 function untrusted(message: string): SandboxError {
   return new SandboxError("permission_denied", message, {
     operation: "blueprint",
-    hint: "read it, then say --trust (trust: true); it is remembered for exactly this content",
+    hint: "read it, then pass --trust (trust: true); it is remembered for exactly this content",
   });
 }

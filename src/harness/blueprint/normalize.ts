@@ -99,7 +99,7 @@ function toInputs({ inputs = {} }: BlueprintSpec, report: ReportFault): Record<s
   return Object.fromEntries(entries);
 }
 
-/** A session can be gone on with when an agent node before has one. */
+/** A session can be continued when an agent node before has one. */
 function checkSessions(
   nodes: readonly BlueprintNode[],
   positions: ReadonlyMap<BlueprintNode, number>,

@@ -6,7 +6,7 @@ const common: Readonly<Record<string, Schema>> = {
   id,
   name,
   description: { type: "string", maxLength: 10_000 },
-  when: { ...text, description: "Runs only if this holds, for example nodes.test.status == 'failure'." },
+  when: { ...text, description: "Runs only if this is true, for example nodes.test.status == 'failure'." },
   needs: { type: "array", items: id, description: "Nodes that must have run before." },
   timeout: duration,
   retry: {
@@ -100,7 +100,7 @@ export const BLUEPRINT_SCHEMA: Schema = {
     limits,
     expectsChanges: {
       type: "boolean",
-      description: "Whether a run that changes nothing is told apart from success. Default: if there is a commit.",
+      description: "Whether a run that changes nothing ends with no_changes. Default: if there is a commit.",
     },
     nodes: { type: "array", minItems: 1, maxItems: 200, items: { $ref: "#/$defs/node" } },
   },

@@ -12,7 +12,7 @@ export interface AgentBounds {
 /** After the last word, how long an agent may take to end. */
 const RESULT_GRACE = 10_000;
 
-/** What comes from inside is bounded before it gets into a report. */
+/** What comes from the sandbox is bounded before it gets into a report. */
 const MAX_NAME = 200;
 
 /** Why an agent was ended from outside. */

@@ -4,13 +4,13 @@ import type { PrintedOutput } from "../nodes.js";
 import type { NodeOutput, OutputStream } from "../types.js";
 import type { EngineState } from "./engine-state.js";
 
-/** How much of a node's output is kept in its result. The whole of it goes on. */
+/** How much of a node's output is kept in its result. All of it is passed on. */
 export const MAX_NODE_OUTPUT: number = 50 * 1024;
 
 interface Channel {
   readonly redactor: Redactor<Buffer>;
-  /** The begun character at the end of the last piece. */
-  begun: Buffer;
+  /** The incomplete character at the end of the last piece. */
+  partial: Buffer;
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -35,16 +35,16 @@ export class OutputPipe {
   async write(stream: OutputStream, chunk: Uint8Array): Promise<void> {
     const channel = this.#channel(stream);
     const safe = channel.redactor.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-    const bytes = channel.begun.length === 0 ? safe : Buffer.concat([channel.begun, safe]);
+    const bytes = channel.partial.length === 0 ? safe : Buffer.concat([channel.partial, safe]);
     const end = endOfWholeCharacters(bytes);
-    channel.begun = end === bytes.length ? NOTHING : Buffer.from(bytes.subarray(end));
+    channel.partial = end === bytes.length ? NOTHING : Buffer.from(bytes.subarray(end));
     await this.#pass(stream, bytes.subarray(0, end));
   }
 
-  /** Lets out what was held back. */
+  /** Passes on what is still buffered. */
   async end(): Promise<void> {
-    for (const [stream, { redactor, begun }] of this.#channels) {
-      await this.#pass(stream, Buffer.concat([begun, redactor.end()]));
+    for (const [stream, { redactor, partial }] of this.#channels) {
+      await this.#pass(stream, Buffer.concat([partial, redactor.end()]));
     }
     this.#channels.clear();
   }
@@ -58,7 +58,7 @@ export class OutputPipe {
   #channel(stream: OutputStream): Channel {
     const known = this.#channels.get(stream);
     if (known !== undefined) return known;
-    const made = { redactor: createByteRedactor(this.#state.hidden), begun: NOTHING };
+    const made = { redactor: createByteRedactor(this.#state.hidden), partial: NOTHING };
     this.#channels.set(stream, made);
     return made;
   }

@@ -41,12 +41,9 @@ async function checkVersion(state: EngineState, driver: AgentDriver, argv: reado
     );
   }
   const version = findVersion(result.stdout) ?? findVersion(result.stderr);
-  if (version === undefined) return await state.warn(`${driver.name} does not tell its version: ${said}`);
+  if (version === undefined) return await state.warn(`${driver.name} does not print its version: ${said}`);
   if (driver.minVersion !== undefined && isOlder(version, driver.minVersion)) {
-    throw missingAgent(
-      driver,
-      `${driver.name} ${version} is too old; ${driver.minVersion} is the least that is spoken to`,
-    );
+    throw missingAgent(driver, `${driver.name} ${version} is too old; ${driver.minVersion} or later is needed`);
   }
   state.versions.set(driver.name, version);
   await state.emit({ type: "agent.version", agent: driver.name, version });

@@ -66,7 +66,7 @@ async function follow(
       onLine: async (line) => {
         const signals = reader.line(line);
         watch.take(signals);
-        for (const signal of signals) await tell(state, ids, signal, watch);
+        for (const signal of signals) await emitSignal(state, ids, signal, watch);
       },
     });
     if (watch.cause !== undefined) process.stop();
@@ -163,7 +163,7 @@ async function requestOf(state: EngineState, { task, more }: AgentJob, bounds: A
   };
 }
 
-async function tell(
+async function emitSignal(
   state: EngineState,
   ids: { nodeId: string; parentId?: string },
   signal: AgentSignal,

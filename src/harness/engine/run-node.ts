@@ -27,11 +27,11 @@ async function reasonToSkip(state: EngineState, { when, needs }: BlueprintNode):
   const idle = needs.find((need) => results[need]?.status === "skipped");
   if (idle !== undefined) return `it needs ${idle}, which was skipped`;
   if (when === undefined) return undefined;
-  const holds =
+  const isTrueNow =
     typeof when === "function"
       ? await when(state.context)
       : isTrue(await evaluate(parseExpression(when), createScope(state)));
-  return holds ? undefined : typeof when === "function" ? "its condition does not hold" : `${when} does not hold`;
+  return isTrueNow ? undefined : typeof when === "function" ? "its condition is false" : `${when} is false`;
 }
 
 /** What a kind can have done for its node. */
@@ -55,7 +55,7 @@ function toNodeRun(state: EngineState): NodeRun {
   };
 }
 
-/** Tells of the start and the end of a node, and tries again where the infrastructure failed. */
+/** Reports the start and the end of a node, and tries again where the infrastructure failed. */
 async function report(
   state: EngineState,
   node: Pick<NodeReport, "id" | "name" | "kind"> & { continueOnError?: boolean },
@@ -65,7 +65,7 @@ async function report(
   const { id: nodeId, name, kind } = node;
   const ids = { nodeId, ...(parentId !== undefined && { parentId }) };
   const made = blank(node);
-  const began = performance.now();
+  const nodeStart = performance.now();
   await state.emit({ type: "node.started", ...ids, name, kind, attempt: 1 });
   const attempts: NodeAttempt[] = [];
   let outcome: NodeOutcome;
@@ -81,7 +81,7 @@ async function report(
   const node_: NodeReport = {
     ...made,
     ...result,
-    durationMs: Math.round(performance.now() - began),
+    durationMs: Math.round(performance.now() - nodeStart),
     attempt: attempts.length,
     ...(attempts.length > 1 && { attempts }),
     ...(outcome.status === "failure" && node.continueOnError === true && { tolerated: true }),

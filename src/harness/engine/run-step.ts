@@ -5,7 +5,7 @@ import type { EngineState } from "./engine-state.js";
 import type { OutputPipe } from "./output-pipe.js";
 import { renderAll, renderText } from "./scope.js";
 
-/** The result keeps none of the output itself: it went on piece by piece. */
+/** The result has none of the output itself: it was passed on piece by piece. */
 const KEPT_BY_EXEC = 1;
 /** Beyond the limits of the run, whose own clock is the one that counts. */
 const SLACK = 60_000;
@@ -61,7 +61,7 @@ async function runCommand(state: EngineState, step: Step, pipe: OutputPipe): Pro
 async function runFunction(state: EngineState, exec: NodeFunction, pipe: OutputPipe): Promise<StepOutcome> {
   const { signal } = state;
   let onAbort: (() => void) | undefined;
-  // A function may not listen to the signal; the limits of the run hold all the same.
+  // A function may not listen to the signal; the limits of the run are enforced all the same.
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason as Error);
     signal.addEventListener("abort", onAbort, { once: true });

@@ -20,14 +20,14 @@ export function createScope(state: EngineState, more: MoreNames = {}): Scope {
   };
 }
 
-/** Makes the text that a command or an agent gets. What no command line can hold is taken out. */
+/** Makes the text that a command or an agent gets. What no command line can contain is taken out. */
 export async function renderText(state: EngineState, text: Text, more?: MoreNames): Promise<string> {
   const rendered =
     typeof text === "function" ? text(state.context) : await renderTemplate(text, createScope(state, more));
   return String(rendered).replaceAll("\0", "");
 }
 
-/** Makes the message of a commit: what a template fills in notifies nobody, closes nothing and shows all it holds. */
+/** Makes the message of a commit: what a template fills in notifies nobody, closes nothing and shows all it has. */
 export async function renderMessage(state: EngineState, text: Text): Promise<string> {
   if (typeof text === "function") return await renderText(state, text);
   const scope = createScope(state);

@@ -29,7 +29,7 @@ export function createGhClient({ serverUrl }: GitHubHost, { owner, name }: GitHu
       const query = ["--jq", ".default_branch"];
       const branch = (await gh(["api", "--hostname", host, `repos/${owner}/${name}`, ...query])).trim();
       if (branch !== "") return branch;
-      throw new SandboxError("unavailable", `gh does not tell the default branch of ${owner}/${name}`);
+      throw new SandboxError("unavailable", `gh does not name the default branch of ${owner}/${name}`);
     },
     findPullRequest: list,
     async createPullRequest({ title, body, head, base, draft }) {
@@ -37,7 +37,7 @@ export function createGhClient({ serverUrl }: GitHubHost, { owner, name }: GitHu
       await gh(["pr", "create", "--repo", repo, "--head", head, "--base", base, ...texts], body);
       const made = await list(head);
       if (made !== undefined) return made;
-      throw new SandboxError("unavailable", "gh made a pull request and does not know it");
+      throw new SandboxError("unavailable", "gh opened a pull request and cannot find it");
     },
     async treeOfBranch(branch) {
       // A tag may have the same name.
@@ -85,7 +85,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new SandboxError("unavailable", "gh answered with something that is no JSON", { operation: "gh" });
+    throw new SandboxError("unavailable", "gh did not answer with JSON", { operation: "gh" });
   }
 }
 
@@ -96,7 +96,7 @@ function isOwn(value: unknown): boolean {
 function toPullRequest(value: unknown): PullRequest {
   const { url, number, isDraft } = (value ?? {}) as Record<string, unknown>;
   if (typeof url !== "string" || !/^https?:\/\/[\x21-\x7e]+$/.test(url) || typeof number !== "number") {
-    throw new SandboxError("unavailable", "gh answered with something that is no pull request");
+    throw new SandboxError("unavailable", "gh did not answer with a pull request");
   }
   return { url, number, draft: isDraft === true };
 }

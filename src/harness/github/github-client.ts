@@ -22,7 +22,7 @@ export interface NewPullRequest {
   readonly draft: boolean;
 }
 
-/** The few things that a run asks GitHub for. Failures are `SandboxError`s that never hold the token. */
+/** The few things that a run asks GitHub for. Failures are `SandboxError`s without the token. */
 export interface GitHubClient {
   /** The branch that pull requests go against unless another one is asked for. */
   defaultBranch(): Promise<string>;
@@ -36,7 +36,7 @@ export interface GitHubClient {
 const TIMEOUT = 30_000;
 const MAX_ANSWER = 4 * 1024 * 1024;
 const MAX_REASON = 1_000;
-/** Milliseconds that GitHub may ask to wait for; one that wants more is told of. */
+/** Milliseconds that GitHub may ask to wait for; more is an error. */
 const PATIENCE = 60_000;
 
 const CODES: Readonly<Record<number, SandboxErrorCode>> = {
@@ -61,7 +61,7 @@ export function createGitHubClient(
     async defaultBranch() {
       const branch = field(await ask(""), "default_branch");
       if (typeof branch === "string" && branch !== "") return branch;
-      throw new SandboxError("unavailable", `GitHub does not tell the default branch of ${owner}/${name}`);
+      throw new SandboxError("unavailable", `GitHub does not name the default branch of ${owner}/${name}`);
     },
     async findPullRequest(head) {
       const query = new URLSearchParams({ head: `${owner}:${head}`, state: "open", per_page: "1" });
@@ -93,7 +93,7 @@ async function request(url: string, token: string, body: unknown, signal?: Abort
   }
 }
 
-/** Milliseconds until GitHub takes requests again, infinite when it does not tell; undefined when no limit was reached. */
+/** Milliseconds until GitHub takes requests again, infinite when it does not say; undefined when no limit was reached. */
 function limitOf({ status, headers }: Response, text: string): number | undefined {
   if (status !== 403 && status !== 429) return undefined;
   const after = headers.get("retry-after");
@@ -164,7 +164,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new SandboxError("unavailable", "GitHub answered with something that is no JSON", { operation: "github" });
+    throw new SandboxError("unavailable", "GitHub did not answer with JSON", { operation: "github" });
   }
 }
 
@@ -202,7 +202,7 @@ function safe(text: string, token: string): string {
 function toPullRequest(value: unknown): PullRequest {
   const [url, number, draft] = [field(value, "html_url"), field(value, "number"), field(value, "draft")];
   if (typeof url !== "string" || !/^https?:\/\/[\x21-\x7e]+$/.test(url) || typeof number !== "number") {
-    throw new SandboxError("unavailable", "GitHub answered with something that is no pull request");
+    throw new SandboxError("unavailable", "GitHub did not answer with a pull request");
   }
   return { url, number, draft: draft === true };
 }

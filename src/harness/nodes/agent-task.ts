@@ -15,7 +15,7 @@ export interface AgentTask {
   readonly systemPrompt?: Text;
   readonly model?: string;
   readonly tools?: readonly string[];
-  /** Go on with the session of this node. */
+  /** Continue the session of this node. */
   readonly continue?: string;
   readonly network: { readonly allow: readonly string[] };
   readonly limits: Partial<RunLimits>;
@@ -48,7 +48,7 @@ export const TASK_FIELDS: Readonly<Record<string, Schema>> = {
   model: fields.name,
   tools: { ...fields.texts, description: "What the agent may use, in the words of its own CLI." },
   allowedTools: fields.texts,
-  continue: { ...fields.id, description: "Go on with the session of this node." },
+  continue: { ...fields.id, description: "Continue the session of this node." },
   network: {
     type: "object",
     additionalProperties: false,

@@ -21,7 +21,7 @@ export type { CheckSpec, GateCheck, GateNode, GateRepair, GateSpec, RepairSpec }
 const DEFAULT_ROUNDS = 2;
 const REPAIR_PROMPT = `{{ intent }}
 
-The work on this is not done: the checks below fail. Mend the cause in the code, not the checks.
+The work on this is not done: the checks below fail. Fix the cause in the code, not the checks.
 
 {{ gate.failures }}`;
 
@@ -116,8 +116,8 @@ export const gateKind: NodeKindModule<GateSpec, GateNode> = {
     try {
       await sandbox.changes();
     } catch (error) {
-      const why = `The protected paths of ${guarded.id} cannot be watched: this sandbox cannot tell what was changed`;
-      const hint = "run on a repository with a backend that keeps git, or leave protect out";
+      const why = `The protected paths of ${guarded.id} cannot be watched: this sandbox cannot report what was changed`;
+      const hint = "run on a repository with a backend that has git, or leave protect out";
       throw new SandboxError("unsupported", why, { hint, cause: error });
     }
   },

@@ -10,7 +10,7 @@ export interface NodeText {
   readonly group?: string;
 }
 
-/** A text in a node; a function is none: it speaks for itself. */
+/** A text in a node; functions are left out. */
 export function textAt(place: FieldPath, text: unknown, as: NodeText["as"] = "template"): NodeText[] {
   return typeof text === "string" ? [{ place, text, as }] : [];
 }

@@ -14,7 +14,7 @@ import type { Blueprint, NodeReport, RunReport } from "../types.js";
 import type { ResumePoint } from "./session-options.js";
 
 /**
- * Where a run goes on. By itself it goes on where it stopped, with the files as they were then; `from` a node it begins
+ * Where a run is resumed. By itself it continues where it stopped, with the files as they were then; `from` a node it starts
  * with the files as they were before that node. Where those were not saved, the nodes since the last save are done again.
  */
 export async function findResumePoint(
@@ -60,14 +60,18 @@ function fromNode(
   for (const { results } of checkpoints) for (const node of Object.values(results)) if (isDone(node)) done.add(node.id);
   const missing = ids.slice(0, index).find((id) => !done.has(id));
   if (missing !== undefined) {
-    throw new SandboxError("invalid_argument", `The run cannot go on from "${from}": it never got past "${missing}"`, {
-      hint: `--from ${missing}`,
-    });
+    throw new SandboxError(
+      "invalid_argument",
+      `The run cannot be resumed from "${from}": it never got past "${missing}"`,
+      {
+        hint: `--from ${missing}`,
+      },
+    );
   }
   return afterCheckpoint(blueprint, checkpoints, index);
 }
 
-/** After the last saved checkpoint before a place in the blueprint; at the beginning when there is none. */
+/** After the last saved checkpoint before a place in the blueprint; at the start when there is none. */
 function afterCheckpoint(blueprint: Blueprint, checkpoints: readonly Checkpoint[], index: number): ResumePoint {
   const saved = savedBefore(checkpoints, index);
   const startAt = blueprint.nodes[saved === undefined ? 0 : saved.index + 1]?.id;

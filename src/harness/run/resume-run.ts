@@ -19,14 +19,14 @@ import { findResumePoint } from "./resume-point.js";
 import { runSession } from "./run-session.js";
 import { type ResumePoint, readSpec, toSessionOptions } from "./session-options.js";
 
-/** How a run goes on. Everything else is as it was told the first time. */
+/** How a run is resumed. Everything else is as it was given the first time. */
 export interface ResumeOptions
   extends Pick<
     HarnessOptions,
     "reporter" | "githubToken" | "daytona" | "secretSource" | "agents" | "limits" | "signal" | "trust"
   > {
   runId: string;
-  /** Node to begin with. Default: where it stopped. */
+  /** Node to start with. Default: where it stopped. */
   from?: string;
   /** What the sandbox was opened with and is not written down: variables, credentials, clients. */
   sandbox?: HarnessOptions["sandbox"];
@@ -36,12 +36,12 @@ export interface ResumeOptions
   blueprint?: HarnessOptions["blueprint"];
 }
 
-/** Goes on with a run that failed, was stopped, or whose process is gone. */
+/** Resumes a run that failed, was stopped, or whose process is gone. */
 export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   const startedAt = performance.now();
   const directory = await findRunDirectory(options.runId);
   if (await isRunning(directory)) {
-    throw new SandboxError("conflict", `Run "${options.runId}" is still going on`, {
+    throw new SandboxError("conflict", `Run "${options.runId}" is still running`, {
       retryable: false,
       hint: `glovebox stop ${options.runId} ends it; glovebox logs ${options.runId} -f follows it`,
     });
@@ -75,7 +75,7 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   return await runSession(session);
 }
 
-/** A run that was to stop after a node and did goes on behind it; one that was killed then only lacks its end. */
+/** A run that was to stop after a node and did continues after it; one that was killed then only lacks its end. */
 function beyondUntil(
   { nodes }: Blueprint,
   plan: RunPlan,
@@ -109,8 +109,8 @@ async function blueprintAgain({ blueprint: kept, repo, runId }: RunPlan, options
   }
   const blueprint = await blueprintOf(wanted, { repo, trust: options.trust });
   if (keptBlueprint(blueprint).sha256 === kept.sha256) return blueprint;
-  throw new SandboxError("conflict", `The blueprint ${kept.name} is not the one that run "${runId}" was begun with`, {
+  throw new SandboxError("conflict", `The blueprint ${kept.name} is not the one that run "${runId}" was started with`, {
     retryable: false,
-    hint: "glovebox run begins a new run with it",
+    hint: "glovebox run starts a new run with it",
   });
 }

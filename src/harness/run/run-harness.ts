@@ -30,7 +30,7 @@ import { runSession } from "./run-session.js";
 import { readSpec, toSessionOptions } from "./session-options.js";
 import { WallClock } from "./wall-clock.js";
 
-/** A run that was decided and not begun: everything that can be refused has been. */
+/** A run that was decided and not started: everything that can be refused has been. */
 export interface PreparedRun {
   readonly blueprint: Blueprint;
   readonly plan: RunPlan;
@@ -45,7 +45,7 @@ export interface PreparedRun {
 }
 
 /**
- * Runs a blueprint on a repository in a sandbox, and gives the report. What cannot be begun is a `SandboxError`;
+ * Runs a blueprint on a repository in a sandbox, and gives the report. A run that cannot start is a `SandboxError`;
  * everything that happens later is in the report.
  */
 export async function runHarness(options: HarnessOptions): Promise<RunReport> {
@@ -68,7 +68,7 @@ export async function prepareRun(options: HarnessOptions, startedAt: number = pe
   const clock = new WallClock(options.limits?.wall ?? blueprint.limits.wall, startedAt);
   const signal = options.signal === undefined ? clock.signal : AbortSignal.any([options.signal, clock.signal]);
   try {
-    return await clock.bounded("beginning", () => decide(blueprint, { ...options, signal }));
+    return await clock.bounded("starting", () => decide(blueprint, { ...options, signal }));
   } finally {
     clock.end();
   }
@@ -142,7 +142,7 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   return { blueprint, plan, source, secrets, sandboxOptions: sandbox, ...defined({ spec }), warnings };
 }
 
-/** A path means the same file when the run goes on in another directory. */
+/** A path means the same file when the run is resumed in another directory. */
 function lastingName(backend: string): string {
   return /^\.{1,2}\//.test(backend) ? resolve(backend) : backend;
 }
@@ -159,7 +159,7 @@ function gainsOf({ network, secrets }: BlueprintNeeds): string[] {
   ];
 }
 
-/** What will come to nothing, told before it costs anything. */
+/** What will have no effect, said before it costs anything. */
 function warningsOf(
   { push, githubToken, agent, model }: HarnessOptions,
   { agents }: BlueprintNeeds,

@@ -74,7 +74,7 @@ async function runInSandbox(
 ): Promise<void> {
   const { plan } = opts;
   const { report } = recorder;
-  const began = performance.now();
+  const startedAt = performance.now();
   await recorder.record({ type: "sandbox.creating", backend: plan.backend });
   let opened: Awaited<ReturnType<typeof openRunSandbox>>;
   try {
@@ -83,7 +83,7 @@ async function runInSandbox(
     opened = await openRunSandbox(opts, until, ({ type, message }) => {
       if (type === "warning" || type === "leak") void recorder.warn(message);
     });
-    clock.setAside(performance.now() - began);
+    clock.setAside(performance.now() - startedAt);
   } catch (error) {
     await notOpened(opts, recorder, error, signal, clock);
     await writeBoth(opts.directory, "changes.patch", "");
@@ -116,7 +116,7 @@ async function runInSandbox(
       }
     };
     await clock.bounded("leaving", leaving).catch((error: unknown) => {
-      return recorder.warn(`the sandbox ${id} is still being left: ${toSandboxError(error).message}`);
+      return recorder.warn(`the sandbox ${id} is still being closed: ${toSandboxError(error).message}`);
     });
     report.sandbox.kept = kept;
     await recorder.record({ type: "sandbox.destroyed", kept });
@@ -155,8 +155,8 @@ async function runNodes(
   const { snapshotId } = resume ?? {};
   const checkpointer = new Checkpointer({ directory, recorder, ...(snapshotId && { snapshotId }) }, sandbox, context);
   // What was not looked at in time is saved as if it had changed.
-  if (resume === undefined) await clock.bounded("saving", () => checkpointer.begin()).catch(() => undefined);
-  else await beginAgain(opts, checkpointer, resume);
+  if (resume === undefined) await clock.bounded("saving", () => checkpointer.start()).catch(() => undefined);
+  else await startAgain(opts, checkpointer, resume);
   const { limits, agent, model, until } = plan;
   const outcome = await runBlueprint(opts.blueprint, {
     sandbox,
@@ -173,7 +173,7 @@ async function runNodes(
 }
 
 /** What an earlier session saved of the nodes that are done again must not be taken for theirs. */
-async function beginAgain(
+async function startAgain(
   { directory, blueprint: { nodes } }: SessionOptions,
   checkpointer: Checkpointer,
   { startAt, snapshotId, sandboxId, patch }: ResumePoint,
@@ -181,7 +181,7 @@ async function beginAgain(
   const first = startAt === undefined ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
   const before = await snapshotsOf(directory);
   const isSaved = snapshotId !== undefined || (sandboxId === undefined && patch === undefined);
-  await checkpointer.beginAgain(nodes, first, isSaved);
+  await checkpointer.startAgain(nodes, first, isSaved);
   await forgetCheckpoints(directory, first);
   await forgetEndState(directory);
   const after = await snapshotsOf(directory);

@@ -9,21 +9,21 @@ import type { AgentDriver, Blueprint, HarnessOptions, NodeReport, Reporter } fro
 
 const MAX_SPEC_BYTES = 1024 * 1024;
 
-/** Where a run goes on that was begun before. */
+/** Where a run is resumed that was started before. */
 export interface ResumePoint {
-  /** Node to begin with. Absent: all nodes are done, and only the end of the run is missing. */
+  /** Node to start with. Absent: all nodes are done, and only the end of the run is missing. */
   readonly startAt?: string;
   /** What the nodes before it did. */
   readonly results: Readonly<Record<string, NodeReport>>;
-  /** The files to begin with. Absent: those of the base, or of the kept sandbox. */
+  /** The files to start with. Absent: those of the base, or of the kept sandbox. */
   readonly snapshotId?: string;
   /** The same files as a patch of the base, where the snapshot is gone with its sandbox. */
   readonly patch?: string;
-  /** A kept sandbox to go on in. */
+  /** A kept sandbox to continue in. */
   readonly sandboxId?: string;
 }
 
-/** Everything that one session of a run needs: a run is begun in one and may go on in others. */
+/** Everything that one session of a run needs: a run is started in one and may be resumed in others. */
 export interface SessionOptions {
   readonly plan: RunPlan;
   readonly directory: RunDirectory;

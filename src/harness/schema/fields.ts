@@ -20,7 +20,7 @@ export const duration: Schema = {
 export const id: Schema = {
   type: "string",
   pattern: "^[A-Za-z][A-Za-z0-9_-]{0,63}$",
-  description: "Letters, digits, - and _; begins with a letter.",
+  description: "Letters, digits, - and _; starts with a letter.",
 };
 export const variables: Schema = {
   type: "object",

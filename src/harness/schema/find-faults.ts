@@ -12,7 +12,7 @@ export interface Fault {
   readonly isKey?: boolean;
 }
 
-/** Holds a value to a schema and tells all that is wrong. */
+/** Checks a value against a schema and gives all that is wrong. */
 export function findFaults(value: unknown, schema: Schema, root: Schema = schema, place: FieldPath = []): Fault[] {
   if (schema.$ref !== undefined) return findFaults(value, definition(schema.$ref, root), root, place);
   if (schema.oneOf !== undefined) return faultsOfChoice(value, schema, root, place);

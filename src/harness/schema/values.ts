@@ -6,12 +6,12 @@ import type { Fault, FieldPath } from "./find-faults.js";
 /** Takes what is wrong at a place of a document. */
 export type ReportFault = (fault: Fault) => void;
 
-/** A duration in milliseconds; one that is none is reported. */
+/** A duration in milliseconds; anything else is reported. */
 export function toMs(value: Duration | undefined, place: FieldPath, report: ReportFault): number | undefined {
   if (value === undefined) return undefined;
   const ms = parseDuration(value);
   if (ms === undefined)
-    report({ place, message: `${JSON.stringify(value)} is no time; write for example 90s, 10m or 2h` });
+    report({ place, message: `${JSON.stringify(value)} is not a duration; write for example 90s, 10m or 2h` });
   return ms;
 }
 

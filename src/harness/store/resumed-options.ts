@@ -3,10 +3,10 @@ import type { SandboxOptions } from "../../sandbox/types.js";
 import { type BackendOptionName, fateOfBackendOption, isBackendOption } from "../backend-facts.js";
 
 /**
- * What becomes of an option of the sandbox when its run goes on.
+ * What becomes of an option of the sandbox when its run is resumed.
  *
  * - `written`: it stands in the plan of the run, and the sandbox gets it again.
- * - `again`: it is a secret or a thing of this process, so it is not written. Who goes on with the run has to give it
+ * - `again`: it is a secret or a thing of this process, so it is not written. Whoever resumes the run has to give it
  *   again; without it the run is refused.
  * - `session`: it restricts nothing, and each session has its own.
  * - `run`: the run itself decides it.
@@ -44,7 +44,7 @@ export type WrittenOptions = Omit<
   "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "keep"
 >;
 
-/** Splits options into what the plan holds and the names of what has to be given again. */
+/** Splits options into what goes into the plan and the names of what has to be given again. */
 export function splitOptions(options: SandboxOptions): { written: WrittenOptions; again: string[] } {
   const written: Record<string, unknown> = {};
   const again: string[] = [];
@@ -62,7 +62,7 @@ export function splitOptions(options: SandboxOptions): { written: WrittenOptions
   return { written: written as WrittenOptions, again };
 }
 
-/** The options of a sandbox when its run goes on: all that it had, or none: `invalid_argument` names what is missing. */
+/** The options of a sandbox when its run is resumed: all that it had, or none: `invalid_argument` names what is missing. */
 export function resumedOptions(
   runId: string,
   written: WrittenOptions,
@@ -72,9 +72,13 @@ export function resumedOptions(
   const offered = splitOptions(given);
   const other = [...Object.keys(offered.written).flatMap((name) => namesIn(name, offered.written)), ...ofTheRun(given)];
   if (other[0] !== undefined) {
-    throw new SandboxError("invalid_argument", `Run "${runId}" goes on with the ${other[0]} that it was started with`, {
-      hint: `leave sandbox.${other[0]} out, or start a new run`,
-    });
+    throw new SandboxError(
+      "invalid_argument",
+      `Run "${runId}" is resumed with the ${other[0]} that it was started with`,
+      {
+        hint: `leave sandbox.${other[0]} out, or start a new run`,
+      },
+    );
   }
   const missing = again.filter((name) => !offered.again.includes(name));
   if (missing.length > 0) {

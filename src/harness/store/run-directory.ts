@@ -163,6 +163,6 @@ async function ignoreFolder(parent: OpenDirectory): Promise<void> {
 function taken(runId: string, path: string): SandboxError {
   return new SandboxError("conflict", `There is a run "${runId}" already: ${path}`, {
     retryable: false,
-    hint: `glovebox resume ${runId} goes on with it; without --run-id a new name is made`,
+    hint: `glovebox resume ${runId} continues it; without --run-id a new name is made`,
   });
 }

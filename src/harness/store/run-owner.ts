@@ -9,7 +9,7 @@ const FILE = "owner.json";
 export async function claimRun(directory: RunDirectory): Promise<void> {
   await withLock(`run:${directory.path}`, async () => {
     if (await isRunning(directory)) {
-      throw new SandboxError("conflict", `Run "${directory.runId}" is still going on`, {
+      throw new SandboxError("conflict", `Run "${directory.runId}" is still running`, {
         retryable: false,
         hint: `glovebox stop ${directory.runId} ends it; glovebox logs ${directory.runId} -f follows it`,
       });

@@ -13,13 +13,13 @@ import { treeOfCommit } from "./source-repository.js";
 /** The files as they were when a run ended. */
 export interface EndState {
   readonly snapshotId: string;
-  /** Absent where the backend does not keep its snapshots in a repository of this machine. */
+  /** Absent where the snapshots are not in a repository of this machine. */
   readonly tree?: string;
 }
 
 const MAX_PATCH = 256 * 1024 * 1024;
 
-/** Writes down which snapshot holds the files at the end of a run. */
+/** Writes down which snapshot has the files at the end of a run. */
 export async function saveEndState(directory: RunDirectory, state: EndState): Promise<void> {
   await writeFileAtomic(directory.state("end.json"), `${JSON.stringify(state)}\n`);
 }

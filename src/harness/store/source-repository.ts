@@ -25,7 +25,7 @@ export interface SourceRepository {
   readonly repo: string;
   /** The top level of the user's repository, where there is one on this machine. */
   readonly topLevel?: string;
-  /** The git directory on this machine that holds the objects. */
+  /** The git directory on this machine that has the objects. */
   readonly gitDir?: string;
   /** The commit to start from; unknown where the backend clones by itself. */
   readonly baseCommit?: string;
@@ -63,7 +63,7 @@ export async function openSource(opts: SourceOptions): Promise<SourceRepository>
   if (opts.ref === undefined) {
     return { repo: url, gitDir, baseCommit: await findStart(clone, opts.branch), remoteUrl: url, warnings: [] };
   }
-  // A clone starts where the remote does; where the run shall start elsewhere, it is used as it lies there.
+  // A clone starts where the remote does; for a run that starts elsewhere, it is used as it is.
   const baseCommit = await resolveRef({ gitDir }, opts.ref, opts.repo);
   return { repo: gitDir, gitDir, baseCommit, remoteUrl: url, warnings: [] };
 }
@@ -127,7 +127,7 @@ async function resolveRef(
   }
   if (ref !== "HEAD") {
     throw new SandboxError("invalid_argument", `Invalid ref "${ref}" — ${repo} has no such branch, tag or commit`, {
-      hint: "git fetch may bring it",
+      hint: "git fetch may get it",
     });
   }
   throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, {
@@ -183,7 +183,7 @@ function unsupportedRef(backend: string, ref: string): SandboxError {
   });
 }
 
-/** Makes the branch of a run where it shall start; false when there is one already. */
+/** Makes the branch of a run where it starts; false when there is one already. */
 export async function createBranchAt(gitDir: string, branch: string, commit: string): Promise<boolean> {
   const args = ["update-ref", "--create-reflog", "-m", "glovebox: created for a run", `refs/heads/${branch}`, commit];
   const { exitCode } = await runRepositoryGit([...args, "0".repeat(commit.length)], gitDir);

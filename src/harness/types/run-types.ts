@@ -30,13 +30,13 @@ export interface EngineOptions {
   readonly agent?: string;
   readonly model?: string;
   readonly onEvent: EventSink;
-  /** Takes what nodes print as bytes, awaited and in order with the events; then no event tells of it. */
+  /** Takes what nodes print as bytes, awaited and in order with the events; no event has it then. */
   readonly onOutput?: (output: NodeOutput) => void | Promise<void>;
   /** Milliseconds until the nodes must have ended, when that is less than `limits.wall`. */
   readonly wallLeft?: number;
   /** Cancels: the running node is ended, and the outcome is `cancelled`. */
   readonly signal?: AbortSignal;
-  /** Node to begin with. What is before it keeps the result that the context has, or is skipped. Null: none is left. */
+  /** Node to start with. Nodes before it have the result that the context has, or are skipped. Null: none is left. */
   readonly startAt?: string | null;
   /** Node to stop after. */
   readonly until?: string;

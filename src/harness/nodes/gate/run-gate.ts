@@ -124,7 +124,7 @@ async function checkProtected(state: RunView, globs: readonly string[]): Promise
   };
 }
 
-/** What an agent is told of the red checks. */
+/** What a prompt says about the red checks. */
 function describe(red: readonly CheckResult[]): string {
   return red
     .map(({ id, command, output, exitCode, timedOut }) => {
