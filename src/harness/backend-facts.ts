@@ -1,28 +1,25 @@
 import type { DaggerOptions, DaytonaOptions, DockerOptions, SandboxOptions, VercelOptions } from "../sandbox/types.js";
 import { defined } from "../util/defined.js";
 
-/**
- * All that the harness knows about single backends, one function a question. Each is for the backend itself to answer:
- * the comments say what it would have to declare.
- */
+/** All that the harness knows about single backends, one function a question; each says what a backend would have to declare. */
 const ON_THIS_MACHINE: readonly string[] = ["local", "docker"];
 
 /**
- * Whether a backend works on a repository of this machine: the harness clones for it, and resolves refs and makes branches there. Needs: a
- * flag of the backend, known before a sandbox is opened. Any other backend clones a URL by itself.
+ * Whether a backend works on a repository of this machine, in which the harness clones, resolves refs and makes branches. Any other clones a
+ * URL by itself. Needs: a flag of the backend, known before a sandbox is opened.
  */
 export function usesRepositoryHere(backend: string): boolean {
   return ON_THIS_MACHINE.includes(backend);
 }
 
-/** The backends that can start from any commit, for a hint. Needs: the same flag of all registered backends. */
+/** The backends of which that is true, for a hint. Needs: the same flag of all registered backends. */
 export function backendsWithRepositoryHere(): readonly string[] {
   return ON_THIS_MACHINE;
 }
 
 /**
- * Whether much output of a sandbox costs little: it runs on this machine, so a list of all files is better hashed here
- * than there. Needs: a flag of the backend, or of the open sandbox.
+ * Whether much output of a sandbox costs little, so that a list of all files is hashed here and not there. Needs: a flag of the backend or of
+ * the open sandbox that says that it runs on this machine.
  */
 export function isOutputCheap({ backend }: { readonly backend: string }): boolean {
   return ON_THIS_MACHINE.includes(backend);
@@ -36,12 +33,12 @@ export function isBackendOption(name: string): name is BackendOptionName {
   return Object.hasOwn(BACKENDS_ON_RESUME, name);
 }
 
-/** What becomes of an option of a backend when a run is resumed: it stands in the plan, or has to be given again. */
+/** When a run is resumed, an option is the one that was written to its plan, or has to be given again. */
 type Fate = "written" | "again";
 
 /**
- * What becomes of an option of a backend when a run is resumed. Needs: for each option in the backend's schema, whether it may be written to a
- * file; one that is a secret or a thing of this process may not. An option that nobody knows is never written.
+ * What becomes of an option of a backend when a run is resumed. Needs: for each option, whether it may be written to a file; a secret or a
+ * thing of this process may not. An option that nobody knows is never written.
  */
 export function fateOfBackendOption(backend: BackendOptionName, option: string): Fate {
   return (BACKENDS_ON_RESUME[backend] as Readonly<Record<string, Fate>>)[option] ?? "again";
@@ -101,16 +98,10 @@ export const BACKENDS_ON_RESUME: {
   },
 };
 
-/**
- * The options of the sandbox, with those of a backend that stand beside `sandbox` in the options of a run. Needs: nothing; `daytona` is there
- * because the spec of the harness names it.
- */
-export function sandboxOptionsIn({
-  sandbox,
-  daytona,
-}: {
-  readonly sandbox?: SandboxOptions | undefined;
-  readonly daytona?: DaytonaOptions;
+/** The options of the sandbox in those of a run. Needs: nothing; the spec names `daytona` as an option of the run itself. */
+export function sandboxOptionsIn(run: {
+  sandbox?: SandboxOptions | undefined;
+  daytona?: DaytonaOptions;
 }): SandboxOptions {
-  return { ...sandbox, ...defined({ daytona }) };
+  return { ...run.sandbox, ...defined({ daytona: run.daytona }) };
 }

@@ -1,11 +1,12 @@
 import { SandboxError } from "../../contracts/errors.js";
-import { nearestName } from "../util/nearest.js";
 import { EngineState } from "./engine/engine-state.js";
 import { preflight } from "./engine/preflight.js";
 import { runNode } from "./engine/run-node.js";
 import { needsOf } from "./needs.js";
+import { nodesBetween } from "./node-range.js";
 import { setupNode, toRunError } from "./nodes.js";
 import type { Blueprint, BlueprintNode, EngineOptions, NodeReport, RunError, RunLimits, RunOutcome } from "./types.js";
+import { untilAborted } from "./until-aborted.js";
 
 /** Failures that are not those of the code which was worked on. */
 const ENVIRONMENT_CODES = [
@@ -20,7 +21,8 @@ const ENVIRONMENT_CODES = [
 export async function runBlueprint(blueprint: Blueprint, options: EngineOptions): Promise<RunOutcome> {
   const limits: RunLimits = { ...blueprint.limits, ...options.limits };
   const { agents } = needsOf(blueprint, { ...options, limits });
-  const nodes = nodesToRun(blueprint, options);
+  const { startAt, until } = options;
+  const nodes = startAt === null ? [] : nodesBetween(blueprint, startAt, until, "startAt");
   const state = new EngineState(limits, options);
   const reports: NodeReport[] = takeOver(blueprint, state, options);
   try {
@@ -74,26 +76,6 @@ async function prepare(
   }
 }
 
-function nodesToRun({ nodes }: Blueprint, { startAt, until }: EngineOptions): readonly BlueprintNode[] {
-  if (startAt === null) return [];
-  const [first, last] = [indexOf(nodes, startAt, "startAt"), indexOf(nodes, until, "until")];
-  if (first !== undefined && last !== undefined && first > last) {
-    throw new SandboxError("invalid_argument", `until "${until}" comes before startAt "${startAt}"`);
-  }
-  return nodes.slice(first ?? 0, last === undefined ? undefined : last + 1);
-}
-
-function indexOf(nodes: readonly BlueprintNode[], id: string | undefined, option: string): number | undefined {
-  if (id === undefined) return undefined;
-  const at = nodes.findIndex((node) => node.id === id);
-  if (at !== -1) return at;
-  const ids = nodes.map((node) => node.id);
-  const close = nearestName(id, ids);
-  throw new SandboxError("invalid_argument", `${option} "${id}" is not a node of this blueprint`, {
-    hint: close === undefined ? `the nodes are ${ids.join(", ")}` : `did you mean ${close}?`,
-  });
-}
-
 /** What an earlier run has done of the nodes before the first, and what it used. */
 function takeOver({ nodes }: Blueprint, state: EngineState, { startAt }: EngineOptions): NodeReport[] {
   const first = startAt === null ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
@@ -123,18 +105,8 @@ async function checkpoint(
 
 /** Waits for what belongs to the run and is no node, until the run must end. */
 async function inTime(state: EngineState, work: () => Promise<void>): Promise<void> {
-  const { signal } = state;
-  let onAbort: (() => void) | undefined;
-  const over = new Promise<never>((_, reject) => {
-    onAbort = () => reject(new SandboxError("unavailable", "the run had to end in the meantime"));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    await Promise.race([work(), over]);
-  } finally {
-    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
-  }
+  const late = (): SandboxError => new SandboxError("unavailable", "the run had to end in the meantime");
+  await untilAborted(state.signal, late, work);
 }
 
 function conclude(

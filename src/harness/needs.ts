@@ -2,9 +2,9 @@ import { SandboxError } from "../../contracts/errors.js";
 import type { NetworkPolicy } from "../../contracts/types.js";
 import type { SandboxOptions } from "../sandbox/types.js";
 import { defined } from "../util/defined.js";
-import { type AgentChoice, driverOf } from "./agents.js";
+import { driverOf } from "./agents.js";
 import { agentOf } from "./nodes.js";
-import type { AgentDriver, AgentTask, Blueprint, RunLimits } from "./types.js";
+import type { AgentChoice, AgentDriver, AgentTask, Blueprint, RunLimits } from "./types.js";
 
 /** A variable that a node needs; of several names one is enough. */
 export interface SecretNeed {

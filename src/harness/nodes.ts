@@ -7,33 +7,15 @@ import { gateKind } from "./nodes/gate.js";
 import type { AgentUse, NodeKindModule } from "./nodes/kind.js";
 import { type NodeText, textAt, textsIn } from "./nodes/node-text.js";
 
-export { type AgentNode, type AgentSpec, agent, agentic } from "./nodes/agent.js";
+export * from "./nodes/agent.js";
 export type { AgentTask, AgentTaskSpec } from "./nodes/agent-task.js";
-export { type CommandNode, type CommandSpec, command, deterministic, preflight, setupNode } from "./nodes/command.js";
-export { type CommitNode, type CommitSpec, commit } from "./nodes/commit.js";
+export * from "./nodes/command.js";
+export * from "./nodes/commit.js";
 export { toOutcome, toRunError } from "./nodes/failure.js";
-export {
-  type CheckSpec,
-  type GateCheck,
-  type GateNode,
-  type GateRepair,
-  type GateSpec,
-  gate,
-  type RepairSpec,
-  validate,
-} from "./nodes/gate.js";
-export { type HostWish, wishForHosts, wishForSecrets } from "./nodes/host-wish.js";
-export type { AgentUse, NodeKindModule } from "./nodes/kind.js";
-export type {
-  AgentJob,
-  AgentOutcome,
-  MoreNames,
-  NodeOutcome,
-  NodeRun,
-  PrintedOutput,
-  Step,
-  StepOutcome,
-} from "./nodes/node-run.js";
+export * from "./nodes/gate.js";
+export * from "./nodes/host-wish.js";
+export type * from "./nodes/kind.js";
+export type * from "./nodes/node-run.js";
 export type { RunnableSpec } from "./nodes/runnable.js";
 
 /** The one table of kinds. A new kind is its file, a row here, and its name in `NodeKind`. */
@@ -44,17 +26,13 @@ const TABLE: {
   readonly commit: typeof commitKind;
 } = { command: commandKind, agent: agentKind, gate: gateKind, commit: commitKind };
 
-type Modules = (typeof TABLE)[NodeKind];
+type PartsOf<M> = M extends NodeKindModule<infer Spec, infer Node> ? { spec: Spec; node: Node } : never;
 
 /** A node as it is written. */
-export type NodeSpec = Modules extends infer M ? (M extends NodeKindModule<infer Spec, infer _> ? Spec : never) : never;
+export type NodeSpec = PartsOf<(typeof TABLE)[NodeKind]>["spec"];
 
 /** A checked node. */
-export type BlueprintNode = Modules extends infer M
-  ? M extends NodeKindModule<infer _, infer Node>
-    ? Node
-    : never
-  : never;
+export type BlueprintNode = PartsOf<(typeof TABLE)[NodeKind]>["node"];
 
 /** Every word that may stand as `kind`. */
 export type KindWord = NodeSpec["kind"];

@@ -21,7 +21,6 @@ export type {
   RepairSpec,
   RunnableSpec,
 } from "./nodes.js";
-export type * from "./types/blueprint-spec.js";
 export type * from "./types/blueprint-types.js";
 export { EXIT_CODES } from "./types/exit-codes.js";
 export type * from "./types/run-types.js";

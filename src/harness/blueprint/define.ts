@@ -28,7 +28,9 @@ export function defineBlueprint(spec: BlueprintSpec): Blueprint {
 }
 
 /** Another name of `defineBlueprint`. */
-export const blueprint: typeof defineBlueprint = defineBlueprint;
+export function blueprint(spec: BlueprintSpec): Blueprint {
+  return defineBlueprint(spec);
+}
 
 /** Checks the shape and then the meaning; there is a blueprint when there are no faults. */
 export function checkBlueprint(

@@ -27,6 +27,6 @@ export async function importBlueprint(file: string, path: string): Promise<Bluep
   if (isBlueprint(exported)) return exported;
   if (typeof exported === "object" && exported !== null) return defineBlueprint(exported as BlueprintSpec);
   throw new SandboxError("invalid_argument", `The blueprint ${path} exports no blueprint`, {
-    hint: "export default defineBlueprint({ name, nodes })",
+    hint: "its default export must be a blueprint: defineBlueprint({ name, nodes })",
   });
 }

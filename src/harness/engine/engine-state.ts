@@ -2,9 +2,9 @@ import type { Sandbox } from "../../sandbox/types.js";
 import { defined } from "../../util/defined.js";
 import { type RedactOptions, redact } from "../../util/redact.js";
 import { truncate } from "../../util/sanitize.js";
-import type { AgentChoice } from "../agents.js";
 import { toOutputEvent } from "../store.js";
 import type {
+  AgentChoice,
   AgentReport,
   EngineOptions,
   EventSink,

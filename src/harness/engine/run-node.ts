@@ -113,15 +113,6 @@ async function waitToRetry(
 
 function blank({ id, name, kind }: Pick<NodeReport, "id" | "name" | "kind">): NodeReport {
   const startedAt = new Date().toISOString();
-  return {
-    id,
-    name,
-    kind,
-    status: "success",
-    output: "",
-    outputTruncated: false,
-    durationMs: 0,
-    attempt: 1,
-    startedAt,
-  };
+  const nothing = { status: "success", output: "", outputTruncated: false, durationMs: 0 } as const;
+  return { id, name, kind, ...nothing, attempt: 1, startedAt };
 }

@@ -1,6 +1,7 @@
 import { shellQuote } from "../../util/shell.js";
 import { type Step, type StepOutcome, toOutcome } from "../nodes.js";
 import type { NodeFunction } from "../types.js";
+import { untilAborted } from "../until-aborted.js";
 import type { EngineState } from "./engine-state.js";
 import type { OutputPipe } from "./output-pipe.js";
 import { renderAll, renderText } from "./scope.js";
@@ -59,23 +60,15 @@ async function runCommand(state: EngineState, step: Step, pipe: OutputPipe): Pro
 }
 
 async function runFunction(state: EngineState, exec: NodeFunction, pipe: OutputPipe): Promise<StepOutcome> {
-  const { signal } = state;
-  let onAbort: (() => void) | undefined;
+  const { signal, context, sandbox } = state;
+  signal.throwIfAborted();
   // A function may not listen to the signal; the limits of the run are enforced all the same.
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    signal.throwIfAborted();
-    const {
-      status = "success",
-      output,
-      error,
-    } = (await Promise.race([Promise.resolve(exec(state.context, state.sandbox, signal)), aborted])) ?? {};
-    if (output !== undefined) await pipe.write("stdout", Buffer.from(output));
-    return { status, ...(error !== undefined && { error: { ...error, message: state.hide(error.message) } }) };
-  } finally {
-    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
-  }
+  const result = await untilAborted(
+    signal,
+    () => signal.reason,
+    () => exec(context, sandbox, signal),
+  );
+  const { status = "success", output, error } = result ?? {};
+  if (output !== undefined) await pipe.write("stdout", Buffer.from(output));
+  return { status, ...(error !== undefined && { error: { ...error, message: state.hide(error.message) } }) };
 }

@@ -52,51 +52,21 @@ function lookUp(
   more: MoreNames,
   [group = "", name = "", field = ""]: readonly string[],
 ): Value | undefined {
-  switch (group) {
-    case "inputs":
-      return Object.hasOwn(context.inputs, name) ? context.inputs[name] : undefined;
-    case "env":
-      return Object.hasOwn(context.env, name) ? context.env[name] : undefined;
-    case "nodes":
-      return ofNode(context, name, field);
-    case "sandbox":
-      return context.sandboxType;
-    case "intent":
-    case "repo":
-    case "branch":
-    case "runId":
-    case "blueprint":
-    case "push":
-    case "workDir":
-    case "spec":
-    case "specPath":
-      return context[group];
-    default:
-      return more[group]?.[name];
-  }
+  const { intent, repo, branch, runId, blueprint, push, workDir, spec, specPath, sandboxType: sandbox } = context;
+  const plain = { intent, repo, branch, runId, blueprint, push, workDir, spec, specPath, sandbox };
+  if (group === "nodes") return valueIn(fieldsOf(context, name), field);
+  if (group === "inputs" || group === "env") return valueIn(context[group], name);
+  return valueIn(plain, group) ?? valueIn(more[group] ?? {}, name);
 }
 
-function ofNode({ results }: RunContext, id: string, field: string): Value | undefined {
+/** What can be named of a node. One that was not reached has no result, yet conditions may ask for it. */
+function fieldsOf({ results }: RunContext, id: string): Readonly<Record<string, Value | undefined>> {
   const result = Object.hasOwn(results, id) ? results[id] : undefined;
-  switch (field) {
-    case "status":
-      // A node that was not reached has no result yet conditions may ask for it.
-      return result?.status ?? "skipped";
-    case "output":
-      return result?.output;
-    case "exitCode":
-      return result?.exitCode;
-    case "durationMs":
-      return result?.durationMs;
-    case "commit":
-      return result?.commit;
-    case "error":
-      return result?.error?.message;
-    case "sessionId":
-      return result?.agent?.sessionId;
-    case "costUsd":
-      return result?.agent?.costUsd;
-    default:
-      return undefined;
-  }
+  const { status = "skipped", output, exitCode, durationMs, commit, error, agent } = result ?? {};
+  const { sessionId, costUsd } = agent ?? {};
+  return { status, output, exitCode, durationMs, commit, error: error?.message, sessionId, costUsd };
+}
+
+function valueIn(values: Readonly<Record<string, Value | undefined>>, name: string): Value | undefined {
+  return Object.hasOwn(values, name) ? values[name] : undefined;
 }

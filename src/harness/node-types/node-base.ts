@@ -48,27 +48,10 @@ export interface RetryPolicy {
   readonly on: readonly RetryCause[];
 }
 
-/** What every node may have, as it is written. */
-export interface NodeSpecBase {
-  /** Letters, digits, `-`, `_`. Default: made from `name`. */
-  id?: string;
-  name?: string;
-  description?: string;
-  when?: Condition;
-  /** True skips the node; the opposite of `when`, as a function only. */
-  skip?: (context: RunContext) => boolean | Promise<boolean>;
-  needs?: readonly string[];
-  timeout?: Duration;
-  retry?: { max?: number; backoff?: Duration; on?: readonly RetryCause[] };
-  continueOnError?: boolean;
-  env?: Readonly<Record<string, Text>>;
-  cwd?: string;
-  secrets?: readonly string[];
-}
-
 /** What every node has. */
 export interface NodeBase {
   readonly kind: NodeKind;
+  /** Letters, digits, `-`, `_`. Default: made from `name`. */
   readonly id: string;
   readonly name: string;
   readonly description?: string;
@@ -82,4 +65,15 @@ export interface NodeBase {
   readonly cwd?: string;
   /** Names of variables that the node gets from outside. */
   readonly secrets: readonly string[];
+}
+
+/** Fields of a node that are checked as they are written. */
+type AsWritten = "id" | "name" | "description" | "when" | "needs" | "continueOnError" | "env" | "cwd" | "secrets";
+
+/** What every node may have, as it is written. */
+export interface NodeSpecBase extends Partial<Pick<NodeBase, AsWritten>> {
+  /** True skips the node; the opposite of `when`, as a function only. */
+  skip?: (context: RunContext) => boolean | Promise<boolean>;
+  timeout?: Duration;
+  retry?: Partial<Omit<RetryPolicy, "backoff">> & { backoff?: Duration };
 }

@@ -6,6 +6,7 @@ import { type NodeText, textAt } from "./node-text.js";
 
 /** How an agent is asked. */
 export interface AgentTask {
+  /** `claude-code`, `codex`, `pi`, `command`, or, in code, a driver. */
   readonly agent: string | AgentDriver;
   /** The program of a custom agent (`agent: command`), which reads the prompt from stdin. */
   readonly command?: readonly string[];
@@ -21,20 +22,12 @@ export interface AgentTask {
   readonly limits: Partial<RunLimits>;
 }
 
-/** How an agent is asked, as it is written. */
-export interface AgentTaskSpec {
-  /** `claude-code`, `codex`, `pi`, `command`, or, in code, a driver. Default `claude-code`. */
-  agent?: string | AgentDriver;
-  command?: readonly string[];
-  output?: "text" | "events";
+/** How an agent is asked, as it is written. `agent` is `claude-code` by default. */
+export interface AgentTaskSpec extends Partial<Omit<AgentTask, "prompt" | "network" | "limits">> {
   prompt: Text;
-  systemPrompt?: Text;
-  model?: string;
-  tools?: readonly string[];
   /** Another name of `tools`. */
   allowedTools?: readonly string[];
-  continue?: string;
-  network?: { allow?: readonly string[] };
+  network?: Partial<AgentTask["network"]>;
   limits?: LimitsSpec;
 }
 

@@ -1,6 +1,6 @@
-import { SandboxError } from "../../../contracts/errors.js";
 import { deleteSnapshot, removeSandbox } from "../../sandbox.js";
 import {
+  assertNotRunning,
   deleteUnmovedBranch,
   findRunDirectory,
   forgetMissingRuns,
@@ -38,12 +38,7 @@ export async function gcRuns(opts: { olderThan: number; dryRun?: boolean; signal
 /** Removes one run that is over, whatever its age, with all that belongs to it. One that is running is `conflict`. */
 export async function removeRun(runId: string): Promise<void> {
   const directory = await findRunDirectory(runId);
-  if (await isRunning(directory)) {
-    throw new SandboxError("conflict", `Run "${runId}" is still running`, {
-      retryable: false,
-      hint: `glovebox stop ${runId} ends it`,
-    });
-  }
+  await assertNotRunning(directory);
   await remove(directory);
 }
 

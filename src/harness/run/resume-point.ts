@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { listSandboxes } from "../../sandbox.js";
+import { indexOfNode } from "../node-range.js";
 import {
   type Checkpoint,
   livesInSandbox,
@@ -50,12 +51,7 @@ function fromNode(
   from: string,
 ): ResumePoint {
   const ids = blueprint.nodes.map(({ id }) => id);
-  const index = ids.indexOf(from);
-  if (index === -1) {
-    throw new SandboxError("invalid_argument", `The blueprint ${blueprint.name} has no node "${from}"`, {
-      hint: `its nodes: ${ids.join(", ")}`,
-    });
-  }
+  const index = indexOfNode(blueprint, from, "from");
   const done = new Set((report?.nodes ?? []).filter(isDone).map(({ id }) => id));
   for (const { results } of checkpoints) for (const node of Object.values(results)) if (isDone(node)) done.add(node.id);
   const missing = ids.slice(0, index).find((id) => !done.has(id));

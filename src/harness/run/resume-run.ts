@@ -4,9 +4,9 @@ import { defined } from "../../util/defined.js";
 import { sandboxOptionsIn } from "../backend-facts.js";
 import { needsOf, resolveSecrets } from "../needs.js";
 import {
+  assertNotRunning,
   assertPlanUntouched,
   findRunDirectory,
-  isRunning,
   keptBlueprint,
   type RunPlan,
   readReport,
@@ -40,12 +40,7 @@ export interface ResumeOptions
 export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   const startedAt = performance.now();
   const directory = await findRunDirectory(options.runId);
-  if (await isRunning(directory)) {
-    throw new SandboxError("conflict", `Run "${options.runId}" is still running`, {
-      retryable: false,
-      hint: `glovebox stop ${options.runId} ends it; glovebox logs ${options.runId} -f follows it`,
-    });
-  }
+  await assertNotRunning(directory);
   await assertPlanUntouched(directory);
   const written = await readRunPlan(directory);
   const sandbox = resumedOptions(options.runId, written.sandbox, written.again ?? [], sandboxOptionsIn(options));

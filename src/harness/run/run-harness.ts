@@ -9,6 +9,7 @@ import { sandboxOptionsIn } from "../backend-facts.js";
 import { assertConfined, nodeThatNeedsSpec, trustNote } from "../blueprint.js";
 import { assertGh, gitHubHost } from "../github.js";
 import { type BlueprintNeeds, needsOf, resolveSecrets, sandboxOptionsOf } from "../needs.js";
+import { nodesBetween } from "../node-range.js";
 import {
   branchOfRun,
   createRunDirectory,
@@ -75,8 +76,7 @@ export async function prepareRun(options: HarnessOptions, startedAt: number = pe
 }
 
 async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<PreparedRun> {
-  for (const name of ["from", "until"] as const) checkNode(blueprint, name, options[name]);
-  checkOrder(blueprint, options);
+  nodesBetween(blueprint, options.from, options.until);
   checkSpec(blueprint, options);
   if (options.agent !== undefined) assertAgent(options.agent, options.agents);
   const inputs = resolveInputs(blueprint, options.inputs);
@@ -98,19 +98,12 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const { again } = splitOptions(given);
   await assertBackend(backend, { ...sandbox, repo: options.repo });
   const spec = await readSpec(options.specPath);
-  const source = await openSource({
-    repo: options.repo,
-    ref: options.ref,
-    branch: options.branch,
-    backend,
-    host: gitHubHost(process.env),
-    token: options.githubToken,
-    signal: options.signal,
-  });
+  const { repo, ref, branch, signal, base, prWith, agent, model, env, limits, from, until } = options;
+  const host = gitHubHost(process.env);
+  const source = await openSource({ repo, ref, branch, backend, host, token: options.githubToken, signal });
   if (options.push === true && options.prWith === "gh") await assertGh();
   const runId = options.runId ?? newRunId();
   const { baseCommit, gitDir, remoteUrl } = source;
-  const { ref, base, prWith, agent, model, env, limits, from, until } = options;
   const plan: RunPlan = {
     version: 1,
     runId,
@@ -118,10 +111,10 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
     gloveboxVersion: ownVersion(),
     nodeVersion: process.version,
     backend,
-    repo: source.topLevel ?? options.repo,
+    repo: source.topLevel ?? repo,
     sandboxRepo: source.repo,
     ...defined({ gitDir, baseCommit, remoteUrl }),
-    branch: options.branch ?? branchOfRun(runId, blueprint.name),
+    branch: branch ?? branchOfRun(runId, blueprint.name),
     intent: options.intent,
     push: options.push ?? false,
     pushOn: options.pushOn ?? "success",
@@ -171,21 +164,6 @@ function warningsOf(
     ...(push === true && remoteUrl === undefined ? ['there is no remote "origin": nothing will be pushed'] : []),
     ...idle.map(([name, value]) => `the blueprint has no agent: ${name} "${value}" changes nothing`),
   ];
-}
-
-function checkNode({ name, nodes }: Blueprint, option: string, id: string | undefined): void {
-  if (id === undefined || nodes.some((node) => node.id === id)) return;
-  throw new SandboxError("invalid_argument", `Invalid ${option} "${id}": the blueprint ${name} has no such node`, {
-    hint: `its nodes: ${nodes.map((node) => node.id).join(", ")}`,
-  });
-}
-
-function checkOrder({ nodes }: Blueprint, { from, until }: HarnessOptions): void {
-  const at = (id: string): number => nodes.findIndex((node) => node.id === id);
-  if (from === undefined || until === undefined || at(from) <= at(until)) return;
-  throw new SandboxError("invalid_argument", `Invalid until "${until}": it comes before "${from}", the first to run`, {
-    hint: `their order: ${nodes.map((node) => node.id).join(", ")}`,
-  });
 }
 
 function checkSpec(blueprint: Blueprint, { specPath }: HarnessOptions): void {

@@ -191,29 +191,20 @@ async function startAgain(
 }
 
 function contextOf({ plan, blueprint, spec, resume }: SessionOptions, sandbox: Sandbox): RunContext {
+  const { runId, intent, repo, branch, push, specPath, inputs = {}, env = {} } = plan;
+  const { workDir, backend: sandboxType } = sandbox;
   return {
-    runId: plan.runId,
-    blueprint: blueprint.name,
-    workDir: sandbox.workDir,
-    intent: plan.intent,
-    repo: plan.repo,
-    branch: plan.branch,
-    push: plan.push,
-    sandboxType: sandbox.backend,
-    ...defined({ specPath: plan.specPath, spec }),
-    inputs: plan.inputs ?? {},
-    env: plan.env ?? {},
-    results: { ...resume?.results },
+    ...{ runId, blueprint: blueprint.name, workDir, intent, repo, branch, push, sandboxType },
+    ...defined({ specPath, spec }),
+    ...{ inputs, env, results: { ...resume?.results } },
   };
 }
 
 function firstReport({ plan, resume }: SessionOptions): RunReport {
+  const { runId, repo, intent, push, branch, base, baseCommit } = plan;
   return {
     schemaVersion: 1,
-    runId: plan.runId,
-    blueprint: plan.blueprint.name,
-    repo: plan.repo,
-    intent: plan.intent,
+    ...{ runId, blueprint: plan.blueprint.name, repo, intent },
     status: "running",
     exitCode: 0,
     nodes: Object.values(resume?.results ?? {}),
@@ -222,9 +213,7 @@ function firstReport({ plan, resume }: SessionOptions): RunReport {
     tokenUsage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
     cost: { usd: null, unpriced: [] },
     limitsHit: [],
-    push: plan.push,
-    branch: plan.branch,
-    ...defined({ base: plan.base, baseCommit: plan.baseCommit }),
+    ...{ push, branch, ...defined({ base, baseCommit }) },
     warnings: [],
     version: plan.gloveboxVersion,
   };

@@ -48,16 +48,14 @@ export class RunRecorder {
   /** Takes an event; resolves once it is written and the reporters have seen it. */
   record(body: RunEventBody): Promise<void> {
     // One after the other, also when several come at once: the number of an event is its place in the file.
-    const turn = this.#line.then(() => this.#take(body));
-    this.#line = turn;
-    return turn;
+    this.#line = this.#line.then(() => this.#take(body));
+    return this.#line;
   }
 
   /** Takes what a node printed: all of it into its log, the first of it into the events too. */
   recordOutput(output: NodeOutput): Promise<void> {
-    const turn = this.#line.then(() => this.#takeOutput(output));
-    this.#line = turn;
-    return turn;
+    this.#line = this.#line.then(() => this.#takeOutput(output));
+    return this.#line;
   }
 
   /** Says something that the user should know and that is no failure. */

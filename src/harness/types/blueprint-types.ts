@@ -1,6 +1,6 @@
 import type { Limits, Mount } from "../../../contracts/types.js";
-import type { RunLimits } from "../node-types.js";
-import type { BlueprintNode } from "../nodes.js";
+import type { LimitsSpec, RunLimits } from "../node-types.js";
+import type { BlueprintNode, NodeSpec } from "../nodes.js";
 
 /** A value that a run can be given. */
 export interface InputSpec {
@@ -37,4 +37,16 @@ export interface Blueprint {
   readonly expectsChanges: boolean;
   /** The file that it was read from. */
   readonly source?: string;
+}
+
+/** A blueprint as it is written, in code or in a document. A document has no functions. */
+export interface BlueprintSpec {
+  version?: 1;
+  name: string;
+  description?: string;
+  inputs?: Readonly<Record<string, Partial<InputSpec>>>;
+  sandbox?: Partial<BlueprintSandbox>;
+  limits?: LimitsSpec;
+  expectsChanges?: boolean;
+  nodes: readonly NodeSpec[];
 }

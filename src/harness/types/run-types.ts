@@ -13,22 +13,25 @@ import type {
   RunStatus,
   TokenUsage,
 } from "../node-types.js";
-import type { BlueprintSpec } from "./blueprint-spec.js";
-import type { Blueprint } from "./blueprint-types.js";
+import type { Blueprint, BlueprintSpec } from "./blueprint-types.js";
+
+/** Which agents there are, and which are used in place of what a blueprint says. */
+export interface AgentChoice {
+  /** Drivers by name, beside the built-in ones. */
+  readonly agents?: Readonly<Record<string, AgentDriver>>;
+  /** Used in place of what agent nodes ask for. */
+  readonly agent?: string;
+  readonly model?: string;
+}
 
 /** How `runBlueprint` runs. */
-export interface EngineOptions {
+export interface EngineOptions extends AgentChoice {
   readonly sandbox: Sandbox;
   readonly context: RunContext;
   /** Override those of the blueprint. */
   readonly limits?: Partial<RunLimits>;
   /** Values by name. A node gets only those that it declares. */
   readonly secrets?: Readonly<Record<string, string>>;
-  /** Drivers by name, beside the built-in ones. */
-  readonly agents?: Readonly<Record<string, AgentDriver>>;
-  /** Used in place of what agent nodes ask for. */
-  readonly agent?: string;
-  readonly model?: string;
   readonly onEvent: EventSink;
   /** Takes what nodes print as bytes, awaited and in order with the events; no event has it then. */
   readonly onOutput?: (output: NodeOutput) => void | Promise<void>;

@@ -156,7 +156,9 @@ describe("nodes", () => {
       "d false",
     ]);
     expect(saved).toEqual(["2 c", "3 d"]);
-    await expect(runInSandbox(place.sandbox, spec, { startAt: "x" })).rejects.toThrow('startAt "x" is not a node');
+    await expect(runInSandbox(place.sandbox, spec, { startAt: "x" })).rejects.toThrow(
+      'Invalid startAt "x": the blueprint test has no such node',
+    );
     await expect(runInSandbox(place.sandbox, spec, { startAt: "d", until: "a" })).rejects.toThrow("comes before");
   });
 

@@ -2,21 +2,34 @@ import type { Duration, NodeBase, NodeSpecBase, Text } from "../../node-types.js
 import type { AgentTask, AgentTaskSpec } from "../agent-task.js";
 import type { RunnableSpec } from "../runnable.js";
 
-export interface CheckSpec extends RunnableSpec {
-  id?: string;
-  name?: string;
-  timeout?: Duration;
-  env?: Readonly<Record<string, Text>>;
-  cwd?: string;
+export interface GateCheck extends Readonly<RunnableSpec> {
+  readonly id: string;
+  readonly timeout?: number;
+  readonly env: Readonly<Record<string, Text>>;
+  readonly cwd?: string;
 }
 
-export interface RepairSpec extends Omit<AgentTaskSpec, "prompt"> {
+export interface CheckSpec extends Partial<Omit<GateCheck, "timeout">> {
+  name?: string;
+  timeout?: Duration;
+}
+
+/** How a repair differs from an agent node. */
+interface RepairOptions {
+  readonly env: Readonly<Record<string, Text>>;
+  readonly secrets: readonly string[];
+  /** How often an agent may try. Default 2. */
+  readonly max: number;
+  /** End when a repair changed nothing. Default true. */
+  readonly stopIfNoChange: boolean;
+}
+
+/** Who repairs when a gate is red, and how often. */
+export interface GateRepair extends AgentTask, RepairOptions {}
+
+export interface RepairSpec extends Omit<AgentTaskSpec, "prompt">, Partial<RepairOptions> {
   /** Default: what failed, with the end of its output. */
   prompt?: Text;
-  env?: Readonly<Record<string, Text>>;
-  secrets?: readonly string[];
-  max?: number;
-  stopIfNoChange?: boolean;
 }
 
 export interface GateSpec extends NodeSpecBase {
@@ -30,23 +43,6 @@ export interface GateSpec extends NodeSpecBase {
   /** Another name of `onFail.max`. */
   maxRetries?: number;
   protect?: readonly string[];
-}
-
-export interface GateCheck extends Readonly<RunnableSpec> {
-  readonly id: string;
-  readonly timeout?: number;
-  readonly env: Readonly<Record<string, Text>>;
-  readonly cwd?: string;
-}
-
-/** Who repairs when a gate is red, and how often. */
-export interface GateRepair extends AgentTask {
-  readonly env: Readonly<Record<string, Text>>;
-  readonly secrets: readonly string[];
-  /** Default 2. */
-  readonly max: number;
-  /** End when a repair changed nothing. Default true. */
-  readonly stopIfNoChange: boolean;
 }
 
 export interface GateNode extends NodeBase {
