@@ -1,7 +1,7 @@
 import { nearestName } from "../../util/nearest.js";
 import type { Schema, SchemaType } from "./schema-type.js";
 
-/** Where in a document something stands. */
+/** Where something is in a document. */
 export type FieldPath = readonly (string | number)[];
 
 /** Something that is wrong in a document. */
