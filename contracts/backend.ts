@@ -131,8 +131,8 @@ export interface Backend {
   trimCache?(maxBytes: number): Promise<string[]>;
   /** Reports what the backend needs on this machine, whether it is there, and what fixes it. Makes nothing that stays. */
   probe?(): Promise<Finding[]>;
-  /** Options under its name that are never written to a file: secrets, and what only this process has. */
-  readonly unwrittenOptions?: readonly string[];
+  /** Options under its name that may be written to a file. Never a secret, and nothing that only this process has. Default none. */
+  readonly writtenOptions?: readonly string[];
   /** Whether it runs on this machine. Default false. */
   readonly runsHere?: boolean;
   /** Prepared starting points that it can build at its service. `build` returns false when one is already there. */

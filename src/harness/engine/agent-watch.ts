@@ -1,5 +1,5 @@
 import type { AgentReport, AgentSignal, AgentVerdict, LimitHit, TokenUsage } from "../types.js";
-import type { RunState } from "./run-state.js";
+import type { EngineState } from "./engine-state.js";
 
 /** Bounds of one run of an agent: its own and what is left of the run's. */
 export interface AgentBounds {
@@ -9,13 +9,13 @@ export interface AgentBounds {
   readonly turns: number | undefined;
 }
 
-/** After the last word, how long an agent may take to end. */
+/** Milliseconds that an agent may take to end after its result. */
 const RESULT_GRACE = 10_000;
 
-/** What comes from inside is bounded before it gets into a report. */
+/** What comes from the sandbox is bounded before it gets into a report. */
 const MAX_NAME = 200;
 
-/** Why an agent was ended from outside. */
+/** Why the harness ended an agent. */
 export type StopCause = LimitHit["limit"] | "cancelled" | "finished";
 
 /** Keeps count of what an agent does and ends it at its bounds. */
@@ -27,12 +27,12 @@ export class AgentWatch {
   usage: TokenUsage | undefined;
   costUsd: number | null = null;
   readonly #bounds: AgentBounds;
-  readonly #state: RunState;
+  readonly #state: EngineState;
   readonly #stop: (grace?: number) => void;
   readonly #timers: NodeJS.Timeout[] = [];
   #idle: NodeJS.Timeout | undefined;
 
-  constructor(name: string, bounds: AgentBounds, state: RunState, stop: (grace?: number) => void) {
+  constructor(name: string, bounds: AgentBounds, state: EngineState, stop: (grace?: number) => void) {
     this.report = { name, costUsd: null };
     this.#bounds = bounds;
     this.#state = state;
@@ -54,7 +54,7 @@ export class AgentWatch {
     if (turns !== undefined && this.turns > turns) this.#end("turns");
   }
 
-  /** What was reached, in the words of a report. */
+  /** The limit that was reached, for the report. */
   limitHit(limit: LimitHit["limit"], nodeId: string): LimitHit {
     const { wall, idle, costUsd, turns } = this.#bounds;
     const allowed = { wall: wall ?? this.#state.limits.wall, idle, cost: costUsd, turns }[limit] ?? 0;
@@ -97,7 +97,7 @@ export class AgentWatch {
 
   #end(cause: StopCause, grace?: number): void {
     if (this.cause !== undefined) return;
-    // What comes after the last word takes nothing back.
+    // What comes after the result does not change it.
     this.cause = this.verdict === undefined || cause === "cancelled" ? cause : "finished";
     this.#stop(grace);
   }

@@ -14,7 +14,7 @@ import {
 import { assertRunId } from "../store.js";
 import type { HarnessOptions } from "../types.js";
 
-/** Longest intent: what does not fit into a prompt's head belongs into a file. */
+/** Longest intent; anything longer belongs in a file. */
 const MAX_INTENT_BYTES = 64 * 1024;
 
 const checkObject: Check = (value, name) => {
@@ -73,7 +73,7 @@ export function checkHarnessOptions(options: HarnessOptions): void {
   }
 }
 
-/** Refuses an intent that is no text for people: empty, endless, or with characters that nobody can see. */
+/** Refuses an intent that is empty, too long, or has invisible characters. */
 function checkIntent(intent: unknown): void {
   if (typeof intent !== "string" || intent.trim() === "") throw invalidArgument("intent", "a text", intent);
   const size = Buffer.byteLength(intent);
@@ -86,7 +86,7 @@ function checkIntent(intent: unknown): void {
   const control = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/.exec(intent)?.[0];
   if (control === undefined) return;
   const code = (control.codePointAt(0) ?? 0).toString(16).padStart(4, "0");
-  throw new SandboxError("invalid_argument", `Invalid intent: it holds the control character U+${code}`, {
+  throw new SandboxError("invalid_argument", `Invalid intent: it has the control character U+${code}`, {
     hint: "only line ends and tabs may stand between the words",
   });
 }

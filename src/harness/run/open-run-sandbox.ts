@@ -18,7 +18,7 @@ export interface RunSandbox {
   readonly madeBranch: boolean;
 }
 
-/** Opens what a session works in: the kept sandbox of the run, or a new one with the files that it begins with. */
+/** Opens what a session works in: the kept sandbox of the run, or a new one with the files that it starts with. */
 export async function openRunSandbox(
   opts: SessionOptions,
   signal: AbortSignal,
@@ -27,7 +27,7 @@ export async function openRunSandbox(
   const { plan, resume } = opts;
   const always = { backend: plan.backend, signal, onEvent, ...opts.sandboxOptions };
   if (resume?.sandboxId !== undefined) {
-    // It was made so, and remembers it.
+    // It remembers these.
     const isAsked = ([name]: [string, unknown]): boolean => !REMEMBERED.has(name);
     const rest: OpenOptions = Object.fromEntries(Object.entries(always).filter(isAsked));
     const sandbox = await openSandbox({ ...rest, id: resume.sandboxId, keep: true });
@@ -35,7 +35,7 @@ export async function openRunSandbox(
   }
   const madeBranch = await makeBranch(plan);
   const options: OpenOptions = { ...always, repo: plan.sandboxRepo, branch: plan.branch };
-  // Whether it stays is known at the end; only what was made to be kept can be.
+  // Whether it is kept is decided at the end; only a sandbox opened with `keep` can be.
   if (plan.keep !== "never") options.keep = true;
   return { sandbox: await withFiles(await openSandbox(options), resume), madeBranch };
 }
@@ -58,9 +58,9 @@ export async function withFiles(
 async function applyPatch(sandbox: Sandbox, patch: string): Promise<void> {
   const { exitCode, stderr } = await sandbox.exec({ argv: ["git", "apply", "--whitespace=nowarn"], stdin: patch });
   if (exitCode === 0) return;
-  throw new SandboxError("conflict", `What was saved does not fit to the repository any more: ${stderr.trim()}`, {
+  throw new SandboxError("conflict", `What was saved no longer applies to the repository: ${stderr.trim()}`, {
     retryable: false,
-    hint: "begin a new run; the patch is in the run's directory",
+    hint: "start a new run; the patch is in the run's directory",
   });
 }
 

@@ -45,8 +45,8 @@ export const dagger: Backend = {
   capabilities: () => daggerCapabilities(true),
   options: { parse: checkDaggerOptions },
   check: checkPossible,
-  // The variables of services may hold passwords.
-  unwrittenOptions: ["session", "services", "sdk"],
+  // Not services: their variables may be passwords.
+  writtenOptions: ["cli", "setup", "secrets", "linger"],
   secrets: (opts) => [opts.dagger?.session?.token],
   async create(opts, entry) {
     const { repo, image = DEFAULT_IMAGE, dagger: own = {} } = opts;

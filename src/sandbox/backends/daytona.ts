@@ -25,7 +25,7 @@ export const daytona: Backend = {
   options: { parse: checkDaytonaOptions },
   check: checkPossible,
   credentials: [["DAYTONA_API_KEY"], ["DAYTONA_JWT_TOKEN", "DAYTONA_ORGANIZATION_ID"]],
-  unwrittenOptions: ["apiKey", "client"],
+  writtenOptions: ["apiUrl", "target", "snapshot", "resources", "autoStopMinutes", "ttlMinutes"],
   secrets: (opts) => [opts.daytona?.apiKey],
   async create(opts, entry) {
     const source = opts.repo === undefined ? undefined : readSource(opts.repo);

@@ -27,6 +27,7 @@ export const docker: Backend = {
   name: "docker",
   capabilities: () => DOCKER_CAPABILITIES,
   options: { parse: checkDockerOptions },
+  writtenOptions: ["host", "context", "certPath", "workDir", "user", "hostname", "pull", "guest", "unsafe"],
   runsHere: true,
   check: checkPossible,
   async create(opts, entry) {

@@ -38,7 +38,7 @@ export const vercel: Backend = {
   options: { parse: checkVercelOptions },
   check: (opts) => void toSettings(opts),
   credentials: [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]],
-  unwrittenOptions: ["token", "fetch", "sdk"],
+  writtenOptions: ["teamId", "projectId", "runtime", "timeout", "ports", "region", "snapshotExpiration"],
   secrets: (opts) => [opts.vercel?.token],
   async create(opts, entry) {
     const plan = planOf(await connect(opts.vercel), toSettings(opts), opts, entry);

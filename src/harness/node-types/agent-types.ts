@@ -7,7 +7,7 @@ export interface AgentRequest {
   readonly model?: string;
   /** What the agent may use without asking, in the words of its own CLI. Absent: everything. */
   readonly tools?: readonly string[];
-  /** A session to go on with. */
+  /** A session to continue. */
   readonly sessionId?: string;
   /** What is left to spend. Handed to the agent's own flag where it has one; the harness watches too. */
   readonly maxCostUsd?: number;
@@ -30,7 +30,7 @@ export type AgentSignal =
   | { readonly type: "turn" }
   /** All that was used so far, not since the last time. */
   | { readonly type: "usage"; readonly usage: TokenUsage; readonly costUsd?: number }
-  /** The last word: after it the agent gets a short grace to end, and is then ended. */
+  /** The result: after it the agent has a short time to end, and is then killed. */
   | { readonly type: "result"; readonly result: AgentVerdict };
 
 /** How an agent says that it ended. */
@@ -64,9 +64,9 @@ export interface AgentDriver {
   readonly secrets: readonly (readonly string[])[];
   /** What its CLI has no way to do; asking for it is refused before the run. */
   readonly cannot?: readonly ("tools" | "continue")[];
-  /** Prints the version; run inside the sandbox before the first node. Absent: presence is not checked. */
+  /** Prints the version; run in the sandbox before the first node. Absent: presence is not checked. */
   readonly versionArgv?: readonly string[];
-  /** The oldest version that the driver speaks to. */
+  /** The oldest version that the driver supports. */
   readonly minVersion?: string;
   /** How to bring the program into a sandbox, for the message when it is missing. */
   readonly installHint: string;
