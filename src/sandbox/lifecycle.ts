@@ -79,12 +79,12 @@ async function reopen(backend: Backend, id: string, given: SandboxOptions): Prom
     const rules = rulesOfRecord(record);
     // The plan of an older version holds them until a new one replaces it.
     if (record.rules === undefined) await updateRecord(id, { rules });
-    const opts = reopenOptions(given, rules);
+    const opts = { ...reopenOptions(given, rules), keep: given.keep ?? true };
     checkPossible(backend, opts);
     if (backend.reopen === undefined)
       throw new SandboxError("unsupported", `The ${backend.name} backend reopens nothing`);
     await sweepScratch(id);
-    const entry = new OpenEntry(entryOptions(backend, opts, opts.keep ?? true), opts);
+    const entry = new OpenEntry(entryOptions(backend, opts, opts.keep), opts);
     const driver = await backend.reopen(record.reopen, { ...opts, signal: entry.signal }, entry);
     entry.reopened(driver, record.reopen);
     return { driver, entry, opts };
