@@ -18,7 +18,7 @@ const SURFACES = ["cli", "mcp", "viewer", "adapters"];
 const CONTRACT_FILES = ["src/sandbox/types.ts"];
 
 /** The backends: `src/sandbox/backends/<name>.ts` and the room behind it, and `src/sandbox/<name>.ts`, which the specs name. */
-const BACKENDS = ["local", "docker", "daytona", "vercel", "dagger"];
+export const BACKENDS: readonly string[] = ["local", "docker", "daytona", "vercel", "dagger"];
 
 /** The one file that names the backends, through `import()`. */
 export const REGISTRY = "src/sandbox/registry.ts";
@@ -30,6 +30,19 @@ export const ENGINE_REGISTRY = "src/tasks/manager-registry.ts";
 export function isEngine(file: string): boolean {
   return /^src\/sandbox\/backends\/[^/]+\/container-engine\.ts$/.test(file);
 }
+
+/** Files beside a backend's own and the registry that may name a backend, each with the reason. */
+export const NAMES_BACKENDS: Readonly<Record<string, string>> = {
+  "src/sandbox/backends/local.ts": "its hint on other systems names the Docker backend, as the contract says",
+  "src/sandbox/backends/daytona/options.ts": "its hint names the backends that take a path",
+  "src/index.ts": "exports what the specs call createLocalSandbox and createDockerSandbox",
+  "src/tasks/manager-registry.ts": "the registry of container engines",
+  "src/tasks/check-setup.ts": "host names that an engine gives to itself",
+  "src/harness/types/run-types.ts": "spec 4 names the option daytona of a run",
+  "src/harness/backend-facts.ts": "spec 4 names the option daytona of a run",
+  "src/harness/run/resume-run.ts": "spec 4 names the option daytona of a run",
+  "src/harness/run/check-options.ts": "spec 4 names the option daytona of a run",
+};
 
 /** The files that load what a user names: a backend, a blueprint that is code. */
 export const LOADERS: readonly string[] = [REGISTRY, "src/harness/blueprint/import-code.ts"];

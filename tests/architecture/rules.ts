@@ -1,12 +1,14 @@
 import { posix } from "node:path";
 import { findImports, type Import, withoutComments } from "./imports.js";
 import {
+  BACKENDS,
   backendOf,
   ENGINE_REGISTRY,
   isArrowAllowed,
   isEngine,
   LOADERS,
   moduleOf,
+  NAMES_BACKENDS,
   PUBLIC_ROOM_FILES,
   REGISTRY,
 } from "./layers.js";
@@ -81,10 +83,21 @@ function faultsOfFile(file: string, text: string): string[] {
   if (lines > MAX_LINES) faults.push(`${file} has ${lines} lines, more than ${MAX_LINES}`);
   if (!isSource(file)) return faults;
   if (moduleOf(file) === undefined) faults.push(`${file} belongs to no layer`);
+  faults.push(...namedBackends(file, text).map((name) => `${file} names the backend ${name}`));
   const name = posix.basename(file, ".ts");
   if (VAGUE_NAMES.includes(name) && file !== "src/index.ts") faults.push(`${file} is named after no job`);
   if (/\bexport\s+default\b/.test(withoutComments(text))) faults.push(`${file} has a default export`);
   return faults;
+}
+
+/** The backends that a file names in its code though it is neither theirs nor a registry. */
+function namedBackends(file: string, text: string): string[] {
+  if (!file.startsWith("src/") || file === REGISTRY || file in NAMES_BACKENDS) return [];
+  const code = withoutComments(text);
+  return BACKENDS.filter((name) => name !== backendOf(file)).filter((name) => {
+    const asOption = name === "local" ? "" : `|\\.${name}\\b|\\b${name}\\??:`;
+    return new RegExp(`(["'\`])${name}\\1${asOption}`).test(code);
+  });
 }
 
 function faultsOfEdge({ from, to, kind, specifier }: Edge): string[] {

@@ -102,6 +102,14 @@ describe("the checker goes red on", () => {
       },
       "src/tasks/manager-registry.ts imports the room src/sandbox/backends/docker/container-engine.ts",
     ],
+    "a backend's name outside its own place": [
+      { "src/cli/verbs/x.ts": 'if (backend === "docker") go(); // "local" in a comment' },
+      "src/cli/verbs/x.ts names the backend docker",
+    ],
+    "a backend's options outside its own place": [
+      { "src/sandbox/open.ts": "const { apiKey } = opts.daytona ?? {};" },
+      "src/sandbox/open.ts names the backend daytona",
+    ],
     "an import of an expression": [
       { "src/sandbox/open.ts": "await import(name);" },
       "src/sandbox/open.ts imports an expression",
