@@ -33,6 +33,13 @@ type AgentFailure =
   | "agent_error"
   | "no_result";
 
+interface AgentJob extends Pick<Step, "env" | "secrets" | "cwd" | "timeout"> {
+  readonly task: AgentTask;
+  readonly nodeId: string;
+  readonly parentId?: string;
+  readonly more?: MoreNames;
+}
+
 interface AgentNeed {
   readonly nodeId: string;
   readonly task: AgentTask;
@@ -41,6 +48,11 @@ interface AgentNeed {
 
 interface AgentNode extends NodeBase, AgentTask {
   readonly kind: "agent";
+}
+
+interface AgentOutcome extends StepOutcome {
+  agent: AgentReport;
+  output: string;
 }
 
 interface AgentReader {
@@ -122,20 +134,17 @@ interface AgentTask {
   readonly limits: Partial<RunLimits>;
 }
 
-interface AgentTaskSpec {
-  agent?: string | AgentDriver;
-  command?: readonly string[];
-  output?: "text" | "events";
+interface AgentTaskSpec extends Partial<Omit<AgentTask, "prompt" | "network" | "limits">> {
   prompt: Text;
-  systemPrompt?: Text;
-  model?: string;
-  tools?: readonly string[];
   allowedTools?: readonly string[];
-  continue?: string;
-  network?: {
-    allow?: readonly string[];
-  };
+  network?: Partial<AgentTask["network"]>;
   limits?: LimitsSpec;
+}
+
+interface AgentUse {
+  readonly task: AgentTask;
+  readonly place: FieldPath;
+  readonly secrets: readonly string[];
 }
 
 interface AgentVerdict {
@@ -147,11 +156,17 @@ interface AgentVerdict {
   readonly turns?: number;
 }
 
+type AnySpec = NodeSpecBase & {
+  readonly kind: string;
+};
+
 interface ApplyResult {
   readonly directory: string;
   readonly files: readonly string[];
   readonly conflicts: readonly string[];
 }
+
+type AsWritten = "id" | "name" | "description" | "when" | "needs" | "continueOnError" | "env" | "cwd" | "secrets";
 
 declare const BLUEPRINT_SCHEMA: Schema;
 
@@ -181,7 +196,7 @@ interface BlueprintNeeds {
   readonly agents: readonly AgentNeed[];
 }
 
-type BlueprintNode = CommandNode | AgentNode | GateNode | CommitNode;
+type BlueprintNode = PartsOf<(typeof TABLE)[NodeKind]>["node"];
 
 type BlueprintOrigin = "path" | "repository" | "user" | "built-in";
 
@@ -200,27 +215,8 @@ interface BlueprintSpec {
   version?: 1;
   name: string;
   description?: string;
-  inputs?: Readonly<
-    Record<
-      string,
-      {
-        type?: "string" | "number" | "boolean";
-        description?: string;
-        required?: boolean;
-        default?: string | number | boolean;
-      }
-    >
-  >;
-  sandbox?: {
-    image?: string;
-    workspace?: "worktree" | "overlay" | "copy";
-    network?: "none" | "full";
-    allow?: readonly string[];
-    env?: Readonly<Record<string, string>>;
-    setup?: readonly (readonly string[])[];
-    limits?: Limits;
-    mounts?: readonly Mount[];
-  };
+  inputs?: Readonly<Record<string, Partial<InputSpec>>>;
+  sandbox?: Partial<BlueprintSandbox>;
   limits?: LimitsSpec;
   expectsChanges?: boolean;
   nodes: readonly NodeSpec[];
@@ -246,19 +242,13 @@ interface CheckResult {
   command?: string;
 }
 
-interface CheckSpec extends RunnableSpec {
-  id?: string;
+interface CheckSpec extends Partial<Omit<GateCheck, "timeout">> {
   name?: string;
   timeout?: Duration;
-  env?: Readonly<Record<string, Text>>;
-  cwd?: string;
 }
 
-interface CommandNode extends NodeBase {
+interface CommandNode extends NodeBase, Readonly<RunnableSpec> {
   readonly kind: "command";
-  readonly run?: readonly Text[];
-  readonly shell?: string;
-  readonly exec?: NodeFunction;
 }
 
 interface CommandSpec extends NodeSpecBase, RunnableSpec {
@@ -300,14 +290,11 @@ declare const EXIT_CODES: {
   readonly terminated: 143;
 };
 
-interface EngineOptions {
+interface EngineOptions extends AgentChoice {
   readonly sandbox: Sandbox;
   readonly context: RunContext;
   readonly limits?: Partial<RunLimits>;
   readonly secrets?: Readonly<Record<string, string>>;
-  readonly agents?: Readonly<Record<string, AgentDriver>>;
-  readonly agent?: string;
-  readonly model?: string;
   readonly onEvent: EventSink;
   readonly onOutput?: (output: NodeOutput) => void | Promise<void>;
   readonly wallLeft?: number;
@@ -318,6 +305,14 @@ interface EngineOptions {
 }
 
 type EventSink = (event: RunEventBody) => void | Promise<void>;
+
+interface Fault {
+  readonly place: FieldPath;
+  readonly message: string;
+  readonly isKey?: boolean;
+}
+
+type FieldPath = readonly (string | number)[];
 
 interface FindOptions {
   readonly repoDir?: string | undefined;
@@ -331,11 +326,8 @@ interface FoundBlueprint {
   readonly origin: BlueprintOrigin;
 }
 
-interface GateCheck {
+interface GateCheck extends Readonly<RunnableSpec> {
   readonly id: string;
-  readonly run?: readonly Text[];
-  readonly shell?: string;
-  readonly exec?: NodeFunction;
   readonly timeout?: number;
   readonly env: Readonly<Record<string, Text>>;
   readonly cwd?: string;
@@ -348,12 +340,7 @@ interface GateNode extends NodeBase {
   readonly protect: readonly string[];
 }
 
-interface GateRepair extends AgentTask {
-  readonly env: Readonly<Record<string, Text>>;
-  readonly secrets: readonly string[];
-  readonly max: number;
-  readonly stopIfNoChange: boolean;
-}
+interface GateRepair extends AgentTask, RepairOptions {}
 
 interface GateSpec extends NodeSpecBase {
   kind: "gate" | "validate";
@@ -383,7 +370,7 @@ interface HarnessOptions {
   reporter?: Reporter | readonly Reporter[];
   specPath?: string;
   githubToken?: string;
-  daytona?: DaytonaOptions;
+  daytona?: NonNullable<SandboxOptions["daytona"]>;
   sandbox?: SandboxOptions;
   ref?: string;
   branch?: string;
@@ -403,6 +390,8 @@ interface HarnessOptions {
   signal?: AbortSignal;
 }
 
+type HostWish = (value: unknown) => string | undefined;
+
 interface InputSpec {
   readonly type: "string" | "number" | "boolean";
   readonly description?: string;
@@ -410,7 +399,7 @@ interface InputSpec {
   readonly default?: string | number | boolean;
 }
 
-type KindWord = NodeKind | NodeKindAlias;
+type KindWord = NodeSpec["kind"];
 
 interface LimitHit {
   limit: "wall" | "cost" | "turns" | "idle";
@@ -431,6 +420,8 @@ interface LoadOptions extends FindOptions {
   readonly inspect?: boolean | undefined;
 }
 
+type MoreNames = Readonly<Record<string, Readonly<Record<string, Value$1>>>>;
+
 interface NodeAttempt {
   attempt: number;
   status: NodeStatus;
@@ -439,6 +430,7 @@ interface NodeAttempt {
 }
 
 interface NodeBase {
+  readonly kind: NodeKind;
   readonly id: string;
   readonly name: string;
   readonly description?: string;
@@ -460,7 +452,30 @@ type NodeFunction = (
 
 type NodeKind = "command" | "agent" | "gate" | "commit";
 
-type NodeKindAlias = "preflight" | "deterministic" | "agentic" | "validate";
+type NodeKindAlias = Exclude<KindWord, NodeKind>;
+
+interface NodeKindModule<Spec extends AnySpec = AnySpec, Node extends NodeBase = NodeBase> {
+  readonly name: Node["kind"];
+  readonly aliases: readonly Spec["kind"][];
+  readonly properties: Readonly<Record<string, Schema>>;
+  readonly required: readonly string[];
+  readonly harmless: readonly string[];
+  readonly reaches?: Readonly<Record<string, HostWish>>;
+  readonly renamed?: Readonly<Record<string, string>>;
+  readonly names?: {
+    readonly group: string;
+    readonly fields: readonly string[];
+    readonly where: string;
+  };
+  readonly expectsChanges?: boolean;
+  normalize(spec: Spec, place: FieldPath, report: ReportFault): Omit<Node, keyof NodeBase>;
+  textsOf(node: Node): readonly NodeText[];
+  agentOf?(node: Node): AgentUse | undefined;
+  preflight?(nodes: readonly Node[], state: RunView): Promise<void>;
+  run(run: NodeRun, node: Node): Promise<NodeOutcome>;
+}
+
+type NodeOutcome = StepOutcome & Partial<NodeReport>;
 
 interface NodeOutput {
   nodeId: string;
@@ -499,28 +514,46 @@ interface NodeResult {
   error?: RunError;
 }
 
-type NodeSpec = CommandSpec | AgentSpec | GateSpec | CommitSpec;
+interface NodeRun {
+  readonly state: RunView;
+  step(
+    step: Step,
+    ids: {
+      nodeId: string;
+      checkId?: string;
+    },
+  ): Promise<StepOutcome & PrintedOutput>;
+  agent(job: AgentJob): Promise<AgentOutcome>;
+  child(
+    node: Pick<NodeReport, "id" | "name" | "kind">,
+    opts: {
+      readonly retry: RetryPolicy;
+      readonly parentId: string;
+    },
+    run: () => Promise<NodeOutcome>,
+  ): Promise<NodeReport>;
+  print(nodeId: string, stream: OutputStream, text: string): Promise<PrintedOutput>;
+  renderMessage(text: Text): Promise<string>;
+}
 
-interface NodeSpecBase {
-  id?: string;
-  name?: string;
-  description?: string;
-  when?: Condition;
-  skip?: (context: Parameters<Exclude<Condition, string>>[0]) => boolean | Promise<boolean>;
-  needs?: readonly string[];
+type NodeSpec = PartsOf<(typeof TABLE)[NodeKind]>["spec"];
+
+interface NodeSpecBase extends Partial<Pick<NodeBase, AsWritten>> {
+  skip?: (context: RunContext) => boolean | Promise<boolean>;
   timeout?: Duration;
-  retry?: {
-    max?: number;
+  retry?: Partial<Omit<RetryPolicy, "backoff">> & {
     backoff?: Duration;
-    on?: readonly RetryCause[];
   };
-  continueOnError?: boolean;
-  env?: Readonly<Record<string, Text>>;
-  cwd?: string;
-  secrets?: readonly string[];
 }
 
 type NodeStatus = "success" | "failure" | "skipped" | "cancelled" | "limit";
+
+interface NodeText {
+  readonly place: FieldPath;
+  readonly text: string;
+  readonly as: "template" | "condition" | "script";
+  readonly group?: string;
+}
 
 interface OpenDirectory extends Disposable {
   readonly path: string;
@@ -529,6 +562,14 @@ interface OpenDirectory extends Disposable {
 }
 
 type OutputStream = "stdout" | "stderr" | "transcript";
+
+type PartsOf<M> =
+  M extends NodeKindModule<infer Spec, infer Node>
+    ? {
+        spec: Spec;
+        node: Node;
+      }
+    : never;
 
 type PrWith = "rest" | "gh";
 
@@ -540,6 +581,11 @@ interface PreparedRun {
   readonly sandboxOptions: SandboxOptions;
   readonly spec?: string;
   readonly warnings: readonly string[];
+}
+
+interface PrintedOutput {
+  output: string;
+  outputTruncated: boolean;
 }
 
 type PushOn = "success" | "limit" | "always";
@@ -557,13 +603,18 @@ interface PushResult {
 
 type PushState = "not_requested" | "not_allowed" | "no_token" | "no_changes" | "push_failed" | "pr_failed" | "ok";
 
-interface RepairSpec extends Omit<AgentTaskSpec, "prompt"> {
-  prompt?: Text;
-  env?: Readonly<Record<string, Text>>;
-  secrets?: readonly string[];
-  max?: number;
-  stopIfNoChange?: boolean;
+interface RepairOptions {
+  readonly env: Readonly<Record<string, Text>>;
+  readonly secrets: readonly string[];
+  readonly max: number;
+  readonly stopIfNoChange: boolean;
 }
+
+interface RepairSpec extends Omit<AgentTaskSpec, "prompt">, Partial<RepairOptions> {
+  prompt?: Text;
+}
+
+type ReportFault = (fault: Fault) => void;
 
 interface Reporter {
   nodeStart?(name: string, kind: NodeKind): void | Promise<void>;
@@ -884,15 +935,14 @@ interface RunSummary {
   prUrl?: string;
 }
 
-type Runnable =
-  | {
-      readonly run: readonly Text[];
-      readonly shell?: never;
-    }
-  | {
-      readonly shell: string;
-      readonly run?: never;
-    };
+interface RunView {
+  readonly sandbox: Sandbox;
+  readonly signal: AbortSignal;
+  readonly stopped: "cancelled" | "wall" | undefined;
+  sandboxLost: boolean;
+  emit(event: RunEventBody): Promise<void>;
+  hide(text: string, maxBytes?: number): string;
+}
 
 interface RunnableSpec {
   run?: readonly Text[];
@@ -946,6 +996,29 @@ interface SourceRepository {
   readonly warnings: readonly string[];
 }
 
+interface Step extends Readonly<RunnableSpec> {
+  readonly timeout?: number;
+  readonly cwd?: string;
+  readonly env: Readonly<Record<string, Text>>;
+  readonly secrets: readonly string[];
+}
+
+interface StepOutcome {
+  status: NodeStatus;
+  exitCode?: number;
+  timedOut?: boolean;
+  error?: RunError;
+  command?: string;
+  output?: string;
+}
+
+declare const TABLE: {
+  readonly command: typeof commandKind;
+  readonly agent: typeof agentKind;
+  readonly gate: typeof gateKind;
+  readonly commit: typeof commitKind;
+};
+
 type Text = string | ((context: RunContext) => string);
 
 interface TokenUsage {
@@ -957,9 +1030,13 @@ interface TokenUsage {
 
 type Value = string | number | boolean;
 
+type Value$1 = string | number | boolean | null;
+
 type WrittenOptions = Omit<SandboxOptions, "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "keep">;
 
 declare function agent$1(spec: Omit<AgentSpec, "kind">): AgentSpec;
+
+declare const agentKind: NodeKindModule<AgentSpec, AgentNode>;
 
 declare function agentNames(): string[];
 
@@ -979,7 +1056,11 @@ declare function codeHashOf(blueprint: Blueprint): string | undefined;
 
 declare function command(spec: Omit<CommandSpec, "kind">): CommandSpec;
 
+declare const commandKind: NodeKindModule<CommandSpec, CommandNode>;
+
 declare function commit(spec: Omit<CommitSpec, "kind">): CommitSpec;
+
+declare const commitKind: NodeKindModule<CommitSpec, CommitNode>;
 
 declare function defineBlueprint(spec: BlueprintSpec): Blueprint;
 
@@ -998,6 +1079,8 @@ declare function formatDuration(ms: number): string;
 declare function formatRunCost({ usd, unpriced }: RunCost): string | undefined;
 
 declare function gate(spec: Omit<GateSpec, "kind">): GateSpec;
+
+declare const gateKind: NodeKindModule<GateSpec, GateNode>;
 
 declare function gcRuns(opts: { olderThan: number; dryRun?: boolean; signal?: AbortSignal }): Promise<GcReport>;
 
@@ -1098,32 +1181,32 @@ declare function trustNote(blueprint: Blueprint): string | undefined;
 declare function validate(spec: Omit<GateSpec, "kind">): GateSpec;
 
 export {
-  type AgentChoice,
+  AgentChoice,
   AgentCommand,
   AgentDriver,
   AgentFailure,
-  type AgentNeed,
+  AgentNeed,
   AgentNode,
   AgentReader,
   AgentReport,
   AgentRequest,
   AgentSignal,
   AgentSpec,
-  AgentTask,
-  AgentTaskSpec,
+  type AgentTask,
+  type AgentTaskSpec,
   AgentVerdict,
-  type ApplyResult,
+  ApplyResult,
   BLUEPRINT_SCHEMA,
   Blueprint,
   BlueprintFault,
-  type BlueprintNeeds,
+  BlueprintNeeds,
   BlueprintNode,
   BlueprintOrigin,
   BlueprintSandbox,
   BlueprintSpec,
   ChangeSummary,
   CheckResult,
-  CheckSpec,
+  type CheckSpec,
   CommandNode,
   CommandSpec,
   CommitNode,
@@ -1135,11 +1218,11 @@ export {
   EventSink,
   FindOptions,
   FoundBlueprint,
-  GateCheck,
-  GateNode,
-  GateRepair,
-  GateSpec,
-  type GcReport,
+  type GateCheck,
+  type GateNode,
+  type GateRepair,
+  type GateSpec,
+  GcReport,
   HarnessOptions,
   InputSpec,
   KindWord,
@@ -1147,6 +1230,7 @@ export {
   LimitsSpec,
   LoadOptions,
   NodeAttempt,
+  NodeBase,
   NodeFunction,
   NodeKind,
   NodeKindAlias,
@@ -1154,16 +1238,17 @@ export {
   NodeReport,
   NodeResult,
   NodeSpec,
+  NodeSpecBase,
   NodeStatus,
   OutputStream,
   PrWith,
-  type PreparedRun,
+  PreparedRun,
   PushOn,
   PushResult,
   PushState,
-  RepairSpec,
+  type RepairSpec,
   Reporter,
-  type ResumeOptions,
+  ResumeOptions,
   RetryCause,
   RetryPolicy,
   RunContext,
@@ -1178,10 +1263,9 @@ export {
   type RunState,
   RunStatus,
   type RunSummary,
-  Runnable,
-  RunnableSpec,
+  type RunnableSpec,
   Schema,
-  type SecretNeed,
+  SecretNeed,
   Text,
   TokenUsage,
   agent$1 as agent,

@@ -1,15 +1,29 @@
-type BackendLoader = () => Promise<BackendModule>;
-
-interface BackendModule {
-  open(opts: SandboxOptions): Promise<Sandbox>;
+interface Backend {
+  readonly name: string;
+  capabilities(opts?: SandboxOptions): Capabilities;
+  readonly defaultNetwork?: NetworkPolicy;
+  readonly options?: {
+    parse(value: unknown): unknown;
+  };
   check?(opts: SandboxOptions): void;
-  removeResource?(resource: Resource): Promise<void>;
-  listRemote?(): Promise<RemoteSandboxInfo[]>;
-  trimCache?(maxBytes: number): Promise<string[]>;
-  sweep?(opts: { dryRun?: boolean }): Promise<string[]>;
+  resolveOptions?(opts: SandboxOptions): SandboxOptions;
+  readonly credentials?: readonly (readonly string[])[];
+  secrets?(opts: SandboxOptions): readonly (string | undefined)[];
+  create(opts: SandboxOptions, entry: SandboxEntry): Promise<Driver>;
+  reopen?(plan: unknown, opts: SandboxOptions, entry: SandboxEntry): Promise<Driver>;
+  removeResource(resource: Resource, how: RemovalOptions): Promise<void> | Promise<Vanishing | undefined>;
   removeSnapshot?(record: SnapshotRecord): Promise<void>;
+  list?(): Promise<RemoteSandboxInfo[]>;
+  sweep?(opts: { dryRun?: boolean; options?: SandboxOptions }): Promise<string[]>;
+  trimCache?(maxBytes: number): Promise<string[]>;
   probe?(): Promise<Finding[]>;
-  capabilities?(): Capabilities;
+  readonly writtenOptions?: readonly string[];
+  readonly runsHere?: boolean;
+  readonly prepared?: {
+    readonly names: readonly string[];
+    build(name: string, onLog?: (line: string) => void): Promise<boolean>;
+  };
+  readonly takesBaseDir?: boolean;
   readonly conformance?: {
     readonly skips?: Readonly<Record<string, string>>;
     directoryOf?(sandbox: Sandbox): string | undefined;
@@ -17,21 +31,27 @@ interface BackendModule {
   };
 }
 
+type BackendLoader = () => Promise<Backend>;
+
+type BackendName = keyof BackendOptions;
+
+interface BackendOptions extends GloveboxBackendOptions {}
+
 interface Batch extends AsyncDisposable {
   readonly batchId: string;
   setupTask(setup: TaskSetup, opts?: SetupOptions): Promise<Task>;
   teardown(): Promise<void>;
 }
 
-interface BuildImageSpec {
+interface BuildImageSpec extends Omit<BuildStage, "parentTag" | "cacheKey"> {
   type: "build";
+}
+
+interface BuildStage {
   tag: string;
   contextPath: string;
   dockerfilePath?: string;
   buildArgs?: Readonly<Record<string, string>>;
-}
-
-interface BuildStage extends Omit<BuildImageSpec, "type"> {
   parentTag?: string;
   cacheKey?: string;
 }
@@ -76,10 +96,30 @@ interface CommandStatus {
   logs: string;
 }
 
-interface ConformanceNote {
-  readonly on: string;
-  readonly counts: Readonly<Record<string, number>>;
-  readonly time: string;
+interface ContainerEngine {
+  readonly name: string;
+  ensureImage(request: ImageRequest, opts: ImageOptions): Promise<EngineImage>;
+  createNetwork(request: NetworkRequest, signal: AbortSignal): Promise<string>;
+  startContainer(request: ContainerRequest, signal: AbortSignal): Promise<EngineContainer>;
+  removeContainer(name: string): Promise<void>;
+  removeNetwork(name: string): Promise<void>;
+  removeImage(name: string): Promise<void>;
+  sweep(): Promise<unknown>;
+  close(): void;
+}
+
+interface ContainerRequest {
+  readonly name: string;
+  readonly image: string;
+  readonly hostname: string;
+  readonly user: string;
+  readonly workingDir: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly limits: Omit<Limits, "disk">;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly network?: Pick<NetworkRequest, "name" | "internal">;
+  readonly isService: boolean;
+  onWarning(message: string): void;
 }
 
 interface ContainerSetup {
@@ -146,7 +186,7 @@ interface DockerOptions {
   user?: string;
   hostname?: string;
   pull?: "missing" | "never";
-  agent?: "bind" | "volume";
+  guest?: "bind" | "volume";
   unsafe?: {
     mounts?: boolean;
     privileged?: boolean;
@@ -164,6 +204,7 @@ interface Driver {
   readonly id: string;
   readonly workDir: string;
   readonly capabilities: Capabilities;
+  readonly hostDir?: string;
   readonly baseEnv: Readonly<Record<string, string>>;
   onWarning?: (message: string) => void;
   start(spec: StartSpec): Promise<DriverProcess>;
@@ -204,7 +245,7 @@ interface Driver {
     defaultBranch(): Promise<string>;
   };
   url?(port: number): Promise<string>;
-  destroy(): Promise<void>;
+  close(): Promise<void> | Promise<Vanishing | undefined>;
 }
 
 interface DriverExit {
@@ -251,6 +292,30 @@ declare const ERROR_CODES: readonly [
   "internal",
 ];
 
+interface EngineContainer {
+  readonly id: string;
+  readonly sandbox: Sandbox;
+  start(argv: readonly string[]): Promise<DriverProcess>;
+  commit(image: string, labels: Readonly<Record<string, string>>): Promise<void>;
+  copyFrom(origin: EngineContainer, path: string): Promise<void>;
+  frozen<T>(work: () => Promise<T>): Promise<T>;
+  remove(): Promise<void>;
+}
+
+interface EngineImage {
+  readonly id: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly entrypoint: readonly string[];
+  readonly cmd: readonly string[];
+  readonly workingDir: string;
+  readonly user: string;
+  readonly healthcheck?: {
+    readonly argv: readonly string[];
+    readonly timeout?: number;
+  };
+  readonly volumes: readonly string[];
+}
+
 interface ExecOptions {
   argv: readonly string[];
   cwd?: string;
@@ -296,7 +361,8 @@ interface ExecuteOptions {
 }
 
 interface ExecutorOptions
-  extends Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env" | "image" | "vercel"> {
+  extends BackendOptions,
+    Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env" | "image"> {
   timeout?: number;
 }
 
@@ -331,6 +397,24 @@ interface GitHubRepo {
   name: string;
 }
 
+interface ImageOptions {
+  readonly verifyOnly: boolean;
+  readonly signal: AbortSignal;
+  onProgress(
+    message: string,
+    progress?: {
+      readonly current: number;
+      readonly total: number;
+    },
+  ): void;
+}
+
+interface ImageRequest {
+  readonly tag: string;
+  readonly build?: BuildStage;
+  readonly parentId?: string;
+}
+
 type ImageSpec = PullImageSpec | BuildImageSpec | MultiStageBuildImageSpec;
 
 interface Limits {
@@ -346,17 +430,20 @@ type ManagerLoader = () => Promise<{
   createManager: ManagerFactory;
 }>;
 
-interface ManagerOptions {
+interface ManagerOptions extends ManagerSettings {
   backend?: string;
-  networkEnabled?: boolean;
-  batchIdPrefix?: string;
-  concurrency?: number;
-  verifyOnly?: boolean;
   docker?: {
     host?: string;
     context?: string;
     certPath?: string;
   };
+}
+
+interface ManagerSettings {
+  networkEnabled?: boolean;
+  batchIdPrefix?: string;
+  concurrency?: number;
+  verifyOnly?: boolean;
   onEvent?(event: TaskEvent): void;
 }
 
@@ -384,21 +471,15 @@ type NetworkPolicy =
       allow: string[];
     };
 
+interface NetworkRequest {
+  readonly name: string;
+  readonly internal: boolean;
+  readonly members: number;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
 interface OpenOptions extends SandboxOptions {
-  backend?: string;
-}
-
-interface OtherResource {
-  readonly kind: string;
-  readonly [field: string]: unknown;
-}
-
-interface Owner {
-  readonly bootId: string;
-  readonly pidNs: string;
-  readonly pid: number;
-  readonly startTime: string;
-  readonly host?: string;
+  backend?: BackendName | (string & {});
 }
 
 type PortableOptions = Pick<
@@ -453,35 +534,21 @@ type RecordState = (typeof STATES)[number];
 
 interface RemoteSandboxInfo {
   readonly id: string;
-  readonly owner: Owner;
+  readonly owner: SandboxOwner;
   readonly keep: boolean;
   readonly createdAt?: string;
   remove(): Promise<void>;
 }
 
-type Resource =
-  | {
-      readonly kind: "directory";
-      readonly path: string;
-    }
-  | {
-      readonly kind: "worktree";
-      readonly repo: string;
-      readonly path: string;
-      readonly name: string;
-    }
-  | {
-      readonly kind: "branch";
-      readonly repo: string;
-      readonly name: string;
-      readonly sha: string;
-      readonly mark: string;
-    }
-  | {
-      readonly kind: "cgroup";
-      readonly path: string;
-    }
-  | OtherResource;
+interface RemovalOptions {
+  readonly patience: number;
+  readonly beside: readonly string[];
+}
+
+interface Resource {
+  readonly kind: string;
+  readonly [field: string]: unknown;
+}
 
 interface RunOptions {
   argv?: readonly string[];
@@ -531,7 +598,7 @@ interface Sandbox extends AsyncDisposable {
   fork(): Promise<Sandbox>;
   fork(opts: { count: number }): Promise<Sandbox[]>;
   changes(): Promise<Changes>;
-  pushBranch?(
+  pushBranch(
     branch: string,
     token: string,
     opts?: PushOptions,
@@ -539,9 +606,31 @@ interface Sandbox extends AsyncDisposable {
     pushed: boolean;
     error?: string;
   }>;
-  defaultBranch?(): Promise<string>;
-  url?(port: number): Promise<string>;
+  defaultBranch(): Promise<string>;
+  url(port: number): Promise<string>;
   teardown(): Promise<void>;
+}
+
+interface SandboxEntry {
+  readonly id: string;
+  readonly keep: boolean;
+  readonly directory: string;
+  readonly signal: AbortSignal;
+  readonly resources: readonly Resource[];
+  begin(first: { workDir?: string; resources?: readonly Resource[] }): Promise<void>;
+  record(...resources: readonly Resource[]): Promise<void>;
+  forget(isGone: (resource: Resource) => boolean): Promise<void>;
+  savePlan(plan: unknown): Promise<void>;
+  warn(message: string): void;
+  discard(): void;
+  fork<D extends Driver>(
+    count: number,
+    create: (entry: SandboxEntry, n: number) => Promise<D>,
+    opts?: {
+      atOnce?: boolean;
+      complete?: (forks: readonly D[]) => Promise<void>;
+    },
+  ): Promise<D[]>;
 }
 
 declare class SandboxError extends Error {
@@ -599,7 +688,7 @@ interface SandboxManager {
   cloneSandboxState(state: SandboxState, opts?: SetupOptions): Promise<Task>;
 }
 
-interface SandboxOptions {
+interface SandboxOptions extends BackendOptions {
   repo?: string;
   branch?: string;
   baseDir?: string;
@@ -621,10 +710,14 @@ interface SandboxOptions {
   githubToken?: string;
   gitFilters?: readonly string[];
   gitAlternates?: readonly string[];
-  daytona?: DaytonaOptions;
-  docker?: DockerOptions;
-  vercel?: VercelOptions;
-  dagger?: DaggerOptions;
+}
+
+interface SandboxOwner {
+  readonly bootId: string;
+  readonly pidNs: string;
+  readonly pid: number;
+  readonly startTime: string;
+  readonly host?: string;
 }
 
 interface SandboxProcess extends AsyncDisposable {
@@ -774,6 +867,10 @@ interface TaskSetup {
 
 type TaskStage = "waiting" | "starting" | "running" | "stopping" | "done" | "failed";
 
+interface Vanishing {
+  gone: Promise<void>;
+}
+
 interface VercelOptions {
   token?: string;
   teamId?: string;
@@ -811,31 +908,66 @@ declare function chooseBackend(env: Readonly<Record<string, string | undefined>>
 
 declare function commandOf(task: FileTask, argv: readonly string[] | undefined): string | readonly string[];
 
-declare function conformanceOf(name: string): Promise<NonNullable<BackendModule["conformance"]>>;
+declare function createContainerManager(
+  open: () => ContainerEngine | Promise<ContainerEngine>,
+  settings?: ManagerSettings,
+): SandboxManager;
 
 declare function createDockerSandbox(opts?: SandboxOptions): Promise<Sandbox>;
 
 declare function createLocalSandbox(opts?: SandboxOptions): Promise<Sandbox>;
 
-declare function createSandbox(driver: Driver, opts?: PortableOptions): Sandbox;
+declare function createSandbox(
+  driver: Driver,
+  opts?: PortableOptions,
+  close?: (driver: Driver) => Promise<void>,
+): Sandbox;
 
 declare function createSandboxManager(opts?: ManagerOptions): SandboxManager;
+
+declare function credentialsOf(name: string): Promise<readonly (readonly string[])[]>;
 
 declare function deleteSnapshot(id: string): Promise<void>;
 
 declare function getSandboxExecutor(opts?: ExecutorOptions): SandboxExecutor;
 
-declare function importArchive(sandbox: Sandbox, archive: string, inside: string): Promise<void>;
+declare global {
+  interface GloveboxBackendOptions {}
+}
 
-declare function lastConformance(backend: string): Promise<ConformanceNote | undefined>;
+declare global {
+  interface GloveboxBackendOptions {
+    dagger?: DaggerOptions;
+  }
+}
+
+declare global {
+  interface GloveboxBackendOptions {
+    daytona?: DaytonaOptions;
+  }
+}
+
+declare global {
+  interface GloveboxBackendOptions {
+    docker?: DockerOptions;
+  }
+}
+
+declare global {
+  interface GloveboxBackendOptions {
+    vercel?: VercelOptions;
+  }
+}
+
+declare function importArchive(sandbox: Sandbox, archive: string, inside: string): Promise<void>;
 
 declare function listSandboxes(): Promise<SandboxInfo[]>;
 
 declare function listSnapshots(): Promise<SnapshotInfo[]>;
 
-declare function managerNames(): string[];
+declare function loadBackend(name: string): Promise<Backend>;
 
-declare function noteConformance(backend: string, note: Omit<ConformanceNote, "time">): Promise<void>;
+declare function managerNames(): string[];
 
 declare function openSandbox(opts?: OpenOptions): Promise<Sandbox>;
 
@@ -866,29 +998,34 @@ declare function setGuestPath(path: string): void;
 
 declare function shellQuote(argv: readonly string[]): string;
 
-declare function temporaryDirectory(): string;
-
 export {
+  Backend,
   BackendLoader,
-  BackendModule,
   Batch,
   BuildImageSpec,
-  BuildStage,
+  type BuildStage,
   Capabilities,
   CapabilityRequest,
   Changes,
   CommandResult,
   CommandStatus,
-  ConformanceNote,
+  ContainerEngine,
+  ContainerRequest,
   ContainerSetup,
   ContainerSpec,
   DEFAULT_ALLOWED_COMMANDS,
   DEFAULT_OPERATION_TIMEOUT,
   DEFAULT_RUN_TIMEOUT,
+  type DaggerOptions,
+  type DaggerService,
+  type DaytonaOptions,
+  type DockerOptions,
   type Driver,
   type DriverExit,
   type DriverProcess,
   ERROR_CODES,
+  EngineContainer,
+  EngineImage,
   ExecOptions,
   ExecResult,
   ExecuteOptions,
@@ -898,15 +1035,19 @@ export {
   type FileUpload,
   Finding,
   type GitHubRepo,
+  ImageOptions,
+  ImageRequest,
   ImageSpec,
   Limits,
   ManagerFactory,
   ManagerLoader,
   ManagerOptions,
+  ManagerSettings,
   Mount,
   MultiStageBuildImageSpec,
   NetworkConfig,
   NetworkPolicy,
+  NetworkRequest,
   OpenOptions,
   PortableOptions,
   ProcessExit,
@@ -936,26 +1077,27 @@ export {
   TaskResult,
   TaskSetup,
   TaskStage,
+  type VercelOptions,
   WaitFor,
   assertBackend,
   assertCapabilities,
   backendNames,
+  loadBackend as backendOf,
   capabilitiesOf,
   chooseBackend,
   commandOf,
-  conformanceOf,
+  createContainerManager,
   createDockerSandbox,
   createLocalSandbox,
   createSandbox,
   createSandboxManager,
+  credentialsOf,
   deleteSnapshot,
   getSandboxExecutor,
   importArchive,
-  lastConformance,
   listSandboxes,
   listSnapshots,
   managerNames,
-  noteConformance,
   openSandbox,
   parseGitHubRepo,
   parseTaskFile,
@@ -968,5 +1110,4 @@ export {
   runTasks,
   setGuestPath,
   shellQuote,
-  temporaryDirectory,
 };

@@ -1,6 +1,8 @@
 export { ERROR_CODES, SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "../contracts/errors.js";
 export type * from "../contracts/types.js";
-export { createDockerSandbox } from "./sandbox/docker.js";
+export type { DaggerOptions, DaggerService } from "./sandbox/dagger.js";
+export type { DaytonaOptions } from "./sandbox/daytona.js";
+export { createDockerSandbox, type DockerOptions } from "./sandbox/docker.js";
 export { createLocalSandbox } from "./sandbox/local.js";
 export {
   DEFAULT_OPERATION_TIMEOUT,
@@ -13,6 +15,7 @@ export {
   type SandboxOptions,
   type StartSpec,
 } from "./sandbox/types.js";
+export type { VercelOptions } from "./sandbox/vercel.js";
 export * from "./sandbox.js";
 export * from "./tasks.js";
 export { type GitHubRepo, parseGitHubRepo } from "./util/github.js";

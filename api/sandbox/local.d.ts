@@ -1,6 +1,12 @@
-declare function capabilities(): Capabilities;
+type LocalOptions = Readonly<Record<never, never>>;
 
-declare const conformance: NonNullable<BackendModule["conformance"]>;
+declare global {
+  interface GloveboxBackendOptions {
+    local?: LocalOptions;
+  }
+}
+
+declare const local: Backend;
 
 declare function localCapabilities(
   isolation?: "required" | "none",
@@ -8,24 +14,4 @@ declare function localCapabilities(
   renames?: NonNullable<Capabilities["renames"]>,
 ): Capabilities;
 
-declare function open(opts: SandboxOptions): Promise<Sandbox>;
-
-declare function probe(): Promise<Finding[]>;
-
-declare function removeResource(resource: Resource): Promise<void>;
-
-declare function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archive }: SnapshotRecord): Promise<void>;
-
-declare function trimCache(maxBytes: number): Promise<string[]>;
-
-export {
-  capabilities,
-  conformance,
-  createLocalSandbox,
-  localCapabilities,
-  open,
-  probe,
-  removeResource,
-  removeSnapshot,
-  trimCache,
-};
+export { LocalOptions, createLocalSandbox, local, localCapabilities };
