@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { conformance, createLocalSandbox } from "../dist/src/sandbox/local.js";
+import { createLocalSandbox, local } from "../dist/src/sandbox/local.js";
 import { removeSandbox } from "../dist/src/sandbox.js";
 import { formatReport, runConformance } from "../dist/src/testing.js";
 
@@ -10,7 +10,7 @@ const harness = {
   backend: `local-${isolation}-${user}`,
   open: (options = {}) => createLocalSandbox(options.id === undefined ? { isolation, ...options } : options),
   remove: removeSandbox,
-  skips: conformance.skips,
+  skips: local.conformance?.skips,
   host: { directoryOf: ({ workDir }) => workDir, sharesNetwork: true },
 };
 

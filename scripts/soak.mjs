@@ -41,7 +41,7 @@ process.env.GLOVEBOX_HOME = join(place, "home");
 process.env.TMPDIR = join(place, "tmp");
 const repo = makeRepository(join(place, "repo"));
 const glovebox = await import(join(root, "dist", "src", "index.js"));
-const { FAILPOINTS } = await import(join(root, "dist", "src", "sandbox", "failpoint.js"));
+const { FAILPOINTS } = await import(join(root, "dist", "src", "machine", "failpoint.js"));
 
 const before = takeCensus(place, repo, []);
 console.log(`soak: seed ${seed}, ${lanes} lanes, ${seconds} s`);

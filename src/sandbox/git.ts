@@ -63,4 +63,4 @@ export {
   startCheckOut,
   type TreeBase,
 } from "./git/source.js";
-export { branchMark, startWorktree } from "./git/worktree.js";
+export { startWorktree } from "./git/worktree.js";
