@@ -1,0 +1,93 @@
+import { type Check, type JsonSchema, OWN, type Own, type Schema, schemaOf } from "./schema-type.js";
+
+/** A property that must be there. */
+export interface Needed<T> {
+  readonly needed: Schema<T>;
+  readonly absent?: string | undefined;
+}
+
+/** The schemas of all properties of `T` by their names, `required(…)` around those that must be there. */
+export type Fields<T> = {
+  readonly [K in keyof T]-?: Partial<Pick<T, K>> extends Pick<T, K> ? Schema<Exclude<T[K], undefined>> : Needed<T[K]>;
+};
+
+/** Says that a property must be there, and what an error expects where it is not. Default: what its schema says. */
+export function required<T>(needed: Schema<T>, absent?: string): Needed<T> {
+  return { needed, absent };
+}
+
+/** An object with these properties and no others. It takes all keys of `T`, and none besides, or it does not compile. */
+export function object<T extends object>(fields: NoInfer<Fields<T>>, more: JsonSchema = {}, own: Own = {}): Schema<T> {
+  const given = Object.entries(fields as Readonly<Record<string, JsonSchema | Needed<unknown>>>);
+  const needs = given.flatMap(([key, field]) => ("needed" in field ? [[key, field] as const] : []));
+  const absent = needs.flatMap(([key, field]) => (field.absent === undefined ? [] : [[key, field.absent] as const]));
+  return schemaOf(
+    {
+      type: "object",
+      additionalProperties: false,
+      ...(needs.length > 0 && { required: needs.map(([key]) => key) }),
+      ...more,
+      properties: Object.fromEntries(given.map(([key, field]) => [key, "needed" in field ? field.needed : field])),
+    },
+    absent.length > 0 ? { ...own, absent: Object.fromEntries(absent) } : own,
+  );
+}
+
+/** A list of such values. */
+export function list<T extends readonly unknown[]>(
+  items: Schema<NoInfer<T>[number]>,
+  more: JsonSchema = {},
+  expected: Own["expected"] = {},
+): Schema<T> {
+  return schemaOf({ type: "array", items, ...more }, { expected });
+}
+
+/** An object with any keys, or with such as `names` describes, and such values. */
+export function record<T>(
+  values: Schema<T>,
+  names?: Schema<string>,
+  more: JsonSchema = {},
+  expected: Own["expected"] = {},
+): Schema<Readonly<Record<string, T>>> {
+  return schemaOf(
+    { type: "object", ...(names !== undefined && { propertyNames: names }), ...more, additionalProperties: values },
+    { expected },
+  );
+}
+
+/** A value of one of these kinds; the first that it could be is the one it is held to. */
+export function union<T extends readonly unknown[]>(
+  expected: string,
+  ...oneOf: { readonly [I in keyof T]: Schema<T[I]> }
+): Schema<T[number]> {
+  return schemaOf({ oneOf }, { expected });
+}
+
+/** An object that tells its kind by one property. Each branch lists the words that it goes by, as `oneOf` does. */
+export function choice<T extends readonly object[]>(
+  propertyName: string,
+  expected: string,
+  ...oneOf: { readonly [I in keyof T]: Schema<T[I]> }
+): Schema<T[number]> {
+  return schemaOf({ discriminator: { propertyName }, oneOf }, { expected });
+}
+
+/** What stands under a name among the definitions of a printed schema. It may contain itself. */
+export function reference<T>(name: string, target: () => Schema<T>): Schema<T> {
+  return schemaOf({ $ref: `#/$defs/${name}` }, { target });
+}
+
+/** The same, and a rule that only code can say. It runs once everything else is in order. */
+export function and<T>(schema: Schema<T>, rule: Check<NoInfer<T>>, more: JsonSchema = {}): Schema<T> {
+  const { rule: first } = schema[OWN] ?? {};
+  const both: Check<T> = (value, name) => {
+    first?.(value, name);
+    rule(value, name);
+  };
+  return schemaOf({ ...schema, ...more }, { ...schema[OWN], rule: both as Check });
+}
+
+/** The same with other keywords, such as a description or a default. */
+export function noted<T>(schema: Schema<T>, more: JsonSchema): Schema<T> {
+  return { ...schema, ...more };
+}
