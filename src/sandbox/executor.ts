@@ -2,16 +2,9 @@ import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { SandboxError } from "../../contracts/errors.js";
 import type { ExecOptions } from "../../contracts/types.js";
-import {
-  checkBoolean,
-  checkEnv,
-  checkOptions,
-  checkPath,
-  checkTimeout,
-  invalidArgument,
-  type Shape,
-} from "../util/checks.js";
+import { invalidArgument } from "../util/checks.js";
 import { makeDirectories } from "../util/make-directories.js";
+import { timeout as anyTimeout, check, env, flag, object, path, type Schema } from "../util/schema.js";
 import { type OpenOptions, openSandbox } from "./open.js";
 import { chooseBackend } from "./registry.js";
 import type { Sandbox } from "./types.js";
@@ -75,7 +68,7 @@ export const DEFAULT_ALLOWED_COMMANDS: readonly string[] = [
 export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor {
   const backend = opts.backend ?? chooseBackend(process.env);
   const { timeout = backend === "local" ? LOCAL_TIMEOUT : REMOTE_TIMEOUT, ...rest } = opts;
-  checkTimeout(timeout, "timeout");
+  check(timeout, anyTimeout, "timeout");
   if (backend !== "local") return createExecutor({ timeout, open: () => openSandbox({ ...rest, backend }) });
   const baseDir = resolve(DIRECTORY);
   return createExecutor({
@@ -99,12 +92,7 @@ export interface ExecutorSource {
   empty?(): Promise<void>;
 }
 
-const executeShape: Shape = new Map([
-  ["cwd", checkPath],
-  ["env", checkEnv],
-  ["timeout", checkTimeout],
-  ["sudo", checkBoolean],
-] as const);
+const executeOptions: Schema<ExecuteOptions> = object({ cwd: path, env, timeout: anyTimeout, sudo: flag });
 
 /** Makes an executor over sandboxes that are opened when they are needed. */
 export function createExecutor(source: ExecutorSource): SandboxExecutor {
@@ -123,7 +111,7 @@ export function createExecutor(source: ExecutorSource): SandboxExecutor {
 
   return {
     async execute(command, args = [], options = {}) {
-      checkOptions(options, executeShape, "options");
+      check(options, executeOptions, "options");
       if (!Array.isArray(args)) throw invalidArgument("args", "an array of strings", args);
       const { cwd, env, timeout = source.timeout, sudo } = options;
       const box = await sandbox();

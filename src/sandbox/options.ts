@@ -1,141 +1,107 @@
 import { SandboxError } from "../../contracts/errors.js";
+import type { NetworkPolicy } from "../../contracts/types.js";
 import { branchNameFault } from "../util/branch-name.js";
+import { invalidArgument } from "../util/checks.js";
 import {
-  arrayOf,
-  type Check,
-  checkBoolean,
-  checkEnv,
-  checkFunction,
-  checkOptions,
-  checkPath,
-  checkSignal,
-  checkText,
-  checkTimeout,
-  invalidArgument,
+  and,
+  callback,
+  check,
+  cores,
+  custom,
+  env,
+  flag,
+  list,
+  matching,
+  object,
   oneOf,
-  type Shape,
+  path,
+  positive,
+  required,
+  type Schema,
+  signal,
+  text,
+  timeout,
+  token,
   whole,
-} from "../util/checks.js";
+} from "../util/schema.js";
 import { parseAllow } from "./egress.js";
 import { MAX_FILE_BYTES, type SandboxOptions } from "./types.js";
 
-const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** `ext::sh -c ...` and its like make git run a program of the caller's choosing. */
 const TRANSPORT_HELPER = /^[A-Za-z0-9+.-]*::/;
 
-const checkRepo: Check = (value, name) => {
-  checkPath(value, name);
+const repo = and(path, (value, name) => {
   if (value.startsWith("-")) throw invalidArgument(name, "a path or URL that does not start with a dash", value);
   if (TRANSPORT_HELPER.test(value)) throw invalidArgument(name, "a path or a plain URL", value);
-};
+});
 
-const checkBranch: Check = (value, name) => {
-  checkText(value, name);
+const branch = and(text, (value, name) => {
   const fault = branchNameFault(value);
   if (fault !== undefined) throw invalidArgument(name, `a branch name (${fault})`, value);
-};
+});
 
-const checkId: Check = (value, name) => {
-  if (typeof value !== "string" || !ID.test(value)) throw invalidArgument(name, "the id of a sandbox", value);
-};
-
-const checkImage: Check = (value, name) => {
-  checkText(value, name);
+const image = and(text, (value, name) => {
   if (value.startsWith("-") || /\s/.test(value)) throw invalidArgument(name, "the name of an image", value);
-};
+});
 
-const checkToken: Check = (value, name) => {
-  if (typeof value !== "string" || !/^[\x21-\x7e]+$/.test(value)) {
-    throw new SandboxError("invalid_argument", `Invalid ${name}: expected printable characters without spaces`);
-  }
-};
-
-const checkFilter: Check = (value, name) => {
-  if (typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value)) return;
-  throw invalidArgument(name, "the name of a filter", value);
-};
-
-const checkAllow: Check = (value, name) => {
+const hosts = custom<string[]>((value, name) => {
   if (!Array.isArray(value)) throw invalidArgument(name, "an array", value);
   parseAllow(value as string[], name);
-};
-
-const networkShape: Shape = new Map([["allow", checkAllow]]);
-const checkNetwork: Check = (value, name) => {
+});
+const someHosts = object<{ allow: string[] }>({ allow: required(hosts) }, {}, { incomplete: "a list named allow" });
+const network = custom<NetworkPolicy>((value, name) => {
   if (value === "none" || value === "full") return;
   if (typeof value !== "object") throw invalidArgument(name, '"none", "full" or { allow: [...] }', value);
-  checkOptions(value, networkShape, name);
-  if ((value as { allow?: unknown }).allow === undefined) throw invalidArgument(name, "a list named allow", value);
-};
+  check(value, someHosts, name);
+});
 
-const checkCpus: Check = (value, name) => {
-  if (typeof value !== "number" || !Number.isFinite(value) || value <= 0) {
-    throw invalidArgument(name, "a number of cores above zero", value);
-  }
-};
-const positive = whole(1, Number.MAX_SAFE_INTEGER);
-const limitsShape: Shape = new Map([
-  ["memory", positive],
-  ["cpus", checkCpus],
-  ["pids", positive],
-  ["disk", positive],
-]);
-
-const checkTarget: Check = (value, name) => {
-  checkPath(value, name);
+const target = and(path, (value, name) => {
   if (!value.startsWith("/")) throw invalidArgument(name, "an absolute path", value);
-};
-const mountShape: Shape = new Map([
-  ["source", checkPath as Check],
-  ["target", checkTarget],
-  ["writable", checkBoolean],
-]);
-const checkMount: Check = (value, name) => {
-  checkOptions(value, mountShape, name);
-  checkPath((value as { source?: unknown }).source, `${name}.source`);
-};
+});
 
-const checkRecord: Check = (value, name) => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+/** What the backend itself checks. */
+function ofBackend<T extends object>(): Schema<T> {
+  return custom((value, name) => {
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
     throw invalidArgument(name, "an object", Array.isArray(value) ? "an array" : value);
-  }
-};
+  });
+}
 
-const sandboxShape: Shape = new Map<string, Check>([
-  ["repo", checkRepo],
-  ["branch", checkBranch],
-  ["baseDir", checkPath],
-  ["workspace", oneOf("worktree", "overlay", "copy")],
-  ["image", checkImage],
-  ["id", checkId],
-  ["keep", checkBoolean],
-  ["operationTimeout", checkTimeout],
-  ["runTimeout", checkTimeout],
-  ["maxOutput", whole(0, MAX_FILE_BYTES)],
-  ["env", checkEnv],
-  ["allow", arrayOf(checkText)],
-  ["network", checkNetwork],
-  ["limits", (value, name) => checkOptions(value, limitsShape, name)],
-  ["isolation", oneOf("required", "none")],
-  ["mounts", arrayOf(checkMount)],
-  ["signal", checkSignal],
-  ["onEvent", checkFunction],
-  ["githubToken", checkToken],
-  ["gitFilters", arrayOf(checkFilter)],
-  ["gitAlternates", arrayOf(checkPath)],
-  ["daytona", checkRecord],
-  ["docker", checkRecord],
-  ["vercel", checkRecord],
-  ["dagger", checkRecord],
-]);
+const sandboxOptions: Schema<SandboxOptions> = object({
+  repo,
+  branch,
+  baseDir: path,
+  workspace: oneOf("worktree", "overlay", "copy"),
+  image,
+  id: matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "the id of a sandbox"),
+  keep: flag,
+  operationTimeout: timeout,
+  runTimeout: timeout,
+  maxOutput: whole(0, MAX_FILE_BYTES),
+  env,
+  allow: list(text),
+  network,
+  limits: object({ memory: positive, cpus: cores, pids: positive, disk: positive }),
+  isolation: oneOf("required", "none"),
+  mounts: list(object({ source: required(path), target, writable: flag })),
+  signal,
+  onEvent: callback(),
+  githubToken: token,
+  gitFilters: list(matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "the name of a filter")),
+  gitAlternates: list(path),
+  daytona: ofBackend(),
+  docker: ofBackend(),
+  vercel: ofBackend(),
+  dagger: ofBackend(),
+});
 
 const CREATING = ["repo", "branch", "baseDir", "workspace", "image", "gitFilters", "gitAlternates"] as const;
 const OF_REPOSITORY = ["branch", "workspace", "gitFilters", "gitAlternates"] as const;
 
 /** Refuses options that are wrong, unknown or do not go together, before anything is created. */
 export function validateSandboxOptions(opts: unknown): asserts opts is SandboxOptions {
-  checkOptions(opts, sandboxShape, "options");
-  const given = opts as SandboxOptions;
+  check(opts, sandboxOptions, "options");
+  const given = opts;
   if (given.id !== undefined) {
     for (const name of CREATING) {
       if (given[name] !== undefined)

@@ -9,8 +9,9 @@ import type {
   SandboxProcess,
   SpawnOptions,
 } from "../../contracts/types.js";
-import { checkOptions, checkText, invalidArgument, type Shape, whole } from "../util/checks.js";
+import { invalidArgument } from "../util/checks.js";
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
+import { port as anyPort, check, object, type Schema, text, whole } from "../util/schema.js";
 import { assertCapabilities } from "./capabilities.js";
 
 export { redactError } from "./portable/events.js";
@@ -37,11 +38,8 @@ export type PortableOptions = Pick<
   "operationTimeout" | "maxOutput" | "env" | "allow" | "onEvent" | "githubToken"
 >;
 
-const forkShape: Shape = new Map([["count", whole(1, 64)]]);
-const pushShape: Shape = new Map([
-  ["message", checkText],
-  ["server", checkText],
-]);
+const forkOptions: Schema<{ count?: number }> = object({ count: whole(1, 64) });
+const pushOptions: Schema<PushOptions> = object({ message: text, server: text });
 
 /** Makes the sandbox that callers use out of a backend's driver. */
 export function createSandbox(driver: Driver, opts: PortableOptions = {}): Sandbox {
@@ -190,7 +188,7 @@ class PortableSandbox implements Sandbox {
 
   restore(id: string): Promise<void> {
     return this.#call("restore", async () => {
-      checkText(id, "id");
+      check(id, text, "id");
       if (this.#driver.restore === undefined) throw this.#unsupported("restore");
       await this.#driver.restore(id);
     });
@@ -200,7 +198,7 @@ class PortableSandbox implements Sandbox {
   fork(opts: { count: number }): Promise<Sandbox[]>;
   fork(opts: { count?: number } = {}): Promise<Sandbox | Sandbox[]> {
     return this.#call("fork", async (signal) => {
-      checkOptions(opts, forkShape, "options");
+      check(opts, forkOptions, "options");
       if (this.#driver.fork === undefined) throw this.#unsupported("fork");
       const drivers = await this.#driver.fork(opts.count ?? 1);
       if (signal.aborted) {
@@ -255,16 +253,16 @@ class PortableSandbox implements Sandbox {
     opts: PushOptions = {},
   ): Promise<{ pushed: boolean; error?: string }> {
     return this.#call("pushBranch", async () => {
-      checkText(branch, "branch");
+      check(branch, text, "branch");
       if (typeof token !== "string" || token === "") throw invalidArgument("token", "a non-empty string", typeof token);
-      checkOptions(opts, pushShape, "options");
+      check(opts, pushOptions, "options");
       return git.pushBranch(branch, token, opts);
     });
   }
 
   #url(port: number): Promise<string> {
     return this.#call("url", async () => {
-      whole(1, 65_535)(port, "port");
+      check(port, anyPort, "port");
       assertCapabilities({ ports: port }, this.capabilities, this.backend);
       if (this.#driver.url === undefined) throw this.#unsupported("url");
       return this.#driver.url(port);

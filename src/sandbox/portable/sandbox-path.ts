@@ -1,12 +1,12 @@
 import { posix } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
-import { checkPath } from "../../util/checks.js";
 import { assertPathConfined } from "../../util/path.js";
+import { path as anyPath, check } from "../../util/schema.js";
 import type { SandboxState } from "./sandbox-state.js";
 
 /** Turns a caller's path into an absolute one that is lexically inside `workDir`. Links are the driver's to keep. */
 export function resolveInside(state: SandboxState, path: unknown, name: string): string {
-  checkPath(path, name);
+  check(path, anyPath, name);
   const { workDir } = state.driver;
   try {
     return assertPathConfined(state.cwd === workDir ? path : posix.resolve(state.cwd, path), workDir);

@@ -1,77 +1,67 @@
 import { SandboxError } from "../../../../contracts/errors.js";
+import { invalidArgument } from "../../../util/checks.js";
 import {
-  arrayOf,
-  type Check,
-  checkEnv,
-  checkHostName,
-  checkOptions,
-  checkPath,
-  checkText,
-  invalidArgument,
-  type Shape,
+  and,
+  anything,
+  custom,
+  env,
+  hostName,
+  list,
+  matching,
+  object,
+  type Parser,
+  parser,
+  path,
+  port,
+  record,
+  required,
+  type Schema,
+  text,
   whole,
-} from "../../../util/checks.js";
+} from "../../../util/schema.js";
 import type { DaggerOptions, SandboxOptions } from "../../types.js";
-import { checkSession } from "./endpoint.js";
+import { session } from "./endpoint.js";
 import { HOST_ALIAS } from "./guest-call.js";
 
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const URI = /^[a-z][a-z0-9+.-]*:\/\/./;
 const LOOSE = ["baseDir", "workspace", "mounts"] as const;
 
-const checkCommand: Check = (value, name) => {
-  arrayOf(checkText)(value, name);
-  if ((value as unknown[]).length === 0) throw invalidArgument(name, "a program and its arguments", value);
-};
+const command: Schema<readonly string[]> = list(text, { minItems: 1 }, { minItems: "a program and its arguments" });
 
-const serviceShape: Shape = new Map<string, Check>([
-  ["image", checkText],
-  ["args", checkCommand],
-  ["env", checkEnv],
-  ["ports", arrayOf(whole(1, 65_535))],
-]);
-
-const checkServices = entries((key, value, name) => {
-  checkHostName(key, name);
-  if (key === HOST_ALIAS) throw invalidArgument(name, `other host names than ${HOST_ALIAS}`, key);
-  checkOptions(value, serviceShape, `${name}.${key}`);
-  checkText((value as { image?: unknown }).image, `${name}.${key}.image`);
+const serviceName = and(hostName, (value, name) => {
+  if (value === HOST_ALIAS) throw invalidArgument(name, `other host names than ${HOST_ALIAS}`, value);
 });
 
-const checkSecrets = entries((key, value, name) => {
-  if (!VARIABLE.test(key) || key.startsWith("GLOVEBOX_"))
-    throw invalidArgument(name, "names of variables as keys", key);
-  // What is no URI may be the secret itself, and is not shown.
+/** What is no URI may be the secret itself, and is not shown. */
+const secret = custom<string>((value, name) => {
   if (typeof value === "string" && URI.test(value)) return;
-  throw new SandboxError(
-    "invalid_argument",
-    `Invalid ${name}.${key}: expected a URI such as env://NAME or file://PATH`,
-    {
-      hint: "a value goes into env instead: it is never a part of the graph",
-    },
-  );
+  throw new SandboxError("invalid_argument", `Invalid ${name}: expected a URI such as env://NAME or file://PATH`, {
+    hint: "a value goes into env instead: it is never a part of the graph",
+  });
 });
 
-const shape: Shape = new Map<string, Check>([
-  ["cli", checkPath],
-  ["session", checkSession],
-  ["setup", arrayOf(checkCommand)],
-  ["services", checkServices],
-  ["secrets", checkSecrets],
-  ["linger", whole(0, 60_000)],
-  ["sdk", () => undefined],
-]);
+const schema: Schema<DaggerOptions> = object({
+  cli: path,
+  session,
+  setup: list(command),
+  services: record(object({ image: required(text), args: command, env, ports: list(port) }), serviceName),
+  secrets: record(secret, matching(/^(?!GLOVEBOX_)[A-Za-z_][A-Za-z0-9_]*$/, "names of variables as keys")),
+  linger: whole(0, 60_000),
+  sdk: anything,
+});
+
+/** What only this backend knows of the options. */
+export const daggerOptions: Parser<DaggerOptions> = parser(
+  "dagger",
+  and(schema, ({ cli, session: open }) => {
+    if (cli === undefined || open === undefined) return;
+    throw new SandboxError("invalid_argument", `Option dagger.cli ("${cli}") does not go together with dagger.session`);
+  }),
+);
 
 /** Refuses what is wrong in the options of this backend, and what it has no place for. */
 export function checkDaggerOptions(opts: SandboxOptions): DaggerOptions {
-  const { dagger = {} } = opts;
-  checkOptions(dagger, shape, "dagger");
-  if (dagger.session !== undefined && dagger.cli !== undefined) {
-    throw new SandboxError(
-      "invalid_argument",
-      `Option dagger.cli ("${dagger.cli}") does not go together with dagger.session`,
-    );
-  }
+  const dagger = daggerOptions.parse(opts.dagger ?? {});
   for (const name of LOOSE) {
     if (opts[name] === undefined) continue;
     throw new SandboxError("unsupported", `The dagger backend cannot keep ${name}: its files are in the engine`, {
@@ -79,13 +69,4 @@ export function checkDaggerOptions(opts: SandboxOptions): DaggerOptions {
     });
   }
   return dagger;
-}
-
-function entries(check: (key: string, value: unknown, name: string) => void): Check {
-  return (value, name) => {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      throw invalidArgument(name, "an object", value);
-    }
-    for (const [key, entry] of Object.entries(value)) check(key, entry, name);
-  };
 }

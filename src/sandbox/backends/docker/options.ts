@@ -1,65 +1,29 @@
 import { posix } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
+import { invalidArgument } from "../../../util/checks.js";
 import {
-  arrayOf,
-  type Check,
-  checkBoolean,
-  checkOptions,
-  checkPath,
-  checkText,
-  invalidArgument,
+  and,
+  check,
+  flag,
+  list,
+  matching,
+  object,
   oneOf,
-  type Shape,
-} from "../../../util/checks.js";
+  type Parser,
+  parser,
+  path,
+  type Schema,
+  text,
+} from "../../../util/schema.js";
 import type { DockerOptions, SandboxOptions } from "../../types.js";
-import { checkImageName } from "./image/image-name.js";
+import { imageName } from "./image/image-name.js";
 
-const checkWorkDir: Check = (value, name) => {
-  checkPath(value, name);
+const workDir = and(path, (value, name) => {
   if (!posix.isAbsolute(value)) throw invalidArgument(name, "an absolute path", value);
   if (/^\/(proc|sys|dev|\.glovebox)(\/|$)/.test(posix.normalize(value))) {
     throw invalidArgument(name, "a path that is not the kernel's or the guest's", value);
   }
-};
-
-const checkUser: Check = (value, name) => {
-  if (typeof value === "string" && /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$/.test(value))
-    return;
-  throw invalidArgument(name, "name, uid, name:group or uid:gid", value);
-};
-
-const checkHostname: Check = (value, name) => {
-  if (typeof value === "string" && /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/.test(value)) return;
-  throw invalidArgument(name, "letters, digits and dashes, 63 at most", value);
-};
-
-const checkCapability: Check = (value, name) => {
-  if (typeof value === "string" && /^[A-Z][A-Z_]{2,31}$/.test(value)) return;
-  throw invalidArgument(name, "the name of a capability, for example NET_ADMIN", value);
-};
-
-const unsafeShape: Shape = new Map<string, Check>([
-  ["mounts", checkBoolean],
-  ["privileged", checkBoolean],
-  ["dockerSocket", checkBoolean],
-  ["hostNetwork", checkBoolean],
-  ["hostPid", checkBoolean],
-  ["hostIpc", checkBoolean],
-  ["devices", arrayOf(checkPath)],
-  ["capabilities", arrayOf(checkCapability)],
-]);
-
-const dockerShape: Shape = new Map<string, Check>([
-  ["host", checkText as Check],
-  ["context", checkText as Check],
-  ["certPath", checkPath as Check],
-  ["workDir", checkWorkDir],
-  ["user", checkUser],
-  ["hostname", checkHostname],
-  ["pull", oneOf("missing", "never")],
-  ["guest", oneOf("bind", "volume")],
-  ["unsafe", (value, name) => checkOptions(value, unsafeShape, name)],
-]);
+});
 
 /** Words by which a user may look for something that has another place here, or has to be asked for by name. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
@@ -74,19 +38,46 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   env: "the option env",
 };
 
+const schema: Schema<DockerOptions> = object(
+  {
+    host: text,
+    context: text,
+    certPath: path,
+    workDir,
+    user: matching(
+      /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$/,
+      "name, uid, name:group or uid:gid",
+    ),
+    hostname: matching(/^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/, "letters, digits and dashes, 63 at most"),
+    pull: oneOf("missing", "never"),
+    guest: oneOf("bind", "volume"),
+    unsafe: object({
+      mounts: flag,
+      privileged: flag,
+      dockerSocket: flag,
+      hostNetwork: flag,
+      hostPid: flag,
+      hostIpc: flag,
+      devices: list(path),
+      capabilities: list(matching(/^[A-Z][A-Z_]{2,31}$/, "the name of a capability, for example NET_ADMIN")),
+    }),
+  },
+  {},
+  { elsewhere: ELSEWHERE },
+);
+
+/** What only this backend knows of the options. */
+export const dockerOptions: Parser<DockerOptions> = parser(
+  "docker",
+  and(schema, ({ host, context }) => {
+    if (host === undefined || context === undefined) return;
+    throw new SandboxError("invalid_argument", "Option docker.host does not go together with docker.context");
+  }),
+);
+
 /** Checks what only this backend knows of the options, and refuses what it cannot keep. */
 export function checkDockerOptions(opts: SandboxOptions): DockerOptions {
-  const given = opts.docker ?? {};
-  for (const [name, place] of Object.entries(ELSEWHERE)) {
-    if (name in given) {
-      throw new SandboxError("invalid_argument", `Unknown option "${name}" in docker`, { hint: `it is ${place}` });
-    }
-  }
-  checkOptions(given, dockerShape, "docker");
-  if (given.host !== undefined && given.context !== undefined) {
-    throw new SandboxError("invalid_argument", "Option docker.host does not go together with docker.context");
-  }
-  return given;
+  return dockerOptions.parse(opts.docker ?? {});
 }
 
 /** Refuses what a container cannot keep, and what must be asked for as unsafe; before anything is made. */
@@ -96,7 +87,7 @@ export function checkPossible(opts: SandboxOptions, docker: DockerOptions): void
       hint: 'image: "debian:bookworm-slim"',
     });
   }
-  if (opts.image !== undefined) checkImageName(opts.image, "image");
+  if (opts.image !== undefined) check(opts.image, imageName, "image");
   if (opts.baseDir !== undefined) throw unsupported("baseDir", opts.baseDir, "a container has its own files");
   if (opts.workspace !== undefined) throw unsupported("workspace", opts.workspace, "files go in as a copy");
   if ((opts.mounts ?? []).length > 0 && docker.unsafe?.mounts !== true) {

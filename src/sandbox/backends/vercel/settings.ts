@@ -1,18 +1,21 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
+import { invalidArgument } from "../../../util/checks.js";
 import {
-  arrayOf,
-  type Check,
-  checkFunction,
-  checkOptions,
-  checkText,
-  checkTimeout,
-  invalidArgument,
-  type Shape,
+  callback,
+  custom,
+  list,
+  object,
+  type Parser,
+  parser,
+  port,
+  text,
+  timeout,
+  token,
   whole,
-} from "../../../util/checks.js";
+} from "../../../util/schema.js";
 import { assertCapabilities } from "../../capabilities.js";
-import type { SandboxOptions } from "../../types.js";
+import type { SandboxOptions, VercelOptions } from "../../types.js";
 import { vercelCapabilities } from "./capabilities.js";
 
 /** What the service is asked for; nothing of it is a secret, so a kept sandbox remembers it. */
@@ -34,34 +37,31 @@ const MAX_PORTS = 15;
 const DEFAULT_TIMEOUT = 300_000;
 const DAY = 86_400_000;
 
-const checkPresent: Check = (value, name) => {
-  if (typeof value !== "object" || value === null)
-    throw invalidArgument(name, "the module @vercel/sandbox", typeof value);
-};
-/** Never shows the value. */
-const checkToken: Check = (value, name) => {
-  if (typeof value !== "string" || !/^[\x21-\x7e]+$/.test(value)) {
-    throw new SandboxError("invalid_argument", `Invalid ${name}: expected printable characters without spaces`);
-  }
-};
+const sdk = custom<unknown>((value, name) => {
+  if (typeof value === "object" && value !== null) return;
+  throw invalidArgument(name, "the module @vercel/sandbox", typeof value);
+});
 
-const shape: Shape = new Map<string, Check>([
-  ["token", checkToken],
-  ["teamId", checkText],
-  ["projectId", checkText],
-  ["runtime", checkText],
-  ["timeout", checkTimeout],
-  ["ports", arrayOf(whole(1, 65_535))],
-  ["region", checkText],
-  ["snapshotExpiration", whole(0, 365 * DAY)],
-  ["fetch", checkFunction],
-  ["sdk", checkPresent],
-]);
+/** What only this backend knows of the options. */
+export const vercelOptions: Parser<VercelOptions> = parser(
+  "vercel",
+  object<VercelOptions>({
+    token,
+    teamId: text,
+    projectId: text,
+    runtime: text,
+    timeout,
+    ports: list(port),
+    region: text,
+    snapshotExpiration: whole(0, 365 * DAY),
+    fetch: callback(),
+    sdk,
+  }),
+);
 
 /** Enforce or refuse: everything that cannot be kept is an error here, before any request. */
 export function toSettings(opts: SandboxOptions): VercelSettings {
-  const { vercel = {} } = opts;
-  checkOptions(vercel, shape, "vercel");
+  const vercel = vercelOptions.parse(opts.vercel ?? {});
   for (const name of ["baseDir", "workspace", "mounts"] as const) {
     const value = opts[name];
     if (value === undefined || (Array.isArray(value) && value.length === 0)) continue;

@@ -1,15 +1,9 @@
-import { type Check, invalidArgument } from "../../../../util/checks.js";
+import { IMAGE_REFERENCE, MAX_IMAGE_REFERENCE } from "../../../../util/image-reference.js";
+import { matching, type Schema } from "../../../../util/schema.js";
 
-const PART = "[a-z0-9]+(?:(?:\\.|_{1,2}|-+)[a-z0-9]+)*";
-const HOST = "(?:[A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)*|\\[[0-9a-fA-F:]+\\])(?::[0-9]{1,5})?";
-const NAME = new RegExp(
-  `^(?:${HOST}/)?${PART}(?:/${PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`,
+/** What a registry or an engine takes for an image: its name, or its id. */
+export const imageName: Schema<string> = matching(
+  new RegExp(`^(?:${IMAGE_REFERENCE}|sha256:[0-9a-f]{64})$`),
+  "the name of an image, such as debian:bookworm-slim",
+  { maxLength: MAX_IMAGE_REFERENCE },
 );
-const ID = /^sha256:[0-9a-f]{64}$/;
-const MAX_LENGTH = 400;
-
-/** Refuses what no registry and no engine would take for an image. */
-export const checkImageName: Check = (value, name) => {
-  if (typeof value === "string" && value.length <= MAX_LENGTH && (NAME.test(value) || ID.test(value))) return;
-  throw invalidArgument(name, "the name of an image, such as debian:bookworm-slim", value);
-};
