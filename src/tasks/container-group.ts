@@ -9,12 +9,12 @@ import {
   type TaskContainer,
 } from "../sandbox/docker.js";
 import { OwnCommand } from "./own-command.js";
-import type { ContainerPlan, TaskPlan } from "./task-plan.js";
+import type { MemberPlan, TaskPlan } from "./task-plan.js";
 import { waitUntilReady } from "./wait-for.js";
 
 /** One container of a group that runs, and what it runs by itself. */
 export interface Member {
-  readonly plan: ContainerPlan;
+  readonly plan: MemberPlan;
   readonly container: TaskContainer;
   readonly command: OwnCommand | undefined;
 }
@@ -26,7 +26,7 @@ export interface GroupParts {
   /** Holds back what would be too much at one time. */
   readonly limit: <T>(work: () => Promise<T>) => Promise<T>;
   /** Done with a container before it runs anything by itself. */
-  fill?(plan: ContainerPlan, container: TaskContainer): Promise<void>;
+  fill?(plan: MemberPlan, container: TaskContainer): Promise<void>;
   /** Told when a command has ended by itself. */
   onExit(member: Member): void;
   onWarning(container: string, message: string): void;
@@ -122,7 +122,7 @@ async function make(plan: TaskPlan, parts: GroupParts, signal: AbortSignal, made
 
 async function startMember(
   plan: TaskPlan,
-  container: ContainerPlan,
+  container: MemberPlan,
   made: Made,
   { engine, labels, onWarning, fill }: GroupParts,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 import { SandboxError } from "../../contracts/errors.js";
 import { checkFunction, invalidArgument } from "../util/checks.js";
 import { nearestName } from "../util/nearest.js";
-import { createDockerManager } from "./docker-manager.js";
+import { createContainerManager } from "./container-manager.js";
 import type { ManagerOptions, SandboxManager } from "./types.js";
 
 /** Makes a manager out of the options that `createSandboxManager` got. */
@@ -10,7 +10,7 @@ export type ManagerFactory = (opts: ManagerOptions) => SandboxManager;
 export type ManagerLoader = () => Promise<{ createManager: ManagerFactory }>;
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;
-const managers = new Map<string, ManagerLoader>([["docker", async () => ({ createManager: createDockerManager })]]);
+const managers = new Map<string, ManagerLoader>([["docker", async () => ({ createManager: createContainerManager })]]);
 
 /** Adds a manager under a name, for `createSandboxManager({ backend: name })`. A name can be given only once. */
 export function registerManager(name: string, load: ManagerLoader): void {
@@ -39,7 +39,7 @@ export function managerNames(): string[] {
 export function createSandboxManager(opts: ManagerOptions = {}): SandboxManager {
   if (typeof opts !== "object" || opts === null) throw invalidArgument("options", "an object", opts);
   const { backend = "docker", ...rest } = opts;
-  if (backend === "docker") return createDockerManager(rest);
+  if (backend === "docker") return createContainerManager(rest);
   const load = managers.get(backend);
   if (load === undefined) throw unknown(backend);
   return lazily(backend, async () => (await load()).createManager(rest));

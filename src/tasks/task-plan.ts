@@ -6,7 +6,7 @@ import { containerName, networkName } from "./names.js";
 import type { ContainerSetup, TaskSetup, WaitFor } from "./types.js";
 
 /** What a container is going to be, down to its name. */
-export interface ContainerPlan {
+export interface MemberPlan {
   /** The key of a service; undefined for the agent's container. */
   readonly service: string | undefined;
   /** The engine's name for it, and the setup's. */
@@ -30,7 +30,7 @@ export interface TaskPlan {
   readonly taskId: string;
   readonly executionId: string;
   /** The agent's first. */
-  readonly containers: readonly ContainerPlan[];
+  readonly containers: readonly MemberPlan[];
   readonly network: { readonly label: string; readonly name: string; readonly internal: boolean } | undefined;
 }
 
@@ -43,7 +43,7 @@ export function planTask(
   networkEnabled: boolean,
 ): TaskPlan {
   const { taskId, agentContainer, serviceContainers = {}, networkConfig } = setup;
-  const toPlan = (container: ContainerSetup, service: string | undefined): ContainerPlan =>
+  const toPlan = (container: ContainerSetup, service: string | undefined): MemberPlan =>
     planContainer(containerName(batchId, executionId, container.name, taskId), container, service, images(container));
   const services = Object.entries(serviceContainers);
   const containers = [
@@ -68,7 +68,7 @@ function planContainer(
   setup: ContainerSetup,
   service: string | undefined,
   image: ImageConfig,
-): ContainerPlan {
+): MemberPlan {
   const { spec } = setup;
   const command = commandOf(setup, service !== undefined, image);
   checkReadiness(setup, command, image);
@@ -116,7 +116,7 @@ function checkReadiness(
 export function planClone(
   batchId: string,
   { network, ...plan }: TaskPlan,
-  from: (container: ContainerPlan) => ContainerPlan["from"],
+  from: (container: MemberPlan) => MemberPlan["from"],
 ): TaskPlan {
   const { taskId, executionId } = plan;
   return {

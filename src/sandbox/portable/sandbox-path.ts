@@ -2,10 +2,10 @@ import { posix } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import { checkPath } from "../../util/checks.js";
 import { assertPathConfined } from "../../util/path.js";
-import type { SandboxState } from "./sandbox-state.js";
+import type { OpenSandboxState } from "./open-sandbox-state.js";
 
 /** Turns a caller's path into an absolute one that is lexically inside `workDir`. Links are the driver's to keep. */
-export function resolveInside(state: SandboxState, path: unknown, name: string): string {
+export function resolveInside(state: OpenSandboxState, path: unknown, name: string): string {
   checkPath(path, name);
   const { workDir } = state.driver;
   try {

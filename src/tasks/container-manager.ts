@@ -15,10 +15,10 @@ import {
 import { createLimit } from "../util/limit.js";
 import { shellQuote } from "../util/shell.js";
 import { checkCommand, checkSetup } from "./check-setup.js";
-import { DockerBatch } from "./docker-batch.js";
 import { createTaskEmit } from "./emit.js";
 import { planImages, specsOf } from "./image-plan.js";
 import { checkPrefix, newBatchId } from "./names.js";
+import { RunningBatch } from "./running-batch.js";
 import type {
   Batch,
   ManagerOptions,
@@ -48,15 +48,15 @@ const managerShape: Shape = new Map<string, Check>([
 ]);
 
 /** Makes the manager that runs tasks as containers of a Docker engine. */
-export function createDockerManager(opts: ManagerOptions = {}): SandboxManager {
+export function createContainerManager(opts: ManagerOptions = {}): SandboxManager {
   checkOptions(opts, managerShape, "options");
-  return new DockerManager(opts);
+  return new ContainerManager(opts);
 }
 
-class DockerManager implements SandboxManager {
+class ContainerManager implements SandboxManager {
   readonly #opts: ManagerOptions;
   readonly #limit: <T>(work: () => Promise<T>) => Promise<T>;
-  readonly #batches = new Set<DockerBatch>();
+  readonly #batches = new Set<RunningBatch>();
 
   constructor(opts: ManagerOptions) {
     this.#opts = opts;
@@ -73,7 +73,7 @@ class DockerManager implements SandboxManager {
     const batchId = newBatchId(batchIdPrefix);
     const engine = new Engine(findEndpoint(docker));
     const emit = createTaskEmit(batchId, onEvent);
-    const batch = new DockerBatch({
+    const batch = new RunningBatch({
       batchId,
       engine,
       networkEnabled,
@@ -130,7 +130,7 @@ class DockerManager implements SandboxManager {
     return await batch.clone(task, opts.signal);
   }
 
-  #find(containerId: string, call: string): NonNullable<ReturnType<DockerBatch["find"]>> & { batch: DockerBatch } {
+  #find(containerId: string, call: string): NonNullable<ReturnType<RunningBatch["find"]>> & { batch: RunningBatch } {
     if (this.#batches.size === 0) throw outside(call);
     for (const batch of this.#batches) {
       const found = batch.find(containerId);

@@ -16,7 +16,7 @@ import { planImages, specsOf, tagOf } from "./image-plan.js";
 import { newExecutionId } from "./names.js";
 import { logTail } from "./own-command.js";
 import { RunningTask } from "./running-task.js";
-import { type ContainerPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
+import { type MemberPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
 import type { Batch, SetupOptions, Task, TaskSetup } from "./types.js";
 
 /** On everything that a batch makes: which batch, and which execution of a task. */
@@ -32,11 +32,11 @@ export interface BatchParts {
   readonly limit: GroupParts["limit"];
   readonly emit: EmitTaskEvent;
   /** Called once the batch is gone. */
-  onClosed(batch: DockerBatch): void;
+  onClosed(batch: RunningBatch): void;
 }
 
 /** Images that are ready, and the tasks that use them. */
-export class DockerBatch implements Batch {
+export class RunningBatch implements Batch {
   readonly batchId: string;
   readonly #parts: BatchParts;
   readonly #images: ImageStore;
@@ -100,11 +100,11 @@ export class DockerBatch implements Batch {
       const { plan, members } = source.group;
       const labels = this.#labels(plan);
       const names = new Map(members.map((member) => [member.plan, `glovebox-clone:${randomBytes(8).toString("hex")}`]));
-      const commit = (): Promise<Map<ContainerPlan, number>> => {
+      const commit = (): Promise<Map<MemberPlan, number>> => {
         both.throwIfAborted();
         return commitAll(engine, members, names, labels);
       };
-      const start = (layers: ReadonlyMap<ContainerPlan, number>): Promise<RunningTask> => {
+      const start = (layers: ReadonlyMap<MemberPlan, number>): Promise<RunningTask> => {
         const cloned = planClone(this.batchId, plan, (container) => ({
           image: names.get(container) ?? "",
           layers: layers.get(container) ?? 0,
@@ -249,7 +249,7 @@ export class DockerBatch implements Batch {
 async function fillVolumes(
   engine: Engine,
   members: readonly Member[],
-  target: ContainerPlan,
+  target: MemberPlan,
   copy: Member["container"],
 ): Promise<void> {
   const origin = members.find(({ plan }) => plan.service === target.service);
@@ -269,11 +269,11 @@ async function removeImages(engine: Engine, names: Iterable<string>): Promise<Sa
 async function commitAll(
   engine: Engine,
   members: readonly Member[],
-  names: ReadonlyMap<ContainerPlan, string>,
+  names: ReadonlyMap<MemberPlan, string>,
   labels: Readonly<Record<string, string>>,
-): Promise<Map<ContainerPlan, number>> {
+): Promise<Map<MemberPlan, number>> {
   const done = await Promise.allSettled(
-    members.map(async ({ plan, container }): Promise<[ContainerPlan, number]> => {
+    members.map(async ({ plan, container }): Promise<[MemberPlan, number]> => {
       const { layers } = await commitContainer(engine, container.id, names.get(plan) ?? "", plan.from, labels);
       return [plan, layers];
     }),
