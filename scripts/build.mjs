@@ -8,7 +8,10 @@ import { expectSuccess, step } from "./step.mjs";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** Modules that are no entry points of the package: programs of this repository load them by their names. */
-const OWN = ["sandbox", "machine/failpoint", "sandbox/egress/dial", "util/tar/tar-pack"];
+const OWN = [
+  ...["sandbox", "machine/failpoint", "sandbox/egress/dial", "util/tar/tar-pack"],
+  ...["sandbox/backends/docker/engine/endpoint", "sandbox/backends/docker/engine/engine"],
+];
 
 /** Makes `dist/` of the TypeScript, from nothing, so that no file of an older build is shipped. */
 export async function buildLibrary() {

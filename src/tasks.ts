@@ -1,7 +1,10 @@
+export type * from "../contracts/container-engine.js";
+export { createContainerManager } from "./tasks/container-manager.js";
 export {
   createSandboxManager,
   type ManagerFactory,
   type ManagerLoader,
+  type ManagerOptions,
   managerNames,
   registerManager,
 } from "./tasks/manager-registry.js";

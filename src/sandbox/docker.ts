@@ -1,1 +1,2 @@
-export * from "./backends/docker.js";
+export { createDockerSandbox } from "./backends/docker.js";
+export type { DockerOptions, Sandbox, SandboxOptions } from "./types.js";

@@ -19,7 +19,7 @@ export { redactError } from "./portable/events.js";
 import { createEmit, redactError, type Secrets } from "./portable/events.js";
 import { runToEnd } from "./portable/exec.js";
 import * as files from "./portable/files.js";
-import type { SandboxState } from "./portable/sandbox-state.js";
+import type { OpenSandboxState } from "./portable/open-sandbox-state.js";
 import { startProcess } from "./portable/spawned-process.js";
 import { exportDirectory, refreshFromHost } from "./portable/transfer.js";
 import { checkExecOptions, checkShellCall, checkSpawnOptions, type ShellOptions } from "./portable/validate.js";
@@ -56,7 +56,7 @@ class PortableSandbox implements Sandbox {
   declare readonly url?: (port: number) => Promise<string>;
   readonly #driver: Driver;
   readonly #opts: PortableOptions;
-  readonly #state: SandboxState;
+  readonly #state: OpenSandboxState;
   readonly #hidden: Secrets;
   #teardown: Promise<void> | undefined;
 

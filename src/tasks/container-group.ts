@@ -1,32 +1,24 @@
+import type { ContainerEngine, EngineContainer } from "../../contracts/container-engine.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import {
-  createNetwork,
-  type Engine,
-  removeContainer,
-  removeImage,
-  removeNetwork,
-  startTaskContainer,
-  type TaskContainer,
-} from "../sandbox/docker.js";
 import { OwnCommand } from "./own-command.js";
-import type { ContainerPlan, TaskPlan } from "./task-plan.js";
+import type { MemberPlan, TaskPlan } from "./task-plan.js";
 import { waitUntilReady } from "./wait-for.js";
 
 /** One container of a group that runs, and what it runs by itself. */
 export interface Member {
-  readonly plan: ContainerPlan;
-  readonly container: TaskContainer;
+  readonly plan: MemberPlan;
+  readonly container: EngineContainer;
   readonly command: OwnCommand | undefined;
 }
 
 /** What a group is made with. */
 export interface GroupParts {
-  readonly engine: Engine;
+  readonly engine: ContainerEngine;
   readonly labels: Readonly<Record<string, string>>;
   /** Holds back what would be too much at one time. */
   readonly limit: <T>(work: () => Promise<T>) => Promise<T>;
   /** Done with a container before it runs anything by itself. */
-  fill?(plan: ContainerPlan, container: TaskContainer): Promise<void>;
+  fill?(plan: MemberPlan, container: EngineContainer): Promise<void>;
   /** Told when a command has ended by itself. */
   onExit(member: Member): void;
   onWarning(container: string, message: string): void;
@@ -65,7 +57,9 @@ export class ContainerGroup {
       const clean = (): Promise<SandboxError[]> => takeAway(plan, made, parts.engine, images);
       const left = await clean();
       if (left.length > 0) parts.onLeft(left, clean);
-      throw signal.aborted ? aborted(signal, error) : toSandboxError(error, { backend: "docker" });
+      throw signal.aborted
+        ? aborted(signal, parts.engine.name, error)
+        : toSandboxError(error, { backend: parts.engine.name });
     }
   }
 
@@ -96,7 +90,7 @@ async function make(plan: TaskPlan, parts: GroupParts, signal: AbortSignal, made
   const { engine, labels } = parts;
   if (plan.network !== undefined) {
     const { name, internal } = plan.network;
-    made.networkId = await createNetwork(engine, { name, internal, members: plan.containers.length, labels }, signal);
+    made.networkId = await engine.createNetwork({ name, internal, members: plan.containers.length, labels }, signal);
   }
   // The first failure stops the others, which are waited for: nothing may be made after the clean-up has begun.
   const failing = new AbortController();
@@ -105,7 +99,7 @@ async function make(plan: TaskPlan, parts: GroupParts, signal: AbortSignal, made
     failing.abort(error);
     throw error;
   };
-  await all(
+  await allDone(
     plan.containers.map((container) =>
       parts
         .limit(() => {
@@ -116,23 +110,22 @@ async function make(plan: TaskPlan, parts: GroupParts, signal: AbortSignal, made
     ),
   );
   made.members.sort((a, b) => plan.containers.indexOf(a.plan) - plan.containers.indexOf(b.plan));
-  await all(made.members.map((member) => becomeReady(member, both).catch(stopOthers)));
+  await allDone(made.members.map((member) => becomeReady(member, both).catch(stopOthers)));
   for (const member of made.members) void member.command?.ended.then(() => parts.onExit(member));
 }
 
 async function startMember(
   plan: TaskPlan,
-  container: ContainerPlan,
+  container: MemberPlan,
   made: Made,
   { engine, labels, onWarning, fill }: GroupParts,
   signal: AbortSignal,
 ): Promise<void> {
   const { name, container: shown, hostname, user, env, limits, image, from, service } = container;
-  const started = await startTaskContainer(
-    engine,
+  const started = await engine.startContainer(
     {
       name,
-      image: from.image,
+      image: from,
       hostname,
       user,
       workingDir: image.workingDir,
@@ -153,13 +146,12 @@ async function startMember(
 
 async function becomeReady({ plan, container, command }: Member, signal: AbortSignal): Promise<void> {
   if (plan.waitFor === undefined) return;
-  const { test, timeoutMs } = plan.image.healthcheck ?? { test: [] };
-  const argv = test[0] === "CMD-SHELL" ? ["/bin/sh", "-c", ...test.slice(1)] : test.slice(1);
+  const { healthcheck } = plan.image;
   const waiting = {
     name: `"${plan.container}"`,
     sandbox: container.sandbox,
     command,
-    ...(argv.length > 0 && { healthcheck: { argv, ...(timeoutMs !== undefined && { timeout: timeoutMs }) } }),
+    ...(healthcheck && { healthcheck }),
   };
   await waitUntilReady(waiting, plan.waitFor, signal);
 }
@@ -168,7 +160,7 @@ async function becomeReady({ plan, container, command }: Member, signal: AbortSi
 async function takeAway(
   { containers, network }: TaskPlan,
   made: Made,
-  engine: Engine,
+  engine: ContainerEngine,
   images: readonly string[],
 ): Promise<SandboxError[]> {
   const left: SandboxError[] = [];
@@ -184,25 +176,25 @@ async function takeAway(
   await Promise.all(
     containers.map((plan) => {
       const member = made.members.find((each) => each.plan === plan);
-      return attempt(`container ${plan.name}`, member?.container.remove() ?? removeContainer(engine, plan.name));
+      return attempt(`container ${plan.name}`, member?.container.remove() ?? engine.removeContainer(plan.name));
     }),
   );
-  const others = images.map((image) => attempt(`image ${image}`, removeImage(engine, image)));
+  const others = images.map((image) => attempt(`image ${image}`, engine.removeImage(image)));
   if (network !== undefined) {
-    others.push(attempt(`network ${network.name}`, removeNetwork(engine, made.networkId ?? network.name)));
+    others.push(attempt(`network ${network.name}`, engine.removeNetwork(made.networkId ?? network.name)));
   }
   await Promise.all(others);
   return left;
 }
 
-/** Waits for all of them, then throws the first failure. */
-async function all(works: readonly Promise<void>[]): Promise<void> {
+/** Waits until all of them have settled, then throws the first failure. */
+export async function allDone(works: readonly Promise<unknown>[]): Promise<void> {
   const failures: unknown[] = [];
   await Promise.all(works.map((work) => work.catch((error: unknown) => void failures.push(error))));
   if (failures.length > 0) throw failures[0];
 }
 
-function aborted(signal: AbortSignal, cause: unknown): SandboxError {
+function aborted(signal: AbortSignal, backend: string, cause: unknown): SandboxError {
   if (signal.reason instanceof SandboxError) return signal.reason;
-  return new SandboxError("aborted", "The set-up of the task was aborted", { backend: "docker", cause });
+  return new SandboxError("aborted", "The set-up of the task was aborted", { backend, cause });
 }

@@ -1,16 +1,52 @@
 import { SandboxError } from "../../contracts/errors.js";
-import { checkFunction, invalidArgument } from "../util/checks.js";
+import { type Check, checkFunction, checkOptions, checkText, invalidArgument, type Shape } from "../util/checks.js";
 import { nearestName } from "../util/nearest.js";
-import { createDockerManager } from "./docker-manager.js";
-import type { ManagerOptions, SandboxManager } from "./types.js";
+import { createContainerManager, managerShape } from "./container-manager.js";
+import type { ManagerSettings, SandboxManager } from "./types.js";
+
+/** What `createSandboxManager` takes. */
+export interface ManagerOptions extends ManagerSettings {
+  /** Name of a registered manager. Default `docker`. */
+  backend?: string;
+  /** Which Docker engine. Each option wins over DOCKER_HOST and the Docker context. */
+  docker?: { host?: string; context?: string; certPath?: string };
+}
 
 /** Makes a manager out of the options that `createSandboxManager` got. */
 export type ManagerFactory = (opts: ManagerOptions) => SandboxManager;
 /** Loads the maker of a manager when it is first used. */
 export type ManagerLoader = () => Promise<{ createManager: ManagerFactory }>;
 
+interface RegisteredManager {
+  readonly load: ManagerLoader;
+  /** Refuses wrong options before the manager is loaded. */
+  check?(opts: ManagerOptions): void;
+}
+
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;
-const managers = new Map<string, ManagerLoader>([["docker", async () => ({ createManager: createDockerManager })]]);
+const DEFAULT = "docker";
+const endpointShape: Shape = new Map(["host", "context", "certPath"].map((name) => [name, checkText]));
+const dockerShape: Shape = new Map<string, Check>([
+  ...managerShape,
+  ["backend", checkText],
+  ["docker", (value, name) => checkOptions(value, endpointShape, name)],
+]);
+
+const managers = new Map<string, RegisteredManager>([
+  [
+    "docker",
+    {
+      check: (opts) => checkOptions(opts, dockerShape, "options"),
+      async load() {
+        const { openContainerEngine } = await import("../sandbox/backends/docker/container-engine.js");
+        return {
+          createManager: ({ docker, ...settings }) =>
+            createContainerManager(() => openContainerEngine(docker), settings),
+        };
+      },
+    },
+  ],
+]);
 
 /** Adds a manager under a name, for `createSandboxManager({ backend: name })`. A name can be given only once. */
 export function registerManager(name: string, load: ManagerLoader): void {
@@ -24,7 +60,7 @@ export function registerManager(name: string, load: ManagerLoader): void {
       hint: "choose another name",
     });
   }
-  managers.set(name, load);
+  managers.set(name, { load });
 }
 
 /** The names that `createSandboxManager` knows. */
@@ -33,16 +69,16 @@ export function managerNames(): string[] {
 }
 
 /**
- * Makes a manager of batches and tasks, of Docker's by default. Options that are wrong are refused at once; a manager of
- * your own is loaded at its first call, and sees its options then.
+ * Creates a manager of batches and tasks. Wrong options are refused at once; a manager of your own is loaded at its first
+ * call, and sees its options then.
  */
 export function createSandboxManager(opts: ManagerOptions = {}): SandboxManager {
   if (typeof opts !== "object" || opts === null) throw invalidArgument("options", "an object", opts);
-  const { backend = "docker", ...rest } = opts;
-  if (backend === "docker") return createDockerManager(rest);
-  const load = managers.get(backend);
-  if (load === undefined) throw unknown(backend);
-  return lazily(backend, async () => (await load()).createManager(rest));
+  const { backend = DEFAULT, ...rest } = opts;
+  const found = managers.get(backend);
+  if (found === undefined) throw unknown(backend);
+  found.check?.(rest);
+  return lazily(backend, async () => (await found.load()).createManager(rest));
 }
 
 function lazily(name: string, make: () => Promise<SandboxManager>): SandboxManager {

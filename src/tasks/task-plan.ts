@@ -1,21 +1,21 @@
+import type { EngineImage } from "../../contracts/container-engine.js";
 import { SandboxError } from "../../contracts/errors.js";
 import type { Limits } from "../../contracts/types.js";
-import type { ImageConfig } from "../sandbox/docker.js";
 import { hostnameOf } from "./check-setup.js";
 import { containerName, networkName } from "./names.js";
 import type { ContainerSetup, TaskSetup, WaitFor } from "./types.js";
 
 /** What a container is going to be, down to its name. */
-export interface ContainerPlan {
+export interface MemberPlan {
   /** The key of a service; undefined for the agent's container. */
   readonly service: string | undefined;
   /** The engine's name for it, and the setup's. */
   readonly name: string;
   readonly container: string;
   /** The image as it was built, whose settings hold for all copies of the container. */
-  readonly image: ImageConfig;
+  readonly image: EngineImage;
   /** What the container is made from: the image, or the commit of another container. */
-  readonly from: { readonly image: string; readonly layers: number };
+  readonly from: string;
   readonly hostname: string;
   readonly env: Readonly<Record<string, string>>;
   readonly user: string;
@@ -30,7 +30,7 @@ export interface TaskPlan {
   readonly taskId: string;
   readonly executionId: string;
   /** The agent's first. */
-  readonly containers: readonly ContainerPlan[];
+  readonly containers: readonly MemberPlan[];
   readonly network: { readonly label: string; readonly name: string; readonly internal: boolean } | undefined;
 }
 
@@ -39,11 +39,11 @@ export function planTask(
   batchId: string,
   executionId: string,
   setup: TaskSetup,
-  images: (container: ContainerSetup) => ImageConfig,
+  images: (container: ContainerSetup) => EngineImage,
   networkEnabled: boolean,
 ): TaskPlan {
   const { taskId, agentContainer, serviceContainers = {}, networkConfig } = setup;
-  const toPlan = (container: ContainerSetup, service: string | undefined): ContainerPlan =>
+  const toPlan = (container: ContainerSetup, service: string | undefined): MemberPlan =>
     planContainer(containerName(batchId, executionId, container.name, taskId), container, service, images(container));
   const services = Object.entries(serviceContainers);
   const containers = [
@@ -67,8 +67,8 @@ function planContainer(
   name: string,
   setup: ContainerSetup,
   service: string | undefined,
-  image: ImageConfig,
-): ContainerPlan {
+  image: EngineImage,
+): MemberPlan {
   const { spec } = setup;
   const command = commandOf(setup, service !== undefined, image);
   checkReadiness(setup, command, image);
@@ -77,7 +77,7 @@ function planContainer(
     name,
     container: setup.name,
     image,
-    from: { image: image.id, layers: image.layers },
+    from: image.id,
     hostname: hostnameOf(setup),
     env: { ...image.env, ...spec.environment },
     user: spec.user ?? image.user,
@@ -91,7 +91,7 @@ function planContainer(
 function commandOf(
   { spec: { command } }: ContainerSetup,
   isService: boolean,
-  image: ImageConfig,
+  image: EngineImage,
 ): readonly string[] | undefined {
   if (!isService && command === undefined) return undefined;
   const given = typeof command === "string" ? ["/bin/sh", "-c", command] : command;
@@ -102,7 +102,7 @@ function commandOf(
 function checkReadiness(
   { name, spec: { waitFor } }: ContainerSetup,
   command: readonly string[] | undefined,
-  image: ImageConfig,
+  image: EngineImage,
 ): void {
   if (waitFor?.log !== undefined && command === undefined) {
     throw new SandboxError("invalid_argument", `waitFor.log of "${name}": it runs no command whose log could be read`);
@@ -116,7 +116,7 @@ function checkReadiness(
 export function planClone(
   batchId: string,
   { network, ...plan }: TaskPlan,
-  from: (container: ContainerPlan) => ContainerPlan["from"],
+  from: (container: MemberPlan) => string,
 ): TaskPlan {
   const { taskId, executionId } = plan;
   return {

@@ -1,5 +1,8 @@
+import type { BuildStage } from "../../contracts/container-engine.js";
 import type { ExecOptions, ExecResult, Limits } from "../../contracts/types.js";
 import type { Sandbox } from "../sandbox/types.js";
+
+export type { BuildStage } from "../../contracts/container-engine.js";
 
 /** An image that is pulled when the engine does not have it. */
 export interface PullImageSpec {
@@ -7,23 +10,9 @@ export interface PullImageSpec {
   tag: string;
 }
 
-/** An image that is built from a Dockerfile, again whenever what it is made of has changed. */
-export interface BuildImageSpec {
+/** An image that is built from a Dockerfile, again whenever its content, Dockerfile or arguments have changed. */
+export interface BuildImageSpec extends Omit<BuildStage, "parentTag" | "cacheKey"> {
   type: "build";
-  tag: string;
-  /** Directory with the Dockerfile and what it copies; a `.dockerignore` in it is honoured. */
-  contextPath: string;
-  /** Relative to `contextPath`. Default `Dockerfile`. */
-  dockerfilePath?: string;
-  buildArgs?: Readonly<Record<string, string>>;
-}
-
-/** One image of a chain. */
-export interface BuildStage extends Omit<BuildImageSpec, "type"> {
-  /** The image that it stands on; passed as the build argument `BASE_IMAGE`. */
-  parentTag?: string;
-  /** Builds anew when it is another one, whatever else stayed the same. */
-  cacheKey?: string;
 }
 
 /** A chain of images, built in the order of their parents, each one kept for others to stand on. */
@@ -185,19 +174,15 @@ export interface TaskEvent {
   time: string;
 }
 
-/** How a manager works. */
-export interface ManagerOptions {
-  /** Name of a manager that is registered. Default `docker`. */
-  backend?: string;
+/** How a manager runs batches and tasks, whatever engine serves it. */
+export interface ManagerSettings {
   /** Whether tasks may reach other machines. Default false. */
   networkEnabled?: boolean;
-  /** First part of the names of everything that is made. Default `workbench`. */
+  /** First part of the names of everything that is created. Default `workbench`. */
   batchIdPrefix?: string;
-  /** How many containers are started at one time. Default: four for each core. */
+  /** How many containers start at the same time. Default: four per core. */
   concurrency?: number;
-  /** Refuse images that are not there or not up to date, instead of pulling and building them. Default false. */
+  /** Refuse images that are missing or out of date instead of pulling and building them. Default false. */
   verifyOnly?: boolean;
-  /** Which engine; each one wins over DOCKER_HOST and the Docker context. */
-  docker?: { host?: string; context?: string; certPath?: string };
   onEvent?(event: TaskEvent): void;
 }

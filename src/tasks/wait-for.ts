@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { EngineImage } from "../../contracts/container-engine.js";
 import { SandboxError } from "../../contracts/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { logTail, type OwnCommand } from "./own-command.js";
@@ -18,7 +19,7 @@ export interface Waiting {
   readonly sandbox: Sandbox;
   readonly command: OwnCommand | undefined;
   /** The image's HEALTHCHECK as a command to run. */
-  readonly healthcheck?: { readonly argv: readonly string[]; readonly timeout?: number };
+  readonly healthcheck?: NonNullable<EngineImage["healthcheck"]>;
 }
 
 /** Waits until a container is ready; a deadline, and a command of its own that ends early, are errors with its log. */
@@ -96,7 +97,7 @@ async function isListening(sandbox: Sandbox, port: number): Promise<boolean> {
 }
 
 /** Resolves never; rejects when the command has ended, since then nothing will become ready any more. */
-async function died({ name, command }: Waiting, waitFor: WaitFor): Promise<never> {
+async function died({ name, sandbox, command }: Waiting, waitFor: WaitFor): Promise<never> {
   if (command === undefined) return await new Promise<never>(() => undefined);
   const exit = await command.ended;
   // Its last words may be what is waited for.
@@ -105,15 +106,15 @@ async function died({ name, command }: Waiting, waitFor: WaitFor): Promise<never
   throw new SandboxError(
     "unavailable",
     `The command of ${name} ${how} before it was ready (${describe(waitFor)})${logs(command)}`,
-    { backend: "docker", retryable: false },
+    { backend: sandbox.backend, retryable: false },
   );
 }
 
-function late({ name, command }: Waiting, waitFor: WaitFor, timeout: number): SandboxError {
+function late({ name, sandbox, command }: Waiting, waitFor: WaitFor, timeout: number): SandboxError {
   return new SandboxError(
     "unavailable",
     `${name} was not ready (${describe(waitFor)}) within ${timeout} ms${command === undefined ? "" : logs(command)}`,
-    { backend: "docker", hint: "waitFor.timeout gives it more time" },
+    { backend: sandbox.backend, hint: "waitFor.timeout gives it more time" },
   );
 }
 

@@ -23,6 +23,14 @@ const BACKENDS = ["local", "docker", "daytona", "vercel", "dagger"];
 /** The one file that names the backends, through `import()`. */
 export const REGISTRY = "src/sandbox/registry.ts";
 
+/** The one file that names the container engines that serve tasks, through `import()`. */
+export const ENGINE_REGISTRY = "src/tasks/manager-registry.ts";
+
+/** A container engine: the file of a backend that only the registry of engines imports. */
+export function isEngine(file: string): boolean {
+  return /^src\/sandbox\/backends\/[^/]+\/container-engine\.ts$/.test(file);
+}
+
 /** The files that load what a user names: a backend, a blueprint that is code. */
 export const LOADERS: readonly string[] = [REGISTRY, "src/harness/blueprint/import-code.ts"];
 

@@ -1,6 +1,15 @@
 import { posix } from "node:path";
 import { findImports, type Import, withoutComments } from "./imports.js";
-import { backendOf, isArrowAllowed, LOADERS, moduleOf, PUBLIC_ROOM_FILES, REGISTRY } from "./layers.js";
+import {
+  backendOf,
+  ENGINE_REGISTRY,
+  isArrowAllowed,
+  isEngine,
+  LOADERS,
+  moduleOf,
+  PUBLIC_ROOM_FILES,
+  REGISTRY,
+} from "./layers.js";
 
 /** Source files by their path from the root of the repository. */
 export type Files = Readonly<Record<string, string>>;
@@ -61,15 +70,16 @@ function faultsOfEdge({ from, to, kind, specifier }: Edge): string[] {
   }
   const [own, other] = [backendOf(from), backendOf(to)];
   if (own && other && own !== other) faults.push(`backend ${own} imports backend ${other}: ${from} imports ${to}`);
-  if (kind === "dynamic" && other && own !== other && from !== REGISTRY) {
-    faults.push(`${from} loads backend ${other}; only ${REGISTRY} may`);
+  if (kind === "dynamic" && other && own !== other) {
+    const registry = isEngine(to) ? ENGINE_REGISTRY : REGISTRY;
+    if (from !== registry) faults.push(`${from} loads backend ${other}; only ${registry} may`);
   }
   return faults;
 }
 
 /** `src/x/…` may be imported by `src/x.ts` and from within `src/x/`, where that door exists. */
-function isRoomClosed({ from, to }: Edge, files: Files): boolean {
-  if (to === undefined || PUBLIC_ROOM_FILES.includes(to)) return false;
+function isRoomClosed({ from, to, kind }: Edge, files: Files): boolean {
+  if (to === undefined || PUBLIC_ROOM_FILES.includes(to) || (kind === "dynamic" && isEngine(to))) return false;
   for (let room = posix.dirname(to); room.startsWith("src/"); room = posix.dirname(room)) {
     const door = `${room}.ts`;
     if (door in files && from !== door && !from.startsWith(`${room}/`)) return true;

@@ -73,6 +73,23 @@ describe("the checker goes red on", () => {
       { "src/sandbox.ts": 'const a = await import("./sandbox/local.js");', "src/sandbox/local.ts": "" },
       "src/sandbox.ts loads backend local; only src/sandbox/registry.ts may",
     ],
+    "a container engine loaded outside its registry": [
+      {
+        "src/tasks/batch.ts": 'const a = await import("../sandbox/backends/docker/container-engine.js");',
+        "src/sandbox.ts": "",
+        "src/sandbox/backends/docker.ts": "",
+        "src/sandbox/backends/docker/container-engine.ts": "",
+      },
+      "src/tasks/batch.ts loads backend docker; only src/tasks/manager-registry.ts may",
+    ],
+    "a container engine imported at load time": [
+      {
+        "src/tasks/manager-registry.ts": 'import { a } from "../sandbox/backends/docker/container-engine.js";',
+        "src/sandbox.ts": "",
+        "src/sandbox/backends/docker/container-engine.ts": "",
+      },
+      "src/tasks/manager-registry.ts imports the room src/sandbox/backends/docker/container-engine.ts",
+    ],
     "an import of an expression": [
       { "src/sandbox/open.ts": "await import(name);" },
       "src/sandbox/open.ts imports an expression",

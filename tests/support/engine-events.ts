@@ -1,4 +1,5 @@
-import { Engine, findEndpoint } from "../../src/sandbox/backends/docker.js";
+import { findEndpoint } from "../../src/sandbox/backends/docker/engine/endpoint.js";
+import { Engine } from "../../src/sandbox/backends/docker/engine/engine.js";
 
 /** How long the engine takes, from `work` on, until it has taken away so many containers with a label; in milliseconds. */
 export async function untilDestroyed(label: string, count: number, work: () => unknown): Promise<number> {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from "vitest";
-import { Engine, findEndpoint } from "../../src/sandbox/backends/docker.js";
+import { findEndpoint } from "../../src/sandbox/backends/docker/engine/endpoint.js";
+import { Engine } from "../../src/sandbox/backends/docker/engine/engine.js";
 import type { ContainerSetup, ContainerSpec, TaskSetup } from "../../src/tasks/types.js";
 import { createSandboxManager, type ManagerOptions, type SandboxManager, type TaskEvent } from "../../src/tasks.js";
 import { describeUnless } from "./describe-unless.js";

@@ -2,6 +2,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { findEndpoint } from "../../src/sandbox/backends/docker/engine/endpoint.js";
+import { Engine } from "../../src/sandbox/backends/docker/engine/engine.js";
+import { readProgress } from "../../src/sandbox/backends/docker/engine/progress.js";
 import type { BuildStage, ImageSpec, TaskEvent } from "../../src/tasks/types.js";
 import { BUSYBOX } from "../support/docker-engine.js";
 import { expectRefused } from "../support/refused.js";
@@ -271,7 +274,6 @@ describeTasks("images", [BUSYBOX], (place) => {
 });
 
 async function push(image: string, auth: string): Promise<void> {
-  const { Engine, findEndpoint, readProgress } = await import("../../src/sandbox/backends/docker.js");
   const engine = new Engine(findEndpoint());
   const [name, tagged = "latest"] = image.split(/:(?=[^/]*$)/);
   const answer = await engine.stream("POST", `/images/${name}/push`, {

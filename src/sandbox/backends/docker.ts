@@ -32,26 +32,9 @@ import { checkDockerOptions, checkPossible } from "./docker/options.js";
 import { probeDocker } from "./docker/probe.js";
 import { sweepEngine } from "./docker/sweep.js";
 
-export { type RunningContainer, resumeContainer, startContainer } from "./docker/container.js";
-export type { ContainerPlan } from "./docker/container-config.js";
-export { copyTree } from "./docker/copy-tree.js";
-export { DockerDriver } from "./docker/driver.js";
-export { AttachedStream } from "./docker/engine/attached-stream.js";
-export { type OutputPiece, readOutput } from "./docker/engine/demultiplexer.js";
-export { type Endpoint, type EndpointChoice, findEndpoint } from "./docker/engine/endpoint.js";
-export { Engine, type EngineCall } from "./docker/engine/engine.js";
-export { EngineError } from "./docker/engine/engine-error.js";
-export { createNetwork } from "./docker/engine/network.js";
-export { type ProgressLine, readJsonLines, readProgress } from "./docker/engine/progress.js";
-export { commitContainer } from "./docker/image/commit.js";
-export type { ImageConfig } from "./docker/image/image-config.js";
-export { type ImageEvent, type ImageOrder, ImageStore } from "./docker/image/image-store.js";
 export { removeSnapshot } from "./docker/image/save-image.js";
-export { ownerLabels } from "./docker/labels.js";
-export { removeContainer } from "./docker/remove-container.js";
-export { removeImage, removeNetwork, removeResource } from "./docker/resources.js";
+export { removeResource } from "./docker/resources.js";
 export { sweepEngine as sweep } from "./docker/sweep.js";
-export { startTaskContainer, type TaskContainer } from "./docker/task-container.js";
 
 const WORK_DIR = "/workspace";
 

@@ -4,13 +4,13 @@ import { failpoint } from "../../machine/failpoint.js";
 import { OutputCollector } from "../../util/output-collector.js";
 import { type DriverExit, MAX_DRAIN } from "../types.js";
 import { type Feed, feedStdin } from "./feed-stdin.js";
+import type { OpenSandboxState } from "./open-sandbox-state.js";
 import { ProcessWatch } from "./process-watch.js";
 import { type Consumer, Pump } from "./pump.js";
-import type { SandboxState } from "./sandbox-state.js";
 import { toStartSpec } from "./start-spec.js";
 
 /** Runs a checked command to its end: one process, both streams, stdin, deadline and abort. */
-export async function runToEnd(state: SandboxState, opts: ExecOptions, operation: string): Promise<ExecResult> {
+export async function runToEnd(state: OpenSandboxState, opts: ExecOptions, operation: string): Promise<ExecResult> {
   const timeout = opts.timeout ?? state.operationTimeout;
   const stdin = opts.stdin === "" ? undefined : opts.stdin;
   const cap = opts.maxOutput ?? state.maxOutput;

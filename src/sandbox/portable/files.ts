@@ -2,14 +2,14 @@ import { SandboxError } from "../../../contracts/errors.js";
 import type { FileStat } from "../../../contracts/types.js";
 import { invalidArgument } from "../../util/checks.js";
 import type { FileUpload } from "../types.js";
+import type { OpenSandboxState } from "./open-sandbox-state.js";
 import { resolveInside } from "./sandbox-path.js";
-import type { SandboxState } from "./sandbox-state.js";
 import { checkContent, checkUploads, checkWriteOptions } from "./validate.js";
 
 const DEFAULT_MODE = 0o644;
 
 /** Writes several files; nothing is written when one of them cannot be. */
-export async function uploadFiles(state: SandboxState, files: readonly FileUpload[]): Promise<void> {
+export async function uploadFiles(state: OpenSandboxState, files: readonly FileUpload[]): Promise<void> {
   checkUploads(files);
   if (files.length === 0) return;
   await state.driver.write(
@@ -23,7 +23,7 @@ export async function uploadFiles(state: SandboxState, files: readonly FileUploa
 
 /** Writes one file. */
 export async function writeFile(
-  state: SandboxState,
+  state: OpenSandboxState,
   path: string,
   content: string | Uint8Array,
   opts: { mode?: number },
@@ -36,7 +36,7 @@ export async function writeFile(
 
 /** Writes the files of a record, name by name. */
 export async function writeFiles(
-  state: SandboxState,
+  state: OpenSandboxState,
   files: Readonly<Record<string, string | Uint8Array>>,
 ): Promise<void> {
   if (typeof files !== "object" || files === null || Array.isArray(files)) {
@@ -49,39 +49,39 @@ export async function writeFiles(
 }
 
 /** Reads a file as exact bytes; null when it is not there. */
-export async function readBytes(state: SandboxState, path: string): Promise<Uint8Array | null> {
+export async function readBytes(state: OpenSandboxState, path: string): Promise<Uint8Array | null> {
   const bytes = await state.driver.read(resolveInside(state, path, "path"));
   return bytes === null ? null : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /** Reads a file as UTF-8; null when it is not there. */
-export async function readFile(state: SandboxState, path: string): Promise<string | null> {
+export async function readFile(state: OpenSandboxState, path: string): Promise<string | null> {
   const bytes = await state.driver.read(resolveInside(state, path, "path"));
   return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
 /** Describes what a path is; null when nothing is there. */
-export async function stat(state: SandboxState, path: string): Promise<FileStat | null> {
+export async function stat(state: OpenSandboxState, path: string): Promise<FileStat | null> {
   return state.driver.stat(resolveInside(state, path, "path"));
 }
 
 /** Lists the names in a directory, sorted. */
-export async function listDirectory(state: SandboxState, path: string): Promise<string[]> {
+export async function listDirectory(state: OpenSandboxState, path: string): Promise<string[]> {
   return (await state.driver.list(resolveInside(state, path, "path"))).toSorted();
 }
 
 /** Deletes one file; tells whether there was one. */
-export async function deleteFile(state: SandboxState, path: string): Promise<boolean> {
+export async function deleteFile(state: OpenSandboxState, path: string): Promise<boolean> {
   return state.driver.remove(resolveInside(state, path, "path"), { recursive: false });
 }
 
 /** Makes a directory and its parents. */
-export async function makeDirectory(state: SandboxState, path: string): Promise<void> {
+export async function makeDirectory(state: OpenSandboxState, path: string): Promise<void> {
   await state.driver.makeDirectory(resolveInside(state, path, "path"));
 }
 
 /** Changes where relative paths and commands start. */
-export async function setWorkdir(state: SandboxState, path: string): Promise<void> {
+export async function setWorkdir(state: OpenSandboxState, path: string): Promise<void> {
   const resolved = resolveInside(state, path, "path");
   const found = await state.driver.stat(resolved);
   if (found === null) throw new SandboxError("not_found", `There is no directory ${resolved}`);

@@ -1,6 +1,6 @@
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import type { DriverExit, DriverProcess, StartSpec } from "../types.js";
-import type { SandboxState, Stoppable, StopReason } from "./sandbox-state.js";
+import type { OpenSandboxState, Stoppable, StopReason } from "./open-sandbox-state.js";
 
 /**
  * How long a driver may take to confirm that a killed tree is gone. After a deadline no driver has longer: a call returns within two seconds of
@@ -28,7 +28,7 @@ export class ProcessWatch implements Stoppable {
   reason: StopReason | undefined;
   /** Called once, when the tree is killed or would have been. */
   onKill: (() => void) | undefined;
-  readonly #state: SandboxState;
+  readonly #state: OpenSandboxState;
   readonly #options: WatchOptions;
   readonly #onAbort: (() => void) | undefined;
   #process: DriverProcess | undefined;
@@ -41,7 +41,7 @@ export class ProcessWatch implements Stoppable {
   #exited = false;
   #killed = false;
 
-  constructor(state: SandboxState, options: WatchOptions) {
+  constructor(state: OpenSandboxState, options: WatchOptions) {
     this.#state = state;
     this.#options = options;
     this.exit = new Promise<DriverExit>((resolve, reject) => {

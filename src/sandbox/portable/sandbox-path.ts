@@ -2,10 +2,10 @@ import { posix } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import { assertPathConfined } from "../../util/path.js";
 import { path as anyPath, check } from "../../util/schema.js";
-import type { SandboxState } from "./sandbox-state.js";
+import type { OpenSandboxState } from "./open-sandbox-state.js";
 
 /** Turns a caller's path into an absolute one that is lexically inside `workDir`. Links are the driver's to keep. */
-export function resolveInside(state: SandboxState, path: unknown, name: string): string {
+export function resolveInside(state: OpenSandboxState, path: unknown, name: string): string {
   check(path, anyPath, name);
   const { workDir } = state.driver;
   try {

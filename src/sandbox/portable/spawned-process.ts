@@ -3,8 +3,8 @@ import { toSandboxError } from "../../../contracts/errors.js";
 import type { ProcessExit, SandboxProcess, SpawnOptions } from "../../../contracts/types.js";
 import { invalidArgument } from "../../util/checks.js";
 import type { DriverProcess } from "../types.js";
+import type { OpenSandboxState } from "./open-sandbox-state.js";
 import { ProcessWatch } from "./process-watch.js";
-import type { SandboxState } from "./sandbox-state.js";
 import { toStartSpec } from "./start-spec.js";
 
 let lastId = 0;
@@ -14,7 +14,7 @@ let lastId = 0;
  *
  * With `onStdout` (or `onStderr`) the output goes there, and the stream of that name is empty.
  */
-export async function startProcess(state: SandboxState, opts: SpawnOptions): Promise<SandboxProcess> {
+export async function startProcess(state: OpenSandboxState, opts: SpawnOptions): Promise<SandboxProcess> {
   const withStdin = opts.stdin === "pipe" || opts.pty !== undefined;
   const spec = toStartSpec(state, opts, withStdin ? "pipe" : "none", opts.timeout);
   const began = performance.now();

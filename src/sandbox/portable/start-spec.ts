@@ -3,8 +3,8 @@ import type { SpawnOptions } from "../../../contracts/types.js";
 import { nearestName } from "../../util/nearest.js";
 import { assertCapabilities } from "../capabilities.js";
 import type { StartSpec } from "../types.js";
+import type { OpenSandboxState } from "./open-sandbox-state.js";
 import { resolveInside } from "./sandbox-path.js";
-import type { SandboxState } from "./sandbox-state.js";
 import { checkCommandSize } from "./validate.js";
 
 /** How much later than the portable part the driver kills by itself. */
@@ -15,7 +15,7 @@ export type Command = Pick<SpawnOptions, "argv" | "cwd" | "env" | "user" | "kill
 
 /** Turns a checked call into what a driver starts; refuses what is not allowed or cannot be kept. */
 export function toStartSpec(
-  state: SandboxState,
+  state: OpenSandboxState,
   command: Command,
   stdin: StartSpec["stdin"],
   timeout: number | undefined,
@@ -49,7 +49,7 @@ export function toStartSpec(
   };
 }
 
-function assertAllowed(state: SandboxState, program: string): void {
+function assertAllowed(state: OpenSandboxState, program: string): void {
   const { allow } = state;
   if (allow === undefined || allow.has(program)) return;
   const nearest = nearestName(program, allow);

@@ -6,15 +6,15 @@ import { packDirectory } from "../../util/tar/tar-pack.js";
 import { unpackTar } from "../../util/tar/tar-unpack.js";
 import { INSIDE_GIT } from "../git.js";
 import { MAX_IMPORT_BYTES } from "../types.js";
+import type { OpenSandboxState } from "./open-sandbox-state.js";
 import { resolveInside } from "./sandbox-path.js";
-import type { SandboxState } from "./sandbox-state.js";
 
 const SLASH = Buffer.from("/");
 const MOST_NAMED = 5;
 
 /** Copies a directory out to a host path that is absent or empty, whole or not at all. */
 export async function exportDirectory(
-  state: SandboxState,
+  state: OpenSandboxState,
   sandboxPath: string,
   hostPath: string,
   signal: AbortSignal,
@@ -45,7 +45,7 @@ async function dropPointer(path: string): Promise<void> {
 
 /** Copies a host directory in, over what is there. What is too large is refused before anything is changed. */
 export async function refreshFromHost(
-  state: SandboxState,
+  state: OpenSandboxState,
   hostPath: string,
   sandboxPath: string,
   signal: AbortSignal,
@@ -67,7 +67,7 @@ function tellLinks(source: string, names: readonly string[]): string {
 }
 
 /** Where the inside can write, it would say by a link above the host path where the files go. */
-function assertElsewhere({ driver }: SandboxState, path: string): void {
+function assertElsewhere({ driver }: OpenSandboxState, path: string): void {
   if (driver.backend !== "local" || !`${path}/`.startsWith(`${driver.workDir}/`)) return;
   throw new SandboxError("conflict", `The host path ${path} lies in the sandbox's own directory`, {
     retryable: false,

@@ -1,11 +1,14 @@
 import { posix } from "node:path";
-import type { Capabilities, Limits } from "../../../../contracts/types.js";
+import type { ContainerRequest, EngineContainer } from "../../../../contracts/container-engine.js";
+import type { Capabilities } from "../../../../contracts/types.js";
 import { startCommand } from "../../guest.js";
 import { createSandbox } from "../../portable.js";
-import type { DriverProcess, Sandbox } from "../../types.js";
 import { startContainer } from "./container.js";
+import { copyTree } from "./copy-tree.js";
 import { DockerDriver } from "./driver.js";
 import type { Engine } from "./engine/engine.js";
+import { commitContainer } from "./image/commit.js";
+import { ownerLabels } from "./labels.js";
 
 const CAPABILITIES: Capabilities = {
   isolation: "container",
@@ -21,48 +24,14 @@ const CAPABILITIES: Capabilities = {
 };
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** What a container of a task is made from. */
-export interface TaskContainerPlan {
-  /** The engine's name for it. */
-  readonly name: string;
-  readonly image: string;
-  readonly hostname: string;
-  readonly user: string;
-  /** Where commands start. */
-  readonly workingDir: string;
-  /** Of every command. It is not written down on the engine. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly limits: Limits;
-  readonly labels: Readonly<Record<string, string>>;
-  /** Name of the network, where the container is known by its host name. Absent: none. */
-  readonly network?: { readonly name: string; readonly internal: boolean };
-  /** Whether its own command has the rights that services are used to. */
-  readonly isService: boolean;
-  onWarning(message: string): void;
-}
-
-/** A container of a task. The whole of it is one sandbox. */
-export interface TaskContainer {
-  /** What the engine calls it. */
-  readonly id: string;
-  readonly sandbox: Sandbox;
-  /** Starts what the container runs by itself. */
-  start(argv: readonly string[]): Promise<DriverProcess>;
-  /** Removes all that is below a directory. */
-  empty(path: string): Promise<void>;
-  /** Runs something while every process inside stands still. */
-  frozen<T>(work: () => Promise<T>): Promise<T>;
-  /** Ends everything inside and takes the container away; throws when it is still there. */
-  remove(): Promise<void>;
-}
-
-/** Makes a container of a task and starts it; all of it or nothing. */
+/** Starts a container of a task, or leaves nothing. `layersOf`: how many layers the images have, by id or name. */
 export async function startTaskContainer(
   engine: Engine,
-  plan: TaskContainerPlan,
-  signal?: AbortSignal,
-): Promise<TaskContainer> {
-  const { name, image, hostname, user, limits, labels, network, workingDir } = plan;
+  request: ContainerRequest,
+  layersOf: Map<string, number>,
+  signal: AbortSignal,
+): Promise<EngineContainer> {
+  const { name, image, hostname, user, limits, network, workingDir, isService } = request;
   const container = await startContainer(
     engine,
     {
@@ -71,18 +40,19 @@ export async function startTaskContainer(
       hostname,
       user,
       limits,
-      labels,
+      labels: { ...ownerLabels(), ...request.labels },
       // All of the container can be reached; where commands start is another matter.
       workDir: "/",
       network: network === undefined ? "none" : { name: network.name, aliases: [hostname] },
       // The engine would ask on behalf of a container that reaches nobody: names are a way out too.
       ...(network?.internal === true && { dns: ["127.0.0.1"] }),
-      capabilities: plan.isService ? "service" : "none",
+      capabilities: isService ? "service" : "none",
       isKept: false,
     },
     signal,
   );
-  const env = { PATH, LANG: "C.UTF-8", ...plan.env };
+  const from = { layers: layersOf.get(image) ?? 0 };
+  const env = { PATH, LANG: "C.UTF-8", ...request.env };
   const driver = new TaskDriver({
     id: name,
     workDir: "/",
@@ -93,7 +63,7 @@ export async function startTaskContainer(
   });
   const sandbox = createSandbox(driver, {
     onEvent: ({ type, message }) => {
-      if (type === "warning") plan.onWarning(message);
+      if (type === "warning") request.onWarning(message);
     },
   });
   try {
@@ -109,11 +79,17 @@ export async function startTaskContainer(
     start: (argv) =>
       startCommand(
         container.channel,
-        { argv, env, cwd: workingDir, stdin: "none", keepCapabilities: plan.isService },
+        { argv, env, cwd: workingDir, stdin: "none", keepCapabilities: isService },
         workingDir.replace(/^\/+/, ""),
       ),
-    async empty(path) {
-      for (const name of await driver.list(path)) await driver.remove(posix.join(path, name), { recursive: true });
+    async commit(target, labels) {
+      const labelled = { ...ownerLabels(), ...labels };
+      const { layers } = await commitContainer(engine, container.id, target, from, labelled);
+      layersOf.set(target, layers);
+    },
+    async copyFrom(origin, path) {
+      for (const entry of await driver.list(path)) await driver.remove(posix.join(path, entry), { recursive: true });
+      await copyTree(engine, origin.id, container.id, path);
     },
     frozen: (work) => driver.frozen(work),
     async remove() {

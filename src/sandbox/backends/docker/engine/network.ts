@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import type { NetworkRequest } from "../../../../../contracts/container-engine.js";
 import { SandboxError } from "../../../../../contracts/errors.js";
 import type { Engine } from "./engine.js";
 import { EngineError } from "./engine-error.js";
@@ -8,22 +9,12 @@ const POOL = 198 * 2 ** 24 + 18 * 2 ** 16;
 const POOL_BITS = 17;
 const ATTEMPTS = 64;
 
-/** What a network shall be. */
-export interface NetworkPlan {
-  readonly name: string;
-  /** Only the containers on it reach each other; neither the host nor anything beyond. */
-  readonly internal: boolean;
-  /** How many containers there will be. */
-  readonly members: number;
-  readonly labels: Readonly<Record<string, string>>;
-}
-
 /**
  * Makes a network with a small range of addresses of its own, and gives its id.
  *
  * The engine's own choice is so large that it has addresses for thirty networks only.
  */
-export async function createNetwork(engine: Engine, plan: NetworkPlan, signal?: AbortSignal): Promise<string> {
+export async function createNetwork(engine: Engine, plan: NetworkRequest, signal?: AbortSignal): Promise<string> {
   const bits = Math.max(4, Math.ceil(Math.log2(plan.members + 3)));
   const slots = 2 ** (POOL_BITS - bits);
   let last: unknown;
@@ -48,7 +39,7 @@ export async function createNetwork(engine: Engine, plan: NetworkPlan, signal?: 
   });
 }
 
-function toBody({ name, internal, labels }: NetworkPlan, subnet: string): object {
+function toBody({ name, internal, labels }: NetworkRequest, subnet: string): object {
   return {
     Name: name,
     CheckDuplicate: true,

@@ -1,21 +1,12 @@
 import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { join, posix, resolve } from "node:path";
+import type { BuildStage } from "../../../../../contracts/container-engine.js";
 import { SandboxError } from "../../../../../contracts/errors.js";
 import { parseDockerIgnore, type Selection } from "../../../../util/docker-ignore.js";
 import { packDirectory } from "../../../../util/tar/tar-pack.js";
 
 const MAX_DOCKERFILE = 1 << 20;
-
-/** What one image is built from. */
-export interface BuildRequest {
-  readonly tag: string;
-  readonly contextPath: string;
-  readonly dockerfilePath?: string;
-  readonly buildArgs?: Readonly<Record<string, string>>;
-  readonly parentTag?: string;
-  readonly cacheKey?: string;
-}
 
 /** The directory that a build may read from, and its Dockerfile. */
 export interface BuildContext {
@@ -34,7 +25,7 @@ export async function openContext({
   tag,
   contextPath,
   dockerfilePath = "Dockerfile",
-}: BuildRequest): Promise<BuildContext> {
+}: BuildStage): Promise<BuildContext> {
   const directory = resolve(contextPath);
   const found = await stat(directory).catch(() => undefined);
   if (!found?.isDirectory()) {

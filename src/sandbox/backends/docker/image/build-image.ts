@@ -1,7 +1,8 @@
+import type { BuildStage } from "../../../../../contracts/container-engine.js";
 import type { Engine } from "../engine/engine.js";
 import { readProgress } from "../engine/progress.js";
 import { buildCredentials } from "../engine/registry-credentials.js";
-import type { BuildContext, BuildRequest } from "./build-context.js";
+import type { BuildContext } from "./build-context.js";
 
 /** How a build runs. */
 export interface BuildOptions {
@@ -14,7 +15,7 @@ export interface BuildOptions {
 /** Builds an image and gives it its tag; a failed step is an error with the end of the log. */
 export async function buildImage(
   engine: Engine,
-  { tag, buildArgs = {}, parentTag }: BuildRequest,
+  { tag, buildArgs = {}, parentTag }: BuildStage,
   context: BuildContext,
   { signal, labels, onLine }: BuildOptions,
 ): Promise<void> {

@@ -1,20 +1,9 @@
+import type { EngineImage } from "../../../../../contracts/container-engine.js";
 import type { Engine } from "../engine/engine.js";
 import { EngineError } from "../engine/engine-error.js";
 
-/** What an engine knows about an image. */
-export interface ImageConfig {
-  /** `sha256:…` */
-  readonly id: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly entrypoint: readonly string[];
-  readonly cmd: readonly string[];
-  readonly workingDir: string;
-  /** Empty: root. */
-  readonly user: string;
-  /** As Docker has it: `["CMD", …]` or `["CMD-SHELL", script]`. */
-  readonly healthcheck?: { readonly test: readonly string[]; readonly timeoutMs?: number };
-  /** Paths that the image wants volumes for. */
-  readonly volumes: readonly string[];
+/** An image of a Docker engine. */
+export interface ImageConfig extends EngineImage {
   readonly labels: Readonly<Record<string, string>>;
   readonly layers: number;
 }
@@ -46,8 +35,9 @@ export async function findImage(engine: Engine, name: string, signal?: AbortSign
 }
 
 function toImageConfig({ Id, Config, RootFS }: InspectedImage): ImageConfig {
-  const test = Config?.Healthcheck?.Test ?? [];
-  const timeout = Config?.Healthcheck?.Timeout ?? 0;
+  // `["CMD", …]`, `["CMD-SHELL", script]` or `["NONE"]`.
+  const [kind, ...test] = Config?.Healthcheck?.Test ?? [];
+  const timeout = Math.ceil((Config?.Healthcheck?.Timeout ?? 0) / 1_000_000);
   return {
     id: Id,
     env: Object.fromEntries((Config?.Env ?? []).map(toEntry)),
@@ -55,8 +45,11 @@ function toImageConfig({ Id, Config, RootFS }: InspectedImage): ImageConfig {
     cmd: toWords(Config?.Cmd),
     workingDir: Config?.WorkingDir || "/",
     user: Config?.User ?? "",
-    ...(test.length > 1 && {
-      healthcheck: { test, ...(timeout > 0 && { timeoutMs: Math.ceil(timeout / 1_000_000) }) },
+    ...(test.length > 0 && {
+      healthcheck: {
+        argv: kind === "CMD-SHELL" ? ["/bin/sh", "-c", ...test] : test,
+        ...(timeout > 0 && { timeout }),
+      },
     }),
     volumes: Object.keys(Config?.Volumes ?? {}),
     labels: Config?.Labels ?? {},

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
+import type { ContainerEngine } from "../../contracts/container-engine.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import type { ExecResult } from "../../contracts/types.js";
-import { Engine, findEndpoint, sweep } from "../sandbox/docker.js";
 import {
   type Check,
   checkBoolean,
@@ -15,13 +15,13 @@ import {
 import { createLimit } from "../util/limit.js";
 import { shellQuote } from "../util/shell.js";
 import { checkCommand, checkSetup } from "./check-setup.js";
-import { DockerBatch } from "./docker-batch.js";
 import { createTaskEmit } from "./emit.js";
 import { planImages, specsOf } from "./image-plan.js";
 import { checkPrefix, newBatchId } from "./names.js";
+import { RunningBatch } from "./running-batch.js";
 import type {
   Batch,
-  ManagerOptions,
+  ManagerSettings,
   SandboxManager,
   SandboxState,
   SetupOptions,
@@ -32,48 +32,47 @@ import type {
 
 const CONTAINERS_PER_CORE = 4;
 
-const engineShape: Shape = new Map<string, Check>([
-  ["host", checkText],
-  ["context", checkText],
-  ["certPath", checkText],
-]);
-const managerShape: Shape = new Map<string, Check>([
-  ["backend", checkText],
+/** The checks of `ManagerSettings`. */
+export const managerShape: Shape = new Map<string, Check>([
   ["networkEnabled", checkBoolean],
   ["batchIdPrefix", checkPrefix],
   ["concurrency", whole(1, 1024)],
   ["verifyOnly", checkBoolean],
-  ["docker", (value, name) => checkOptions(value, engineShape, name)],
   ["onEvent", checkFunction],
 ]);
 
-/** Makes the manager that runs tasks as containers of a Docker engine. */
-export function createDockerManager(opts: ManagerOptions = {}): SandboxManager {
-  checkOptions(opts, managerShape, "options");
-  return new DockerManager(opts);
+/** Creates a manager that runs tasks on a container engine. `open` is called for each batch, which closes the engine. */
+export function createContainerManager(
+  open: () => ContainerEngine | Promise<ContainerEngine>,
+  settings: ManagerSettings = {},
+): SandboxManager {
+  checkOptions(settings, managerShape, "options");
+  return new ContainerManager(open, settings);
 }
 
-class DockerManager implements SandboxManager {
-  readonly #opts: ManagerOptions;
+class ContainerManager implements SandboxManager {
+  readonly #open: () => ContainerEngine | Promise<ContainerEngine>;
+  readonly #settings: ManagerSettings;
   readonly #limit: <T>(work: () => Promise<T>) => Promise<T>;
-  readonly #batches = new Set<DockerBatch>();
+  readonly #batches = new Set<RunningBatch>();
 
-  constructor(opts: ManagerOptions) {
-    this.#opts = opts;
-    this.#limit = createLimit(opts.concurrency ?? CONTAINERS_PER_CORE * availableParallelism());
+  constructor(open: () => ContainerEngine | Promise<ContainerEngine>, settings: ManagerSettings) {
+    this.#open = open;
+    this.#settings = settings;
+    this.#limit = createLimit(settings.concurrency ?? CONTAINERS_PER_CORE * availableParallelism());
   }
 
   async setupBatch(tasks: readonly TaskSetup[], opts: SetupOptions = {}): Promise<Batch> {
-    const { networkEnabled = false, batchIdPrefix = "workbench", verifyOnly = false, onEvent, docker } = this.#opts;
+    const { networkEnabled = false, batchIdPrefix = "workbench", verifyOnly = false, onEvent } = this.#settings;
     if (!Array.isArray(tasks)) throw invalidArgument("tasks", "an array", tasks);
     tasks.forEach((task: unknown, index) => {
       checkSetup(task, `tasks[${index}]`, networkEnabled);
     });
     planImages(specsOf(tasks));
     const batchId = newBatchId(batchIdPrefix);
-    const engine = new Engine(findEndpoint(docker));
+    const engine = await this.#open();
     const emit = createTaskEmit(batchId, onEvent);
-    const batch = new DockerBatch({
+    const batch = new RunningBatch({
       batchId,
       engine,
       networkEnabled,
@@ -85,7 +84,7 @@ class DockerManager implements SandboxManager {
     try {
       const [failure, fault] = await Promise.all([
         failureOf(batch.prepare(tasks, opts.signal)),
-        failureOf(sweep({}, engine)),
+        failureOf(engine.sweep()),
       ]);
       if (failure !== undefined) throw failure;
       // That leftovers of dead managers cannot be removed is no reason not to go on; that nobody answers is.
@@ -95,7 +94,7 @@ class DockerManager implements SandboxManager {
       await batch.teardown();
       if (opts.signal?.aborted)
         throw new SandboxError("aborted", "The set-up of the batch was aborted", { cause: error });
-      throw toSandboxError(error, { backend: "docker", operation: "setupBatch" });
+      throw toSandboxError(error, { backend: engine.name, operation: "setupBatch" });
     }
     this.#batches.add(batch);
     return batch;
@@ -130,14 +129,13 @@ class DockerManager implements SandboxManager {
     return await batch.clone(task, opts.signal);
   }
 
-  #find(containerId: string, call: string): NonNullable<ReturnType<DockerBatch["find"]>> & { batch: DockerBatch } {
+  #find(containerId: string, call: string): NonNullable<ReturnType<RunningBatch["find"]>> & { batch: RunningBatch } {
     if (this.#batches.size === 0) throw outside(call);
     for (const batch of this.#batches) {
       const found = batch.find(containerId);
       if (found !== undefined) return { ...found, batch };
     }
     throw new SandboxError("not_found", `No open batch of this manager has a container "${containerId.slice(0, 80)}"`, {
-      backend: "docker",
       hint: "its task was taken down, or another manager has it",
     });
   }
@@ -146,13 +144,12 @@ class DockerManager implements SandboxManager {
 async function failureOf(work: Promise<unknown>): Promise<SandboxError | undefined> {
   return await work.then(
     () => undefined,
-    (error: unknown) => toSandboxError(error, { backend: "docker" }),
+    (error: unknown) => toSandboxError(error),
   );
 }
 
 function outside(call: string): SandboxError {
   return new SandboxError("closed", `${call} was called outside of a batch`, {
-    backend: "docker",
     hint: "await manager.setupBatch(tasks) first, and call it before that batch is taken down",
   });
 }

@@ -1,22 +1,15 @@
 import { randomBytes } from "node:crypto";
+import type { ContainerEngine, EngineImage } from "../../contracts/container-engine.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import {
-  commitContainer,
-  copyTree,
-  type Engine,
-  type ImageConfig,
-  ImageStore,
-  ownerLabels,
-  removeImage,
-} from "../sandbox/docker.js";
 import { checkSetup } from "./check-setup.js";
-import { ContainerGroup, type GroupParts, type Member } from "./container-group.js";
+import { allDone, ContainerGroup, type GroupParts, type Member } from "./container-group.js";
 import type { EmitTaskEvent } from "./emit.js";
 import { planImages, specsOf, tagOf } from "./image-plan.js";
+import { ImageStore } from "./image-store.js";
 import { newExecutionId } from "./names.js";
 import { logTail } from "./own-command.js";
 import { RunningTask } from "./running-task.js";
-import { type ContainerPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
+import { type MemberPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
 import type { Batch, SetupOptions, Task, TaskSetup } from "./types.js";
 
 /** On everything that a batch makes: which batch, and which execution of a task. */
@@ -26,17 +19,17 @@ const EXECUTION_LABEL = "glovebox.execution";
 /** What a batch is made with. */
 export interface BatchParts {
   readonly batchId: string;
-  readonly engine: Engine;
+  readonly engine: ContainerEngine;
   readonly networkEnabled: boolean;
   readonly verifyOnly: boolean;
   readonly limit: GroupParts["limit"];
   readonly emit: EmitTaskEvent;
   /** Called once the batch is gone. */
-  onClosed(batch: DockerBatch): void;
+  onClosed(batch: RunningBatch): void;
 }
 
 /** Images that are ready, and the tasks that use them. */
-export class DockerBatch implements Batch {
+export class RunningBatch implements Batch {
   readonly batchId: string;
   readonly #parts: BatchParts;
   readonly #images: ImageStore;
@@ -50,31 +43,25 @@ export class DockerBatch implements Batch {
   constructor(parts: BatchParts) {
     this.batchId = parts.batchId;
     this.#parts = parts;
-    this.#images = new ImageStore(parts.engine, {
-      verifyOnly: parts.verifyOnly,
-      onEvent: ({ type, message, image, progress }) =>
-        parts.emit(type, message, { image, ...(progress && { progress }) }),
-    });
+    this.#images = new ImageStore(parts.engine, parts.verifyOnly, parts.emit);
   }
 
   /** Gets every image of these tasks; all failures are waited for, the first is thrown. */
   async prepare(tasks: readonly TaskSetup[], signal?: AbortSignal): Promise<void> {
     const orders = planImages(specsOf(tasks));
     const both = this.#signal(signal);
-    const got = await Promise.allSettled(orders.map((order) => this.#images.ensure(order, both)));
-    const failed = got.find((result) => result.status === "rejected");
-    if (failed !== undefined) throw failed.reason;
+    await allDone(orders.map((order) => this.#images.ensure(order, both)));
   }
 
   async setupTask(setup: TaskSetup, opts: SetupOptions = {}): Promise<Task> {
     checkSetup(setup, "setup", this.#parts.networkEnabled);
     return await this.#during(async () => {
       const signal = this.#signal(opts.signal);
-      const images = new Map<string, ImageConfig>();
+      const images = new Map<string, EngineImage>();
       for (const order of planImages(specsOf([setup])))
         images.set(order.tag, await this.#images.ensure(order, this.#closing.signal));
       const executionId = newExecutionId();
-      const find = (tag: string): ImageConfig => {
+      const find = (tag: string): EngineImage => {
         const image = images.get(tag);
         if (image === undefined) throw new SandboxError("internal", `The image ${tag} was not prepared`);
         return image;
@@ -100,25 +87,21 @@ export class DockerBatch implements Batch {
       const { plan, members } = source.group;
       const labels = this.#labels(plan);
       const names = new Map(members.map((member) => [member.plan, `glovebox-clone:${randomBytes(8).toString("hex")}`]));
-      const commit = (): Promise<Map<ContainerPlan, number>> => {
+      const nameOf = (member: MemberPlan): string => names.get(member) ?? "";
+      const commit = async (): Promise<void> => {
         both.throwIfAborted();
-        return commitAll(engine, members, names, labels);
+        await allDone(members.map((member) => member.container.commit(nameOf(member.plan), labels)));
       };
-      const start = (layers: ReadonlyMap<ContainerPlan, number>): Promise<RunningTask> => {
-        const cloned = planClone(this.batchId, plan, (container) => ({
-          image: names.get(container) ?? "",
-          layers: layers.get(container) ?? 0,
-        }));
-        return this.#start(cloned, both, [...names.values()], (target, copy) =>
-          fillVolumes(engine, members, target, copy),
-        );
+      const start = (): Promise<RunningTask> => {
+        const cloned = planClone(this.batchId, plan, nameOf);
+        return this.#start(cloned, both, [...names.values()], (target, copy) => fillVolumes(members, target, copy));
       };
       // A commit leaves volumes out: they are copied while the origin still stands still.
       const hasVolumes = members.some((member) => member.plan.image.volumes.length > 0);
       try {
         const task = hasVolumes
-          ? await source.group.frozen(async () => start(await commit()))
-          : await start(await source.group.frozen(commit));
+          ? await source.group.frozen(() => commit().then(start))
+          : await source.group.frozen(commit).then(start);
         emit("task-cloned", `task ${plan.taskId} was cloned`, { taskId: plan.taskId });
         return task;
       } catch (error) {
@@ -199,7 +182,7 @@ export class DockerBatch implements Batch {
   }
 
   #labels({ executionId }: TaskPlan): Record<string, string> {
-    return { ...ownerLabels(), [BATCH_LABEL]: this.batchId, [EXECUTION_LABEL]: executionId };
+    return { [BATCH_LABEL]: this.batchId, [EXECUTION_LABEL]: executionId };
   }
 
   async #clean(again: () => Promise<readonly SandboxError[]>): Promise<void> {
@@ -234,7 +217,7 @@ export class DockerBatch implements Batch {
   async #during<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing.signal.aborted) throw this.#closing.signal.reason;
     const running = work().catch((error: unknown) => {
-      throw toSandboxError(error, { backend: "docker" });
+      throw toSandboxError(error, { backend: this.#parts.engine.name });
     });
     this.#setups.add(running);
     try {
@@ -246,39 +229,15 @@ export class DockerBatch implements Batch {
 }
 
 /** Brings the volumes of a container into its copy, exactly as they are. */
-async function fillVolumes(
-  engine: Engine,
-  members: readonly Member[],
-  target: ContainerPlan,
-  copy: Member["container"],
-): Promise<void> {
+async function fillVolumes(members: readonly Member[], target: MemberPlan, copy: Member["container"]): Promise<void> {
   const origin = members.find(({ plan }) => plan.service === target.service);
   for (const path of target.image.volumes) {
-    if (origin === undefined) continue;
-    await copy.empty(path);
-    await copyTree(engine, origin.container.id, copy.id, path);
+    if (origin !== undefined) await copy.copyFrom(origin.container, path);
   }
 }
 
 /** Gives what could not be removed. */
-async function removeImages(engine: Engine, names: Iterable<string>): Promise<SandboxError[]> {
-  const done = await Promise.allSettled([...names].map((name) => removeImage(engine, name)));
+async function removeImages(engine: ContainerEngine, names: Iterable<string>): Promise<SandboxError[]> {
+  const done = await Promise.allSettled([...names].map((name) => engine.removeImage(name)));
   return done.flatMap((result) => (result.status === "rejected" ? [toSandboxError(result.reason)] : []));
-}
-
-async function commitAll(
-  engine: Engine,
-  members: readonly Member[],
-  names: ReadonlyMap<ContainerPlan, string>,
-  labels: Readonly<Record<string, string>>,
-): Promise<Map<ContainerPlan, number>> {
-  const done = await Promise.allSettled(
-    members.map(async ({ plan, container }): Promise<[ContainerPlan, number]> => {
-      const { layers } = await commitContainer(engine, container.id, names.get(plan) ?? "", plan.from, labels);
-      return [plan, layers];
-    }),
-  );
-  const failed = done.find((result) => result.status === "rejected");
-  if (failed !== undefined) throw failed.reason;
-  return new Map(done.flatMap((result) => (result.status === "fulfilled" ? [result.value] : [])));
 }

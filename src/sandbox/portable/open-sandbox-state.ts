@@ -17,7 +17,7 @@ export interface Stoppable {
 }
 
 /** What the parts of one open sandbox share. */
-export interface SandboxState {
+export interface OpenSandboxState {
   readonly driver: Driver;
   readonly operationTimeout: number;
   readonly maxOutput: number;
