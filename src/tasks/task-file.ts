@@ -3,17 +3,10 @@ import { readFile } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { enclosingRepository } from "../sandbox/host.js";
-import {
-  arrayOf,
-  type Check,
-  checkBoolean,
-  checkOptions,
-  checkTimeout,
-  invalidArgument,
-  type Shape,
-} from "../util/checks.js";
-import { checkCommand, checkSetup } from "./check-setup.js";
-import { checkPrefix } from "./names.js";
+import { invalidArgument } from "../util/checks.js";
+import { check, custom, flag, list, noted, object, required, type Schema, timeout } from "../util/schema.js";
+import { checkMeaning, command, setupFields } from "./check-setup.js";
+import { batchIdPrefix } from "./names.js";
 import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.js";
 
 const MAX_BYTES = 16 << 20;
@@ -34,12 +27,44 @@ export interface TaskFile {
   readonly tasks: readonly FileTask[];
 }
 
-const fileShape: Shape = new Map<string, Check>([
-  ["$schema", () => undefined],
-  ["networkEnabled", checkBoolean],
-  ["batchIdPrefix", checkPrefix],
-  ["tasks", arrayOf(() => undefined)],
-]);
+/** A task as a file has it: what it is made of, and what is run in it. */
+interface WrittenTask extends TaskSetup, Omit<FileTask, "setup"> {}
+
+/** A file of tasks, as it is written. */
+interface WrittenFile extends Partial<Pick<TaskFile, "networkEnabled" | "batchIdPrefix">> {
+  $schema?: string;
+  tasks: readonly WrittenTask[];
+}
+
+/** What a file of tasks looks like. */
+export const TASK_FILE_SCHEMA: Schema<WrittenFile> = object(
+  {
+    $schema: custom(() => undefined, { type: "string" }),
+    networkEnabled: noted(flag, { description: "Whether tasks may reach other machines.", default: false }),
+    batchIdPrefix: noted(batchIdPrefix, {
+      description: "First part of the names of everything that is made.",
+      default: "workbench",
+    }),
+    tasks: required(
+      list(
+        object<WrittenTask>({
+          ...setupFields,
+          run: noted(command, { description: "What runs in the agent's container; the command line's when absent." }),
+          timeout: noted(timeout, { description: "Milliseconds that `run` may take." }),
+        }),
+        { minItems: 1 },
+        { minItems: "at least one task" },
+      ),
+      "at least one task",
+    ),
+  },
+  {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "Glovebox task file",
+    description:
+      "Tasks for `glovebox task run`: for each one a container that the agent works in, and the services that it needs.",
+  },
+);
 
 /** How a file of tasks is read. */
 export interface TaskFileOptions {
@@ -90,32 +115,21 @@ async function parseYaml(text: string): Promise<unknown> {
 }
 
 function toTaskFile(value: unknown, directory: string): TaskFile {
-  checkOptions(value, fileShape, "the file");
-  const { networkEnabled = false, batchIdPrefix, tasks } = value as Partial<TaskFile>;
-  if (tasks === undefined || tasks.length === 0) throw invalidArgument("tasks", "at least one task", tasks);
+  check(value, TASK_FILE_SCHEMA, "the file");
+  const { networkEnabled = false, batchIdPrefix: prefix, tasks } = value;
   const seen = new Set<string>();
-  const read = tasks.map((task: unknown, index) => {
-    const parsed = toFileTask(task, `tasks[${index}]`, networkEnabled, directory);
-    const { taskId } = parsed.setup;
-    if (seen.has(taskId)) throw invalidArgument(`tasks[${index}].taskId`, "an id that no other task has", taskId);
-    seen.add(taskId);
-    return parsed;
+  const read = tasks.map(({ run, timeout: most, ...setup }, index): FileTask => {
+    const name = `tasks[${index}]`;
+    checkMeaning(setup, name, networkEnabled);
+    if (seen.has(setup.taskId)) throw invalidArgument(`${name}.taskId`, "an id that no other task has", setup.taskId);
+    seen.add(setup.taskId);
+    return {
+      setup: withPaths(setup, directory),
+      ...(run !== undefined && { run }),
+      ...(most !== undefined && { timeout: most }),
+    };
   });
-  return { networkEnabled, ...(batchIdPrefix !== undefined && { batchIdPrefix }), tasks: read };
-}
-
-function toFileTask(value: unknown, name: string, networkEnabled: boolean, directory: string): FileTask {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw invalidArgument(name, "an object", value);
-  const { run, timeout, ...setup } = value as Record<string, unknown>;
-  if (run !== undefined) checkCommand(run, `${name}.run`);
-  if (timeout !== undefined) checkTimeout(timeout, `${name}.timeout`);
-  checkSetup(setup, name, networkEnabled);
-  return {
-    setup: withPaths(setup, directory),
-    ...(run !== undefined && { run: run as string | string[] }),
-    ...(timeout !== undefined && { timeout: timeout as number }),
-  };
+  return { networkEnabled, ...(prefix !== undefined && { batchIdPrefix: prefix }), tasks: read };
 }
 
 /** The top of the repository that a file is in, by its path as it is named or as it really is; undefined when it is in none. */

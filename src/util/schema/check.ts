@@ -32,13 +32,13 @@ const throwing: Voice = {
   unknown(key, schema, at) {
     const known = Object.keys(schema.properties ?? {});
     const name = nameOf(at);
-    const place = schema[OWN]?.elsewhere?.[key];
+    const { elsewhere = {} } = schema[OWN] ?? {};
     const nearest = nearestName(key, known);
     const hint = nearest === undefined ? `known options: ${known.join(", ")}` : `did you mean "${nearest}"?`;
     throw new SandboxError(
       "invalid_argument",
       `Unknown option ${describe(key)}${at.above === undefined && name === "options" ? "" : ` in ${name}`}`,
-      { hint: place === undefined ? hint : `it is ${place}` },
+      { hint: Object.hasOwn(elsewhere, key) ? `it is ${elsewhere[key]}` : hint },
     );
   },
   missing(key, value, schema, at) {
@@ -61,11 +61,13 @@ const throwing: Voice = {
   },
 };
 
-/** Options are known by their own names, what is in them by the whole way. */
+/** What is in these is known by its own name. */
+const ROOTS: readonly (string | number)[] = ["options", "the file"];
+
 function nameOf({ above, key }: Position): string {
   if (above === undefined) return String(key);
   if (typeof key === "number") return `${nameOf(above)}[${key}]`;
-  return above.above === undefined && above.key === "options" ? key : `${nameOf(above)}.${key}`;
+  return above.above === undefined && ROOTS.includes(above.key) ? key : `${nameOf(above)}.${key}`;
 }
 
 function expected(schema: JsonSchema, keyword: Keyword): string {

@@ -27,7 +27,8 @@ export function matching(form: RegExp, expected: string, keywords: JsonSchema = 
   return string({ pattern: form.source, ...keywords }, expected);
 }
 
-const withoutNul: Check<string> = (value, name) => {
+/** A rule for texts that go to the kernel, which ends them at a NUL. */
+export const withoutNul: Check<string> = (value, name) => {
   if (value.includes("\0")) throw invalidArgument(name, "a string without NUL", value);
 };
 

@@ -54,14 +54,16 @@ function choose(
 ): boolean {
   const key = schema.discriminator?.propertyName;
   const branch = branches.find((each) =>
-    key === undefined
-      ? brokenKeyword(value, each) === undefined
-      : isRecord(value) && each.properties?.[key]?.enum?.includes(value[key]),
+    key === undefined ? isOfKind(value, each) : isRecord(value) && each.properties?.[key]?.enum?.includes(value[key]),
   );
   if (branch !== undefined) return walk(value, branch, at, voice);
   if (key === undefined || !isRecord(value)) voice.wrong(value, schema, "oneOf", at);
   else voice.unchosen(key, value, schema, at);
   return false;
+}
+
+function isOfKind(value: unknown, { type, enum: words }: JsonSchema): boolean {
+  return (type === undefined || isOfType(value, type)) && (words === undefined || words.includes(value));
 }
 
 function walkItems(list: readonly unknown[], items: JsonSchema | undefined, at: Position, voice: Voice): boolean {

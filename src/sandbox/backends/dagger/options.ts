@@ -61,7 +61,8 @@ export const daggerOptions: Parser<DaggerOptions> = parser(
 
 /** Refuses what is wrong in the options of this backend, and what it has no place for. */
 export function checkDaggerOptions(opts: SandboxOptions): DaggerOptions {
-  const dagger = daggerOptions.parse(opts.dagger ?? {});
+  const { dagger: given = {} } = opts;
+  const dagger = daggerOptions.parse(given);
   for (const name of LOOSE) {
     if (opts[name] === undefined) continue;
     throw new SandboxError("unsupported", `The dagger backend cannot keep ${name}: its files are in the engine`, {

@@ -59,7 +59,8 @@ export const daytonaOptions: Parser<DaytonaOptions> = parser(
 
 /** Reads the account out of the options and the environment; refuses what cannot be one. */
 export function readAccount(opts: SandboxOptions, env: NodeJS.ProcessEnv = process.env): Account {
-  const daytona = daytonaOptions.parse(opts.daytona ?? {});
+  const { daytona: given = {} } = opts;
+  const daytona = daytonaOptions.parse(given);
   const apiKey = daytona.apiKey ?? env["DAYTONA_API_KEY"] ?? "";
   if (apiKey === "" && daytona.client === undefined) {
     throw new SandboxError(

@@ -61,7 +61,8 @@ export const vercelOptions: Parser<VercelOptions> = parser(
 
 /** Enforce or refuse: everything that cannot be kept is an error here, before any request. */
 export function toSettings(opts: SandboxOptions): VercelSettings {
-  const vercel = vercelOptions.parse(opts.vercel ?? {});
+  const { vercel: given = {} } = opts;
+  const vercel = vercelOptions.parse(given);
   for (const name of ["baseDir", "workspace", "mounts"] as const) {
     const value = opts[name];
     if (value === undefined || (Array.isArray(value) && value.length === 0)) continue;
