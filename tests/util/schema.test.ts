@@ -151,6 +151,13 @@ const REFUSED: readonly [what: string, schema: JsonSchema, value: unknown, messa
   ["a name", words, { A: "b" }, 'Invalid options: expected a host name, got "A"'],
   ["too many", words, { a: "b", c: "d", e: "f" }, "Invalid options: expected at most 2 words, got 3"],
   ["a rule", even, 3, "Invalid options: expected an even number, got 3"],
+  ["the first of two rules", and(even, () => undefined), 3, "Invalid options: expected an even number, got 3"],
+  [
+    "a long list",
+    list<string[]>(text, { maxItems: 1 }, "one at most"),
+    ["a", "b"],
+    'Invalid options: expected one at most, got ["a","b"]',
+  ],
   ["another value", literal(true, "true, or nothing"), false, "Invalid options: expected true, or nothing, got false"],
   ["a variable", env, { "1A": "x" }, 'Invalid env key "1A" — must match [A-Za-z_][A-Za-z0-9_]*'],
 ];
@@ -172,6 +179,9 @@ describe("the first fault is thrown", () => {
     expect(refusal(() => check({ boxes: [{ siez: 1 }] }, boxes, "docker")).message).toBe(
       'Unknown option "siez" in docker.boxes[0]',
     );
+    const inner = object<{ options?: Box }>({ options: box });
+    expect(refusal(() => check({ options: { name: 5 } }, inner, "docker")).message).toContain("docker.options.name:");
+    expect(refusal(() => check({ options: { a: 5 } }, inner, "options")).message).toBe('Unknown option "a" in options');
   });
 
   test("a name that users look for in the wrong place has its place as the hint", () => {
@@ -252,6 +262,8 @@ describe("a schema is printed", () => {
       type: "array",
       items: { $ref: "#/$defs/tree" },
     });
+    const around = reference("around", () => object<{ tree?: Tree }>({ tree: node }));
+    expect(Object.keys(toJsonSchema(around).$defs ?? {})).toEqual(["around", "tree"]);
     const value = { leaf: "a", branches: [{ leaf: "b", branches: [{ leaf: 5 }] }] };
     expect(findFaults(value, node)).toMatchObject([{ place: ["branches", 0, "branches", 0, "leaf"] }]);
   });
