@@ -22,7 +22,9 @@ export interface Voice {
 
 /** Holds a value to a schema and tells the voice what is wrong; says whether nothing is. */
 export function walk(value: unknown, schema: JsonSchema, at: Position, voice: Voice): boolean {
-  const { target, check, rule } = schema[OWN] ?? {};
+  const own = schema[OWN];
+  if (own === undefined) return follow(value, schema, at, voice);
+  const { target, check, rule } = own;
   if (target !== undefined) return walk(value, target(), at, voice);
   const isFine = check === undefined ? follow(value, schema, at, voice) : voice.run(check, value, at);
   return isFine && (rule === undefined || voice.run(rule, value, at));
