@@ -57,9 +57,7 @@ export class ContainerGroup {
       const clean = (): Promise<SandboxError[]> => takeAway(plan, made, parts.engine, images);
       const left = await clean();
       if (left.length > 0) parts.onLeft(left, clean);
-      throw signal.aborted
-        ? aborted(signal, parts.engine.name, error)
-        : toSandboxError(error, { backend: parts.engine.name });
+      throw signal.aborted ? aborted(signal, error) : error;
     }
   }
 
@@ -194,7 +192,7 @@ export async function allDone(works: readonly Promise<unknown>[]): Promise<void>
   if (failures.length > 0) throw failures[0];
 }
 
-function aborted(signal: AbortSignal, backend: string, cause: unknown): SandboxError {
+function aborted(signal: AbortSignal, cause: unknown): SandboxError {
   if (signal.reason instanceof SandboxError) return signal.reason;
-  return new SandboxError("aborted", "The set-up of the task was aborted", { backend, cause });
+  return new SandboxError("aborted", "The set-up of the task was aborted", { cause });
 }

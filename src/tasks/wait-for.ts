@@ -97,7 +97,7 @@ async function isListening(sandbox: Sandbox, port: number): Promise<boolean> {
 }
 
 /** Resolves never; rejects when the command has ended, since then nothing will become ready any more. */
-async function died({ name, sandbox, command }: Waiting, waitFor: WaitFor): Promise<never> {
+async function died({ name, command }: Waiting, waitFor: WaitFor): Promise<never> {
   if (command === undefined) return await new Promise<never>(() => undefined);
   const exit = await command.ended;
   // Its last words may be what is waited for.
@@ -106,15 +106,15 @@ async function died({ name, sandbox, command }: Waiting, waitFor: WaitFor): Prom
   throw new SandboxError(
     "unavailable",
     `The command of ${name} ${how} before it was ready (${describe(waitFor)})${logs(command)}`,
-    { backend: sandbox.backend, retryable: false },
+    { retryable: false },
   );
 }
 
-function late({ name, sandbox, command }: Waiting, waitFor: WaitFor, timeout: number): SandboxError {
+function late({ name, command }: Waiting, waitFor: WaitFor, timeout: number): SandboxError {
   return new SandboxError(
     "unavailable",
     `${name} was not ready (${describe(waitFor)}) within ${timeout} ms${command === undefined ? "" : logs(command)}`,
-    { backend: sandbox.backend, hint: "waitFor.timeout gives it more time" },
+    { hint: "waitFor.timeout gives it more time" },
   );
 }
 
