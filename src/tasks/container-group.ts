@@ -4,29 +4,29 @@ import { OwnCommand } from "./own-command.js";
 import type { MemberPlan, TaskPlan } from "./task-plan.js";
 import { waitUntilReady } from "./wait-for.js";
 
-/** One container of a group that runs, and what it runs by itself. */
+/** A running container of a group, and its own command. */
 export interface Member {
   readonly plan: MemberPlan;
   readonly container: EngineContainer;
   readonly command: OwnCommand | undefined;
 }
 
-/** What a group is made with. */
+/** What a group needs from its batch. */
 export interface GroupParts {
   readonly engine: ContainerEngine;
   readonly labels: Readonly<Record<string, string>>;
-  /** Holds back what would be too much at one time. */
+  /** Limits how many containers start at the same time. */
   readonly limit: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Done with a container before it runs anything by itself. */
+  /** Fills a container before its own command starts. */
   fill?(plan: MemberPlan, container: EngineContainer): Promise<void>;
-  /** Told when a command has ended by itself. */
+  /** Called when a container's own command has ended. */
   onExit(member: Member): void;
   onWarning(container: string, message: string): void;
-  /** Told when a set-up failed and something of it could not be taken away; `again` tries once more. */
+  /** Called when a setup has failed and some of it could not be removed. `again` retries. */
   onLeft(left: readonly SandboxError[], again: () => Promise<SandboxError[]>): void;
 }
 
-/** The containers of a task and their network: all of them, or nothing. */
+/** The containers of a task and their network. Either all of them exist, or none. */
 export class ContainerGroup {
   readonly plan: TaskPlan;
   readonly networkId: string | undefined;
@@ -42,7 +42,7 @@ export class ContainerGroup {
     this.#images = images;
   }
 
-  /** Makes everything that a plan names. `images` are gone with the group. */
+  /** Creates everything in a plan. `images` are removed together with the group. */
   static async create(
     plan: TaskPlan,
     parts: GroupParts,
@@ -54,16 +54,14 @@ export class ContainerGroup {
       await make(plan, parts, signal, made);
       return new ContainerGroup(plan, made, parts, images);
     } catch (error) {
-      const clean = (): Promise<SandboxError[]> => takeAway(plan, made, parts.engine, images);
+      const clean = (): Promise<SandboxError[]> => removeAll(plan, made, parts.engine, images);
       const left = await clean();
       if (left.length > 0) parts.onLeft(left, clean);
-      throw signal.aborted
-        ? aborted(signal, parts.engine.name, error)
-        : toSandboxError(error, { backend: parts.engine.name });
+      throw signal.aborted ? aborted(signal, error) : error;
     }
   }
 
-  /** Runs something while no process of any of the containers runs. */
+  /** Runs `work` while every process in every container is stopped. */
   async frozen<T>(work: () => Promise<T>): Promise<T> {
     const all = this.members.reduceRight<() => Promise<T>>(
       (inner, { container }) =>
@@ -74,10 +72,10 @@ export class ContainerGroup {
     return await all();
   }
 
-  /** Takes everything away and gives what could not be. */
+  /** Removes everything and returns what could not be removed. */
   async remove(): Promise<SandboxError[]> {
     const made = { networkId: this.networkId, members: [...this.members] };
-    return await takeAway(this.plan, made, this.#parts.engine, this.#images);
+    return await removeAll(this.plan, made, this.#parts.engine, this.#images);
   }
 }
 
@@ -92,7 +90,7 @@ async function make(plan: TaskPlan, parts: GroupParts, signal: AbortSignal, made
     const { name, internal } = plan.network;
     made.networkId = await engine.createNetwork({ name, internal, members: plan.containers.length, labels }, signal);
   }
-  // The first failure stops the others, which are waited for: nothing may be made after the clean-up has begun.
+  // The first failure stops the others and waits for them: nothing may be created once the clean-up has started.
   const failing = new AbortController();
   const both = AbortSignal.any([signal, failing.signal]);
   const stopOthers = (error: unknown): never => {
@@ -156,8 +154,8 @@ async function becomeReady({ plan, container, command }: Member, signal: AbortSi
   await waitUntilReady(waiting, plan.waitFor, signal);
 }
 
-/** By the names that were chosen before: what was being made when it failed is found by them too. */
-async function takeAway(
+/** Removes by the planned names, which also finds what was half created when the setup failed. */
+async function removeAll(
   { containers, network }: TaskPlan,
   made: Made,
   engine: ContainerEngine,
@@ -194,7 +192,7 @@ export async function allDone(works: readonly Promise<unknown>[]): Promise<void>
   if (failures.length > 0) throw failures[0];
 }
 
-function aborted(signal: AbortSignal, backend: string, cause: unknown): SandboxError {
+function aborted(signal: AbortSignal, cause: unknown): SandboxError {
   if (signal.reason instanceof SandboxError) return signal.reason;
-  return new SandboxError("aborted", "The set-up of the task was aborted", { backend, cause });
+  return new SandboxError("aborted", "The setup of the task was aborted", { cause });
 }

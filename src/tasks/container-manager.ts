@@ -80,13 +80,13 @@ class ContainerManager implements SandboxManager {
         failureOf(engine.sweep()),
       ]);
       if (failure !== undefined) throw failure;
-      // That leftovers of dead managers cannot be removed is no reason not to go on; that nobody answers is.
+      // Leftovers of dead managers that cannot be removed don't stop a batch. An engine that doesn't answer does.
       if (fault?.code === "unavailable" || fault?.code === "permission_denied") throw fault;
       if (fault !== undefined) emit("warning", fault.message);
     } catch (error) {
       await batch.teardown();
       if (opts.signal?.aborted)
-        throw new SandboxError("aborted", "The set-up of the batch was aborted", { cause: error });
+        throw new SandboxError("aborted", "The setup of the batch was aborted", { cause: error });
       throw toSandboxError(error, { backend: engine.name, operation: "setupBatch" });
     }
     this.#batches.add(batch);
@@ -97,10 +97,14 @@ class ContainerManager implements SandboxManager {
     const [batch, another] = this.#batches;
     if (batch === undefined) throw outside("setupTask");
     if (another !== undefined) {
-      throw new SandboxError("conflict", "Several batches are open, so it is not clear which one the task is for", {
-        retryable: false,
-        hint: "call setupTask of the batch",
-      });
+      throw new SandboxError(
+        "conflict",
+        "Several batches are open, so the manager cannot tell which one the task belongs to",
+        {
+          retryable: false,
+          hint: "call batch.setupTask instead",
+        },
+      );
     }
     return await batch.setupTask(setup, opts);
   }
@@ -129,7 +133,7 @@ class ContainerManager implements SandboxManager {
       if (found !== undefined) return { ...found, batch };
     }
     throw new SandboxError("not_found", `No open batch of this manager has a container "${containerId.slice(0, 80)}"`, {
-      hint: "its task was taken down, or another manager has it",
+      hint: "its task was torn down, or it belongs to another manager",
     });
   }
 }
@@ -143,6 +147,6 @@ async function failureOf(work: Promise<unknown>): Promise<SandboxError | undefin
 
 function outside(call: string): SandboxError {
   return new SandboxError("closed", `${call} was called outside of a batch`, {
-    hint: "await manager.setupBatch(tasks) first, and call it before that batch is taken down",
+    hint: "await manager.setupBatch(tasks) first, and call it before that batch is torn down",
   });
 }

@@ -3,7 +3,7 @@ import type { TaskEvent } from "./types.js";
 
 const MAX_MESSAGE_BYTES = 4_000;
 
-/** Tells whoever listens that something happened. `env` holds secrets to hide. */
+/** Reports an event. Secrets in the values of `env` are redacted. */
 export type EmitTaskEvent = (
   type: TaskEvent["type"],
   message: string,
@@ -11,7 +11,7 @@ export type EmitTaskEvent = (
   env?: Readonly<Record<string, string>>,
 ) => void;
 
-/** Makes the function that reports the events of a batch: redacted, short, and safe from a listener that throws. */
+/** Creates the function that reports the events of a batch: redacted, truncated, and safe from a listener that throws. */
 export function createTaskEmit(batchId: string, listener: ((event: TaskEvent) => void) | undefined): EmitTaskEvent {
   return (type, message, about = {}, env = {}) => {
     if (listener === undefined) return;
@@ -19,7 +19,7 @@ export function createTaskEmit(batchId: string, listener: ((event: TaskEvent) =>
     try {
       listener({ type, message: text, batchId, ...about, time: new Date().toISOString() });
     } catch {
-      // A listener only watches: its failure must not change what it watches.
+      // A failing listener must not change what it listens to.
     }
   };
 }

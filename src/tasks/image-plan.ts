@@ -2,20 +2,20 @@ import { isDeepStrictEqual } from "node:util";
 import { SandboxError } from "../../contracts/errors.js";
 import type { BuildStage, ImageSpec, TaskSetup } from "./types.js";
 
-/** One image to be had: pulled, or built once its parent is there. */
+/** One image to prepare: pulled, or built after its parent. */
 export type ImageStep = { readonly tag: string; readonly build?: BuildStage; readonly parent?: ImageStep };
 
-/** The image that a container of this description runs. */
+/** The tag of the image that a container runs. */
 export function tagOf(spec: ImageSpec): string {
   return withTag(spec.type === "multi-stage" ? spec.finalTag : spec.tag);
 }
 
-/** A name with the tag that an engine adds to one without. */
+/** Adds the tag that an engine would add to a name without one. */
 export function withTag(name: string): string {
   return /:[^/]+$/.test(name) ? name : `${name}:latest`;
 }
 
-/** Every image description of some tasks, the agents' and the services'. */
+/** All image descriptions of these tasks, of agents and of services. */
 export function specsOf(tasks: readonly TaskSetup[]): ImageSpec[] {
   return tasks.flatMap(({ agentContainer, serviceContainers = {} }) =>
     [agentContainer, ...Object.values(serviceContainers)].map(({ spec }) => spec.imageSpec),
@@ -23,8 +23,8 @@ export function specsOf(tasks: readonly TaskSetup[]): ImageSpec[] {
 }
 
 /**
- * Puts images in order: each one once, parents before what stands on them. One tag with two descriptions, and images
- * that stand on each other, are refused.
+ * Orders images: each one once, parents before their children. Refuses one tag with two descriptions, and images that are
+ * each other's parents.
  */
 export function planImages(specs: readonly ImageSpec[]): ImageStep[] {
   const builds = collectBuilds(specs);
@@ -35,7 +35,7 @@ export function planImages(specs: readonly ImageSpec[]): ImageStep[] {
     if (known !== undefined) return known;
     if (path.includes(tag)) {
       const cycle = [...path.slice(path.indexOf(tag)), tag].join(" -> ");
-      throw new SandboxError("invalid_argument", `These images stand on each other: ${cycle}`);
+      throw new SandboxError("invalid_argument", `These images are each other's parents: ${cycle}`);
     }
     const build = builds.get(tag);
     const parentTag = build?.parentTag;
@@ -56,7 +56,7 @@ function collectBuilds(specs: readonly ImageSpec[]): Map<string, BuildStage> {
       const tag = withTag(stage.tag);
       const known = builds.get(tag);
       if (known !== undefined && !isDeepStrictEqual(known, stage)) {
-        throw new SandboxError("conflict", `The image "${stage.tag}" is described in two ways`, {
+        throw new SandboxError("conflict", `The image "${stage.tag}" has two different descriptions`, {
           retryable: false,
           hint: "give one of them another tag",
         });

@@ -20,7 +20,7 @@ export class ImageStore {
     this.#emit = emit;
   }
 
-  /** Makes sure that an image is there and up to date. After a failure the next call tries again. */
+  /** Makes sure that an image exists and is up to date. After a failure the next call tries again. */
   ensure(step: ImageStep, signal: AbortSignal): Promise<EngineImage> {
     const known = this.#images.get(step.tag);
     if (known !== undefined) return known;

@@ -13,9 +13,9 @@ export interface ManagerOptions extends ManagerSettings {
   docker?: { host?: string; context?: string; certPath?: string };
 }
 
-/** Makes a manager out of the options that `createSandboxManager` got. */
+/** Creates a manager from the options given to `createSandboxManager`. */
 export type ManagerFactory = (opts: ManagerOptions) => SandboxManager;
-/** Loads the maker of a manager when it is first used. */
+/** Loads the factory of a manager when it is first used. */
 export type ManagerLoader = () => Promise<{ createManager: ManagerFactory }>;
 
 interface RegisteredManager {
@@ -48,14 +48,14 @@ const managers = new Map<string, RegisteredManager>([
   ],
 ]);
 
-/** Adds a manager under a name, for `createSandboxManager({ backend: name })`. A name can be given only once. */
+/** Registers a manager for `createSandboxManager({ backend: name })`. A name can be registered only once. */
 export function registerManager(name: string, load: ManagerLoader): void {
   if (typeof name !== "string" || !NAME.test(name)) {
     throw invalidArgument("name", `a name that matches ${NAME.source}`, name);
   }
   check(load, callback<ManagerLoader>(), "load");
   if (managers.has(name)) {
-    throw new SandboxError("conflict", `There is already a manager "${name}"`, {
+    throw new SandboxError("conflict", `A manager "${name}" is already registered`, {
       retryable: false,
       hint: "choose another name",
     });
@@ -63,7 +63,7 @@ export function registerManager(name: string, load: ManagerLoader): void {
   managers.set(name, { load });
 }
 
-/** The names that `createSandboxManager` knows. */
+/** The names of all registered managers. */
 export function managerNames(): string[] {
   return [...managers.keys()];
 }
@@ -99,7 +99,11 @@ function lazily(name: string, make: () => Promise<SandboxManager>): SandboxManag
 
 function unknown(name: string): SandboxError {
   const nearest = nearestName(name, managers.keys());
-  return new SandboxError("invalid_argument", `Unknown manager "${name}"; known are ${managerNames().join(", ")}`, {
-    hint: nearest === undefined ? "registerManager adds one" : `did you mean "${nearest}"?`,
-  });
+  return new SandboxError(
+    "invalid_argument",
+    `Unknown manager "${name}"; known managers are ${managerNames().join(", ")}`,
+    {
+      hint: nearest === undefined ? "registerManager adds one" : `did you mean "${nearest}"?`,
+    },
+  );
 }

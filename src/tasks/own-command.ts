@@ -4,25 +4,25 @@ import type { DriverExit, DriverProcess } from "../sandbox/types.js";
 import { OutputCollector } from "../util/output-collector.js";
 import type { CommandStatus } from "./types.js";
 
-/** Log kept of one command, head and tail. */
+/** Bytes of a command's log that are kept: its head and its tail. */
 const MAX_LOG = 1 << 20;
 
-/** What a container runs by itself, and what it has written so far. */
+/** The command that a container runs by itself, and its log so far. */
 export class OwnCommand {
   readonly #log = new OutputCollector(MAX_LOG);
-  /** What is still looked for. */
+  /** The text to look for in its output, until it is found. */
   #awaited: Buffer | undefined;
   readonly #tails: [Buffer, Buffer] = [empty, empty];
   #isWritten: () => void = () => undefined;
   #exit: DriverExit | undefined;
   #lost: SandboxError | undefined;
-  /** Resolves once the command is over and its log is whole; undefined when nobody can know how it ended. */
+  /** Resolves when the command has ended and its log is complete; with undefined when its container was lost. */
   readonly ended: Promise<DriverExit | undefined>;
 
-  /** Resolves once it has written what is awaited of it. */
+  /** Resolves when it has written the awaited text. */
   readonly written: Promise<void>;
 
-  /** What is `awaited` is looked for from the first byte on. */
+  /** Looks for `awaited` from the first byte of output. */
   constructor(process: DriverProcess, awaited?: string) {
     if (awaited !== undefined) this.#awaited = Buffer.from(awaited);
     this.written = new Promise((resolve) => {
@@ -31,7 +31,7 @@ export class OwnCommand {
     this.ended = this.#follow(process);
   }
 
-  /** What there is to know now. */
+  /** Its state now. */
   get status(): CommandStatus {
     const { text } = this.#log.result(false);
     if (this.#exit !== undefined) return { running: false, exitCode: this.#exit.exitCode, logs: text };
@@ -56,7 +56,7 @@ export class OwnCommand {
     }
   }
 
-  /** A text may come in two pieces, and the two outputs are not one text. */
+  /** The text may arrive in two chunks of one output, but never half in each output. */
   #look(chunk: Buffer, index: 0 | 1): void {
     if (this.#awaited === undefined) return;
     const seen = Buffer.concat([this.#tails[index], chunk]);

@@ -3,13 +3,13 @@ import { createLimit } from "../util/limit.js";
 import type { FileTask } from "./task-file.js";
 import type { Batch, SandboxManager } from "./types.js";
 
-/** Where a task of a run is. */
+/** How far a task of a run is. */
 export type TaskStage = "waiting" | "starting" | "running" | "stopping" | "done" | "failed";
 
-/** What came of one task. Either its command ended, or `error` says why it did not. */
+/** The result of one task. Either its command ended, or `error` says why it didn't. */
 export interface TaskResult {
   taskId: string;
-  /** Absent when the command did not run to its end. */
+  /** Absent when the command didn't run to its end. */
   exitCode?: number;
   timedOut?: boolean;
   stdout?: string;
@@ -24,11 +24,11 @@ export interface TaskResult {
 
 /** How tasks are run. */
 export interface RunOptions {
-  /** What runs in the tasks that do not say it themselves. */
+  /** The command of tasks that have none of their own. */
   argv?: readonly string[];
-  /** How many tasks there are at one time. */
+  /** How many tasks run at the same time. */
   concurrency: number;
-  /** Deadline of the commands of the tasks that have none of their own. */
+  /** Deadline of commands whose task has none of its own, in milliseconds. */
   timeout?: number;
   signal: AbortSignal;
   onStage?(taskId: string, stage: TaskStage): void;
@@ -36,16 +36,16 @@ export interface RunOptions {
   onResult(result: TaskResult, task: FileTask): Promise<void>;
 }
 
-/** The command that a task runs; a `invalid_argument` when nobody has said one. */
+/** The command that a task runs; `invalid_argument` when there is none. */
 export function commandOf(task: FileTask, argv: readonly string[] | undefined): string | readonly string[] {
   const command = task.run ?? argv;
   if (command !== undefined && command.length > 0) return command;
   throw new SandboxError("invalid_argument", `The task "${task.setup.taskId}" has nothing to run`, {
-    hint: "give it a run: in the file, or a command after --",
+    hint: "add run: to the task in the file, or give a command after --",
   });
 }
 
-/** Runs every task of a batch, so many at one time; a task that fails does not keep the others from running. */
+/** Runs every task of a batch, at most `concurrency` at a time. A task that fails doesn't stop the others. */
 export async function runTasks(
   manager: SandboxManager,
   batch: Batch,
@@ -57,7 +57,7 @@ export async function runTasks(
     limit(async () => {
       if (opts.signal.aborted) return;
       const result = await runOne(manager, batch, task, opts);
-      // What an interruption broke is to be done again.
+      // A task that the interruption broke has no result, so that the next run repeats it.
       if (opts.signal.aborted && result.error !== undefined) return;
       await opts.onResult(result, task);
       opts.onStage?.(result.taskId, result.error === undefined ? "done" : "failed");

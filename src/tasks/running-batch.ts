@@ -12,11 +12,11 @@ import { RunningTask } from "./running-task.js";
 import { type MemberPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
 import type { Batch, SetupOptions, Task, TaskSetup } from "./types.js";
 
-/** On everything that a batch makes: which batch, and which execution of a task. */
+/** On everything that a batch creates: its batch, and the execution of its task. */
 const BATCH_LABEL = "glovebox.batch";
 const EXECUTION_LABEL = "glovebox.execution";
 
-/** What a batch is made with. */
+/** What a batch needs from its manager. */
 export interface BatchParts {
   readonly batchId: string;
   readonly engine: ContainerEngine;
@@ -24,11 +24,11 @@ export interface BatchParts {
   readonly verifyOnly: boolean;
   readonly limit: GroupParts["limit"];
   readonly emit: EmitTaskEvent;
-  /** Called once the batch is gone. */
+  /** Called when the batch is torn down. */
   onClosed(batch: RunningBatch): void;
 }
 
-/** Images that are ready, and the tasks that use them. */
+/** A batch whose images are ready, and its tasks. */
 export class RunningBatch implements Batch {
   readonly batchId: string;
   readonly #parts: BatchParts;
@@ -36,7 +36,7 @@ export class RunningBatch implements Batch {
   readonly #closing = new AbortController();
   readonly #tasks = new Set<RunningTask>();
   readonly #setups = new Set<Promise<unknown>>();
-  /** What failed set-ups could not take away. */
+  /** Retries for what failed setups could not remove. */
   readonly #left = new Set<() => Promise<readonly SandboxError[]>>();
   #teardown: Promise<void> | undefined;
 
@@ -46,7 +46,7 @@ export class RunningBatch implements Batch {
     this.#images = new ImageStore(parts.engine, parts.verifyOnly, parts.emit);
   }
 
-  /** Gets every image of these tasks; all failures are waited for, the first is thrown. */
+  /** Prepares every image of these tasks. Waits for all of them, then throws the first failure. */
   async prepare(tasks: readonly TaskSetup[], signal?: AbortSignal): Promise<void> {
     const orders = planImages(specsOf(tasks));
     const both = this.#signal(signal);
@@ -79,7 +79,7 @@ export class RunningBatch implements Batch {
     });
   }
 
-  /** Copies a task of this batch: all containers at one moment. */
+  /** Copies a task of this batch, all containers at the same moment. */
   async clone(source: RunningTask, signal?: AbortSignal): Promise<Task> {
     return await this.#during(async () => {
       const both = this.#signal(signal);
@@ -96,7 +96,7 @@ export class RunningBatch implements Batch {
         const cloned = planClone(this.batchId, plan, nameOf);
         return this.#start(cloned, both, [...names.values()], (target, copy) => fillVolumes(members, target, copy));
       };
-      // A commit leaves volumes out: they are copied while the origin still stands still.
+      // A commit leaves out volumes, so they are copied while the origin is still frozen.
       const hasVolumes = members.some((member) => member.plan.image.volumes.length > 0);
       try {
         const task = hasVolumes
@@ -114,7 +114,7 @@ export class RunningBatch implements Batch {
     });
   }
 
-  /** The task or clone that a state names. */
+  /** The task or clone that has this container. */
   find(containerId: string): { task: RunningTask; member: Member } | undefined {
     for (const task of this.#tasks) {
       const member = task.group.members.find(({ container }) => container.id === containerId);
@@ -123,7 +123,7 @@ export class RunningBatch implements Batch {
     return undefined;
   }
 
-  /** What is left is tried again by the next call. */
+  /** The next call retries what could not be removed. */
   teardown(): Promise<void> {
     this.#teardown ??= this.#close().finally(() => {
       if (this.#tasks.size + this.#left.size > 0) this.#teardown = undefined;
@@ -136,7 +136,7 @@ export class RunningBatch implements Batch {
   }
 
   async #close(): Promise<void> {
-    this.#closing.abort(new SandboxError("closed", `The batch ${this.batchId} was taken down`));
+    this.#closing.abort(new SandboxError("closed", `The batch ${this.batchId} was torn down`));
     await Promise.allSettled(this.#setups);
     await Promise.all([...this.#tasks].map((task) => task.teardown()));
     await Promise.all([...this.#left].map((again) => this.#clean(again)));
@@ -172,7 +172,7 @@ export class RunningBatch implements Batch {
       },
       onExit: ({ plan: { container, env }, command }) => {
         const { exitCode, logs } = command?.status ?? { logs: "" };
-        // Lost with its container: whoever took that away knows.
+        // Lost together with its container, which was removed on purpose.
         if (exitCode === undefined) return;
         const tail = logTail(logs);
         const message = `the command of "${container}" ended with exit code ${exitCode}${tail === "" ? "" : `:\n${tail}`}`;
@@ -195,7 +195,7 @@ export class RunningBatch implements Batch {
     for (const { message } of left) this.#parts.emit("leak", message, taskId === undefined ? {} : { taskId });
   }
 
-  /** With a task go its clones; a clone goes alone. Says whether all of it is gone. */
+  /** Removes a task with its clones, or one clone. Returns whether everything is gone. */
   async #remove(task: RunningTask, isClone: boolean): Promise<boolean> {
     const { executionId } = task.state;
     const clones = isClone
@@ -213,7 +213,7 @@ export class RunningBatch implements Batch {
     return signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
   }
 
-  /** Nothing is set up in a batch that is being taken down, and that waits for what is under way. */
+  /** Refuses work in a batch that is being torn down. Teardown waits for work in progress. */
   async #during<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing.signal.aborted) throw this.#closing.signal.reason;
     const running = work().catch((error: unknown) => {
@@ -228,7 +228,7 @@ export class RunningBatch implements Batch {
   }
 }
 
-/** Brings the volumes of a container into its copy, exactly as they are. */
+/** Copies the volumes of a container into its clone. */
 async function fillVolumes(members: readonly Member[], target: MemberPlan, copy: Member["container"]): Promise<void> {
   const origin = members.find(({ plan }) => plan.service === target.service);
   for (const path of target.image.volumes) {
@@ -236,7 +236,7 @@ async function fillVolumes(members: readonly Member[], target: MemberPlan, copy:
   }
 }
 
-/** Gives what could not be removed. */
+/** Returns what could not be removed. */
 async function removeImages(engine: ContainerEngine, names: Iterable<string>): Promise<SandboxError[]> {
   const done = await Promise.allSettled([...names].map((name) => engine.removeImage(name)));
   return done.flatMap((result) => (result.status === "rejected" ? [toSandboxError(result.reason)] : []));

@@ -3,22 +3,22 @@ import type { Sandbox } from "../sandbox/types.js";
 import type { ContainerGroup, Member } from "./container-group.js";
 import type { CommandStatus, SandboxState, Task } from "./types.js";
 
-/** A task whose containers run. */
+/** A task whose containers are running. */
 export class RunningTask implements Task {
   readonly taskId: string;
   readonly state: SandboxState;
   readonly agent: Sandbox;
   readonly services: Readonly<Record<string, Sandbox>>;
   readonly group: ContainerGroup;
-  readonly #release: (task: RunningTask) => Promise<boolean>;
+  readonly #remove: (task: RunningTask) => Promise<boolean>;
   #teardown: Promise<void> | undefined;
 
-  /** `release` takes away what belongs to the task, never throws, and says whether all of it is gone. */
-  constructor(group: ContainerGroup, release: (task: RunningTask) => Promise<boolean>) {
+  /** `remove` never throws; it returns whether everything of the task is gone. */
+  constructor(group: ContainerGroup, remove: (task: RunningTask) => Promise<boolean>) {
     const [agent, ...services] = group.members;
     if (agent === undefined) throw new SandboxError("internal", "A task has no container");
     this.group = group;
-    this.#release = release;
+    this.#remove = remove;
     this.taskId = group.plan.taskId;
     this.agent = agent.container.sandbox;
     this.services = Object.freeze(
@@ -41,7 +41,7 @@ export class RunningTask implements Task {
   }
 
   teardown(): Promise<void> {
-    this.#teardown ??= this.#release(this).then((isGone) => {
+    this.#teardown ??= this.#remove(this).then((isGone) => {
       if (!isGone) this.#teardown = undefined;
     });
     return this.#teardown;

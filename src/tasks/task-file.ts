@@ -11,16 +11,16 @@ import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.j
 
 const MAX_BYTES = 16 << 20;
 
-/** A task of a file, and what is run in it. */
+/** A task of a file, and the command to run in it. */
 export interface FileTask {
   readonly setup: TaskSetup;
-  /** What runs in the agent's container; a string is run by `/bin/sh`. Absent: what the command line says. */
+  /** Runs in the agent's container; a string is run by `/bin/sh`. Default: the command of the command line. */
   readonly run?: string | readonly string[];
   /** Milliseconds that `run` may take. */
   readonly timeout?: number;
 }
 
-/** Tasks that are run together. */
+/** Tasks that run together. */
 export interface TaskFile {
   readonly networkEnabled: boolean;
   readonly batchIdPrefix?: string;
@@ -66,16 +66,16 @@ export const TASK_FILE_SCHEMA: Schema<WrittenFile> = object(
   },
 );
 
-/** How a file of tasks is read. */
+/** How a task file is read. */
 export interface TaskFileOptions {
   /**
-   * Whether a file in a git repository may name build contexts outside of that repository. Their files would be visible in the containers, and the
-   * file may come from anywhere. Default false.
+   * Whether a file in a git repository may name build contexts outside that repository. Containers could read their files,
+   * and the task file may come from anywhere. Default false.
    */
   trust?: boolean;
 }
 
-/** Reads a file of tasks, YAML or JSON. Paths in it are relative to the file. */
+/** Reads a task file, YAML or JSON. Its paths are relative to the file. */
 export async function readTaskFile(path: string, opts: TaskFileOptions = {}): Promise<TaskFile> {
   let text: string;
   try {
@@ -86,7 +86,7 @@ export async function readTaskFile(path: string, opts: TaskFileOptions = {}): Pr
   return await parseTaskFile(text, path, opts);
 }
 
-/** As `readTaskFile`, for a text that stands for the file at `path`. */
+/** Like `readTaskFile`, for the text of the file at `path`. */
 export async function parseTaskFile(text: string, path: string, opts: TaskFileOptions = {}): Promise<TaskFile> {
   if (text.length > MAX_BYTES) throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_BYTES} bytes`);
   try {
@@ -132,7 +132,7 @@ function toTaskFile(value: unknown, directory: string): TaskFile {
   return { networkEnabled, ...(prefix !== undefined && { batchIdPrefix: prefix }), tasks: read };
 }
 
-/** The top of the repository that a file is in, by its path as it is named or as it really is; undefined when it is in none. */
+/** The top of the repository that a file is in, by the given path or by its real path; undefined when it is in none. */
 function repositoryOf(path: string): string | undefined {
   for (const place of [realOf(path), resolve(path)]) {
     const top = enclosingRepository(dirname(place));
@@ -148,7 +148,7 @@ function assertOwnContexts({ tasks }: TaskFile, top: string | undefined): void {
       for (const context of contextsOf(spec.imageSpec)) {
         const real = realOf(context);
         if (real === top || real.startsWith(top + sep)) continue;
-        throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, outside of ${top}`, {
+        throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, outside ${top}`, {
           hint: "the file is in a repository and could come from anywhere; if you trust it: --trust (trust: true)",
         });
       }

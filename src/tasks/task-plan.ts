@@ -5,27 +5,27 @@ import { hostnameOf } from "./check-setup.js";
 import { containerName, networkName } from "./names.js";
 import type { ContainerSetup, TaskSetup, WaitFor } from "./types.js";
 
-/** What a container is going to be, down to its name. */
+/** Everything about a container that will be started. */
 export interface MemberPlan {
   /** The key of a service; undefined for the agent's container. */
   readonly service: string | undefined;
-  /** The engine's name for it, and the setup's. */
+  /** Its name on the engine, and its name in the setup. */
   readonly name: string;
   readonly container: string;
-  /** The image as it was built, whose settings hold for all copies of the container. */
+  /** The image of the setup. Its settings apply to clones too. */
   readonly image: EngineImage;
-  /** What the container is made from: the image, or the commit of another container. */
+  /** What the container starts from: the id of the image, or the name of a commit. */
   readonly from: string;
   readonly hostname: string;
   readonly env: Readonly<Record<string, string>>;
   readonly user: string;
   readonly limits: Omit<Limits, "disk">;
-  /** What it runs by itself. */
+  /** Its own command. */
   readonly command: readonly string[] | undefined;
   readonly waitFor: WaitFor | undefined;
 }
 
-/** What a task is going to be. */
+/** Everything about a task that will be set up. */
 export interface TaskPlan {
   readonly taskId: string;
   readonly executionId: string;
@@ -34,7 +34,7 @@ export interface TaskPlan {
   readonly network: { readonly label: string; readonly name: string; readonly internal: boolean } | undefined;
 }
 
-/** Plans a task whose images are there. */
+/** Plans a task whose images are ready. */
 export function planTask(
   batchId: string,
   executionId: string,
@@ -50,7 +50,7 @@ export function planTask(
     toPlan(agentContainer, undefined),
     ...services.map(([service, container]) => toPlan(container, service)),
   ];
-  // Alone and without a way out, a container has nobody to talk to.
+  // A single container without access to other machines has nothing to reach.
   const isNeeded = services.length > 0 || networkEnabled || networkConfig !== undefined;
   const label = networkConfig?.name ?? "network";
   const network = isNeeded
@@ -87,7 +87,7 @@ function planContainer(
   };
 }
 
-/** As Docker has it: the entrypoint of the image, then what was given, else its own arguments. A text is for a shell. */
+/** Services get the image's entrypoint, then the given command or the image's own. A string goes to a shell. */
 function commandOf(
   { spec: { command } }: ContainerSetup,
   isService: boolean,
@@ -105,14 +105,14 @@ function checkReadiness(
   image: EngineImage,
 ): void {
   if (waitFor?.log !== undefined && command === undefined) {
-    throw new SandboxError("invalid_argument", `waitFor.log of "${name}": it runs no command whose log could be read`);
+    throw new SandboxError("invalid_argument", `waitFor.log of "${name}": it runs no command, so it has no log`);
   }
   if (waitFor?.health === true && image.healthcheck === undefined) {
     throw new SandboxError("invalid_argument", `waitFor.health of "${name}": its image has no HEALTHCHECK`);
   }
 }
 
-/** The plan of a copy, made from other images. */
+/** Plans a clone, which starts from commits. */
 export function planClone(
   batchId: string,
   { network, ...plan }: TaskPlan,

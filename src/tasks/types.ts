@@ -4,7 +4,7 @@ import type { Sandbox } from "../sandbox/types.js";
 
 export type { BuildStage } from "../../contracts/container-engine.js";
 
-/** An image that is pulled when the engine does not have it. */
+/** An image that is pulled when the engine doesn't have it. */
 export interface PullImageSpec {
   type: "pull";
   tag: string;
@@ -15,7 +15,7 @@ export interface BuildImageSpec extends Omit<BuildStage, "parentTag" | "cacheKey
   type: "build";
 }
 
-/** A chain of images, built in the order of their parents, each one kept for others to stand on. */
+/** A chain of images, parents first. Every stage stays on the engine, for other images to build on. */
 export interface MultiStageBuildImageSpec {
   type: "multi-stage";
   stages: readonly BuildStage[];
@@ -25,13 +25,13 @@ export interface MultiStageBuildImageSpec {
 
 export type ImageSpec = PullImageSpec | BuildImageSpec | MultiStageBuildImageSpec;
 
-/** When a container counts as ready: once everything that is named here holds. */
+/** When a container is ready: once all of these conditions are met. */
 export interface WaitFor {
   /** A TCP port that something in the container listens on. */
   port?: number;
-  /** A text that the command has written, to either output. */
+  /** A text in the output of its own command, stdout or stderr. */
   log?: string;
-  /** A command that ends with 0; a string is run by `/bin/sh`. */
+  /** A command that exits with 0; a string is run by `/bin/sh`. */
   command?: string | readonly string[];
   /** The image's own HEALTHCHECK. */
   health?: true;
@@ -39,15 +39,15 @@ export interface WaitFor {
   timeout?: number;
 }
 
-/** How a container is made. */
+/** How a container is created. */
 export interface ContainerSpec {
   imageSpec: ImageSpec;
-  /** Name that the other containers of the task reach it by. Default: the name of the container. */
+  /** Name by which the other containers of the task reach it. Default: the name of the container. */
   hostname?: string;
   environment?: Readonly<Record<string, string>>;
   /**
-   * What the container runs beside what it is asked to; a string is run by `/bin/sh`. Default: nothing in the agent's
-   * container, the image's own command in a service.
+   * The container's own command, which runs as long as the task; a string is run by `/bin/sh`. Default: none in the agent's
+   * container, the image's command in a service.
    */
   command?: string | readonly string[];
   /** User of every command. Default: the image's. */
@@ -56,7 +56,7 @@ export interface ContainerSpec {
   waitFor?: WaitFor;
 }
 
-/** A container of a task and its name in it. */
+/** A container of a task. */
 export interface ContainerSetup {
   name: string;
   spec: ContainerSpec;
@@ -65,7 +65,7 @@ export interface ContainerSetup {
 /** The network of a task. */
 export interface NetworkConfig {
   name: string;
-  /** Whether nothing but the task's own containers can be reached. Default: unless the manager has `networkEnabled`. */
+  /** Whether only the task's own containers can be reached. Default: true, unless the manager has `networkEnabled`. */
   internal?: boolean;
 }
 
@@ -73,16 +73,16 @@ export interface NetworkConfig {
 export interface TaskSetup {
   taskId: string;
   agentContainer: ContainerSetup;
-  /** By a name of the caller's. */
+  /** By names of your choice. */
   serviceContainers?: Readonly<Record<string, ContainerSetup>>;
   networkConfig?: NetworkConfig;
 }
 
-/** What tells one task, or one clone of it, from all others. */
+/** Identifies one task, or one clone of it. */
 export interface SandboxState {
   readonly taskId: string;
   readonly agentContainerId: string;
-  /** Container ids by the names that the setup gave. */
+  /** Container ids by the service names of the setup. */
   readonly serviceContainers: Readonly<Record<string, string>>;
   /** The same for a task and its clones. */
   readonly executionId: string;
@@ -90,51 +90,51 @@ export interface SandboxState {
   readonly networkId?: string;
 }
 
-/** What a container's own command does. */
+/** The state of a container's own command. */
 export interface CommandStatus {
-  /** False as well when there is no command. */
+  /** Also false when there is no command. */
   running: boolean;
-  /** Present once it has ended. */
+  /** Present when it has ended. */
   exitCode?: number;
-  /** What it wrote to both outputs, as it came; the middle is left out when it is long. */
+  /** What it wrote to stdout and stderr, in the order of arrival. The middle of a long log is left out. */
   logs: string;
 }
 
-/** A task that runs. Disposing it takes it down. */
+/** A running task. Disposing it tears it down. */
 export interface Task extends AsyncDisposable {
   readonly taskId: string;
   readonly state: SandboxState;
   /** The container that the agent works in. */
   readonly agent: Sandbox;
-  /** The services, by the names that the setup gave. */
+  /** The services, by their names in the setup. */
   readonly services: Readonly<Record<string, Sandbox>>;
-  /** What the own command of a service does, or of the agent's container when no name is given. */
+  /** The state of the own command of a service, or of the agent's container when no name is given. */
   status(service?: string): CommandStatus;
-  /** Removes containers, network and clones. Idempotent, never throws: what is left is told by an event, and tried again by the next call. */
+  /** Removes containers, network and clones. Idempotent, never throws: a `leak` event reports what is left, and the next call retries. */
   teardown(): Promise<void>;
 }
 
-/** Images that are ready, and the tasks that use them. Disposing it takes down every task. */
+/** Images that are ready, and the tasks that use them. Disposing it tears down every task. */
 export interface Batch extends AsyncDisposable {
   readonly batchId: string;
   setupTask(setup: TaskSetup, opts?: SetupOptions): Promise<Task>;
-  /** Idempotent, never throws: what is left is told by an event, and tried again by the next call. */
+  /** Idempotent, never throws: a `leak` event reports what is left, and the next call retries. */
   teardown(): Promise<void>;
 }
 
-/** How a set-up runs. */
+/** How a setup runs. */
 export interface SetupOptions {
-  /** Abort leaves nothing behind and rejects with `aborted`. */
+  /** An abort rejects with `aborted` and leaves nothing behind. */
   signal?: AbortSignal;
 }
 
-/** What `manager.exec` takes beside the command. */
+/** Options of `manager.exec`. */
 export interface TaskExecOptions
   extends Pick<
     ExecOptions,
     "stdin" | "cwd" | "env" | "user" | "timeout" | "signal" | "maxOutput" | "raw" | "onStdout" | "onStderr"
   > {
-  /** The shell for a string, `/bin/sh` by default; an array goes through it only when this is given. */
+  /** The shell for a string. Default `/bin/sh`. An array goes through a shell only when this is given. */
   shellPath?: string;
 }
 
@@ -142,15 +142,15 @@ export interface TaskExecOptions
 export interface SandboxManager {
   /** Pulls and builds every image of these tasks. */
   setupBatch(tasks: readonly TaskSetup[], opts?: SetupOptions): Promise<Batch>;
-  /** As `batch.setupTask`, for the one batch that is open. */
+  /** Like `batch.setupTask`, when exactly one batch is open. */
   setupTask(setup: TaskSetup, opts?: SetupOptions): Promise<Task>;
   /** Runs a command in a container of an open batch. */
   exec(containerId: string, cmd: string | readonly string[], opts?: TaskExecOptions): Promise<ExecResult>;
-  /** Copies all containers of a task at one moment, with a network of their own. */
+  /** Copies all containers of a task at the same moment, with a network of their own. */
   cloneSandboxState(state: SandboxState, opts?: SetupOptions): Promise<Task>;
 }
 
-/** Something that a user may want to see happen to a batch or a task. Secrets are redacted. */
+/** Something that happened to a batch or a task. Secrets are redacted. */
 export interface TaskEvent {
   type:
     | "image-pull"

@@ -9,20 +9,20 @@ const DEFAULT_TIMEOUT = 60_000;
 const FIRST_PAUSE = 20;
 const LONGEST_PAUSE = 500;
 const CHECK_TIMEOUT = 30_000;
-/** As `/proc/net/tcp` writes the state LISTEN. */
+/** The state LISTEN in `/proc/net/tcp`. */
 const LISTENING = "0A";
 
-/** What is waited for, and in what. */
+/** The container to wait for. */
 export interface Waiting {
-  /** How it is called in messages. */
+  /** Its name in messages. */
   readonly name: string;
   readonly sandbox: Sandbox;
   readonly command: OwnCommand | undefined;
-  /** The image's HEALTHCHECK as a command to run. */
+  /** The image's HEALTHCHECK. */
   readonly healthcheck?: NonNullable<EngineImage["healthcheck"]>;
 }
 
-/** Waits until a container is ready; a deadline, and a command of its own that ends early, are errors with its log. */
+/** Waits until a container is ready. Rejects, with its log, at the deadline or when its own command ends first. */
 export async function waitUntilReady(waiting: Waiting, waitFor: WaitFor, signal: AbortSignal): Promise<void> {
   const { timeout = DEFAULT_TIMEOUT } = waitFor;
   const over = new AbortController();
@@ -54,7 +54,7 @@ function conditions(waiting: Waiting, { port, log, command, health }: WaitFor, s
   if (port !== undefined) poll(() => isListening(sandbox, port));
   if (log !== undefined) {
     if (waiting.command === undefined)
-      throw new SandboxError("invalid_argument", `${name} runs no command whose log could be read`);
+      throw new SandboxError("invalid_argument", `${name} runs no command, so it has no log`);
     all.push(waiting.command.written);
   }
   if (command !== undefined) {
@@ -76,13 +76,13 @@ async function repeat(check: () => Promise<boolean>, signal: AbortSignal): Promi
   }
 }
 
-/** What the end of the wait itself broke is nobody's failure. */
+/** Ignores a failure that the end of the wait has caused. */
 function whenOver(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted) return false;
   throw error;
 }
 
-/** Looks into the kernel's table, so that no program of the image and no connection is needed. */
+/** Reads the kernel's table, which needs no program in the image and no connection. */
 async function isListening(sandbox: Sandbox, port: number): Promise<boolean> {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   for (const table of ["/proc/net/tcp", "/proc/net/tcp6"]) {
@@ -96,31 +96,31 @@ async function isListening(sandbox: Sandbox, port: number): Promise<boolean> {
   return false;
 }
 
-/** Resolves never; rejects when the command has ended, since then nothing will become ready any more. */
-async function died({ name, sandbox, command }: Waiting, waitFor: WaitFor): Promise<never> {
+/** Never resolves. Rejects when the command has ended, because then the container cannot become ready. */
+async function died({ name, command }: Waiting, waitFor: WaitFor): Promise<never> {
   if (command === undefined) return await new Promise<never>(() => undefined);
   const exit = await command.ended;
-  // Its last words may be what is waited for.
+  // Its last output may meet the conditions.
   await delay(FIRST_PAUSE);
   const how = exit === undefined ? "was lost" : `ended with exit code ${exit.exitCode}`;
   throw new SandboxError(
     "unavailable",
     `The command of ${name} ${how} before it was ready (${describe(waitFor)})${logs(command)}`,
-    { backend: sandbox.backend, retryable: false },
+    { retryable: false },
   );
 }
 
-function late({ name, sandbox, command }: Waiting, waitFor: WaitFor, timeout: number): SandboxError {
+function late({ name, command }: Waiting, waitFor: WaitFor, timeout: number): SandboxError {
   return new SandboxError(
     "unavailable",
     `${name} was not ready (${describe(waitFor)}) within ${timeout} ms${command === undefined ? "" : logs(command)}`,
-    { backend: sandbox.backend, hint: "waitFor.timeout gives it more time" },
+    { hint: "set waitFor.timeout to wait longer" },
   );
 }
 
 function logs(command: OwnCommand): string {
   const tail = logTail(command.status.logs);
-  return tail === "" ? "; it has written nothing" : `; its log ends with:\n${tail}`;
+  return tail === "" ? "; it wrote nothing" : `; its log ends with:\n${tail}`;
 }
 
 function describe({ port, log, command, health }: WaitFor): string {

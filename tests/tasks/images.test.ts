@@ -216,10 +216,10 @@ describeTasks("images", [BUSYBOX], (place) => {
       stages: [stage("a:1", "b:1"), stage("b:1", "a:1")],
       finalTag: "a:1",
     };
-    await expectRefused(prepare(circle), "invalid_argument", "stand on each other", "a:1 -> b:1 -> a:1");
+    await expectRefused(prepare(circle), "invalid_argument", "each other's parents", "a:1 -> b:1 -> a:1");
     const one: ImageSpec = { type: "build", tag: "same", contextPath: "/x" };
     const two: ImageSpec = { type: "build", tag: "same:latest", contextPath: "/y" };
-    await expectRefused(prepare(one, two), "conflict", "same", "two ways");
+    await expectRefused(prepare(one, two), "conflict", "same", "two different descriptions");
   });
 
   test("[S2-DOC-pull] are pulled in parallel when they are not there, with the login of the Docker config, and a spoilt layer is an error", async ({

@@ -2,23 +2,23 @@ import type { Limits, Mount } from "../../../../contracts/types.js";
 import type { DockerOptions } from "../../types.js";
 import { type EngineMount, GUEST_PATH } from "./deliver-guest.js";
 
-/** How a container is made. All of it can be written down and used again. */
+/** How a container is created. Plain data, which is recorded to create or start it again. */
 export interface ContainerPlan {
-  /** Chosen by us, so that it can be found whatever becomes of the call that makes it. */
+  /** Chosen before the container is created, so that it can be found even if that call fails. */
   readonly name: string;
   /** Name or id. */
   readonly image: string;
-  /** Whose the files are, and who commands run as by default; as Docker has it, empty for root. */
+  /** Owner of the files and default user of commands; empty for root. */
   readonly user: string;
-  /** Absolute; made when absent. */
+  /** Absolute. Created when it doesn't exist. */
   readonly workDir: string;
   readonly hostname?: string;
-  /** `none`, or the name of a network with the names that the container has on it. */
+  /** `none`, or a network and the names of the container on it. */
   readonly network: "none" | { readonly name: string; readonly aliases: readonly string[] };
-  /** Who is asked for names that the network itself does not know. Default: as the engine's machine has it. */
+  /** Name servers for names outside the network. Default: those of the engine's machine. */
   readonly dns?: readonly string[];
   readonly limits: Limits;
-  /** `none`: commands have no capabilities. `service`: Docker's own, without those that harm others on a network. */
+  /** `none`: commands have no capabilities. `service`: Docker's default ones, except those that can harm others on a network. */
   readonly capabilities: "none" | "service";
   /** Whether the container stays when its guest ends. */
   readonly isKept: boolean;
@@ -28,16 +28,16 @@ export interface ContainerPlan {
   readonly guest?: "bind" | "volume";
 }
 
-/** What the guest needs: to become any user, to end any process, and to write any file. */
+/** The guest must be able to become any user, to kill any process and to write any file. */
 const GUEST_CAPABILITIES = ["SETUID", "SETGID", "KILL", "CHOWN", "DAC_OVERRIDE", "FOWNER"];
 /** Docker's default without NET_RAW and MKNOD. */
 const SERVICE_CAPABILITIES = ["FSETID", "SETFCAP", "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT", "AUDIT_WRITE"];
 
-/** Bounds of a container that nobody gave bounds. */
+/** Default limits. */
 const DEFAULT_PIDS = 4096;
 const DEFAULT_MEMORY: number = 4 * 1024 ** 3;
 
-/** What the engine is asked for. */
+/** The body of the engine's create call. */
 export function containerConfig(plan: ContainerPlan, guest: EngineMount): object {
   const { unsafe = {}, limits, network } = plan;
   const memory = limits.memory ?? DEFAULT_MEMORY;
@@ -50,7 +50,7 @@ export function containerConfig(plan: ContainerPlan, guest: EngineMount): object
     User: "0:0",
     WorkingDir: "/",
     ...(plan.hostname !== undefined && unsafe.hostNetwork !== true && { Hostname: plan.hostname }),
-    // Its own empty network all the same. Without this the engine makes one in a second process, which takes as long as the rest.
+    // It still has an empty network of its own. Otherwise the engine creates one in a second process, which doubles the time.
     ...(mode === "none" && { NetworkDisabled: true }),
     Healthcheck: { Test: ["NONE"] },
     Tty: false,

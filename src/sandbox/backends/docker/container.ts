@@ -9,20 +9,20 @@ import { leaveContainer, removeContainer } from "./remove-container.js";
 
 const START_TIMEOUT = 30_000;
 
-/** A container whose first process is our guest. The channel to it is also its lease. */
+/** A container whose first process is the guest. When the channel to it closes, the container ends. */
 export interface RunningContainer {
   readonly engine: Engine;
   readonly plan: ContainerPlan;
-  /** What the engine calls it. */
+  /** The engine's id for it. */
   readonly id: string;
   readonly channel: GuestChannel;
-  /** Ends everything inside. One that is not kept is then taken away by the engine. */
+  /** Ends all processes. The engine then removes the container unless it is kept. */
   stop(): Promise<void>;
-  /** Takes it away for good. */
+  /** Removes it, even if it is kept. */
   remove(): Promise<void>;
 }
 
-/** Makes a container and starts it; all of it or nothing. */
+/** Creates a container and starts it. Leaves nothing when it fails. */
 export async function startContainer(
   engine: Engine,
   plan: ContainerPlan,
@@ -30,7 +30,7 @@ export async function startContainer(
 ): Promise<RunningContainer> {
   signal?.throwIfAborted();
   try {
-    // Not to be aborted: the engine would make it all the same.
+    // Without the signal: the engine would still create it.
     const id = await createContainer(engine, plan);
     signal?.throwIfAborted();
     return await hold(engine, plan, id, signal);
@@ -40,7 +40,7 @@ export async function startContainer(
   }
 }
 
-/** Starts a container that exists and does not run. */
+/** Starts an existing container, and ends it first if it is still running. */
 export async function resumeContainer(
   engine: Engine,
   plan: ContainerPlan,
@@ -49,7 +49,7 @@ export async function resumeContainer(
   const found = await engine.call<{ Id: string; State: { Running: boolean } }>("GET", `/containers/${plan.name}/json`, {
     signal,
   });
-  // Nobody holds it any more, but on a busy machine it may not have ended yet: its guest would not greet us.
+  // Nobody is attached any more, but on a busy machine it may not have ended yet, and its guest would not greet us.
   if (found.State.Running) await endContainer(engine, found.Id, signal);
   return await hold(engine, plan, found.Id, signal);
 }
@@ -61,7 +61,7 @@ async function endContainer(engine: Engine, id: string, signal: AbortSignal | un
 
 async function hold(engine: Engine, plan: ContainerPlan, id: string, signal?: AbortSignal): Promise<RunningContainer> {
   const path = `/containers/${id}`;
-  // Before the start: the greeting must not be missed, and nothing may run that nobody holds.
+  // Attach before the start: the greeting must not be missed, and nothing may run that nobody is attached to.
   const socket = await engine.hijack(`${path}/attach`, {
     query: { stream: true, stdin: true, stdout: true, stderr: true },
     signal,
@@ -113,26 +113,26 @@ async function createContainer(engine: Engine, plan: ContainerPlan): Promise<str
     return await create(plan.guest);
   } catch (error) {
     if (!(error instanceof EngineError) || plan.guest === "bind") throw error;
-    // The engine does not see the files of this process, though it listens on a socket here.
+    // The engine listens on a socket here, but doesn't see the files of this machine.
     if (/bind source path does not exist.*glovebox-guest/.test(error.message)) return await create("volume");
     forgetVolume(engine);
     throw error;
   }
 }
 
-/** Whether somebody has asked for a container whose walls are open, which the self-test rightly finds. */
+/** Whether an unsafe option was asked for, which the self-test rightly reports. */
 function isOpened({ unsafe = {} }: ContainerPlan): boolean {
   return Object.values(unsafe).some((value) => (Array.isArray(value) ? value.length > 0 : value === true));
 }
 
-/** A guest that never said hello: what it wrote is the reason. */
+/** When the guest never said hello, what it wrote is the reason. */
 function explain(error: unknown, complaint: string, { image }: ContainerPlan): unknown {
   if (!(error instanceof SandboxError) || error.code !== "backend_lost" || complaint === "") return error;
   const what = complaint.replace(/^glovebox: /, "").slice(0, 500);
   return new SandboxError("invalid_argument", `A container of "${image}" cannot be used: ${what}`, { cause: error });
 }
 
-/** 404: gone; 409: not running. Both are what was wanted. */
+/** 404: gone; 409: not running. Both are fine. */
 function ignoreStopped(error: unknown): void {
   if (!(error instanceof EngineError) || (error.status !== 404 && error.status !== 409)) throw error;
 }

@@ -8,11 +8,11 @@ import { EngineError } from "./engine/engine-error.js";
 import { CACHE_LABEL, ownerLabels } from "./labels.js";
 import { removeContainer } from "./remove-container.js";
 
-/** Where the guest is inside. */
+/** Where the guest is in a container. */
 const FOLDER = "/.glovebox";
 export const GUEST_PATH: string = `${FOLDER}/guest`;
 
-/** A mount as the engine takes it. */
+/** A mount, as in the engine's API. */
 export interface EngineMount {
   Type: "bind" | "volume";
   Source: string;
@@ -30,7 +30,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = {
 const known = new WeakMap<Engine, Promise<string>>();
 const volumes = new WeakMap<Engine, Promise<string>>();
 
-/** The mount that brings the guest into a container: of this machine's file, or of a volume that is filled once. */
+/** The mount that brings the guest into a container: a file of this machine, or a volume that is filled once. */
 export async function guestMount(engine: Engine, image: string, how?: "bind" | "volume"): Promise<EngineMount> {
   const binary = guestBinary(await architectureOf(engine));
   if ((how ?? (isHere(engine) ? "bind" : "volume")) === "bind") {
@@ -45,12 +45,12 @@ export async function guestMount(engine: Engine, image: string, how?: "bind" | "
   return { Type: "volume", Source: await filled, Target: FOLDER, ReadOnly: true, VolumeOptions: { NoCopy: true } };
 }
 
-/** Forgets a volume that somebody has taken away, so that the next container gets a new one. */
+/** Forgets a volume that somebody has removed, so that the next container gets a new one. */
 export function forgetVolume(engine: Engine): void {
   volumes.delete(engine);
 }
 
-/** An engine behind a socket may still see other files than this process; then its refusal of the mount tells. */
+/** An engine behind a socket may still see other files than this process. Then it refuses the mount. */
 function isHere({ endpoint }: Engine): boolean {
   return process.platform === "linux" && endpoint.socketPath !== undefined;
 }
@@ -69,10 +69,13 @@ async function askArchitecture(engine: Engine): Promise<string> {
   const { Os, Arch } = await engine.call<{ Os?: string; Arch?: string }>("GET", "/version", { timeout: 10_000 });
   const arch = ARCHITECTURES[Arch ?? ""];
   if (Os === "linux" && arch !== undefined) return arch;
-  throw new SandboxError("unsupported", `The Docker engine at ${engine.endpoint.name} is for ${Os} on ${Arch}`);
+  throw new SandboxError(
+    "unsupported",
+    `The Docker engine at ${engine.endpoint.name} runs ${Os} on ${Arch}, which has no guest`,
+  );
 }
 
-/** Fills a volume through a container that is never started: works with an engine on any machine. */
+/** Fills a volume through a container that is never started, which also works with a remote engine. */
 async function fillVolume(engine: Engine, image: string, binary: string): Promise<string> {
   const bytes = readFileSync(binary);
   const name = `glovebox-guest-${createHash("sha256").update(bytes).digest("hex").slice(0, 16)}`;

@@ -3,15 +3,15 @@ import { type DriverIdentity, GuestDriver } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import type { RunningContainer } from "./container.js";
 
-/** The operations of a driver that not every container has. */
+/** Operations that not every container supports. */
 export type DockerOperations = Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git">;
 
-/** What a driver of a container is made of. */
+/** What the driver of a container needs. */
 export interface DockerParts extends DriverIdentity {
   container: RunningContainer;
-  /** What can be done with the files as a whole. */
+  /** Operations on the files as a whole. */
   operations?(driver: DockerDriver): DockerOperations;
-  /** Takes away what belongs to the sandbox. */
+  /** Removes what belongs to the sandbox. */
   release(): Promise<void>;
 }
 
@@ -33,12 +33,12 @@ export class DockerDriver extends GuestDriver {
     Object.assign(this, parts.operations?.(this));
   }
 
-  /** The container that the sandbox is now. */
+  /** The current container; `replace` swaps it. */
   get container(): RunningContainer {
     return this.#container;
   }
 
-  /** Puts another container in the place of this one, while nothing new begins. */
+  /** Replaces the container, while no new operation starts. */
   async replace(make: (old: RunningContainer) => Promise<RunningContainer>): Promise<void> {
     await this.alone(async () => {
       this.#container = await make(this.#container);
@@ -46,12 +46,12 @@ export class DockerDriver extends GuestDriver {
     });
   }
 
-  /** Runs something while nothing new begins inside. */
+  /** Runs `work` while no new operation starts. */
   undisturbed<T>(work: (container: RunningContainer) => Promise<T>): Promise<T> {
     return this.alone(() => work(this.#container));
   }
 
-  /** Runs something while every process inside stands still. */
+  /** Runs `work` while every process in the container is stopped. */
   frozen<T>(work: () => Promise<T>): Promise<T> {
     return this.frozenBy(work);
   }

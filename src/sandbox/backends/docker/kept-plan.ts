@@ -4,18 +4,18 @@ import type { KeptOptions } from "../../kept-options.js";
 import type { ContainerPlan } from "./container-config.js";
 import type { EndpointChoice } from "./engine/endpoint.js";
 
-/** What a sandbox remembers of how it was made. Nothing but data, and never a secret, so never `env`. */
+/** How a sandbox was created, as written to the ledger. Plain data and no secrets, so never `env`. */
 export interface KeptPlan {
   readonly engine: EndpointChoice;
   readonly plan: ContainerPlan;
   readonly network: NetworkPolicy;
-  /** The environment that the image brings. */
+  /** The environment of the image. */
   readonly imageEnv: Readonly<Record<string, string>>;
-  /** How many layers the container stands on. */
+  /** How many layers the container's image has. */
   readonly layers: number;
-  /** What the files belong to: a snapshot can be restored where this is the same. */
+  /** Where the files come from. A snapshot can be restored only where this is the same. */
   readonly source: string;
-  /** What the portable part restricts. */
+  /** Options that the portable part enforces. */
   readonly options?: KeptOptions;
   /** The commit that the files started from, where there is a repository. */
   readonly base?: TreeBase;

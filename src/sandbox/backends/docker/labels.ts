@@ -2,25 +2,25 @@ import { createHash } from "node:crypto";
 import { gloveboxHome } from "../../../machine/home.js";
 import { currentOwner, isOwnerAlive, type Owner, type OwnerState } from "../../../machine/owner.js";
 
-/** On everything that Glovebox makes on an engine: who answers for it. */
+/** On everything that Glovebox creates on an engine: its owner. */
 export const OWNER_LABEL = "glovebox.owner";
-/** When what belongs to an owner who cannot be looked at from here may be taken away; ISO 8601. */
+/** When it may be removed if its owner cannot be seen from here. ISO 8601. */
 export const DEADLINE_LABEL = "glovebox.deadline";
-/** The id of the sandbox that it is part of. */
+/** The id of its sandbox. */
 export const SANDBOX_LABEL = "glovebox.sandbox";
-/** It outlives its owner: only whoever knows of it takes it away. */
+/** It outlives its owner; only an explicit removal removes it. */
 export const KEPT_LABEL = "glovebox.kept";
 /** The id of a snapshot. */
 export const SNAPSHOT_LABEL = "glovebox.snapshot";
-/** Which ledger knows of it. */
+/** Which ledger records it. */
 export const HOME_LABEL = "glovebox.home";
-/** Everybody's, made again when it is missed. */
+/** Shared by all, created again when it is missing. */
 export const CACHE_LABEL = "glovebox.cache";
 
-/** Longer than any run that somebody waits for. */
+/** Longer than any run takes. */
 const MOST_LIFE = 7 * 24 * 3_600_000;
 
-/** The labels that tell what this process makes from what others do. */
+/** The labels of everything that this process creates. */
 export function ownerLabels(): Record<string, string> {
   const { bootId, pidNs, pid, startTime, host = "" } = currentOwner();
   return {
@@ -30,7 +30,7 @@ export function ownerLabels(): Record<string, string> {
   };
 }
 
-/** Tells the ledger of this user from that of another. */
+/** Identifies the ledger of this user on this machine. */
 export function homeMark(): string {
   return createHash("sha256")
     .update(`${currentOwner().host ?? ""} ${gloveboxHome()}`)
@@ -38,12 +38,12 @@ export function homeMark(): string {
     .slice(0, 16);
 }
 
-/** Whether what has these labels may be taken away, since nobody answers for it any more. */
+/** Whether an object with these labels has no owner any more and may be removed. */
 export function isAbandoned(labels: Readonly<Record<string, string>>, now: number = Date.now()): boolean {
   if (labels[KEPT_LABEL] !== undefined || labels[CACHE_LABEL] !== undefined) return false;
   const state = ownerState(labels[OWNER_LABEL]);
   if (state !== "foreign") return state === "dead";
-  // Nobody here can see that owner. Whatever the label says, a time that cannot be read is none.
+  // The owner cannot be seen from here. An invalid deadline never passes.
   return Date.parse(labels[DEADLINE_LABEL] ?? "") <= now;
 }
 

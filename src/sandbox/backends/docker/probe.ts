@@ -18,7 +18,7 @@ interface Info {
   CPUCfsQuota?: boolean;
 }
 
-/** Looks at the engine: whether it answers, what it can keep, whether the guest for it is here. */
+/** Checks the engine: whether it answers, which limits it enforces, whether there is a guest for it. */
 export async function probeDocker(): Promise<Finding[]> {
   let engine: Engine;
   let info: Info;
@@ -58,7 +58,7 @@ function limitsFinding({ MemoryLimit, PidsLimit, CPUCfsQuota }: Info): Finding {
   const kept = { memory: MemoryLimit, pids: PidsLimit, cpus: CPUCfsQuota };
   const lacking = Object.entries(kept).flatMap(([limit, isKept]) => (isKept === false ? [limit] : []));
   if (lacking.length === 0) return { name: "limits", status: "ok", detail: "memory, pids, cpus" };
-  return { name: "limits", status: "limited", detail: `the engine's kernel does not keep: ${lacking.join(", ")}` };
+  return { name: "limits", status: "limited", detail: `the engine's kernel does not enforce: ${lacking.join(", ")}` };
 }
 
 function wallsFinding({ SecurityOptions = [] }: Info): Finding {

@@ -6,7 +6,7 @@ import { EngineError } from "./engine/engine-error.js";
 const PATIENCE = 30_000;
 const GOING = 3_000;
 
-/** Takes a container away, with its anonymous volumes, whatever it does; one that is not there is no error. */
+/** Removes a container with its anonymous volumes, even if it is running. A container that doesn't exist is no error. */
 export async function removeContainer(engine: Engine, name: string): Promise<void> {
   const deadline = performance.now() + PATIENCE;
   for (let pause = 5; ; pause = Math.min(pause * 2, 200)) {
@@ -16,7 +16,7 @@ export async function removeContainer(engine: Engine, name: string): Promise<voi
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       if (error.status === 404) return;
-      // Somebody else is at it, the engine itself for example; or it is busy with the container.
+      // It is being removed already, for example by the engine itself, or the engine is busy with it.
       if (error.status !== 409 && error.status !== 500) throw error;
       if (performance.now() > deadline) {
         throw new SandboxError("unavailable", `The container ${name} cannot be removed`, { cause: error });
@@ -27,8 +27,8 @@ export async function removeContainer(engine: Engine, name: string): Promise<voi
 }
 
 /**
- * Lets a container go that the engine takes away by itself once its first process has ended: `hangUp` makes it end. That is less
- * work for the engine than to end it; one that does not go is taken away.
+ * Removes a container that the engine removes by itself when its first process ends, which `hangUp` causes. This is less work
+ * for the engine than a removal; a container that stays is removed.
  */
 export async function leaveContainer(engine: Engine, name: string, hangUp: () => void): Promise<void> {
   const path = `/containers/${name}/wait`;

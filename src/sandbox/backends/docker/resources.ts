@@ -7,16 +7,16 @@ import { EngineError } from "./engine/engine-error.js";
 import { engineOf } from "./engine/engines.js";
 import { removeContainer } from "./remove-container.js";
 
-/** Something on an engine that the ledger knows of. */
+/** An object on an engine, as recorded in the ledger. */
 export interface EngineResource {
-  /** `snapshot-image`: an image that stays once its snapshot is known. */
+  /** `snapshot-image`: an image that stays as long as the ledger has its snapshot. */
   readonly kind: "container" | "image" | "network" | "snapshot-image";
   readonly name: string;
   readonly engine: EndpointChoice;
   readonly [field: string]: unknown;
 }
 
-/** Takes away what a record names, wherever its engine is; what is not there any more is no error. */
+/** Removes a recorded resource from its engine. A resource that doesn't exist is no error. */
 export async function removeResource(resource: Resource): Promise<void> {
   if (await removeGitResource(resource)) return;
   const { kind, name, engine: choice, snapshot } = resource as EngineResource;
@@ -30,7 +30,7 @@ export async function removeResource(resource: Resource): Promise<void> {
   } else if (!(await snapshotIds()).includes(String(snapshot))) await removeImage(engine, name);
 }
 
-/** Takes an image away, unless a container stands on it: then whoever has that container will. */
+/** Removes an image, unless a container uses it: then the owner of that container will. */
 export async function removeImage(
   engine: Engine,
   name: string,
@@ -41,7 +41,7 @@ export async function removeImage(
   });
 }
 
-/** Takes a network away. */
+/** Removes a network. */
 export async function removeNetwork(engine: Engine, name: string): Promise<void> {
   await engine.call("DELETE", `/networks/${name}`).catch((error: unknown) => {
     if (!(error instanceof EngineError) || error.status !== 404) throw error;

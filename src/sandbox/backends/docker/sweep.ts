@@ -12,13 +12,13 @@ interface Labelled {
   readonly RepoTags?: readonly string[] | null;
 }
 
-/** One kind of thing on an engine that carries our labels. */
+/** A kind of object on an engine that carries our labels. */
 interface Kind {
   readonly path: string;
   remove(engine: Engine, found: Labelled): Promise<void>;
 }
 
-/** Containers first: a network in use cannot be removed, nor an image that one stands on. */
+/** Containers first: a network or an image that a container uses cannot be removed. */
 const KINDS: readonly Kind[] = [
   { path: "/containers/json", remove: (engine, { Id }) => removeContainer(engine, Id) },
   { path: "/networks", remove: (engine, { Id }) => removeNetwork(engine, Id) },
@@ -27,9 +27,8 @@ const KINDS: readonly Kind[] = [
 ];
 
 /**
- * Removes from an engine what belongs to dead owners and no record knows of: containers that were never started, networks,
- * volumes, images. Never what a live owner has, or one who cannot be seen from here before its time is over; never what is
- * kept. Gives what was removed.
+ * Removes containers, networks, volumes and images of dead owners that no record names, and returns their names. Never
+ * removes what is kept, what a live owner has, or, before its deadline, what an owner has who cannot be seen from here.
  */
 export async function sweepEngine(
   { dryRun = false }: { dryRun?: boolean } = {},
@@ -48,7 +47,7 @@ export async function sweepEngine(
   return removed;
 }
 
-/** An image that was saved for a snapshot of this user's which was never acknowledged, or which was deleted since. */
+/** Whether it is the image of one of this user's snapshots that was never recorded, or has been deleted since. */
 function isUnknownSnapshot(labels: Readonly<Record<string, string>>, known: ReadonlySet<string>): boolean {
   const snapshot = labels[SNAPSHOT_LABEL];
   if (snapshot === undefined || labels[HOME_LABEL] !== homeMark() || known.has(snapshot)) return false;

@@ -41,10 +41,10 @@ export async function startTaskContainer(
       user,
       limits,
       labels: { ...ownerLabels(), ...request.labels },
-      // All of the container can be reached; where commands start is another matter.
+      // The sandbox is the whole container; commands start in `workingDir`.
       workDir: "/",
       network: network === undefined ? "none" : { name: network.name, aliases: [hostname] },
-      // The engine would ask on behalf of a container that reaches nobody: names are a way out too.
+      // Otherwise the engine would look up names for a container that must reach nobody. That is a way out too.
       ...(network?.internal === true && { dns: ["127.0.0.1"] }),
       capabilities: isService ? "service" : "none",
       isKept: false,

@@ -5,8 +5,8 @@ import { Demultiplexer } from "./demultiplexer.js";
 const MAX_COMPLAINT = 4096;
 
 /**
- * The connection to a container's streams: what is written goes to its stdin, what is read is its stdout. Who does not
- * read slows the container down. The little that comes on stderr is kept as `complaint`.
+ * The connection to a container's streams: writes go to its stdin, reads come from its stdout. A reader that doesn't read
+ * slows the container down. The start of stderr is kept as `complaint`.
  */
 export class AttachedStream extends Duplex {
   readonly #socket: Socket;
@@ -23,7 +23,7 @@ export class AttachedStream extends Duplex {
     socket.on("close", () => this.destroy());
   }
 
-  /** What the container wrote to its stderr, from the start. */
+  /** What the container wrote to stderr first. */
   get complaint(): string {
     return this.#complaint.trim();
   }

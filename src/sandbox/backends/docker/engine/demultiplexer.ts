@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../../../contracts/errors.js";
 
 const HEADER_BYTES = 8;
-/** The engine cuts its frames far below this; a longer one is not from an engine. */
+/** Frames of an engine are far smaller. */
 const MAX_FRAME = 16 << 20;
 
 /** A piece of what a container wrote. */
@@ -10,13 +10,13 @@ export interface OutputPiece {
   readonly bytes: Buffer;
 }
 
-/** Takes apart a stream that the engine has put together of stdout and stderr. Pieces come as they arrive. */
+/** Splits an engine's stream into stdout and stderr, as it arrives. */
 export class Demultiplexer {
   #header: Buffer = Buffer.alloc(0);
   #stream: OutputPiece["stream"] = "stdout";
   #left = 0;
 
-  /** Takes what arrived, gives what it says. A header may be cut anywhere. */
+  /** Takes a chunk and returns its pieces. A chunk may end anywhere, also inside a header. */
   push(chunk: Buffer): OutputPiece[] {
     const pieces: OutputPiece[] = [];
     for (let at = 0; at < chunk.length; ) {
@@ -24,7 +24,7 @@ export class Demultiplexer {
         const end = at + HEADER_BYTES - this.#header.length;
         this.#header = Buffer.concat([this.#header, chunk.subarray(at, end)]);
         at = end;
-        if (this.#header.length === HEADER_BYTES) this.#begin();
+        if (this.#header.length === HEADER_BYTES) this.#readHeader();
       } else {
         const bytes = chunk.subarray(at, at + this.#left);
         at += bytes.length;
@@ -35,23 +35,23 @@ export class Demultiplexer {
     return pieces;
   }
 
-  /** Whether everything that was begun was also ended. */
+  /** Whether the stream ends between two frames. */
   get isWhole(): boolean {
     return this.#left === 0 && this.#header.length === 0;
   }
 
-  #begin(): void {
+  #readHeader(): void {
     const kind = this.#header[0] as number;
     this.#left = this.#header.readUInt32BE(4);
     if (kind > 2 || this.#left > MAX_FRAME) {
-      throw new SandboxError("tampered", "The Docker engine sent a stream that cannot be taken apart");
+      throw new SandboxError("tampered", "The Docker engine sent an invalid stream");
     }
     this.#stream = kind === 2 ? "stderr" : "stdout";
     this.#header = Buffer.alloc(0);
   }
 }
 
-/** Reads a stream of the engine piece by piece; who does not ask slows the container down. */
+/** Reads the output of a container piece by piece. A slow reader slows the container down. */
 export async function* readOutput(source: AsyncIterable<Buffer>): AsyncGenerator<OutputPiece, void> {
   const demultiplexer = new Demultiplexer();
   for await (const chunk of source) yield* demultiplexer.push(chunk);

@@ -4,9 +4,9 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "../../../../../contracts/errors.js";
 
-/** Where a Docker engine listens, and how it is spoken to. */
+/** Where a Docker engine listens, and how to connect to it. */
 export interface Endpoint {
-  /** As it is written in DOCKER_HOST; for messages. */
+  /** As written in DOCKER_HOST, for messages. */
   readonly name: string;
   /** A unix socket or a named pipe. Otherwise `host` and `port`. */
   readonly socketPath?: string;
@@ -15,7 +15,7 @@ export interface Endpoint {
   readonly tls?: TlsMaterial;
 }
 
-/** What TLS is spoken with; PEM texts. */
+/** Keys and certificates for TLS, as PEM. */
 export interface TlsMaterial {
   readonly ca?: Buffer;
   readonly cert?: Buffer;
@@ -24,9 +24,9 @@ export interface TlsMaterial {
   readonly verify: boolean;
 }
 
-/** What names an engine by hand; each one wins over the environment. */
+/** Options that name an engine. Each one wins over the environment. */
 export interface EndpointChoice {
-  /** As DOCKER_HOST: `unix:///path`, `tcp://host:port`. */
+  /** Like DOCKER_HOST: `unix:///path`, `tcp://host:port`. */
   host?: string | undefined;
   /** The name of a Docker context. */
   context?: string | undefined;
@@ -36,7 +36,7 @@ export interface EndpointChoice {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Finds the engine as the docker command does: by hand, DOCKER_HOST, DOCKER_CONTEXT, the current context, the default. */
+/** Finds the engine like the docker command: options, DOCKER_HOST, DOCKER_CONTEXT, the current context, the default. */
 export function findEndpoint(choice: EndpointChoice = {}, env: Env = process.env): Endpoint {
   const config = env["DOCKER_CONFIG"] || join(homedir(), ".docker");
   if (choice.host !== undefined) return parseHost(choice.host, "docker.host", tlsOfEnv(env, config, choice.certPath));
@@ -64,7 +64,7 @@ function parseHost(value: string, source: string, tls: TlsMaterial | undefined):
     /^(tcp|http|https):\/\/(\[[\da-fA-F:.]+\]|[^\s:/@]+)(?::(\d{1,5}))?\/?$/.exec(value) ?? [];
   if (host === undefined || Number(port) > 65_535) {
     if (value.startsWith("ssh://")) {
-      throw new SandboxError("unsupported", `${source} "${value}": an engine is not reached through ssh`, {
+      throw new SandboxError("unsupported", `${source} "${value}": ssh is not supported`, {
         hint: `ssh -nNT -L /tmp/docker.sock:/var/run/docker.sock ${value.slice(6)}, then DOCKER_HOST=unix:///tmp/docker.sock`,
       });
     }
@@ -102,7 +102,7 @@ function currentContext(config: string): string | undefined {
   return typeof name === "string" && name !== "" && name !== "default" ? name : undefined;
 }
 
-/** Contexts are kept under the hash of their name. */
+/** Contexts are stored under the hash of their name. */
 function endpointOfContext(name: string, config: string): Endpoint {
   if (name === "default") return defaultEndpoint();
   const place = createHash("sha256").update(name).digest("hex");

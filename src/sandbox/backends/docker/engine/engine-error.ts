@@ -1,9 +1,9 @@
 import { SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "../../../../../contracts/errors.js";
 import type { Endpoint } from "./endpoint.js";
 
-/** What the engine answered when it did not do what it was asked for. */
+/** A failure that the engine reports. */
 export class EngineError extends SandboxError {
-  /** The status of its answer; undefined for an error within a stream that began well. */
+  /** The HTTP status; undefined for an error in a stream that started with success. */
   readonly status: number | undefined;
 
   constructor(code: SandboxErrorCode, message: string, status: number | undefined, details: SandboxErrorDetails = {}) {
@@ -21,7 +21,7 @@ const CODES: Readonly<Record<number, SandboxErrorCode>> = {
   503: "unavailable",
 };
 
-/** What the engine says only in words. The first that matches counts. */
+/** Failures that only the text of the message shows. The first match wins. */
 const WORDS: readonly (readonly [RegExp, SandboxErrorCode])[] = [
   [/no space left on device|disk quota exceeded/i, "no_space"],
   [/unauthorized|authentication required|no basic auth credentials|incorrect username or password/i, "unauthenticated"],
@@ -32,20 +32,20 @@ const WORDS: readonly (readonly [RegExp, SandboxErrorCode])[] = [
   [/i\/o timeout|connection refused|no such host|server misbehaving|TLS handshake timeout/i, "unavailable"],
 ];
 
-/** The error for an answer with a status that is no success; `body` is what came with it. */
+/** The error for an answer whose status is no success. */
 export function engineError(what: string, status: number, body: string): EngineError {
   const message = messageOf(body) || `status ${status}`;
   return new EngineError(codeOf(status, message), `Docker refuses ${what}: ${message}`, status);
 }
 
-/** The error for a line of progress that tells of a failure. */
+/** The error for a failure reported in a progress stream, with the end of its log. */
 export function progressError(what: string, message: string, tail: readonly string[] = []): EngineError {
   const log = tail.length > 0 ? `\n${tail.join("\n")}` : "";
   return new EngineError(codeOf(500, message), `${what} failed: ${message}${log}`, undefined);
 }
 
 function codeOf(status: number, message: string): SandboxErrorCode {
-  // A 404 for a pull may stand for a missing login; what the engine says in words is nearer to the truth.
+  // The text is more precise than the status: a 404 for a pull may mean that a login is missing.
   return WORDS.find(([words]) => words.test(message))?.[1] ?? CODES[status] ?? "internal";
 }
 
@@ -54,12 +54,12 @@ function messageOf(body: string): string {
     const { message } = JSON.parse(body) as { message?: unknown };
     if (typeof message === "string") return message.trim();
   } catch {
-    // Not JSON: a proxy in between answers in its own words.
+    // Not JSON: the answer of a proxy in between.
   }
   return body.trim().slice(0, 500);
 }
 
-/** The error for a call that got no answer: the engine is not there, or went away in the middle. */
+/** The error for a call without an answer: nothing listens, or the connection broke. */
 export function connectionError(error: unknown, endpoint: Endpoint, what: string): SandboxError {
   if (error instanceof SandboxError) return error;
   const { code, message } = error as NodeJS.ErrnoException;
@@ -78,7 +78,7 @@ export function connectionError(error: unknown, endpoint: Endpoint, what: string
       });
     case "EACCES":
     case "EPERM":
-      return new SandboxError("permission_denied", `The Docker engine at ${endpoint.name} may not be used`, {
+      return new SandboxError("permission_denied", `Permission denied for the Docker engine at ${endpoint.name}`, {
         ...details,
         hint: "sudo usermod -aG docker $USER, then log in again",
       });
@@ -93,7 +93,7 @@ export function connectionError(error: unknown, endpoint: Endpoint, what: string
   }
 }
 
-/** The line that starts an engine which is not running. */
+/** The command that starts the engine. */
 export function startLine(endpoint: Endpoint): string {
   if (endpoint.host !== undefined) return `start the engine on ${endpoint.host}, or set DOCKER_HOST`;
   if (process.platform === "darwin") return "open -a Docker";

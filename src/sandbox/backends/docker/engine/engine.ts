@@ -13,12 +13,12 @@ import { SandboxError } from "../../../../../contracts/errors.js";
 import type { Endpoint } from "./endpoint.js";
 import { connectionError, engineError } from "./engine-error.js";
 
-/** How long an engine may take for an answer that is not a stream. */
+/** Default deadline of an answer, in milliseconds. */
 const PATIENCE = 120_000;
 const MAX_ANSWER = 64 << 20;
 const MAX_ERROR = 64 << 10;
 
-/** One call of the engine's interface. */
+/** One call of the engine's API. */
 export interface EngineCall {
   /** Objects are sent as JSON, undefined is left out. */
   query?: Readonly<Record<string, string | number | boolean | object | undefined>>;
@@ -26,11 +26,11 @@ export interface EngineCall {
   body?: object | AsyncIterable<Uint8Array>;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal | undefined;
-  /** How long the answer may take; for a stream, until it begins. Default two minutes. */
+  /** Milliseconds until the answer is complete, or until a stream starts. Default two minutes. */
   timeout?: number;
 }
 
-/** A client of the engine's interface: calls, streams and connections that become a raw stream. */
+/** A client of the engine's API: calls, streams, and connections that become a raw stream. */
 export class Engine {
   readonly endpoint: Endpoint;
   readonly #agent: Agent;
@@ -52,12 +52,12 @@ export class Engine {
     this.#options = socketPath === undefined ? { host, port } : { socketPath };
   }
 
-  /** Gives back the connections that are idle. Calls under way go on. */
+  /** Closes idle connections. Calls in progress continue. */
   close(): void {
     this.#agent.destroy();
   }
 
-  /** Asks for something and gives the answer, read as JSON; undefined when it is empty. */
+  /** Makes a call and returns its answer, parsed as JSON; undefined when it is empty. */
   async call<T>(method: string, path: string, call: EngineCall = {}): Promise<T> {
     const what = `${method} ${path}`;
     const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
@@ -72,13 +72,13 @@ export class Engine {
     }
   }
 
-  /** Asks for something whose answer is a stream. Whoever gets it reads it to its end, or destroys it. */
+  /** Makes a call whose answer is a stream. The caller reads it to its end or destroys it. */
   async stream(method: string, path: string, call: EngineCall = {}): Promise<IncomingMessage> {
     const what = `${method} ${path}`;
     const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
     try {
       const answer = await this.#send(method, path, call, deadline.signal);
-      deadline.begun();
+      deadline.started();
       answer.once("close", () => deadline.clear());
       return answer;
     } catch (error) {
@@ -87,7 +87,7 @@ export class Engine {
     }
   }
 
-  /** Asks for a connection of its own, which is then a raw stream in both directions. */
+  /** Opens a connection that becomes a raw stream in both directions. */
   async hijack(path: string, call: EngineCall = {}): Promise<Socket> {
     const what = `POST ${path}`;
     const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
@@ -103,7 +103,7 @@ export class Engine {
         request.on("response", (answer) => {
           if (isSuccess(answer)) {
             answer.destroy();
-            reject(new SandboxError("unavailable", `${this.endpoint.name} does not give a raw stream for ${what}`));
+            reject(new SandboxError("unavailable", `${this.endpoint.name} refuses a raw stream for ${what}`));
           } else {
             failed(answer, what).then(reject, reject);
           }
@@ -119,7 +119,7 @@ export class Engine {
 
   async #send(method: string, path: string, call: EngineCall, signal: AbortSignal): Promise<IncomingMessage> {
     const answer = await this.#answer(method, path, call, signal).catch((error: NodeJS.ErrnoException) => {
-      // The engine closed an idle connection just as it was taken for this call.
+      // The engine closed an idle connection just when this call started to use it.
       const mayAgain = error.code === "ECONNRESET" && (error as { reused?: boolean }).reused && call.body === undefined;
       if (!mayAgain || signal.aborted || method === "POST") throw error;
       return this.#answer(method, path, call, signal);
@@ -156,7 +156,7 @@ export class Engine {
   }
 }
 
-/** One signal for two reasons to give up: the caller's, and time. */
+/** One signal for the caller's abort and for the deadline. */
 class Deadline {
   readonly #aborter = new AbortController();
   readonly #caller: AbortSignal | undefined;
@@ -176,18 +176,18 @@ class Deadline {
     return this.#aborter.signal;
   }
 
-  /** The answer has begun: from here only the caller ends it. */
-  begun(): void {
+  /** The answer has started: from now on only the caller's abort counts. */
+  started(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
   clear(): void {
-    this.begun();
+    this.started();
     this.#caller?.removeEventListener("abort", this.#onAbort);
   }
 
-  /** Why it was given up, when it was. */
+  /** Why the call was aborted, if it was. */
   reason(): SandboxError | undefined {
     const { reason } = this.signal;
     if (!this.signal.aborted || reason instanceof SandboxError) return reason as SandboxError | undefined;
@@ -202,7 +202,7 @@ class LateAnswer extends SandboxError {
 }
 
 function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {
-  // 304: a container that is already in the state that was asked for.
+  // 304: the container is already in that state.
   return (statusCode >= 200 && statusCode < 300) || statusCode === 304;
 }
 
@@ -217,7 +217,7 @@ function isBytes(body: object): body is AsyncIterable<Uint8Array> {
 function send(request: ClientRequest, body: EngineCall["body"]): void {
   if (body === undefined) request.end();
   else if (isBytes(body)) {
-    // A source that fails ends the request, whose error then has the reason.
+    // When the source fails, the request fails with its error.
     pipeline(Readable.from(body), request).catch((error: Error) => request.destroy(error));
   } else request.end(JSON.stringify(body));
 }
@@ -228,7 +228,7 @@ async function readText(answer: IncomingMessage, most: number): Promise<string> 
   for await (const chunk of answer as AsyncIterable<Buffer>) {
     length += chunk.length;
     if (length > most)
-      throw new SandboxError("limit_exceeded", `The Docker engine answers with more than ${most} bytes`);
+      throw new SandboxError("limit_exceeded", `The Docker engine answered with more than ${most} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");

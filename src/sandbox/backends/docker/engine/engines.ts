@@ -3,7 +3,7 @@ import { Engine } from "./engine.js";
 
 const engines = new Map<string, Engine>();
 
-/** The client of an engine; one for all who name the same. */
+/** The client of an engine, shared by everyone who names the same engine. */
 export function engineOf(choice: EndpointChoice = {}): Engine {
   const endpoint = findEndpoint(choice);
   const key = JSON.stringify([endpoint.name, endpoint.tls]);
@@ -12,10 +12,10 @@ export function engineOf(choice: EndpointChoice = {}): Engine {
   return known;
 }
 
-/** What has to be written down to find an engine again in another process, whatever its environment names then. */
+/** What to record to find this engine again from another process, whatever its environment is. */
 export function lastingChoice({ host, context, certPath }: EndpointChoice, { endpoint }: Engine): EndpointChoice {
   const certificates = certPath ?? (endpoint.tls ? process.env["DOCKER_CERT_PATH"] : undefined);
-  // The certificates of a context are found by its name.
+  // A context also names its certificates.
   const named =
     context ?? (host === undefined && !process.env["DOCKER_HOST"] ? process.env["DOCKER_CONTEXT"] : undefined);
   if (named) return { context: named };

@@ -10,9 +10,8 @@ const POOL_BITS = 17;
 const ATTEMPTS = 64;
 
 /**
- * Makes a network with a small range of addresses of its own, and gives its id.
- *
- * The engine's own choice is so large that it has addresses for thirty networks only.
+ * Creates a network with a small address range and returns its id. The ranges that the engine chooses are so large that
+ * there are only thirty of them.
  */
 export async function createNetwork(engine: Engine, plan: NetworkRequest, signal?: AbortSignal): Promise<string> {
   const bits = Math.max(4, Math.ceil(Math.log2(plan.members + 3)));
@@ -21,21 +20,21 @@ export async function createNetwork(engine: Engine, plan: NetworkRequest, signal
   const start = randomInt(slots);
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     signal?.throwIfAborted();
-    // Not the next one: what is taken lies close together.
+    // Not the next slot: those in use are close together.
     const slot = (start + attempt * 2_654_435_761) % slots;
     const subnet = `${toAddress(POOL + slot * 2 ** bits)}/${32 - bits}`;
     try {
-      // Not to be aborted: the engine would make it all the same, after whoever cleans up has looked.
+      // Without the signal: the engine would still create the network, after the clean-up has looked for it.
       return (await engine.call<{ Id: string }>("POST", "/networks/create", { body: toBody(plan, subnet) })).Id;
     } catch (error) {
       if (!(error instanceof EngineError) || !/overlaps with other one/.test(error.message)) throw error;
       last = error;
     }
   }
-  throw new SandboxError("limit_exceeded", `No range of addresses is free for the network ${plan.name}`, {
+  throw new SandboxError("limit_exceeded", `No address range is free for the network ${plan.name}`, {
     backend: "docker",
     cause: last,
-    hint: "docker network prune removes the ones that nobody uses",
+    hint: "docker network prune removes unused networks",
   });
 }
 
@@ -48,7 +47,7 @@ function toBody({ name, internal, labels }: NetworkRequest, subnet: string): obj
     EnableIPv6: false,
     Labels: labels,
     IPAM: { Config: [{ Subnet: subnet }] },
-    // Without it an internal network still reaches the host: by the address that the host has on it.
+    // Otherwise the host has an address on an internal network and can be reached by it.
     Options: internal ? { "com.docker.network.bridge.inhibit_ipv4": "true" } : {},
   };
 }

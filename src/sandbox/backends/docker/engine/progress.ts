@@ -4,27 +4,28 @@ import { progressError } from "./engine-error.js";
 const MAX_LINE = 1 << 20;
 const TAIL_LINES = 20;
 
-/** One line of what the engine tells while it pulls, builds, loads or pushes. */
+/** One line of the engine's progress of a pull, build, load or push. */
 export interface ProgressLine {
-  /** What is done now: `Pulling fs layer`, `Downloading`, `Pull complete`. */
+  /** The current step: `Pulling fs layer`, `Downloading`, `Pull complete`. */
   readonly status?: string;
-  /** The layer that it is about. */
+  /** The layer. */
   readonly id?: string;
   readonly progressDetail?: { readonly current?: number; readonly total?: number };
   /** A piece of a build's log. */
   readonly stream?: string;
-  /** What came out of it, for example the id of an image. */
+  /** A result, for example the id of an image. */
   readonly aux?: unknown;
 }
 
-/** Reads values that come one JSON text a line, as long as the stream goes. */
+/** Reads a stream of JSON lines. */
 export async function* readJsonLines(source: AsyncIterable<Buffer>): AsyncGenerator<unknown, void> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of source) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    if (rest.length > MAX_LINE) throw new SandboxError("limit_exceeded", "The Docker engine sent an endless line");
+    if (rest.length > MAX_LINE)
+      throw new SandboxError("limit_exceeded", `The Docker engine sent a line of more than ${MAX_LINE} bytes`);
     for (const line of lines) if (line.trim() !== "") yield parseLine(line);
   }
   if (rest.trim() !== "") yield parseLine(rest);
@@ -34,11 +35,11 @@ function parseLine(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch (cause) {
-    throw new SandboxError("backend_lost", "The Docker engine sent a line that is no JSON", { cause });
+    throw new SandboxError("backend_lost", "The Docker engine sent a line that is not JSON", { cause });
   }
 }
 
-/** Reads progress to its end. The engine tells of a failure in the stream, after it has said 200: that is an error here. */
+/** Reads a progress stream. The engine reports failures in it, after a status of 200: they are thrown. */
 export async function* readProgress(source: AsyncIterable<Buffer>, what: string): AsyncGenerator<ProgressLine, void> {
   const tail: string[] = [];
   try {

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { SandboxError } from "../../../../../contracts/errors.js";
 import { registerSecret } from "../../../../util/sanitize.js";
 
-/** How the registry of Docker Hub is called in files of the docker command. */
+/** The name of Docker Hub in the files of the docker command. */
 const HUB = "https://index.docker.io/v1/";
 const HELPER_PATIENCE = 10_000;
 const MAX_ANSWER = 64 * 1024;
 
-/** What an engine logs in to a registry with. */
+/** Credentials for a registry. */
 interface Login {
   username?: string;
   password?: string;
@@ -31,13 +31,13 @@ export function registryOf(image: string): string {
   return first;
 }
 
-/** The header that logs in for a pull of this image, from the user's Docker config; none when there is no login. */
+/** The header with the credentials for pulling this image, from the user's Docker config. Empty when there are none. */
 export async function pullCredentials(image: string): Promise<Record<string, string>> {
   const login = await findLogin(registryOf(image));
   return login === undefined ? {} : { "X-Registry-Auth": encode(login) };
 }
 
-/** The header that logs in for the pulls of a build: of the images that its Dockerfile stands on. */
+/** The header with the credentials for the base images of a build. */
 export async function buildCredentials(images: readonly string[]): Promise<Record<string, string>> {
   const logins: Record<string, Login> = {};
   for (const registry of new Set(images.map(registryOf))) {
@@ -67,7 +67,7 @@ function readConfig(): DockerConfig {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as DockerConfig;
   } catch (cause) {
-    throw new SandboxError("invalid_argument", `${path} cannot be read as JSON`, { backend: "docker", cause });
+    throw new SandboxError("invalid_argument", `${path} is not valid JSON`, { backend: "docker", cause });
   }
 }
 
@@ -77,10 +77,10 @@ function decode(auth: string): { username: string; password: string } {
   return { username: text.slice(0, border), password: text.slice(border + 1) };
 }
 
-/** Runs `docker-credential-<name> get`; one that knows nothing about the registry is no failure. */
+/** Runs `docker-credential-<name> get`. A helper that doesn't know the registry is no failure. */
 async function askHelper(name: string, registry: string): Promise<Login | undefined> {
   if (!/^[A-Za-z0-9_.-]+$/.test(name)) {
-    throw new SandboxError("invalid_argument", `The Docker config names a credential helper "${name}"`);
+    throw new SandboxError("invalid_argument", `The Docker config names an invalid credential helper: "${name}"`);
   }
   const answer = await new Promise<string | undefined>((resolve, reject) => {
     const child = spawn(`docker-credential-${name}`, ["get"], {
@@ -89,7 +89,7 @@ async function askHelper(name: string, registry: string): Promise<Login | undefi
     });
     let output = "";
     child.on("error", (cause) => {
-      const message = `The credential helper docker-credential-${name} could not be run`;
+      const message = `The credential helper docker-credential-${name} could not be started`;
       reject(new SandboxError("missing_dependency", message, { backend: "docker", cause }));
     });
     child.stdin.on("error", () => undefined);
@@ -111,7 +111,7 @@ function hide(login: Login): Login {
   return login;
 }
 
-/** Without its padding an engine takes the header for none, and says nothing. */
+/** Keeps the padding: an engine silently ignores a header without it. */
 function encode(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString("base64").replaceAll("+", "-").replaceAll("/", "_");
 }

@@ -12,15 +12,15 @@ const MAX_DOCKERFILE = 1 << 20;
 export interface BuildContext {
   /** Relative, normalised. */
   readonly dockerfile: string;
-  /** The images that the Dockerfile names after FROM, as far as they are named without arguments. */
+  /** The base images in the Dockerfile's FROM lines, except those named by arguments. */
   readonly bases: readonly string[];
-  /** The same for the same files, names and modes, whatever their times. */
+  /** A digest of the files with their names and modes, but not their times. */
   digest(): Promise<string>;
-  /** The files as the engine wants them. */
+  /** The files as a tar archive. */
   pack(): AsyncIterable<Uint8Array>;
 }
 
-/** Opens the context of a build: `not_found` when the directory or its Dockerfile is not there. */
+/** Opens the context of a build: `not_found` when the directory or its Dockerfile doesn't exist. */
 export async function openContext({
   tag,
   contextPath,
@@ -29,7 +29,7 @@ export async function openContext({
   const directory = resolve(contextPath);
   const found = await stat(directory).catch(() => undefined);
   if (!found?.isDirectory()) {
-    throw new SandboxError("not_found", `The context of the image "${tag}" is no directory: ${contextPath}`, {
+    throw new SandboxError("not_found", `The context of the image "${tag}" is not a directory: ${contextPath}`, {
       backend: "docker",
     });
   }
@@ -53,7 +53,7 @@ export async function openContext({
   };
 }
 
-/** As the docker command does, a `.dockerignore` beside a Dockerfile of another name wins over the common one. */
+/** Like the docker command, prefers `<Dockerfile>.dockerignore` to `.dockerignore`. */
 async function selection(
   directory: string,
   dockerfile: string,

@@ -12,7 +12,7 @@ export interface BuildOptions {
   onLine?: (line: string) => void;
 }
 
-/** Builds an image and gives it its tag; a failed step is an error with the end of the log. */
+/** Builds and tags an image. A failed step is an error with the end of the log. */
 export async function buildImage(
   engine: Engine,
   { tag, buildArgs = {}, parentTag }: BuildStage,
@@ -21,7 +21,7 @@ export async function buildImage(
 ): Promise<void> {
   const buildargs = parentTag === undefined ? buildArgs : { ...buildArgs, BASE_IMAGE: parentTag };
   const answer = await engine.stream("POST", "/build", {
-    // Without forcerm a build that fails leaves a container.
+    // Without forcerm a failed build leaves a container.
     query: { t: tag, dockerfile: context.dockerfile, buildargs, labels, rm: true, forcerm: true },
     headers: await buildCredentials(context.bases),
     body: context.pack(),
@@ -33,5 +33,5 @@ export async function buildImage(
   }
 }
 
-/** The engine answers only once it has the whole context. */
+/** The engine answers only when it has received the whole context. */
 const BUILD_PATIENCE = 600_000;

@@ -2,18 +2,18 @@ import { SandboxError } from "../../../../../contracts/errors.js";
 import type { Engine } from "../engine/engine.js";
 import { readProgress } from "../engine/progress.js";
 
-/** Storage drivers stop a little above it. */
+/** Storage drivers allow only slightly more. */
 const MOST_LAYERS = 100;
 
-/** What a container's files became. */
+/** The image of a commit. */
 export interface Committed {
   readonly image: string;
   readonly layers: number;
 }
 
 /**
- * Saves the files of a container as an image of this name. Each commit puts a layer on top, of which there can be only so
- * many: before that the files are written down as one.
+ * Saves the files of a container as an image of this name. Each commit adds a layer; before there are too many, all files
+ * are written to a single layer.
  */
 export async function commitContainer(
   engine: Engine,
@@ -50,7 +50,7 @@ async function flatten(
     timeout: COMMIT_PATIENCE,
   });
   for await (const _ of readProgress(answer as AsyncIterable<Buffer>, `Saving ${repo}:${tag}`)) {
-    // Read to its end: an error may be the last line.
+    // Reads to the end: the last line may be an error.
   }
 }
 

@@ -21,7 +21,7 @@ export async function ensureImage(
   const content = present?.labels[CONTENT_LABEL];
   if (present !== undefined) {
     if (planned === undefined || content === planned.content) return present;
-    // An image that somebody else has built does not say what it was made of.
+    // An image that was built elsewhere doesn't say what it was built from.
     if (verifyOnly && content === undefined) return present;
   }
   if (verifyOnly) throw present === undefined ? missing(tag, build) : outOfDate(tag);
@@ -39,7 +39,7 @@ export async function ensureImage(
   }
   const made = await findImage(engine, tag, signal);
   if (made !== undefined) return made;
-  throw new SandboxError("unavailable", `The image "${tag}" is gone again`, { backend: "docker" });
+  throw new SandboxError("unavailable", `The image "${tag}" disappeared from the engine`, { backend: "docker" });
 }
 
 function stepOf(line: string): { current: number; total: number } | undefined {
@@ -65,16 +65,20 @@ async function planBuild(
 }
 
 function missing(tag: string, build: BuildStage | undefined): SandboxError {
-  return new SandboxError("not_found", `The image "${tag}" is not there, and nothing is pulled or built (verifyOnly)`, {
+  return new SandboxError("not_found", `The image "${tag}" is missing, and verifyOnly forbids to pull or build it`, {
     backend: "docker",
     hint: build === undefined ? `docker pull ${tag}` : `docker build -t ${build.tag} ${build.contextPath}`,
   });
 }
 
 function outOfDate(tag: string): SandboxError {
-  return new SandboxError("conflict", `The image "${tag}" is there, but not as it would be built now`, {
-    backend: "docker",
-    retryable: false,
-    hint: "build it again, or leave verifyOnly out",
-  });
+  return new SandboxError(
+    "conflict",
+    `The image "${tag}" is out of date: its context, arguments or parent have changed`,
+    {
+      backend: "docker",
+      retryable: false,
+      hint: "build it again, or set verifyOnly to false",
+    },
+  );
 }

@@ -23,7 +23,7 @@ interface InspectedImage {
   RootFS?: { Layers?: string[] | null };
 }
 
-/** Looks at an image by name or id; undefined when the engine does not have it. */
+/** Finds an image by name or id; undefined when the engine doesn't have it. */
 export async function findImage(engine: Engine, name: string, signal?: AbortSignal): Promise<ImageConfig | undefined> {
   try {
     const found = await engine.call<InspectedImage>("GET", `/images/${name}/json`, { signal });

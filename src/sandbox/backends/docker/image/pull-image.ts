@@ -3,13 +3,13 @@ import { EngineError } from "../engine/engine-error.js";
 import { type ProgressLine, readProgress } from "../engine/progress.js";
 import { pullCredentials, registryOf } from "../engine/registry-credentials.js";
 
-/** How far a pull is, in bytes of what is known so far. */
+/** Progress of a pull, in bytes of the layers known so far. */
 export interface PullProgress {
   readonly current: number;
   readonly total: number;
 }
 
-/** Pulls an image, with the user's login where there is one; a pull that only seems to succeed is an error. */
+/** Pulls an image, with the user's credentials if there are any. */
 export async function pullImage(
   engine: Engine,
   image: string,

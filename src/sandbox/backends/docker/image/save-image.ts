@@ -10,20 +10,20 @@ import { type EngineResource, removeImage } from "../resources.js";
 import { commitContainer } from "./commit.js";
 import { findImage, type ImageConfig } from "./image-config.js";
 
-/** What the record of a snapshot says that only this backend reads. */
+/** The part of a snapshot's record that only this backend reads. */
 interface SavedImage {
   readonly image: string;
   readonly kept: KeptPlan;
 }
 
-/** An image that a container's files were saved as. */
+/** An image with the files of a container. */
 export interface Saved {
-  /** The name under which it is taken away. */
+  /** The name to remove it by. */
   readonly name: string;
   readonly config: ImageConfig;
 }
 
-/** Saves the files of a container for good, and gives the id under which they are restored. */
+/** Saves the files of a container and returns the id of the snapshot. */
 export async function saveSnapshot(id: string, container: RunningContainer, kept: KeptPlan): Promise<string> {
   const snapshot = `docker-${randomBytes(8).toString("hex")}`;
   const image = `glovebox/snapshot:${snapshot}`;
@@ -46,27 +46,31 @@ export async function saveSnapshot(id: string, container: RunningContainer, kept
   return snapshot;
 }
 
-/** Finds the image of a snapshot, which must belong to the same files. */
+/** Finds the image of a snapshot, which must have the same source. */
 export async function findSnapshot(snapshot: string, kept: KeptPlan): Promise<Saved> {
   const { backend, details } = await readSnapshotRecord(snapshot);
   const saved = details as SavedImage | undefined;
   if (backend !== "docker" || saved?.kept.source !== kept.source) {
-    throw new SandboxError("invalid_argument", `The snapshot "${snapshot}" is not of this sandbox's files`, {
-      hint: "open a sandbox of the same image and repository",
-    });
+    throw new SandboxError(
+      "invalid_argument",
+      `The snapshot "${snapshot}" belongs to other files than this sandbox's`,
+      {
+        hint: "open a sandbox of the same image and repository",
+      },
+    );
   }
   const config = await findImage(engineOf(kept.engine), saved.image);
   if (config !== undefined) return { name: saved.image, config };
   throw new SandboxError("not_found", `The image of snapshot "${snapshot}" is not on the engine: ${saved.image}`);
 }
 
-/** Takes away the image of a snapshot; a container that still stands on it keeps it until it goes. */
+/** Removes the image of a snapshot. Containers that use it are not affected. */
 export async function removeSnapshot({ details }: SnapshotRecord): Promise<void> {
   const { image, kept } = details as SavedImage;
   await removeImage(engineOf(kept.engine), image, { force: true });
 }
 
-/** Saves the files of a container for as long as copies of it stand on them; each of them answers for the image. */
+/** Saves the files of a container for its forks. The last fork to go removes the image. */
 export async function saveForForks(id: string, container: RunningContainer, kept: KeptPlan): Promise<Saved> {
   const name = `glovebox/fork:${randomBytes(8).toString("hex")}`;
   const resource: EngineResource = { kind: "image", name, engine: kept.engine };
@@ -74,5 +78,5 @@ export async function saveForForks(id: string, container: RunningContainer, kept
   await commitContainer(container.engine, container.id, name, kept, { ...ownerLabels(), [SANDBOX_LABEL]: id });
   const config = await findImage(container.engine, name);
   if (config !== undefined) return { name, config };
-  throw new SandboxError("unavailable", `The image ${name} is gone again`);
+  throw new SandboxError("unavailable", `The image ${name} disappeared from the engine`);
 }
