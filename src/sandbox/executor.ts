@@ -4,7 +4,7 @@ import { SandboxError } from "../../contracts/errors.js";
 import type { ExecOptions } from "../../contracts/types.js";
 import { invalidArgument } from "../util/checks.js";
 import { makeDirectories } from "../util/make-directories.js";
-import { timeout as anyTimeout, check, env, flag, object, path, type Schema } from "../util/schema.js";
+import * as is from "../util/schema.js";
 import { type OpenOptions, openSandbox } from "./open.js";
 import { chooseBackend } from "./registry.js";
 import type { Sandbox } from "./types.js";
@@ -68,7 +68,7 @@ export const DEFAULT_ALLOWED_COMMANDS: readonly string[] = [
 export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor {
   const backend = opts.backend ?? chooseBackend(process.env);
   const { timeout = backend === "local" ? LOCAL_TIMEOUT : REMOTE_TIMEOUT, ...rest } = opts;
-  check(timeout, anyTimeout, "timeout");
+  is.check(timeout, is.timeout, "timeout");
   if (backend !== "local") return createExecutor({ timeout, open: () => openSandbox({ ...rest, backend }) });
   const baseDir = resolve(DIRECTORY);
   return createExecutor({
@@ -92,7 +92,12 @@ export interface ExecutorSource {
   empty?(): Promise<void>;
 }
 
-const executeOptions: Schema<ExecuteOptions> = object({ cwd: path, env, timeout: anyTimeout, sudo: flag });
+const executeOptions: is.Schema<ExecuteOptions> = is.object({
+  cwd: is.path,
+  env: is.env,
+  timeout: is.timeout,
+  sudo: is.flag,
+});
 
 /** Makes an executor over sandboxes that are opened when they are needed. */
 export function createExecutor(source: ExecutorSource): SandboxExecutor {
@@ -111,7 +116,7 @@ export function createExecutor(source: ExecutorSource): SandboxExecutor {
 
   return {
     async execute(command, args = [], options = {}) {
-      check(options, executeOptions, "options");
+      is.check(options, executeOptions, "options");
       if (!Array.isArray(args)) throw invalidArgument("args", "an array of strings", args);
       const { cwd, env, timeout = source.timeout, sudo } = options;
       const box = await sandbox();

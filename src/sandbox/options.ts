@@ -2,93 +2,77 @@ import { SandboxError } from "../../contracts/errors.js";
 import type { NetworkPolicy } from "../../contracts/types.js";
 import { branchNameFault } from "../util/branch-name.js";
 import { invalidArgument } from "../util/checks.js";
-import {
-  and,
-  callback,
-  check,
-  cores,
-  custom,
-  env,
-  flag,
-  list,
-  matching,
-  object,
-  oneOf,
-  path,
-  positive,
-  required,
-  type Schema,
-  signal,
-  text,
-  timeout,
-  token,
-  whole,
-} from "../util/schema.js";
+import * as is from "../util/schema.js";
+import { check, type Schema } from "../util/schema.js";
 import { parseAllow } from "./egress.js";
 import { MAX_FILE_BYTES, type SandboxOptions } from "./types.js";
 
 /** `ext::sh -c ...` and its like make git run a program of the caller's choosing. */
 const TRANSPORT_HELPER = /^[A-Za-z0-9+.-]*::/;
 
-const repo = and(path, (value, name) => {
+const repo = is.and(is.path, (value, name) => {
   if (value.startsWith("-")) throw invalidArgument(name, "a path or URL that does not start with a dash", value);
   if (TRANSPORT_HELPER.test(value)) throw invalidArgument(name, "a path or a plain URL", value);
 });
 
-const branch = and(text, (value, name) => {
+const branch = is.and(is.text, (value, name) => {
   const fault = branchNameFault(value);
   if (fault !== undefined) throw invalidArgument(name, `a branch name (${fault})`, value);
 });
 
-const image = and(text, (value, name) => {
+const image = is.and(is.text, (value, name) => {
   if (value.startsWith("-") || /\s/.test(value)) throw invalidArgument(name, "the name of an image", value);
 });
 
-const hosts = custom<string[]>((value, name) => {
+const hosts = is.custom<string[]>((value, name) => {
   if (!Array.isArray(value)) throw invalidArgument(name, "an array", value);
   parseAllow(value as string[], name);
 });
-const someHosts = object<{ allow: string[] }>({ allow: required(hosts) }, {}, { incomplete: "a list named allow" });
-const network = custom<NetworkPolicy>((value, name) => {
+const someHosts = is.object<{ allow: string[] }>(
+  { allow: is.required(hosts) },
+  {},
+  { incomplete: "a list named allow" },
+);
+const network = is.custom<NetworkPolicy>((value, name) => {
   if (value === "none" || value === "full") return;
   if (typeof value !== "object") throw invalidArgument(name, '"none", "full" or { allow: [...] }', value);
   check(value, someHosts, name);
 });
 
-const target = and(path, (value, name) => {
+const target = is.and(is.path, (value, name) => {
   if (!value.startsWith("/")) throw invalidArgument(name, "an absolute path", value);
 });
 
 /** What the backend itself checks. */
 function ofBackend<T extends object>(): Schema<T> {
-  return custom((value, name) => {
+  return is.custom((value, name) => {
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
     throw invalidArgument(name, "an object", Array.isArray(value) ? "an array" : value);
   });
 }
 
-const sandboxOptions: Schema<SandboxOptions> = object({
+const sandboxOptions: Schema<SandboxOptions> = is.object({
   repo,
   branch,
-  baseDir: path,
-  workspace: oneOf("worktree", "overlay", "copy"),
+  baseDir: is.path,
+  workspace: is.oneOf("worktree", "overlay", "copy"),
   image,
-  id: matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "the id of a sandbox"),
-  keep: flag,
-  operationTimeout: timeout,
-  runTimeout: timeout,
-  maxOutput: whole(0, MAX_FILE_BYTES),
-  env,
-  allow: list(text),
+  id: is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "the id of a sandbox"),
+  keep: is.flag,
+  operationTimeout: is.timeout,
+  runTimeout: is.timeout,
+  maxOutput: is.whole(0, MAX_FILE_BYTES),
+  env: is.env,
+  allow: is.list(is.text),
   network,
-  limits: object({ memory: positive, cpus: cores, pids: positive, disk: positive }),
-  isolation: oneOf("required", "none"),
-  mounts: list(object({ source: required(path), target, writable: flag })),
-  signal,
-  onEvent: callback(),
-  githubToken: token,
-  gitFilters: list(matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "the name of a filter")),
-  gitAlternates: list(path),
+  limits: is.object({ memory: is.positive, cpus: is.cores, pids: is.positive, disk: is.positive }),
+  isolation: is.oneOf("required", "none"),
+  mounts: is.list(is.object({ source: is.required(is.path), target, writable: is.flag })),
+  signal: is.signal,
+  onEvent: is.callback(),
+  githubToken: is.token,
+  gitFilters: is.list(is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "the name of a filter")),
+  gitAlternates: is.list(is.path),
   daytona: ofBackend(),
   docker: ofBackend(),
   vercel: ofBackend(),

@@ -11,7 +11,8 @@ import type {
 } from "../../contracts/types.js";
 import { invalidArgument } from "../util/checks.js";
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
-import { port as anyPort, check, object, type Schema, text, whole } from "../util/schema.js";
+import * as is from "../util/schema.js";
+import { check, type Schema } from "../util/schema.js";
 import { assertCapabilities } from "./capabilities.js";
 
 export { redactError } from "./portable/events.js";
@@ -38,8 +39,8 @@ export type PortableOptions = Pick<
   "operationTimeout" | "maxOutput" | "env" | "allow" | "onEvent" | "githubToken"
 >;
 
-const forkOptions: Schema<{ count?: number }> = object({ count: whole(1, 64) });
-const pushOptions: Schema<PushOptions> = object({ message: text, server: text });
+const forkOptions: Schema<{ count?: number }> = is.object({ count: is.whole(1, 64) });
+const pushOptions: Schema<PushOptions> = is.object({ message: is.text, server: is.text });
 
 /** Makes the sandbox that callers use out of a backend's driver. */
 export function createSandbox(driver: Driver, opts: PortableOptions = {}): Sandbox {
@@ -188,7 +189,7 @@ class PortableSandbox implements Sandbox {
 
   restore(id: string): Promise<void> {
     return this.#call("restore", async () => {
-      check(id, text, "id");
+      check(id, is.text, "id");
       if (this.#driver.restore === undefined) throw this.#unsupported("restore");
       await this.#driver.restore(id);
     });
@@ -253,7 +254,7 @@ class PortableSandbox implements Sandbox {
     opts: PushOptions = {},
   ): Promise<{ pushed: boolean; error?: string }> {
     return this.#call("pushBranch", async () => {
-      check(branch, text, "branch");
+      check(branch, is.text, "branch");
       if (typeof token !== "string" || token === "") throw invalidArgument("token", "a non-empty string", typeof token);
       check(opts, pushOptions, "options");
       return git.pushBranch(branch, token, opts);
@@ -262,7 +263,7 @@ class PortableSandbox implements Sandbox {
 
   #url(port: number): Promise<string> {
     return this.#call("url", async () => {
-      check(port, anyPort, "port");
+      check(port, is.port, "port");
       assertCapabilities({ ports: port }, this.capabilities, this.backend);
       if (this.#driver.url === undefined) throw this.#unsupported("url");
       return this.#driver.url(port);

@@ -1,64 +1,51 @@
 import { SandboxError } from "../../contracts/errors.js";
 import { invalidArgument } from "../util/checks.js";
 import { IMAGE_REFERENCE, MAX_IMAGE_REFERENCE } from "../util/image-reference.js";
-import {
-  and,
-  choice,
-  env,
-  type Fields,
-  list,
-  matching,
-  noted,
-  object,
-  oneOf,
-  path,
-  required,
-  type Schema,
-  text,
-} from "../util/schema.js";
+import type { Fields, Schema } from "../util/schema.js";
+import * as is from "../util/schema.js";
 import type { BuildImageSpec, BuildStage, ImageSpec, MultiStageBuildImageSpec, PullImageSpec } from "./types.js";
 
-const tag = matching(new RegExp(`^${IMAGE_REFERENCE}$`), "the name of an image, such as registry:5000/name:tag", {
+const tag = is.matching(new RegExp(`^${IMAGE_REFERENCE}$`), "the name of an image, such as registry:5000/name:tag", {
   maxLength: MAX_IMAGE_REFERENCE,
 });
 
-const builtTag = and(tag, (value, name) => {
+const builtTag = is.and(tag, (value, name) => {
   if (value.includes("@")) throw invalidArgument(name, "a tag to give the image, not a digest", value);
 });
 
-const beneath = and(path, (value, name) => {
+const beneath = is.and(is.path, (value, name) => {
   if (!value.startsWith("/") && !value.split("/").includes("..")) return;
   throw new SandboxError("path_confinement", `${name} "${value}" is outside of the context`);
 });
 
 const built: Fields<Omit<BuildImageSpec, "type">> = {
-  tag: required(builtTag, "a value"),
-  contextPath: required(noted(path, { description: "Relative to the file." }), "a value"),
-  dockerfilePath: noted(beneath, { description: "Relative to the context.", default: "Dockerfile" }),
-  buildArgs: env,
+  tag: is.required(builtTag, "a value"),
+  contextPath: is.required(is.noted(is.path, { description: "Relative to the file." }), "a value"),
+  dockerfilePath: is.noted(beneath, { description: "Relative to the context.", default: "Dockerfile" }),
+  buildArgs: is.env,
 };
 
-const stages: Schema<readonly BuildStage[]> = list(
-  object<BuildStage>({
+const stages: Schema<readonly BuildStage[]> = is.list(
+  is.object<BuildStage>({
     ...built,
-    parentTag: noted(tag, { description: "Passed as the build argument BASE_IMAGE." }),
-    cacheKey: noted(text, { description: "Builds anew when it is another one." }),
+    parentTag: is.noted(tag, { description: "Passed as the build argument BASE_IMAGE." }),
+    cacheKey: is.noted(is.text, { description: "Builds anew when it is another one." }),
   }),
   { minItems: 1 },
   { minItems: "at least one stage" },
 );
 
 /** An image that can be pulled or built, as far as its description tells. */
-export const imageSpec: Schema<ImageSpec> = choice(
+export const imageSpec: Schema<ImageSpec> = is.choice(
   "type",
   "an object with a type",
-  object<PullImageSpec>({ type: required(oneOf("pull")), tag: required(tag, "a value") }),
-  object<BuildImageSpec>({ type: required(oneOf("build")), ...built }),
-  and(
-    object<MultiStageBuildImageSpec>({
-      type: required(oneOf("multi-stage")),
-      stages: required(stages, "a value"),
-      finalTag: required(builtTag, "a value"),
+  is.object<PullImageSpec>({ type: is.required(is.oneOf("pull")), tag: is.required(tag, "a value") }),
+  is.object<BuildImageSpec>({ type: is.required(is.oneOf("build")), ...built }),
+  is.and(
+    is.object<MultiStageBuildImageSpec>({
+      type: is.required(is.oneOf("multi-stage")),
+      stages: is.required(stages, "a value"),
+      finalTag: is.required(builtTag, "a value"),
     }),
     checkChain,
   ),

@@ -1,30 +1,7 @@
 import { SandboxError } from "../../contracts/errors.js";
 import { invalidArgument } from "../util/checks.js";
-import {
-  and,
-  check,
-  cores,
-  custom,
-  env,
-  type Fields,
-  flag,
-  list,
-  literal,
-  matching,
-  noted,
-  object,
-  port,
-  positive,
-  record,
-  reference,
-  required,
-  type Schema,
-  string,
-  text,
-  timeout,
-  union,
-  withoutNul,
-} from "../util/schema.js";
+import * as is from "../util/schema.js";
+import { check, type Fields, type Schema } from "../util/schema.js";
 import { imageSpec } from "./check-image.js";
 import type { ContainerSetup, ContainerSpec, NetworkConfig, TaskSetup, WaitFor } from "./types.js";
 
@@ -32,14 +9,14 @@ import type { ContainerSetup, ContainerSpec, NetworkConfig, TaskSetup, WaitFor }
 const TAKEN_HOSTNAMES = ["localhost", "host.docker.internal", "gateway.docker.internal"];
 const MAX_SERVICES = 60;
 
-const name = matching(
+const name = is.matching(
   /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/,
   "letters, digits, dots, dashes and underscores, 63 at most",
 );
 
 /** As RFC 1123 has it: what a name server can answer for. */
-const hostname = and(
-  matching(
+const hostname = is.and(
+  is.matching(
     /^(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-)){0,3}$/,
     "a host name of small letters, digits and dashes",
     { description: "Name that the other containers reach it by." },
@@ -50,23 +27,23 @@ const hostname = and(
 );
 
 const NEITHER = "a string or a non-empty array of strings";
-const words: Schema<readonly string[]> = list(
-  and(string({}, "a string without NUL"), withoutNul),
+const words: Schema<readonly string[]> = is.list(
+  is.and(is.string({}, "a string without NUL"), is.withoutNul),
   { minItems: 1 },
   NEITHER,
 );
 
 /** A command as text or as arguments. */
-export const command: Schema<string | readonly string[]> = noted(
-  and(union(NEITHER, text, words), (value, where) => {
+export const command: Schema<string | readonly string[]> = is.noted(
+  is.and(is.union(NEITHER, is.text, words), (value, where) => {
     if (value[0] === "") throw invalidArgument(`${where}[0]`, "the name of a program", "");
   }),
   { description: "Text for /bin/sh, or a program and its arguments." },
 );
 
-const waitFor: Schema<WaitFor> = and(
-  object<WaitFor>(
-    { port, log: text, command, health: literal(true, "true, or nothing"), timeout },
+const waitFor: Schema<WaitFor> = is.and(
+  is.object<WaitFor>(
+    { port: is.port, log: is.text, command, health: is.literal(true, "true, or nothing"), timeout: is.timeout },
     {
       description: "When the container counts as ready: once all of these hold.",
       anyOf: ["port", "log", "command", "health"].map((condition) => ({ required: [condition] })),
@@ -79,53 +56,57 @@ const waitFor: Schema<WaitFor> = and(
   },
 );
 
-const container: Schema<ContainerSetup> = reference("container", () => containerSetup);
-const containerSetup = object<ContainerSetup>({
-  name: required(name),
-  spec: required(
-    object<ContainerSpec>({
-      imageSpec: required(imageSpec),
+const container: Schema<ContainerSetup> = is.reference("container", () => containerSetup);
+const containerSetup = is.object<ContainerSetup>({
+  name: is.required(name),
+  spec: is.required(
+    is.object<ContainerSpec>({
+      imageSpec: is.required(imageSpec),
       hostname,
-      environment: env,
+      environment: is.env,
       command,
-      user: matching(
+      user: is.matching(
         /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?$/,
         "the name or number of a user",
       ),
-      limits: object({ memory: noted(positive, { description: "Bytes." }), pids: positive, cpus: cores }),
+      limits: is.object({
+        memory: is.noted(is.positive, { description: "Bytes." }),
+        pids: is.positive,
+        cpus: is.cores,
+      }),
       waitFor,
     }),
   ),
 });
 
-const serviceName = custom<string>((value, where) => check(value, name, `the name of a service in ${where}`), name);
+const serviceName = is.custom<string>((value, where) => check(value, name, `the name of a service in ${where}`), name);
 
-const taskId = and(
-  string({ minLength: 1, maxLength: 200 }, { maxLength: "at most 200 characters" }),
+const taskId = is.and(
+  is.string({ minLength: 1, maxLength: 200 }, { maxLength: "at most 200 characters" }),
   (value, where) => {
-    check(value, text, where);
+    check(value, is.text, where);
     if (value.split(/[/\\]/).includes("..")) throw invalidArgument(where, 'a name without ".."', value);
   },
 );
 
 /** What a task has, as it is set up and as a file has it. */
 export const setupFields: Fields<TaskSetup> = {
-  taskId: required(taskId),
-  agentContainer: required(container),
-  serviceContainers: record(
+  taskId: is.required(taskId),
+  agentContainer: is.required(container),
+  serviceContainers: is.record(
     container,
     serviceName,
     { maxProperties: MAX_SERVICES },
     { type: "an object of containers", maxProperties: `at most ${MAX_SERVICES} services` },
   ),
-  networkConfig: object<NetworkConfig>({
-    name: required(name),
-    internal: noted(flag, {
+  networkConfig: is.object<NetworkConfig>({
+    name: is.required(name),
+    internal: is.noted(is.flag, {
       description: "Whether only the task's own containers can be reached. False needs `networkEnabled`.",
     }),
   }),
 };
-const taskSetup: Schema<TaskSetup> = object(setupFields);
+const taskSetup: Schema<TaskSetup> = is.object(setupFields);
 
 /** Refuses a task that could not be set up, before anything of it is made. */
 export function checkSetup(setup: unknown, where: string, networkEnabled: boolean): asserts setup is TaskSetup {

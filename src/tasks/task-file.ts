@@ -4,7 +4,8 @@ import { dirname, join, resolve, sep } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { enclosingRepository } from "../sandbox/host.js";
 import { invalidArgument } from "../util/checks.js";
-import { check, custom, flag, list, noted, object, required, type Schema, timeout } from "../util/schema.js";
+import * as is from "../util/schema.js";
+import { check, type Schema } from "../util/schema.js";
 import { checkMeaning, command, setupFields } from "./check-setup.js";
 import { batchIdPrefix } from "./names.js";
 import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.js";
@@ -37,20 +38,22 @@ interface WrittenFile extends Partial<Pick<TaskFile, "networkEnabled" | "batchId
 }
 
 /** What a file of tasks looks like. */
-export const TASK_FILE_SCHEMA: Schema<WrittenFile> = object(
+export const TASK_FILE_SCHEMA: Schema<WrittenFile> = is.object(
   {
-    $schema: custom(() => undefined, { type: "string" }),
-    networkEnabled: noted(flag, { description: "Whether tasks may reach other machines.", default: false }),
-    batchIdPrefix: noted(batchIdPrefix, {
+    $schema: is.custom(() => undefined, { type: "string" }),
+    networkEnabled: is.noted(is.flag, { description: "Whether tasks may reach other machines.", default: false }),
+    batchIdPrefix: is.noted(batchIdPrefix, {
       description: "First part of the names of everything that is made.",
       default: "workbench",
     }),
-    tasks: required(
-      list(
-        object<WrittenTask>({
+    tasks: is.required(
+      is.list(
+        is.object<WrittenTask>({
           ...setupFields,
-          run: noted(command, { description: "What runs in the agent's container; the command line's when absent." }),
-          timeout: noted(timeout, { description: "Milliseconds that `run` may take." }),
+          run: is.noted(command, {
+            description: "What runs in the agent's container; the command line's when absent.",
+          }),
+          timeout: is.noted(is.timeout, { description: "Milliseconds that `run` may take." }),
         }),
         { minItems: 1 },
         { minItems: "at least one task" },
@@ -118,7 +121,7 @@ function toTaskFile(value: unknown, directory: string): TaskFile {
   check(value, TASK_FILE_SCHEMA, "the file");
   const { networkEnabled = false, batchIdPrefix: prefix, tasks } = value;
   const seen = new Set<string>();
-  const read = tasks.map(({ run, timeout: most, ...setup }, index): FileTask => {
+  const read = tasks.map(({ run, timeout, ...setup }, index): FileTask => {
     const name = `tasks[${index}]`;
     checkMeaning(setup, name, networkEnabled);
     if (seen.has(setup.taskId)) throw invalidArgument(`${name}.taskId`, "an id that no other task has", setup.taskId);
@@ -126,7 +129,7 @@ function toTaskFile(value: unknown, directory: string): TaskFile {
     return {
       setup: withPaths(setup, directory),
       ...(run !== undefined && { run }),
-      ...(most !== undefined && { timeout: most }),
+      ...(timeout !== undefined && { timeout }),
     };
   });
   return { networkEnabled, ...(prefix !== undefined && { batchIdPrefix: prefix }), tasks: read };

@@ -1,28 +1,8 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { ExecOptions, SpawnOptions } from "../../../contracts/types.js";
 import { invalidArgument } from "../../util/checks.js";
-import {
-  and,
-  argument,
-  callback,
-  check,
-  custom,
-  env,
-  type Fields,
-  flag,
-  hostName,
-  list,
-  object,
-  oneOf,
-  path,
-  port,
-  required,
-  type Schema,
-  signal,
-  text,
-  timeout,
-  whole,
-} from "../../util/schema.js";
+import * as is from "../../util/schema.js";
+import { check, type Fields, type Schema } from "../../util/schema.js";
 import { type FileUpload, MAX_FILE_BYTES } from "../types.js";
 
 /** What `shell` takes beside the script. */
@@ -32,45 +12,45 @@ export type ShellOptions = Omit<ExecOptions, "argv"> & { shellPath?: string };
 const MAX_COMMAND_BYTES = 2 * 1024 * 1024;
 const MAX_GRACE = 3_600_000;
 
-const argv: Schema<readonly string[]> = and(
-  list(argument, { minItems: 1 }, "a non-empty array of strings"),
+const argv: Schema<readonly string[]> = is.and(
+  is.list(is.argument, { minItems: 1 }, "a non-empty array of strings"),
   (value, name) => {
     if (value[0] === "") throw invalidArgument(`${name}[0]`, "the name of a program", "");
   },
 );
 
-const stdin: Schema<NonNullable<ExecOptions["stdin"]>> = custom((value, name) => {
+const stdin: Schema<NonNullable<ExecOptions["stdin"]>> = is.custom((value, name) => {
   if (typeof value === "string" || value instanceof Uint8Array) return;
   if (typeof value === "object" && value !== null && Symbol.asyncIterator in value) return;
   throw invalidArgument(name, "a string, a Uint8Array or an async iterable", value);
 });
 
 const started: Fields<Omit<ShellOptions, "stdin" | "maxOutput" | "raw" | "shellPath">> = {
-  cwd: path,
-  env,
-  timeout,
-  killGrace: whole(0, MAX_GRACE),
-  user: text,
-  signal,
-  onStdout: callback(),
-  onStderr: callback(),
+  cwd: is.path,
+  env: is.env,
+  timeout: is.timeout,
+  killGrace: is.whole(0, MAX_GRACE),
+  user: is.text,
+  signal: is.signal,
+  onStdout: is.callback(),
+  onStderr: is.callback(),
 };
 const collected: Fields<Pick<ExecOptions, "stdin" | "maxOutput" | "raw">> = {
   stdin,
-  maxOutput: whole(0, MAX_FILE_BYTES),
-  raw: flag,
+  maxOutput: is.whole(0, MAX_FILE_BYTES),
+  raw: is.flag,
 };
 
-const execOptions: Schema<ExecOptions> = object({ argv: required(argv), ...started, ...collected });
-const shellOptions: Schema<ShellOptions> = object({ shellPath: text, ...started, ...collected });
-const spawnOptions: Schema<SpawnOptions> = object({
-  argv: required(argv),
+const execOptions: Schema<ExecOptions> = is.object({ argv: is.required(argv), ...started, ...collected });
+const shellOptions: Schema<ShellOptions> = is.object({ shellPath: is.text, ...started, ...collected });
+const spawnOptions: Schema<SpawnOptions> = is.object({
+  argv: is.required(argv),
   ...started,
-  stdin: oneOf("pipe", "none"),
-  pty: object({ cols: required(port), rows: required(port) }, {}, { incomplete: "both cols and rows" }),
-  service: object({
-    hostname: required(hostName),
-    ports: required(list(port, { minItems: 1 }, { minItems: "at least one port" }), "at least one port"),
+  stdin: is.oneOf("pipe", "none"),
+  pty: is.object({ cols: is.required(is.port), rows: is.required(is.port) }, {}, { incomplete: "both cols and rows" }),
+  service: is.object({
+    hostname: is.required(is.hostName),
+    ports: is.required(is.list(is.port, { minItems: 1 }, { minItems: "at least one port" }), "at least one port"),
   }),
 });
 
@@ -86,7 +66,7 @@ export function checkSpawnOptions(opts: unknown): asserts opts is SpawnOptions {
 
 /** Refuses a script that is no text, and options of `shell` that are wrong or unknown. */
 export function checkShellCall(script: unknown, opts: unknown): asserts opts is ShellOptions {
-  check(script, argument, "script");
+  check(script, is.argument, "script");
   check(opts, shellOptions, "options");
 }
 
@@ -104,16 +84,16 @@ export function checkCommandSize(argv: readonly string[], env: Readonly<Record<s
   }
 }
 
-const content: Schema<string | Uint8Array> = custom((value, name) => {
+const content: Schema<string | Uint8Array> = is.custom((value, name) => {
   if (typeof value === "string" || value instanceof Uint8Array) return;
   throw invalidArgument(name, "a string or a Uint8Array", value);
 });
-const mode: Schema<number> = whole(0, 0o777, "permission bits from 0 to 0o777");
+const mode: Schema<number> = is.whole(0, 0o777, "permission bits from 0 to 0o777");
 
-const uploads: Schema<readonly FileUpload[]> = list(
-  object<FileUpload>({ path: required(path), content: required(content), mode }),
+const uploads: Schema<readonly FileUpload[]> = is.list(
+  is.object<FileUpload>({ path: is.required(is.path), content: is.required(content), mode }),
 );
-const writeOptions: Schema<{ mode?: number }> = object({ mode });
+const writeOptions: Schema<{ mode?: number }> = is.object({ mode });
 
 /** Refuses a list of files that could not be written. */
 export function checkUploads(files: unknown): asserts files is readonly FileUpload[] {

@@ -1,7 +1,8 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { invalidArgument } from "../../../util/checks.js";
 import { parseGitHubRepo } from "../../../util/github.js";
-import { check, custom, object, type Parser, parser, text, token, whole } from "../../../util/schema.js";
+import * as is from "../../../util/schema.js";
+import { check, type Parser, parser } from "../../../util/schema.js";
 import type { DaytonaOptions, SandboxOptions } from "../../types.js";
 
 export const BACKEND = "daytona";
@@ -27,32 +28,32 @@ export interface Source {
   readonly url: string;
 }
 
-const serviceUrl = custom<string>((value, name) => {
+const serviceUrl = is.custom<string>((value, name) => {
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
   const isSafe = url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK.test(url.hostname));
   if (isSafe && url?.username === "" && url.password === "") return;
   throw invalidArgument(name, "an https URL, or an http URL on loopback, without credentials", value);
 });
 
-const client = custom<unknown>((value, name) => {
+const client = is.custom<unknown>((value, name) => {
   const { create, get } = (value ?? {}) as { create?: unknown; get?: unknown };
   if (typeof create === "function" && typeof get === "function") return;
   throw invalidArgument(name, "a client of @daytona/sdk", typeof value);
 });
 
-const amount = whole(1, 1_000_000);
+const amount = is.whole(1, 1_000_000);
 
 /** What only this backend knows of the options. */
 export const daytonaOptions: Parser<DaytonaOptions> = parser(
   BACKEND,
-  object<DaytonaOptions>({
-    apiKey: token,
+  is.object<DaytonaOptions>({
+    apiKey: is.token,
     apiUrl: serviceUrl,
-    target: text,
-    snapshot: text,
-    resources: object({ cpu: amount, memory: amount, disk: amount }),
+    target: is.text,
+    snapshot: is.text,
+    resources: is.object({ cpu: amount, memory: amount, disk: amount }),
     autoStopMinutes: amount,
-    ttlMinutes: whole(0, 10_000_000),
+    ttlMinutes: is.whole(0, 10_000_000),
     client,
   }),
 );
@@ -69,7 +70,7 @@ export function readAccount(opts: SandboxOptions, env: NodeJS.ProcessEnv = proce
       { hint: "make one at https://app.daytona.io/dashboard/keys" },
     );
   }
-  if (apiKey !== "") check(apiKey, token, "DAYTONA_API_KEY");
+  if (apiKey !== "") check(apiKey, is.token, "DAYTONA_API_KEY");
   const apiUrl = daytona.apiUrl ?? (env["DAYTONA_API_URL"] || DEFAULT_API_URL);
   check(apiUrl, serviceUrl, "DAYTONA_API_URL");
   const target = daytona.target ?? (env["DAYTONA_TARGET"] || "us");

@@ -1,24 +1,12 @@
 import { posix } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { invalidArgument } from "../../../util/checks.js";
-import {
-  and,
-  check,
-  flag,
-  list,
-  matching,
-  object,
-  oneOf,
-  type Parser,
-  parser,
-  path,
-  type Schema,
-  text,
-} from "../../../util/schema.js";
+import * as is from "../../../util/schema.js";
+import { check, type Parser, parser, type Schema } from "../../../util/schema.js";
 import type { DockerOptions, SandboxOptions } from "../../types.js";
 import { imageName } from "./image/image-name.js";
 
-const workDir = and(path, (value, name) => {
+const workDir = is.and(is.path, (value, name) => {
   if (!posix.isAbsolute(value)) throw invalidArgument(name, "an absolute path", value);
   if (/^\/(proc|sys|dev|\.glovebox)(\/|$)/.test(posix.normalize(value))) {
     throw invalidArgument(name, "a path that is not the kernel's or the guest's", value);
@@ -38,28 +26,28 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   env: "the option env",
 };
 
-const schema: Schema<DockerOptions> = object(
+const schema: Schema<DockerOptions> = is.object(
   {
-    host: text,
-    context: text,
-    certPath: path,
+    host: is.text,
+    context: is.text,
+    certPath: is.path,
     workDir,
-    user: matching(
+    user: is.matching(
       /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$/,
       "name, uid, name:group or uid:gid",
     ),
-    hostname: matching(/^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/, "letters, digits and dashes, 63 at most"),
-    pull: oneOf("missing", "never"),
-    guest: oneOf("bind", "volume"),
-    unsafe: object({
-      mounts: flag,
-      privileged: flag,
-      dockerSocket: flag,
-      hostNetwork: flag,
-      hostPid: flag,
-      hostIpc: flag,
-      devices: list(path),
-      capabilities: list(matching(/^[A-Z][A-Z_]{2,31}$/, "the name of a capability, for example NET_ADMIN")),
+    hostname: is.matching(/^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/, "letters, digits and dashes, 63 at most"),
+    pull: is.oneOf("missing", "never"),
+    guest: is.oneOf("bind", "volume"),
+    unsafe: is.object({
+      mounts: is.flag,
+      privileged: is.flag,
+      dockerSocket: is.flag,
+      hostNetwork: is.flag,
+      hostPid: is.flag,
+      hostIpc: is.flag,
+      devices: is.list(is.path),
+      capabilities: is.list(is.matching(/^[A-Z][A-Z_]{2,31}$/, "the name of a capability, for example NET_ADMIN")),
     }),
   },
   {},
@@ -69,7 +57,7 @@ const schema: Schema<DockerOptions> = object(
 /** What only this backend knows of the options. */
 export const dockerOptions: Parser<DockerOptions> = parser(
   "docker",
-  and(schema, ({ host, context }) => {
+  is.and(schema, ({ host, context }) => {
     if (host === undefined || context === undefined) return;
     throw new SandboxError("invalid_argument", "Option docker.host does not go together with docker.context");
   }),

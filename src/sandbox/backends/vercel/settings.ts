@@ -1,19 +1,8 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
 import { invalidArgument } from "../../../util/checks.js";
-import {
-  callback,
-  custom,
-  list,
-  object,
-  type Parser,
-  parser,
-  port,
-  text,
-  timeout,
-  token,
-  whole,
-} from "../../../util/schema.js";
+import * as is from "../../../util/schema.js";
+import { type Parser, parser } from "../../../util/schema.js";
 import { assertCapabilities } from "../../capabilities.js";
 import type { SandboxOptions, VercelOptions } from "../../types.js";
 import { vercelCapabilities } from "./capabilities.js";
@@ -37,7 +26,7 @@ const MAX_PORTS = 15;
 const DEFAULT_TIMEOUT = 300_000;
 const DAY = 86_400_000;
 
-const sdk = custom<unknown>((value, name) => {
+const sdk = is.custom<unknown>((value, name) => {
   if (typeof value === "object" && value !== null) return;
   throw invalidArgument(name, "the module @vercel/sandbox", typeof value);
 });
@@ -45,16 +34,16 @@ const sdk = custom<unknown>((value, name) => {
 /** What only this backend knows of the options. */
 export const vercelOptions: Parser<VercelOptions> = parser(
   "vercel",
-  object<VercelOptions>({
-    token,
-    teamId: text,
-    projectId: text,
-    runtime: text,
-    timeout,
-    ports: list(port),
-    region: text,
-    snapshotExpiration: whole(0, 365 * DAY),
-    fetch: callback(),
+  is.object<VercelOptions>({
+    token: is.token,
+    teamId: is.text,
+    projectId: is.text,
+    runtime: is.text,
+    timeout: is.timeout,
+    ports: is.list(is.port),
+    region: is.text,
+    snapshotExpiration: is.whole(0, 365 * DAY),
+    fetch: is.callback(),
     sdk,
   }),
 );
