@@ -1,15 +1,8 @@
-export { type AgentChoice, agentNames } from "./harness/agents.js";
+export { agentNames } from "./harness/agents.js";
 export * from "./harness/blueprint.js";
 export { runBlueprint } from "./harness/engine.js";
 export { pullRequestBody, pullRequestTitle } from "./harness/github.js";
-export {
-  type AgentNeed,
-  type BlueprintNeeds,
-  needsOf,
-  resolveSecrets,
-  type SecretNeed,
-  sandboxOptionsOf,
-} from "./harness/needs.js";
+export * from "./harness/needs.js";
 export {
   formatChanges,
   formatCost,
@@ -19,21 +12,7 @@ export {
   reportHtml,
   reportMarkdown,
 } from "./harness/report.js";
-export {
-  type ApplyResult,
-  applyRun,
-  type GcReport,
-  gcRuns,
-  type PreparedRun,
-  prepareRun,
-  pushRunAgain,
-  type ResumeOptions,
-  removeRun,
-  resolveInputs,
-  resumeRun,
-  runHarness,
-  stopRun,
-} from "./harness/run.js";
+export * from "./harness/run.js";
 export {
   changesOf,
   findRunDirectory,

@@ -1,5 +1,5 @@
 export { COMMANDS } from "./commands/all.js";
-export type { Command } from "./commands/command.js";
+export type { CliCommand } from "./commands/command.js";
 export { findCommand } from "./commands/find-command.js";
 export type { Flag } from "./commands/flags.js";
 export { commandHelp, generalHelp } from "./commands/help-text.js";

@@ -2,7 +2,7 @@
 export const TOKENS = ["GLOVEBOX_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"] as const;
 
 /** A token of the environment, and the only server that may see it; absent: the one that the user names. */
-export interface Token {
+export interface RemoteToken {
   readonly token: string;
   readonly server?: string;
 }
@@ -11,7 +11,7 @@ export interface Token {
  * The token that the environment has for remotes; undefined when there is none. One for GitHub goes to GitHub alone, wherever a repository says
  * that its remote is.
  */
-export function findToken(env: Readonly<Record<string, string | undefined>>): Token | undefined {
+export function findToken(env: Readonly<Record<string, string | undefined>>): RemoteToken | undefined {
   const name = TOKENS.find((each) => env[each]);
   const token = name === undefined ? undefined : env[name];
   if (token === undefined) return undefined;
@@ -19,7 +19,7 @@ export function findToken(env: Readonly<Record<string, string | undefined>>): To
 }
 
 /** Whether a repository that the user names elsewhere is on the server of a token. */
-export function isFor({ server }: Token, repo: string): boolean {
+export function isFor({ server }: RemoteToken, repo: string): boolean {
   if (server === undefined || !repo.includes(":")) return true;
   const host = URL.canParse(server) ? new URL(server).host : "";
   if (/^https?:/i.test(repo)) return URL.canParse(repo) && new URL(repo).host === host;

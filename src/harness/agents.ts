@@ -4,20 +4,11 @@ import { claudeCode } from "./agents/claude-code.js";
 import { codex } from "./agents/codex.js";
 import { customAgent } from "./agents/custom.js";
 import { pi } from "./agents/pi.js";
-import type { AgentDriver, AgentTask } from "./types.js";
+import type { AgentChoice, AgentDriver, AgentTask } from "./types.js";
 
 export { findVersion, isOlder } from "./agents/version.js";
 
 const BUILT_IN: Readonly<Record<string, AgentDriver>> = { "claude-code": claudeCode, codex, pi };
-
-/** Which agents there are, and which are used in place of what a blueprint says. */
-export interface AgentChoice {
-  /** Drivers by name, beside the built-in ones. */
-  readonly agents?: Readonly<Record<string, AgentDriver>>;
-  /** Used in place of what agent nodes ask for. */
-  readonly agent?: string;
-  readonly model?: string;
-}
 
 /** The names of the agents that are built in. */
 export function agentNames(): string[] {

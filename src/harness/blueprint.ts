@@ -1,6 +1,5 @@
 export { type BlueprintFault, blueprintError, showFault } from "./blueprint/blueprint-error.js";
-export * from "./blueprint/builders.js";
-export { defineBlueprint, isBlueprint } from "./blueprint/define.js";
+export { blueprint, defineBlueprint, isBlueprint } from "./blueprint/define.js";
 export {
   type BlueprintOrigin,
   type FindOptions,
@@ -21,4 +20,14 @@ export {
 export { nodeThatNeedsSpec } from "./blueprint/needs-spec.js";
 export { readBlueprint } from "./blueprint/read.js";
 export { BLUEPRINT_SCHEMA } from "./blueprint/schema.js";
-export type { Schema } from "./blueprint/schema-type.js";
+export {
+  agent,
+  agentic,
+  command,
+  commit,
+  deterministic,
+  gate,
+  preflight,
+  validate,
+} from "./nodes.js";
+export type { Schema } from "./schema.js";

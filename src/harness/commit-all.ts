@@ -5,7 +5,7 @@ import type { Sandbox } from "../sandbox/types.js";
 export const NOBODY = { name: "glovebox", email: "glovebox@localhost" } as const;
 
 /**
- * Takes back the commits that a backend saves files by: what they hold is changed and not committed again. Such a commit
+ * Takes back the commits that a backend saves files by: their changes are uncommitted again. Such a commit
  * stays readable by its name.
  */
 const UNSAVE = `while :; do
@@ -15,7 +15,7 @@ const UNSAVE = `while :; do
   esac
 done`;
 
-/** No hook and no signature: the commit is the harness's. The first line tells what happened, the rest is for people. */
+/** No hook and no signature: the commit is the harness's. The first line says what happened, the rest is for people. */
 const COMMIT = `set -e
 ${UNSAVE}
 git add -A
@@ -24,7 +24,7 @@ git -c core.hooksPath=/dev/null -c commit.gpgSign=false commit --quiet --no-veri
 git rev-parse HEAD
 git --no-pager show --stat=100 --no-color --format= HEAD`;
 
-/** Commits everything inside that is not committed; the first line of the output is the commit, or `nothing`. */
+/** Commits everything in the sandbox that is not committed; the first line of the output is the commit, or `nothing`. */
 export async function commitAll(
   sandbox: Sandbox,
   message: string,

@@ -1,5 +1,5 @@
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-/** Node's timers hold no more. */
+/** Node's timers take no more. */
 const LONGEST = 2_147_483_647;
 
 /** Reads milliseconds or a number with a unit, for example `90s`; undefined when it is neither. */

@@ -1,11 +1,12 @@
 import { SandboxError } from "../../contracts/errors.js";
-import { nearestName } from "../util/nearest.js";
-import { toRunError } from "./engine/failure.js";
+import { EngineState } from "./engine/engine-state.js";
 import { preflight } from "./engine/preflight.js";
 import { runNode } from "./engine/run-node.js";
-import { RunState } from "./engine/run-state.js";
 import { needsOf } from "./needs.js";
+import { nodesBetween } from "./node-range.js";
+import { setupNode, toRunError } from "./nodes.js";
 import type { Blueprint, BlueprintNode, EngineOptions, NodeReport, RunError, RunLimits, RunOutcome } from "./types.js";
+import { untilAborted } from "./until-aborted.js";
 
 /** Failures that are not those of the code which was worked on. */
 const ENVIRONMENT_CODES = [
@@ -14,14 +15,15 @@ const ENVIRONMENT_CODES = [
 ];
 
 /**
- * Runs the nodes of a blueprint in a sandbox, one after the other, and tells all that happens as events. It writes no
+ * Runs the nodes of a blueprint in a sandbox, one after the other, and reports all that happens as events. It writes no
  * files and opens no sandbox. Wrong options throw before the first event; after that everything is in the outcome.
  */
 export async function runBlueprint(blueprint: Blueprint, options: EngineOptions): Promise<RunOutcome> {
   const limits: RunLimits = { ...blueprint.limits, ...options.limits };
   const { agents } = needsOf(blueprint, { ...options, limits });
-  const nodes = nodesToRun(blueprint, options);
-  const state = new RunState(limits, options);
+  const { startAt, until } = options;
+  const nodes = startAt === null ? [] : nodesBetween(blueprint, startAt, until, "startAt");
+  const state = new EngineState(limits, options);
   const reports: NodeReport[] = takeOver(blueprint, state, options);
   try {
     const error = await prepare(blueprint, state, nodes, () => preflight(state, nodes, agents), reports);
@@ -49,10 +51,10 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
   }
 }
 
-/** What must hold before the first node: the setup is done, and what the nodes rely on is there. */
+/** What must be true before the first node: the setup is done, and what the nodes rely on is there. */
 async function prepare(
   { sandbox }: Blueprint,
-  state: RunState,
+  state: EngineState,
   nodes: readonly BlueprintNode[],
   look: () => Promise<void>,
   reports: NodeReport[],
@@ -61,10 +63,7 @@ async function prepare(
   try {
     for (const [at, run] of sandbox.setup.entries()) {
       const id = `setup-${at + 1}`;
-      const report = await runNode(state, {
-        ...{ id, name: id, kind: "command", run, needs: [], env: {}, secrets: [], continueOnError: false },
-        retry: { max: 0, backoff: 1, on: [] },
-      });
+      const report = await runNode(state, setupNode(id, run));
       reports.push(report);
       if (report.status !== "success") {
         return report.error ?? { code: "aborted", message: "it was ended while it was set up", retryable: false };
@@ -77,28 +76,8 @@ async function prepare(
   }
 }
 
-function nodesToRun({ nodes }: Blueprint, { startAt, until }: EngineOptions): readonly BlueprintNode[] {
-  if (startAt === null) return [];
-  const [first, last] = [indexOf(nodes, startAt, "startAt"), indexOf(nodes, until, "until")];
-  if (first !== undefined && last !== undefined && first > last) {
-    throw new SandboxError("invalid_argument", `until "${until}" comes before startAt "${startAt}"`);
-  }
-  return nodes.slice(first ?? 0, last === undefined ? undefined : last + 1);
-}
-
-function indexOf(nodes: readonly BlueprintNode[], id: string | undefined, option: string): number | undefined {
-  if (id === undefined) return undefined;
-  const at = nodes.findIndex((node) => node.id === id);
-  if (at !== -1) return at;
-  const ids = nodes.map((node) => node.id);
-  const close = nearestName(id, ids);
-  throw new SandboxError("invalid_argument", `${option} "${id}" is no node of this blueprint`, {
-    hint: close === undefined ? `the nodes are ${ids.join(", ")}` : `did you mean ${close}?`,
-  });
-}
-
 /** What an earlier run has done of the nodes before the first, and what it used. */
-function takeOver({ nodes }: Blueprint, state: RunState, { startAt }: EngineOptions): NodeReport[] {
+function takeOver({ nodes }: Blueprint, state: EngineState, { startAt }: EngineOptions): NodeReport[] {
   const first = startAt === null ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
   const before = nodes.slice(0, Math.max(0, first));
   return before.flatMap(({ id }) => {
@@ -113,7 +92,7 @@ function takeOver({ nodes }: Blueprint, state: RunState, { startAt }: EngineOpti
 
 async function checkpoint(
   { checkpoint: save }: EngineOptions,
-  state: RunState,
+  state: EngineState,
   node: NodeReport,
   index: number,
 ): Promise<void> {
@@ -125,22 +104,17 @@ async function checkpoint(
 }
 
 /** Waits for what belongs to the run and is no node, until the run must end. */
-async function inTime(state: RunState, work: () => Promise<void>): Promise<void> {
-  const { signal } = state;
-  let onAbort: (() => void) | undefined;
-  const over = new Promise<never>((_, reject) => {
-    onAbort = () => reject(new SandboxError("unavailable", "the run had to end meanwhile"));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    await Promise.race([work(), over]);
-  } finally {
-    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
-  }
+async function inTime(state: EngineState, work: () => Promise<void>): Promise<void> {
+  const late = (): SandboxError => new SandboxError("unavailable", "the run had to end in the meantime");
+  await untilAborted(state.signal, late, work);
 }
 
-function conclude(state: RunState, nodes: NodeReport[], last: NodeReport | undefined, failure?: RunError): RunOutcome {
+function conclude(
+  state: EngineState,
+  nodes: NodeReport[],
+  last: NodeReport | undefined,
+  failure?: RunError,
+): RunOutcome {
   const error = failure ?? last?.error;
   return {
     status: statusOf(state, last, error),
@@ -156,7 +130,7 @@ function conclude(state: RunState, nodes: NodeReport[], last: NodeReport | undef
   };
 }
 
-function statusOf(state: RunState, last: NodeReport | undefined, error: RunError | undefined): RunOutcome["status"] {
+function statusOf(state: EngineState, last: NodeReport | undefined, error: RunError | undefined): RunOutcome["status"] {
   if (last?.status === "cancelled" || state.stopped === "cancelled") return "cancelled";
   if (last?.status === "limit" || state.stopped === "wall") return "limit";
   if (error === undefined) return last === undefined ? "success" : "failed";

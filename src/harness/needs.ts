@@ -1,8 +1,10 @@
 import { SandboxError } from "../../contracts/errors.js";
 import type { NetworkPolicy } from "../../contracts/types.js";
 import type { SandboxOptions } from "../sandbox/types.js";
-import { type AgentChoice, driverOf } from "./agents.js";
-import type { AgentDriver, AgentTask, Blueprint, RunLimits } from "./types.js";
+import { defined } from "../util/defined.js";
+import { driverOf } from "./agents.js";
+import { agentOf } from "./nodes.js";
+import type { AgentChoice, AgentDriver, AgentTask, Blueprint, RunLimits } from "./types.js";
 
 /** A variable that a node needs; of several names one is enough. */
 export interface SecretNeed {
@@ -26,7 +28,7 @@ export interface BlueprintNeeds {
 
 /**
  * What a blueprint needs. A sandbox's network is fixed when it is opened, so it is the union over all nodes. Refuses
- * what an agent cannot keep: a list of tools, a session to go on with, a cost limit when it does not tell its cost.
+ * what an agent does not support: a list of tools, a session to continue, a cost limit when it does not report its cost.
  */
 export function needsOf(
   blueprint: Blueprint,
@@ -49,7 +51,7 @@ export function needsOf(
 
 function agentsOf({ nodes }: Blueprint, choice: AgentChoice): AgentNeed[] {
   return nodes.flatMap((node): AgentNeed[] => {
-    const task = node.kind === "agent" ? node : node.kind === "gate" ? node.onFail : undefined;
+    const { task } = agentOf(node) ?? {};
     return task === undefined ? [] : [{ nodeId: node.id, task, driver: driverOf(task, choice) }];
   });
 }
@@ -59,15 +61,15 @@ function checkAgent({ nodeId, task, driver }: AgentNeed, costLimit: number | und
   if (limit !== undefined && !driver.reportsCost) {
     throw new SandboxError(
       "unsupported",
-      `The cost limit of $${limit} cannot be kept: ${driver.name} in node ${nodeId} does not tell what it costs`,
+      `The cost limit of $${limit} cannot be enforced: ${driver.name} in node ${nodeId} does not report what it costs`,
       {
-        hint: "leave the cost limit out and use limits of time or turns, or take an agent that tells: claude-code or pi",
+        hint: "leave the cost limit out and use limits of time or turns, or take an agent that reports its cost: claude-code or pi",
       },
     );
   }
   for (const wish of driver.cannot ?? []) {
     if (task[wish] === undefined) continue;
-    throw new SandboxError("unsupported", `${driver.name} cannot keep ${wish} of node ${nodeId}`, {
+    throw new SandboxError("unsupported", `${driver.name} does not support ${wish} of node ${nodeId}`, {
       hint: `leave ${wish} out, or take another agent`,
     });
   }
@@ -75,8 +77,10 @@ function checkAgent({ nodeId, task, driver }: AgentNeed, costLimit: number | und
 
 function secretsOf({ nodes }: Blueprint, agents: readonly AgentNeed[]): SecretNeed[] {
   return nodes.flatMap((node): SecretNeed[] => {
-    const repair = node.kind === "gate" ? (node.onFail?.secrets ?? []) : [];
-    const named = [...node.secrets, ...repair].map((name) => ({ nodeId: node.id, names: [name] }));
+    const named = [...node.secrets, ...(agentOf(node)?.secrets ?? [])].map((name) => ({
+      nodeId: node.id,
+      names: [name],
+    }));
     const driver = agents.find(({ nodeId }) => nodeId === node.id)?.driver;
     return [...named, ...(driver?.secrets ?? []).map((names) => ({ nodeId: node.id, names }))];
   });
@@ -107,9 +111,7 @@ export function sandboxOptionsOf(blueprint: Blueprint, needs: Pick<BlueprintNeed
     network: needs.network,
     env,
     runTimeout: blueprint.limits.wall,
-    ...(image !== undefined && { image }),
-    ...(workspace !== undefined && { workspace }),
-    ...(limits !== undefined && { limits }),
+    ...defined({ image, workspace, limits }),
     ...(mounts.length > 0 && { mounts }),
   };
 }

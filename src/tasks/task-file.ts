@@ -1,9 +1,8 @@
-import { existsSync, realpathSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { dirname, join, resolve, sep } from "node:path";
+import { dirname, resolve } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import { enclosingRepository } from "../sandbox/host.js";
 import { invalidArgument } from "../util/checks.js";
+import { isWithin, realPathOf, repositoryOf } from "../util/repository-of.js";
 import * as is from "../util/schema.js";
 import { check, type Schema } from "../util/schema.js";
 import { checkMeaning, command, setupFields } from "./check-setup.js";
@@ -135,22 +134,14 @@ function toTaskFile(value: unknown, directory: string): TaskFile {
   return { networkEnabled, ...(prefix !== undefined && { batchIdPrefix: prefix }), tasks: read };
 }
 
-/** The top of the repository that a file is in, by the given path or by its real path; undefined when it is in none. */
-function repositoryOf(path: string): string | undefined {
-  for (const place of [realOf(path), resolve(path)]) {
-    const top = enclosingRepository(dirname(place));
-    if (existsSync(join(top, ".git"))) return realOf(top);
-  }
-  return undefined;
-}
-
-function assertOwnContexts({ tasks }: TaskFile, top: string | undefined): void {
-  if (top === undefined) return;
+function assertOwnContexts({ tasks }: TaskFile, repository: string | undefined): void {
+  if (repository === undefined) return;
+  const top = realPathOf(repository);
   for (const { setup } of tasks) {
     for (const { spec } of [setup.agentContainer, ...Object.values(setup.serviceContainers ?? {})]) {
       for (const context of contextsOf(spec.imageSpec)) {
-        const real = realOf(context);
-        if (real === top || real.startsWith(top + sep)) continue;
+        const real = realPathOf(context);
+        if (isWithin(real, top)) continue;
         throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, outside ${top}`, {
           hint: "the file is in a repository and could come from anywhere; if you trust it: --trust (trust: true)",
         });
@@ -162,14 +153,6 @@ function assertOwnContexts({ tasks }: TaskFile, top: string | undefined): void {
 function contextsOf(spec: ImageSpec): string[] {
   if (spec.type === "build") return [spec.contextPath];
   return spec.type === "multi-stage" ? spec.stages.map(({ contextPath }) => contextPath) : [];
-}
-
-function realOf(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return resolve(path);
-  }
 }
 
 function withPaths(setup: TaskSetup, directory: string): TaskSetup {

@@ -47,7 +47,7 @@ describe("glovebox blueprint", () => {
     );
     const { code, stderr } = await bench.run(["blueprint", "validate", "cost.yaml"]);
     expect(code).toBe(2);
-    expect(stderr).toContain("The cost limit of $1 cannot be kept: codex in node a does not tell what it costs");
+    expect(stderr).toContain("The cost limit of $1 cannot be enforced: codex in node a does not report what it costs");
   });
 
   test.each([

@@ -1,12 +1,8 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  BACKENDS_ON_RESUME,
-  ON_RESUME,
-  resumedOptions,
-  splitOptions,
-} from "../../src/harness/store/resumed-options.js";
+import { BACKENDS_ON_RESUME } from "../../src/harness/backend-facts.js";
+import { ON_RESUME, resumedOptions, splitOptions } from "../../src/harness/store/resumed-options.js";
 import { type BlueprintSpec, type HarnessOptions, resumeRun, runHarness } from "../../src/harness.js";
 import { keptOptions, ON_REOPEN, reopenOptions } from "../../src/sandbox/kept-options.js";
 import { validateSandboxOptions } from "../../src/sandbox/options.js";

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SandboxError } from "../../contracts/errors.js";
-import { findFaults } from "../../src/harness/blueprint/find-faults.js";
+import { findFaults } from "../../src/harness/schema/find-faults.js";
 import type { Checkpoint } from "../../src/harness/store/checkpoints.js";
 import {
   applyRun,

@@ -197,6 +197,12 @@ describe("a file of tasks in a repository", () => {
     await expect(parse(contextPath, "outside")).resolves.toHaveProperty("tasks");
   });
 
+  test("does not build from elsewhere either where a link in the repository leads to the file", async () => {
+    writeFileSync(join(outside, "tasks.json"), "");
+    symlinkSync(join(scratch.path, "repo", "evals", "link"), join(scratch.path, "way"));
+    await expectRefused(parse("/etc", "way"), "permission_denied", "outside of", join(scratch.path, "repo"));
+  });
+
   test.each(["image", "..", "../.."])("builds from what is in its repository: %s", async (contextPath) => {
     const folder = contextPath === "../.." ? "repo/evals/image" : "repo/evals";
     await expect(parse(contextPath, folder)).resolves.toHaveProperty("tasks");

@@ -1,5 +1,5 @@
 import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
-import type { Command } from "./command.js";
+import type { CliCommand } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
 import { RUN_COMMANDS } from "./run-commands.js";
@@ -8,7 +8,7 @@ import { TASK_COMMAND } from "./task-command.js";
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 
 /** Every verb, in the order of the help. */
-export const COMMANDS: readonly Command[] = [
+export const COMMANDS: readonly CliCommand[] = [
   {
     name: "exec",
     summary: "run a command in a sandbox, which is gone afterwards",

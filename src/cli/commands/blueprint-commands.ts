@@ -1,4 +1,4 @@
-import type { Command } from "./command.js";
+import type { CliCommand } from "./command.js";
 import { type Flag, HELP_FLAG, JSON_FLAG } from "./flags.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
@@ -10,7 +10,7 @@ const REPO_FLAG: Flag = {
 };
 
 /** The verbs about blueprints themselves. */
-export const BLUEPRINT_COMMANDS: readonly Command[] = [
+export const BLUEPRINT_COMMANDS: readonly CliCommand[] = [
   {
     name: "blueprints",
     summary: "list the blueprints that a run can be given by name",

@@ -1,7 +1,7 @@
 import type { Flag } from "./flags.js";
 
 /** One verb: what it takes, and what its help says. */
-export interface Command {
+export interface CliCommand {
   readonly name: string;
   readonly summary: string;
   /** What stands behind the verb and the flags. */

@@ -1,10 +1,10 @@
 import { nearestName } from "../../util/nearest.js";
 import { COMMANDS } from "./all.js";
-import type { Command } from "./command.js";
+import type { CliCommand } from "./command.js";
 import { UsageError } from "./usage-error.js";
 
 /** The verb of this name; the nearest one is named when there is none. */
-export function findCommand(verb: string): Command {
+export function findCommand(verb: string): CliCommand {
   const found = COMMANDS.find(({ name }) => name === verb);
   if (found !== undefined) return found;
   if (verb.startsWith("-")) throw new UsageError(`"${verb}" stands before the verb`, "glovebox <verb> [flags]");

@@ -1,6 +1,6 @@
 import type { Style } from "../terminal.js";
 import { COMMANDS } from "./all.js";
-import type { Command } from "./command.js";
+import type { CliCommand } from "./command.js";
 import type { Flag } from "./flags.js";
 
 /** The verbs that a newcomer needs: their examples fit on one screen. */
@@ -30,7 +30,7 @@ export function generalHelp({ bold, dim }: Style): string {
 
 /** What `glovebox <verb> --help` prints. */
 export function commandHelp(
-  { name, summary, operands, flags, notes, examples }: Command,
+  { name, summary, operands, flags, notes, examples }: CliCommand,
   { bold, dim }: Style,
 ): string {
   const labels = flags.map(labelOf);

@@ -1,10 +1,10 @@
-import type { Command } from "./command.js";
+import type { CliCommand } from "./command.js";
 import { type Flag, HELP_FLAG, JSON_FLAG, PR_WITH_FLAG } from "./flags.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 
 /** The verbs that work on the files of a kept sandbox. */
-export const KEPT_COMMANDS: readonly Command[] = [
+export const KEPT_COMMANDS: readonly CliCommand[] = [
   {
     name: "snapshot",
     summary: "save the files of a kept sandbox",

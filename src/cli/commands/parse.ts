@@ -2,12 +2,12 @@ import { parseArgs } from "node:util";
 import { nearestName } from "../../util/nearest.js";
 import { shellQuote } from "../../util/shell.js";
 import type { Flags, Parsed } from "../invocation.js";
-import type { Command } from "./command.js";
+import type { CliCommand } from "./command.js";
 import type { Flag } from "./flags.js";
 import { UsageError } from "./usage-error.js";
 
 /** Reads what stands behind a verb; everything that does not fit is a `UsageError`. */
-export function parseCommandLine(command: Command, args: readonly string[]): Parsed {
+export function parseCommandLine(command: CliCommand, args: readonly string[]): Parsed {
   const border = args.indexOf("--");
   const before = border === -1 ? args : args.slice(0, border);
   const argv = border === -1 ? [] : args.slice(border + 1);
@@ -16,7 +16,7 @@ export function parseCommandLine(command: Command, args: readonly string[]): Par
   return { flags, operands, argv };
 }
 
-function readFlags(command: Command, args: readonly string[]): { flags: Flags; operands: string[] } {
+function readFlags(command: CliCommand, args: readonly string[]): { flags: Flags; operands: string[] } {
   const options = Object.fromEntries(
     command.flags.map(({ name, short, value }) => [
       name,
@@ -57,7 +57,7 @@ function readFlags(command: Command, args: readonly string[]): { flags: Flags; o
 }
 
 /** Marks the values that may be left out and are, so that the next word is not taken for one. */
-function withLeftOut(command: Command, args: readonly string[]): string[] {
+function withLeftOut(command: CliCommand, args: readonly string[]): string[] {
   const names = command.flags.filter(({ isOptional }) => isOptional === true).map(({ name }) => `--${name}`);
   return args.map((word, at) => {
     const isLeftOut = names.includes(word) && (args[at + 1] ?? "-").startsWith("-");
@@ -82,7 +82,7 @@ function readValue(
   return value;
 }
 
-function unknownFlag(command: Command, name: string): UsageError {
+function unknownFlag(command: CliCommand, name: string): UsageError {
   const known = command.flags.map((flag) => `--${flag.name}`);
   const nearest = nearestName(name, known);
   return new UsageError(
@@ -92,12 +92,12 @@ function unknownFlag(command: Command, name: string): UsageError {
 }
 
 /** `exec ls -la`: what stands behind the first word is the command's, so it must not be read as ours. */
-function missingBorder({ name }: Command, args: readonly string[], at: number): UsageError {
+function missingBorder({ name }: CliCommand, args: readonly string[], at: number): UsageError {
   const line = [name, ...args.slice(0, at), "--", ...args.slice(at)].map(quoted);
   return new UsageError(`${name} needs "--" before the command`, `glovebox ${line.join(" ")}`);
 }
 
-function checkOperands(command: Command, operands: readonly string[], argv: readonly string[] | undefined): void {
+function checkOperands(command: CliCommand, operands: readonly string[], argv: readonly string[] | undefined): void {
   const { name } = command;
   const [least, most] = command.operandCount;
   if (command.argv === "none" && argv !== undefined) {

@@ -1,8 +1,8 @@
-import type { Command } from "./command.js";
+import type { CliCommand } from "./command.js";
 import { type Flag, HELP_FLAG, JSON_FLAG, PR_WITH_FLAG } from "./flags.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
-const RUN: Pick<Command, "operands" | "argv" | "operandCount" | "offers"> = {
+const RUN: Pick<CliCommand, "operands" | "argv" | "operandCount" | "offers"> = {
   operands: "<run>",
   argv: "none",
   operandCount: [1, 1],
@@ -23,7 +23,7 @@ const QUIET_FLAG: Flag = { name: "quiet", short: "q", help: "say nothing while i
 const TOKEN_NOTE = "The token is read from GITHUB_TOKEN and from nowhere else. GITHUB_SERVER_URL and GITHUB_API_URL";
 
 /** The verbs of runs: a blueprint done on a repository, and what is left of it. */
-export const RUN_COMMANDS: readonly Command[] = [
+export const RUN_COMMANDS: readonly CliCommand[] = [
   {
     name: "run",
     summary: "run a blueprint on a repository, and push what it made",

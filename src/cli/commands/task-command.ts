@@ -1,8 +1,8 @@
-import type { Command } from "./command.js";
+import type { CliCommand } from "./command.js";
 import { HELP_FLAG } from "./flags.js";
 
 /** `glovebox task`. */
-export const TASK_COMMAND: Command = {
+export const TASK_COMMAND: CliCommand = {
   name: "task",
   summary: "run the tasks of a file, each in containers of its own",
   operands: "run <file> [-- command [argument…]]",

@@ -1,5 +1,5 @@
 import { backendNames } from "../../sandbox.js";
-import { COMMANDS, type Command, parseWord } from "../commands.js";
+import { type CliCommand, COMMANDS, parseWord } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { bashCompletion } from "./completion/bash.js";
 import { fishCompletion } from "./completion/fish.js";
@@ -16,7 +16,7 @@ export async function run({ operands: [name = ""], flags, screen }: Invocation):
 }
 
 /** The backends are not known before the registry is loaded, nor the verbs before all of them are. */
-function withNames(command: Command): Command {
+function withNames(command: CliCommand): CliCommand {
   const flags = command.flags.map((flag) => (flag.offers === "backends" ? { ...flag, offers: backendNames() } : flag));
   if (command.name !== "help") return { ...command, flags };
   return { ...command, flags, offers: [COMMANDS.map(({ name }) => name)] };

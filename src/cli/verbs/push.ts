@@ -2,7 +2,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { parseWord, UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { withKept } from "../kept-sandbox.js";
-import { findToken, TOKENS, type Token } from "../token.js";
+import { findToken, type RemoteToken, TOKENS } from "../token.js";
 
 /** `glovebox push <id> --branch <name>`. */
 export async function run(invocation: Invocation): Promise<number> {
@@ -56,7 +56,7 @@ async function pushRun({ flags, screen }: Invocation, id: string): Promise<numbe
   return EXIT_CODES.push;
 }
 
-function requireToken(): Token {
+function requireToken(): RemoteToken {
   const token = findToken(process.env);
   if (token !== undefined) return token;
   throw new SandboxError("unauthenticated", `There is no token: ${TOKENS.join(", ")} are not set`, {

@@ -1,3 +1,4 @@
+import { defined } from "../../util/defined.js";
 import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict, TokenUsage } from "../types.js";
 import { classifyFailure } from "./classify-failure.js";
 import { asCount, asRecord, asRecords, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
@@ -15,7 +16,7 @@ export const claudeCode: AgentDriver = {
   command: (request) => ({
     argv: ["claude", ...flags(request)],
     env: {
-      // Without it the CLI refuses to skip its questions where the inside is root; the walls around it are ours.
+      // Without it the CLI refuses to skip its questions as root; the sandbox around it is ours.
       IS_SANDBOX: "1",
       DISABLE_AUTOUPDATER: "1",
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
@@ -74,7 +75,7 @@ class ClaudeReader implements AgentReader {
   }
 
   #speak(event: Untrusted): AgentSignal[] {
-    const spoken = contentOf(event).flatMap((block): AgentSignal[] => {
+    const signals = contentOf(event).flatMap((block): AgentSignal[] => {
       const text = asText(block["text"]);
       if (block["type"] === "text" && text !== undefined) {
         this.#said = text;
@@ -88,7 +89,7 @@ class ClaudeReader implements AgentReader {
     const id = asText(asRecord(event["message"])?.["id"]);
     const isNew = id === undefined || id !== this.#message;
     this.#message = id;
-    return isNew ? [{ type: "turn" }, ...spoken] : spoken;
+    return isNew ? [{ type: "turn" }, ...signals] : signals;
   }
 
   #end(event: Untrusted): AgentSignal[] {
@@ -113,9 +114,7 @@ function toVerdict(event: Untrusted): AgentVerdict {
     isError,
     text,
     ...(isError && limit === undefined && { failure: classifyFailure(text) }),
-    ...(limit !== undefined && { limit }),
-    ...(terminalReason !== undefined && { terminalReason }),
-    ...(turns !== undefined && { turns }),
+    ...defined({ limit, terminalReason, turns }),
   };
 }
 

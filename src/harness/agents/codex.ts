@@ -24,7 +24,7 @@ function flags({ model, sessionId }: AgentRequest): string[] {
   return [
     ...(sessionId === undefined ? [] : [sessionId]),
     ...["--json", "--skip-git-repo-check", "--ignore-user-config"],
-    // Its own sandbox cannot be set up within ours, which holds already.
+    // Its own sandbox cannot be set up within ours, which confines it already.
     "--dangerously-bypass-approvals-and-sandbox",
     ...(model === undefined ? [] : ["--model", model]),
   ];
@@ -87,7 +87,7 @@ class CodexReader implements AgentReader {
     return [{ type: "tool_result", tool, isError: item["status"] === "failed" }];
   }
 
-  /** The input that it tells holds what came from the cache. */
+  /** The input that it reports includes what came from the cache. */
   #add(usage: Untrusted): TokenUsage {
     const cached = asCount(usage["cached_input_tokens"]) ?? 0;
     this.#used.input += Math.max(0, (asCount(usage["input_tokens"]) ?? 0) - cached);

@@ -1,3 +1,4 @@
+import { defined } from "../../util/defined.js";
 import type { AgentDriver, AgentReader, AgentSignal, AgentVerdict } from "../types.js";
 import { asCount, asRecord, asText, parseLine } from "./json-line.js";
 import { withoutResult } from "./no-result.js";
@@ -53,24 +54,15 @@ class EventReader implements AgentReader {
         return [{ type: "turn" }];
       case "usage": {
         const usage = asRecord(event["usage"]) ?? {};
-        const count = (key: string): number => asCount(usage[key]) ?? 0;
         const costUsd = asCount(event["costUsd"]);
-        const tokens = {
-          input: count("input"),
-          output: count("output"),
-          cacheRead: count("cacheRead"),
-          cacheWrite: count("cacheWrite"),
-        };
-        return [{ type: "usage", usage: tokens, ...(costUsd !== undefined && { costUsd }) }];
+        const names = ["input", "output", "cacheRead", "cacheWrite"] as const;
+        const [input = 0, output = 0, cacheRead = 0, cacheWrite = 0] = names.map((name) => asCount(usage[name]));
+        return [{ type: "usage", usage: { input, output, cacheRead, cacheWrite }, ...defined({ costUsd }) }];
       }
       case "result": {
         const isError = event["isError"] === true;
-        return [
-          {
-            type: "result",
-            result: { isError, text: words ?? this.#said, ...(isError && { failure: "agent_error" as const }) },
-          },
-        ];
+        const result = { isError, text: words ?? this.#said, ...(isError && { failure: "agent_error" as const }) };
+        return [{ type: "result", result }];
       }
       default:
         return [];

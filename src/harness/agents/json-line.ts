@@ -1,7 +1,7 @@
 /** An object that came from an agent: untrusted, so nothing about its fields is taken for granted. */
 export type Untrusted = Readonly<Record<string, unknown>>;
 
-/** Reads a line as a JSON object; undefined when it is none. */
+/** Reads a line as a JSON object; undefined when it isn't one. */
 export function parseLine(line: string): Untrusted | undefined {
   if (!line.startsWith("{")) return undefined;
   try {
@@ -11,12 +11,12 @@ export function parseLine(line: string): Untrusted | undefined {
   }
 }
 
-/** A value as an object; undefined when it is none. */
+/** A value as an object; undefined when it isn't one. */
 export function asRecord(value: unknown): Untrusted | undefined {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Untrusted) : undefined;
 }
 
-/** A list of objects; what is none is left out. */
+/** A list of objects; anything else is left out. */
 export function asRecords(value: unknown): Untrusted[] {
   return Array.isArray(value) ? value.map(asRecord).filter((item) => item !== undefined) : [];
 }

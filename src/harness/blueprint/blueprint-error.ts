@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type { Fault, Place } from "./find-faults.js";
+import type { Fault, FieldPath } from "../schema.js";
 
 /** Something that is wrong with a blueprint, and where. */
 export interface BlueprintFault {
@@ -15,7 +15,7 @@ export interface BlueprintFault {
 const MOST_SHOWN = 20;
 
 /** A place as it is written in code. */
-export function showPlace(place: Place): string {
+export function showPlace(place: FieldPath): string {
   return place.reduce<string>((path, step) => {
     if (typeof step === "number") return `${path}[${step}]`;
     return path === "" ? step : `${path}.${step}`;
@@ -28,13 +28,13 @@ export function showFault({ file, line, column, path, message }: BlueprintFault)
   return [where, path, message].filter((part) => part !== "").join(": ");
 }
 
-/** The error of a blueprint that cannot be used; `partial` holds the faults. */
+/** The error of a blueprint that cannot be used; `partial` has the faults. */
 export function blueprintError(faults: readonly BlueprintFault[]): SandboxError {
   const shown = faults.slice(0, MOST_SHOWN).map(showFault);
   if (faults.length > MOST_SHOWN) shown.push(`and ${faults.length - MOST_SHOWN} more`);
   return new SandboxError("invalid_argument", shown.join("\n"), {
     operation: "blueprint",
-    hint: "glovebox blueprint schema prints what a blueprint may hold",
+    hint: "glovebox blueprint schema prints what may be in a blueprint",
     partial: faults,
   });
 }

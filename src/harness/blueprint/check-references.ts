@@ -1,25 +1,26 @@
 import { nearestName } from "../../util/nearest.js";
 import { type Expression, ExpressionError, faultsOfCalls, namesIn, parseExpression } from "../expression.js";
+import { KINDS, textsOf } from "../nodes.js";
+import type { Fault, FieldPath } from "../schema.js";
 import { hasTemplate, parseTemplate } from "../template.js";
 import type { Blueprint, BlueprintNode } from "../types.js";
-import type { Fault, Place } from "./find-faults.js";
-import { textsOf } from "./texts-of.js";
 
 /** The names that stand alone. */
 const PLAIN = ["intent", "repo", "branch", "runId", "blueprint", "push", "sandbox", "workDir", "spec", "specPath"];
 const NODE_FIELDS = ["status", "output", "exitCode", "durationMs", "commit", "error", "sessionId", "costUsd"];
-const GATE_FIELDS = ["failures", "round"];
-const GROUPS = ["inputs", "env", "nodes", "gate"];
+/** The groups of names that only some texts have. */
+const OWN_GROUPS = KINDS.flatMap(({ names }) => names ?? []);
+const GROUPS = ["inputs", "env", "nodes", ...OWN_GROUPS.map(({ group }) => group)];
 
 /** What a text may name. */
 interface Known {
   readonly inputs: readonly string[];
   readonly earlier: readonly string[];
   readonly later: readonly string[];
-  readonly inGate: boolean;
+  readonly group: string | undefined;
 }
 
-/** Holds every template and condition to what there is to name. `positions` are those of the nodes as written. */
+/** Checks that every template and condition names only what there is. `positions` are those of the nodes as written. */
 export function checkReferences(
   { inputs, nodes }: Pick<Blueprint, "inputs" | "nodes">,
   positions: ReadonlyMap<BlueprintNode, number>,
@@ -28,11 +29,10 @@ export function checkReferences(
   const ids = nodes.map(({ id }) => id);
   for (const [rank, node] of nodes.entries()) {
     const known = { inputs: Object.keys(inputs), earlier: ids.slice(0, rank), later: ids.slice(rank) };
-    const root: Place = ["nodes", positions.get(node) ?? rank];
-    for (const { place, text, as } of textsOf(node)) {
+    const root: FieldPath = ["nodes", positions.get(node) ?? rank];
+    for (const { place, text, as, group } of textsOf(node)) {
       const at = [...root, ...place];
-      const inGate = place[0] === "onFail" && place[1] !== "env";
-      for (const message of faultsOf(text, as, { ...known, inGate })) report({ place: at, message });
+      for (const message of faultsOf(text, as, { ...known, group })) report({ place: at, message });
     }
   }
 }
@@ -51,7 +51,7 @@ function faultsOf(text: string, as: "template" | "condition" | "script", known: 
   }
 }
 
-/** A value in a script would be read as code. What only looks like a template, as `{{.Names}}`, is none of ours. */
+/** A value in a script would be read as code. What only looks like a template, as `{{.Names}}`, is not ours. */
 function faultsOfScript(text: string): string[] {
   if (!hasTemplate(text)) return [];
   const ours = [...text.matchAll(/\{\{\s*([A-Za-z]+)/g)].map(([, name = ""]) => name);
@@ -74,9 +74,6 @@ function faultsOfName(path: readonly string[], known: Known): string[] {
     case "inputs":
       if (path.length === 2 && known.inputs.includes(name ?? "")) return [];
       return [`${whole} names nothing; ${among("inputs", name, known.inputs)}`];
-    case "gate":
-      if (known.inGate && path.length === 2 && GATE_FIELDS.includes(name ?? "")) return [];
-      return [`${whole} names nothing here; the prompt of a gate's onFail has gate.failures and gate.round`];
     case "nodes":
       if (name !== undefined && known.later.includes(name))
         return [`${whole} is not known yet: ${name} does not run before`];
@@ -84,8 +81,13 @@ function faultsOfName(path: readonly string[], known: Known): string[] {
         return [`${whole} names nothing; ${among("nodes before", name, known.earlier)}`];
       if (field !== undefined && rest.length === 0 && NODE_FIELDS.includes(field)) return [];
       return [`${whole} names nothing; ${among("fields", field, NODE_FIELDS)}`];
-    default:
-      return [`${whole} names nothing; ${among("names", group, [...PLAIN, ...GROUPS])}`];
+    default: {
+      const own = OWN_GROUPS.find((each) => each.group === group);
+      if (own === undefined) return [`${whole} names nothing; ${among("names", group, [...PLAIN, ...GROUPS])}`];
+      if (known.group === group && path.length === 2 && own.fields.includes(name ?? "")) return [];
+      const there = own.fields.map((each) => `${group}.${each}`).join(" and ");
+      return [`${whole} names nothing here; ${own.where} has ${there}`];
+    }
   }
 }
 

@@ -130,6 +130,6 @@ function byName([a = ""]: readonly string[], [b = ""]: readonly string[]): numbe
 function refused({ top }: BundleDraft, name: string, why: string): SandboxError {
   return new SandboxError("permission_denied", `The blueprint's file ${join(top, name)} ${why}`, {
     operation: "blueprint",
-    hint: "code from a repository may import only what can be shown and hashed before it runs: write the name as a text",
+    hint: "code from a repository may import only what can be shown and hashed before it runs: write the name as a string",
   });
 }

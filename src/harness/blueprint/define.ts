@@ -1,6 +1,6 @@
+import { type Fault, findFaults } from "../schema.js";
 import type { Blueprint, BlueprintSpec } from "../types.js";
 import { blueprintError, toBlueprintFault } from "./blueprint-error.js";
-import { type Fault, findFaults } from "./find-faults.js";
 import { normalizeBlueprint } from "./normalize.js";
 import { BLUEPRINT_SCHEMA } from "./schema.js";
 import { toDocument } from "./to-document.js";
@@ -25,6 +25,11 @@ export function defineBlueprint(spec: BlueprintSpec): Blueprint {
   const { blueprint, faults } = checkBlueprint(spec, toDocument(spec));
   if (blueprint === undefined) throw blueprintError(faults.map(toBlueprintFault));
   return blueprint;
+}
+
+/** Another name of `defineBlueprint`. */
+export function blueprint(spec: BlueprintSpec): Blueprint {
+  return defineBlueprint(spec);
 }
 
 /** Checks the shape and then the meaning; there is a blueprint when there are no faults. */

@@ -1,4 +1,4 @@
-import type { Place } from "./find-faults.js";
+import type { FieldPath } from "../schema.js";
 
 /** A document that was read, and where each part of it stands. */
 export interface ParsedDocument {
@@ -6,7 +6,7 @@ export interface ParsedDocument {
   /** What is wrong with the notation itself. */
   readonly errors: readonly { line: number; column: number; message: string }[];
   /** Line and column, both from 1, of a part; of its nearest parent when it is not there. */
-  locate(place: Place, isKey?: boolean): { line: number; column: number };
+  locate(place: FieldPath, isKey?: boolean): { line: number; column: number };
 }
 
 /** Reads YAML or JSON. JSON is YAML too, so one reader gives lines for both. */
@@ -27,7 +27,7 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
       errors.push({ ...at(0), message: firstLine((error as Error).message) });
     }
   }
-  const offsetOf = (place: Place, isKey: boolean): number | undefined => {
+  const offsetOf = (place: FieldPath, isKey: boolean): number | undefined => {
     const parent = document.getIn(place.slice(0, -1), true);
     const last = place.at(-1);
     if (isKey && isMap(parent)) {

@@ -71,7 +71,7 @@ export function listBlueprints({
   ];
 }
 
-/** Links are named and not followed: whoever reads one is told. */
+/** Links are listed and not followed: reading one is an error. */
 function filesInRepository(top: string): FoundBlueprint[] {
   try {
     using folder = openBeneath(resolve(top), REPOSITORY_FOLDER);

@@ -26,7 +26,7 @@ export async function importBlueprint(file: string, path: string): Promise<Bluep
   const exported = module["default"] ?? module["blueprint"] ?? Object.values(module)[0];
   if (isBlueprint(exported)) return exported;
   if (typeof exported === "object" && exported !== null) return defineBlueprint(exported as BlueprintSpec);
-  throw new SandboxError("invalid_argument", `The blueprint ${path} exports none`, {
-    hint: "its default export is what defineBlueprint({ name, nodes }) gives",
+  throw new SandboxError("invalid_argument", `The blueprint ${path} exports no blueprint`, {
+    hint: "its default export must be a blueprint: defineBlueprint({ name, nodes })",
   });
 }

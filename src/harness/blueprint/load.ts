@@ -3,6 +3,7 @@ import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename, dirname, extname } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import { openBeneath, readIn } from "../../util/beneath.js";
+import { isWithin, realPathOf, repositoryOf } from "../../util/repository-of.js";
 import type { Blueprint } from "../types.js";
 import { blueprintError } from "./blueprint-error.js";
 import { bundleCode, type CodeBundle } from "./code-bundle.js";
@@ -10,7 +11,6 @@ import { withSource } from "./define.js";
 import { type FindOptions, type FoundBlueprint, findBlueprint, REPOSITORY_FOLDER } from "./find.js";
 import { reachOf } from "./host-reach.js";
 import { importBlueprint } from "./import-code.js";
-import { repositoryOf } from "./provenance.js";
 import { MAX_DOCUMENT_BYTES, readBlueprint } from "./read.js";
 import { isTrusted, rememberTrust, unpackTrusted } from "./trust-store.js";
 
@@ -119,7 +119,10 @@ async function loadCode(found: FoundBlueprint, options: LoadOptions): Promise<Bl
 function topOf({ path, origin }: FoundBlueprint, { repoDir }: LoadOptions): string | undefined {
   if (origin === "built-in") return undefined;
   const project = origin === "repository" ? dirname(dirname(dirname(path))) : repoDir;
-  return repositoryOf(path, project);
+  const top = repositoryOf(path, project);
+  // A link out of a repository: what it imports lies beside the file that it leads to.
+  const real = realPathOf(path);
+  return top === undefined || isWithin(real, top) ? top : dirname(real);
 }
 
 function describeCode(path: string, bundle: CodeBundle): string {
@@ -145,6 +148,6 @@ function listOf({ files }: CodeBundle): string {
 function untrusted(message: string): SandboxError {
   return new SandboxError("permission_denied", message, {
     operation: "blueprint",
-    hint: "read it, then say --trust (trust: true); it is remembered for exactly this content",
+    hint: "read it, then pass --trust (trust: true); it is remembered for exactly this content",
   });
 }

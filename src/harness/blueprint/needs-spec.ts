@@ -1,6 +1,6 @@
+import { textsOf } from "../nodes.js";
 import { parseTemplate } from "../template.js";
 import type { Blueprint } from "../types.js";
-import { textsOf } from "./texts-of.js";
 
 /** The first node that runs in any case and cannot do without a spec; undefined when there is none. */
 export function nodeThatNeedsSpec({ nodes }: Pick<Blueprint, "nodes">): string | undefined {

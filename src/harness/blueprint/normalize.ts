@@ -1,51 +1,25 @@
 import { DEFAULT_RUN_TIMEOUT } from "../../sandbox/types.js";
+import { defined } from "../../util/defined.js";
+import { agentOf, kindOf } from "../nodes.js";
+import { type FieldPath, type ReportFault, slugOf, toLimits, toMs } from "../schema.js";
 import type {
   Blueprint,
   BlueprintNode,
   BlueprintSandbox,
   BlueprintSpec,
-  CommandSpec,
-  CommitSpec,
   Condition,
-  GateSpec,
   InputSpec,
-  KindWord,
-  NodeKind,
   NodeSpec,
 } from "../types.js";
 import { checkReferences } from "./check-references.js";
-import type { Place } from "./find-faults.js";
-import {
-  checkRunnable,
-  defined,
-  type Report,
-  slugOf,
-  toChecks,
-  toLimits,
-  toMs,
-  toRepair,
-  toTask,
-} from "./normalize-task.js";
 import { orderNodes } from "./order-nodes.js";
 
 /** How long an agent may be silent unless the blueprint says otherwise. */
 export const DEFAULT_IDLE = 600_000;
 const DEFAULT_RETRY = { max: 2, backoff: 5_000, on: ["rate_limit", "network", "crash", "unavailable"] } as const;
 
-/** What each word for a kind means. */
-const KINDS: Readonly<Record<KindWord, NodeKind>> = {
-  command: "command",
-  preflight: "command",
-  deterministic: "command",
-  agent: "agent",
-  agentic: "agent",
-  gate: "gate",
-  validate: "gate",
-  commit: "commit",
-};
-
 /** Turns a blueprint as it is written, of the right shape already, into one that can be run; reports what is wrong. */
-export function normalizeBlueprint(spec: BlueprintSpec, report: Report): Blueprint {
+export function normalizeBlueprint(spec: BlueprintSpec, report: ReportFault): Blueprint {
   const written = spec.nodes.map((node, at) => toNode(node, at, report));
   const positions = new Map(written.map((node, at) => [node, at]));
   const nodes = orderNodes(written, report);
@@ -60,33 +34,18 @@ export function normalizeBlueprint(spec: BlueprintSpec, report: Report): Bluepri
     sandbox: toSandbox(spec.sandbox),
     limits: { wall: DEFAULT_RUN_TIMEOUT, idle: DEFAULT_IDLE, ...toLimits(spec.limits, ["limits"], report) },
     nodes,
-    expectsChanges: spec.expectsChanges ?? nodes.some(({ kind }) => kind === "commit"),
+    expectsChanges: spec.expectsChanges ?? nodes.some((node) => kindOf(node).expectsChanges),
   };
 }
 
-function toNode(spec: NodeSpec, at: number, report: Report): BlueprintNode {
-  const place: Place = ["nodes", at];
-  const kind = KINDS[spec.kind];
-  const base = { ...toBase(spec, at, report), kind };
-  switch (kind) {
-    case "command": {
-      const { run, shell, exec, check } = spec as CommandSpec;
-      checkRunnable(defined({ run, shell, exec: exec ?? check }), place, report);
-      return { ...base, kind, ...defined({ run, shell, exec: exec ?? check }) };
-    }
-    case "agent":
-      return { ...base, kind, ...toTask(spec as Extract<NodeSpec, { kind: "agent" | "agentic" }>, place, report) };
-    case "gate":
-      return { ...base, kind, ...toGate(spec as GateSpec, place, report) };
-    case "commit": {
-      const { message, author } = spec as CommitSpec;
-      return { ...base, kind, message, ...defined({ author }) };
-    }
-  }
+function toNode(spec: NodeSpec, at: number, report: ReportFault): BlueprintNode {
+  const kind = kindOf(spec);
+  const base = toBase(spec, at, report);
+  return { ...base, kind: kind.name, ...kind.normalize(spec, ["nodes", at], report) } as BlueprintNode;
 }
 
-function toBase(spec: NodeSpec, at: number, report: Report): Omit<BlueprintNode, "kind"> {
-  const place: Place = ["nodes", at];
+function toBase(spec: NodeSpec, at: number, report: ReportFault): Omit<BlueprintNode, "kind"> {
+  const place: FieldPath = ["nodes", at];
   const id = spec.id ?? slugOf(spec.name ?? "");
   if (id === undefined) report({ place, message: "has no id" });
   const { retry = {} } = spec;
@@ -114,34 +73,10 @@ function toBase(spec: NodeSpec, at: number, report: Report): Omit<BlueprintNode,
   };
 }
 
-function toCondition({ when, skip }: NodeSpec, place: Place, report: Report): Condition | undefined {
+function toCondition({ when, skip }: NodeSpec, place: FieldPath, report: ReportFault): Condition | undefined {
   if (skip === undefined) return when;
   if (when !== undefined) report({ place, message: "has both when and skip; give one of them" });
   return async (context) => !(await skip(context));
-}
-
-function toGate(
-  spec: GateSpec,
-  place: Place,
-  report: Report,
-): Pick<Extract<BlueprintNode, { kind: "gate" }>, "checks" | "onFail" | "protect"> {
-  for (const [name, other] of [
-    ["checks", "steps"],
-    ["onFail", "onFailure"],
-  ] as const) {
-    if (spec[name] !== undefined && spec[other] !== undefined) {
-      report({ place: [...place, other], message: `is another name of ${name}; give one of them` });
-    }
-  }
-  const specs = spec.checks ?? spec.steps ?? [];
-  const protect = spec.protect ?? [];
-  if (specs.length === 0 && protect.length === 0) report({ place, message: "has no checks" });
-  const onFail = toRepair(spec, place, report);
-  return {
-    checks: toChecks(specs, [...place, spec.checks === undefined ? "steps" : "checks"], report),
-    protect,
-    ...defined({ onFail }),
-  };
 }
 
 function toSandbox(spec: BlueprintSpec["sandbox"] = {}): BlueprintSandbox {
@@ -149,7 +84,7 @@ function toSandbox(spec: BlueprintSpec["sandbox"] = {}): BlueprintSandbox {
   return { allow, env, mounts, setup, ...rest };
 }
 
-function toInputs({ inputs = {} }: BlueprintSpec, report: Report): Record<string, InputSpec> {
+function toInputs({ inputs = {} }: BlueprintSpec, report: ReportFault): Record<string, InputSpec> {
   const entries = Object.entries(inputs).map(([name, spec]): [string, InputSpec] => {
     const { type = "string", required = false } = spec;
     const place = ["inputs", name];
@@ -164,19 +99,20 @@ function toInputs({ inputs = {} }: BlueprintSpec, report: Report): Record<string
   return Object.fromEntries(entries);
 }
 
-/** A session can be gone on with when an agent node before has one. */
+/** A session can be continued when an agent node before has one. */
 function checkSessions(
   nodes: readonly BlueprintNode[],
   positions: ReadonlyMap<BlueprintNode, number>,
-  report: Report,
+  report: ReportFault,
 ): void {
   for (const [rank, node] of nodes.entries()) {
-    const [task, path] =
-      node.kind === "gate" ? [node.onFail, ["onFail"]] : [node.kind === "agent" ? node : undefined, []];
+    const { task, place: path = [] } = agentOf(node) ?? {};
     if (task?.continue === undefined) continue;
     const target = nodes.slice(0, rank).find(({ id }) => id === task.continue);
     const place = ["nodes", positions.get(node) ?? rank, ...path, "continue"];
-    if (target?.kind !== "agent") report({ place, message: `there is no agent node ${task.continue} before` });
-    else if (target.agent !== task.agent) report({ place, message: `${task.continue} is a session of another agent` });
+    const before = target && agentOf(target);
+    if (before?.place.length !== 0) report({ place, message: `there is no agent node ${task.continue} before` });
+    else if (before.task.agent !== task.agent)
+      report({ place, message: `${task.continue} is a session of another agent` });
   }
 }

@@ -1,5 +1,5 @@
 import { nearestName } from "../../util/nearest.js";
-import type { Fault } from "./find-faults.js";
+import type { Fault } from "../schema.js";
 
 /** What the order of nodes depends on. */
 interface Ordered {

@@ -2,7 +2,7 @@
 const STEPS = ["exec", "check"];
 
 /**
- * A blueprint in code as a document would have it, so that one schema holds for both: functions stand for texts, steps
+ * A blueprint in code as a document would have it, so that one schema is enough for both: functions stand for texts, steps
  * for programs, drivers for their names.
  */
 export function toDocument(value: unknown, key = ""): unknown {

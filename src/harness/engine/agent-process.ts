@@ -47,7 +47,7 @@ export class AgentProcess {
   /** Asks it to end, and ends it when it does not. */
   stop(grace: number = TERM_GRACE): void {
     if (this.#killer !== undefined) return;
-    // A kill that fails means that the process, or the sandbox, is gone; `ended` tells which.
+    // A kill that fails means that the process, or the sandbox, is gone; `ended` shows which.
     if (grace > 0) this.#child.kill("SIGTERM").catch(() => undefined);
     this.#killer = setTimeout(() => void this.#child.kill("SIGKILL").catch(() => undefined), grace);
   }

@@ -1,5 +1,5 @@
 import type { AgentReport, AgentSignal, AgentVerdict, LimitHit, TokenUsage } from "../types.js";
-import type { RunState } from "./run-state.js";
+import type { EngineState } from "./engine-state.js";
 
 /** Bounds of one run of an agent: its own and what is left of the run's. */
 export interface AgentBounds {
@@ -12,7 +12,7 @@ export interface AgentBounds {
 /** After the last word, how long an agent may take to end. */
 const RESULT_GRACE = 10_000;
 
-/** What comes from inside is bounded before it gets into a report. */
+/** What comes from the sandbox is bounded before it gets into a report. */
 const MAX_NAME = 200;
 
 /** Why an agent was ended from outside. */
@@ -27,12 +27,12 @@ export class AgentWatch {
   usage: TokenUsage | undefined;
   costUsd: number | null = null;
   readonly #bounds: AgentBounds;
-  readonly #state: RunState;
+  readonly #state: EngineState;
   readonly #stop: (grace?: number) => void;
   readonly #timers: NodeJS.Timeout[] = [];
   #idle: NodeJS.Timeout | undefined;
 
-  constructor(name: string, bounds: AgentBounds, state: RunState, stop: (grace?: number) => void) {
+  constructor(name: string, bounds: AgentBounds, state: EngineState, stop: (grace?: number) => void) {
     this.report = { name, costUsd: null };
     this.#bounds = bounds;
     this.#state = state;

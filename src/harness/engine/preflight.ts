@@ -1,15 +1,15 @@
-import { SandboxError } from "../../../contracts/errors.js";
 import { findVersion, isOlder } from "../agents.js";
 import type { AgentNeed } from "../needs.js";
+import { KINDS, kindOf } from "../nodes.js";
 import type { AgentDriver, BlueprintNode } from "../types.js";
+import type { EngineState } from "./engine-state.js";
 import { missingAgent } from "./missing-agent.js";
-import type { RunState } from "./run-state.js";
 
 const VERSION_TIMEOUT = 60_000;
 
-/** Looks inside, before the first node, for what the nodes rely on: agents, and a way to tell what was changed. */
+/** Checks before the first node that the sandbox has what the nodes rely on: agents, and what their kinds need. */
 export async function preflight(
-  state: RunState,
+  state: EngineState,
   nodes: readonly BlueprintNode[],
   agents: readonly AgentNeed[],
 ): Promise<void> {
@@ -22,23 +22,14 @@ export async function preflight(
     if (driver.versionArgv !== undefined) await checkVersion(state, driver, driver.versionArgv);
     else if (driver.name === "command" && program !== undefined) await checkPresence(state, driver, program, nodeId);
   }
-  const guarded = nodes.find((node) => node.kind === "gate" && node.protect.length > 0);
-  if (guarded === undefined) return;
-  try {
-    await state.sandbox.changes();
-  } catch (error) {
-    throw new SandboxError(
-      "unsupported",
-      `The protected paths of ${guarded.id} cannot be watched: this sandbox cannot tell what was changed`,
-      {
-        hint: "run on a repository with a backend that keeps git, or leave protect out",
-        cause: error,
-      },
+  for (const kind of KINDS)
+    await kind.preflight?.(
+      nodes.filter((node) => kindOf(node) === kind),
+      state,
     );
-  }
 }
 
-async function checkVersion(state: RunState, driver: AgentDriver, argv: readonly string[]): Promise<void> {
+async function checkVersion(state: EngineState, driver: AgentDriver, argv: readonly string[]): Promise<void> {
   const { sandbox, signal } = state;
   const result = await sandbox.exec({ argv, timeout: VERSION_TIMEOUT, maxOutput: 4_000, signal });
   if (result.exitCode === 127) throw missingAgent(driver);
@@ -50,19 +41,16 @@ async function checkVersion(state: RunState, driver: AgentDriver, argv: readonly
     );
   }
   const version = findVersion(result.stdout) ?? findVersion(result.stderr);
-  if (version === undefined) return await state.warn(`${driver.name} does not tell its version: ${said}`);
+  if (version === undefined) return await state.warn(`${driver.name} does not print its version: ${said}`);
   if (driver.minVersion !== undefined && isOlder(version, driver.minVersion)) {
-    throw missingAgent(
-      driver,
-      `${driver.name} ${version} is too old; ${driver.minVersion} is the least that is spoken to`,
-    );
+    throw missingAgent(driver, `${driver.name} ${version} is too old; ${driver.minVersion} or later is needed`);
   }
   state.versions.set(driver.name, version);
   await state.emit({ type: "agent.version", agent: driver.name, version });
 }
 
 async function checkPresence(
-  { sandbox, signal }: RunState,
+  { sandbox, signal }: EngineState,
   driver: AgentDriver,
   program: string,
   nodeId: string,

@@ -1,44 +1,29 @@
+import { defined } from "../../util/defined.js";
 import { driverOf } from "../agents.js";
+import { type AgentJob, type AgentOutcome, toOutcome, toRunError } from "../nodes.js";
 import type {
   AgentDriver,
   AgentReader,
   AgentReport,
   AgentRequest,
   AgentSignal,
-  AgentTask,
   AgentVerdict,
   LimitHit,
 } from "../types.js";
 import { AgentProcess } from "./agent-process.js";
 import { type AgentBounds, AgentWatch } from "./agent-watch.js";
-import { type StepOutcome, toOutcome, toRunError } from "./failure.js";
+import type { EngineState } from "./engine-state.js";
 import { missingAgent } from "./missing-agent.js";
 import { OutputPipe } from "./output-pipe.js";
-import type { RunState } from "./run-state.js";
-import { environmentOf, type Step } from "./run-step.js";
-import { type MoreNames, renderText } from "./scope.js";
-
-/** An agent to be run for a node. */
-export interface AgentJob extends Pick<Step, "env" | "secrets" | "cwd" | "timeout"> {
-  readonly task: AgentTask;
-  readonly nodeId: string;
-  /** The gate that the node is a repair of. */
-  readonly parentId?: string;
-  readonly more?: MoreNames;
-}
-
-/** What an agent did. */
-export interface AgentOutcome extends StepOutcome {
-  agent: AgentReport;
-  output: string;
-}
+import { environmentOf } from "./run-step.js";
+import { renderText } from "./scope.js";
 
 const RETRYABLE = ["rate_limit", "network", "crash"];
 const STDERR_KEPT = 4_000;
 const PROGRAM_MISSING = 127;
 
 /** Runs an agent to its end or to its limits. Never throws: what goes wrong is the outcome. */
-export async function runAgent(state: RunState, job: AgentJob): Promise<AgentOutcome> {
+export async function runAgent(state: EngineState, job: AgentJob): Promise<AgentOutcome> {
   const driver = driverOf(job.task, state.choice);
   const bounds = boundsOf(state, job);
   const agent: AgentReport = { name: driver.name, costUsd: null };
@@ -54,11 +39,16 @@ export async function runAgent(state: RunState, job: AgentJob): Promise<AgentOut
   }
 }
 
-async function follow(state: RunState, job: AgentJob, driver: AgentDriver, bounds: AgentBounds): Promise<AgentOutcome> {
+async function follow(
+  state: EngineState,
+  job: AgentJob,
+  driver: AgentDriver,
+  bounds: AgentBounds,
+): Promise<AgentOutcome> {
   const { nodeId, parentId } = job;
   const ids = { nodeId, ...(parentId !== undefined && { parentId }) };
   const reader = driver.reader();
-  const pipe = new OutputPipe((stream, bytes) => state.emitOutput({ ...ids, stream, bytes }), state.hidden);
+  const pipe = new OutputPipe(state, ids);
   const isText = driver.name === "command" && job.task.output !== "events";
   let stderr = "";
   let process: AgentProcess | undefined;
@@ -76,7 +66,7 @@ async function follow(state: RunState, job: AgentJob, driver: AgentDriver, bound
       onLine: async (line) => {
         const signals = reader.line(line);
         watch.take(signals);
-        for (const signal of signals) await tell(state, ids, signal, watch);
+        for (const signal of signals) await emitSignal(state, ids, signal, watch);
       },
     });
     if (watch.cause !== undefined) process.stop();
@@ -90,7 +80,7 @@ async function follow(state: RunState, job: AgentJob, driver: AgentDriver, bound
 
 /** Says what became of an agent that ended, and adds what it used to the run. */
 async function conclude(
-  state: RunState,
+  state: EngineState,
   { nodeId }: AgentJob,
   driver: AgentDriver,
   watch: AgentWatch,
@@ -121,7 +111,7 @@ async function conclude(
 }
 
 function account(
-  state: RunState,
+  state: EngineState,
   nodeId: string,
   driver: AgentDriver,
   watch: AgentWatch,
@@ -133,9 +123,7 @@ function account(
   const report: AgentReport = {
     ...watch.report,
     costUsd,
-    ...(turns !== undefined && { turns }),
-    ...(version !== undefined && { version }),
-    ...(usage !== undefined && { usage }),
+    ...defined({ turns, version, usage }),
     ...(verdict.terminalReason !== undefined && { terminalReason: state.hide(verdict.terminalReason, 200) }),
   };
   state.account(nodeId, report);
@@ -143,7 +131,7 @@ function account(
 }
 
 /** What is allowed of a run that is under way. */
-function boundsOf({ limits, costUsd, turns }: RunState, { task, timeout }: AgentJob): AgentBounds {
+function boundsOf({ limits, costUsd, turns }: EngineState, { task, timeout }: AgentJob): AgentBounds {
   const least = (...values: (number | undefined)[]): number | undefined => {
     const known = values.filter((value) => value !== undefined);
     return known.length === 0 ? undefined : Math.min(...known);
@@ -157,7 +145,7 @@ function boundsOf({ limits, costUsd, turns }: RunState, { task, timeout }: Agent
 }
 
 /** A limit that earlier agents have used up. */
-function spentLimit({ costUsd, turns }: AgentBounds, state: RunState, nodeId: string): LimitHit | undefined {
+function spentLimit({ costUsd, turns }: AgentBounds, state: EngineState, nodeId: string): LimitHit | undefined {
   if (costUsd !== undefined && costUsd <= 0) {
     return { limit: "cost", nodeId, allowed: state.limits.costUsd ?? 0, used: state.costUsd ?? 0 };
   }
@@ -165,22 +153,18 @@ function spentLimit({ costUsd, turns }: AgentBounds, state: RunState, nodeId: st
   return { limit: "turns", nodeId, allowed: state.limits.turns ?? 0, used: state.turns };
 }
 
-async function requestOf(state: RunState, { task, more }: AgentJob, bounds: AgentBounds): Promise<AgentRequest> {
+async function requestOf(state: EngineState, { task, more }: AgentJob, bounds: AgentBounds): Promise<AgentRequest> {
   const model = state.choice.model ?? task.model;
   const sessionId = task.continue === undefined ? undefined : state.context.results[task.continue]?.agent?.sessionId;
   return {
     prompt: await renderText(state, task.prompt, more),
     ...(task.systemPrompt !== undefined && { systemPrompt: await renderText(state, task.systemPrompt, more) }),
-    ...(model !== undefined && { model }),
-    ...(task.tools !== undefined && { tools: task.tools }),
-    ...(sessionId !== undefined && { sessionId }),
-    ...(bounds.costUsd !== undefined && { maxCostUsd: bounds.costUsd }),
-    ...(bounds.turns !== undefined && { maxTurns: bounds.turns }),
+    ...defined({ model, tools: task.tools, sessionId, maxCostUsd: bounds.costUsd, maxTurns: bounds.turns }),
   };
 }
 
-async function tell(
-  state: RunState,
+async function emitSignal(
+  state: EngineState,
   ids: { nodeId: string; parentId?: string },
   signal: AgentSignal,
   { costUsd, turns }: AgentWatch,

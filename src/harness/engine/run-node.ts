@@ -1,20 +1,15 @@
 import { setTimeout } from "node:timers/promises";
 import { evaluate, isTrue, parseExpression } from "../expression.js";
-import type { AgentNode, BlueprintNode, GateRepair, NodeAttempt, NodeReport, RetryPolicy, RunError } from "../types.js";
-import { type StepOutcome, toOutcome } from "./failure.js";
+import { kindOf, type NodeOutcome, type NodeRun, toOutcome } from "../nodes.js";
+import type { BlueprintNode, NodeAttempt, NodeReport, RetryPolicy, RunError } from "../types.js";
+import type { EngineState } from "./engine-state.js";
 import { OutputPipe } from "./output-pipe.js";
-import { type AgentJob, runAgent } from "./run-agent.js";
-import { runCommit } from "./run-commit.js";
-import { runGate } from "./run-gate.js";
-import type { RunState } from "./run-state.js";
+import { runAgent } from "./run-agent.js";
 import { runStep } from "./run-step.js";
-import { createScope } from "./scope.js";
-
-/** What a node's own run adds to its report. */
-type Outcome = StepOutcome & Partial<NodeReport>;
+import { createScope, renderMessage } from "./scope.js";
 
 /** Runs one node: its condition, its tries, its events. Never throws. */
-export async function runNode(state: RunState, node: BlueprintNode): Promise<NodeReport> {
+export async function runNode(state: EngineState, node: BlueprintNode): Promise<NodeReport> {
   const { id, name, kind } = node;
   const reason = await reasonToSkip(state, node).catch((error: unknown) => toOutcome(error, state));
   if (typeof reason === "string") {
@@ -22,95 +17,61 @@ export async function runNode(state: RunState, node: BlueprintNode): Promise<Nod
     return { ...blank(node), status: "skipped", reason };
   }
   return await report(state, node, { retry: node.retry }, () => {
-    return reason === undefined ? runOnce(state, node) : Promise.resolve(reason);
+    return reason === undefined ? kindOf(node).run(toNodeRun(state), node) : Promise.resolve(reason);
   });
 }
 
 /** Why a node does not run; undefined when it does. */
-async function reasonToSkip(state: RunState, { when, needs }: BlueprintNode): Promise<string | undefined> {
+async function reasonToSkip(state: EngineState, { when, needs }: BlueprintNode): Promise<string | undefined> {
   const { results } = state.context;
   const idle = needs.find((need) => results[need]?.status === "skipped");
   if (idle !== undefined) return `it needs ${idle}, which was skipped`;
   if (when === undefined) return undefined;
-  const holds =
+  const isTrueNow =
     typeof when === "function"
       ? await when(state.context)
       : isTrue(await evaluate(parseExpression(when), createScope(state)));
-  return holds ? undefined : typeof when === "function" ? "its condition does not hold" : `${when} does not hold`;
+  return isTrueNow ? undefined : typeof when === "function" ? "its condition is false" : `${when} is false`;
 }
 
-async function runOnce(state: RunState, node: BlueprintNode): Promise<Outcome> {
-  switch (node.kind) {
-    case "command": {
-      const pipe = new OutputPipe(
-        (stream, bytes) => state.emitOutput({ nodeId: node.id, stream, bytes }),
-        state.hidden,
-      );
-      const outcome = await runStep(state, node, pipe);
-      return { ...outcome, output: pipe.kept.text, outputTruncated: pipe.kept.truncated };
-    }
-    case "agent":
-      return await runAgent(state, jobOf(node));
-    case "gate":
-      return await runGate(state, node, (repair, round, failures) => runRepair(state, node, repair, round, failures));
-    case "commit":
-      return await runCommit(state, node);
-  }
-}
-
-function jobOf(node: AgentNode): AgentJob {
-  const { id, env, secrets, cwd, timeout } = node;
+/** What a kind can have done for its node. */
+function toNodeRun(state: EngineState): NodeRun {
   return {
-    task: node,
-    nodeId: id,
-    env,
-    secrets,
-    ...(cwd !== undefined && { cwd }),
-    ...(timeout !== undefined && { timeout }),
+    state,
+    async step(step, ids) {
+      const pipe = new OutputPipe(state, ids);
+      const outcome = await runStep(state, step, pipe);
+      return { ...outcome, ...pipe.kept };
+    },
+    agent: (job) => runAgent(state, job),
+    child: (node, opts, run) => report(state, node, opts, run),
+    async print(nodeId, stream, text) {
+      const pipe = new OutputPipe(state, { nodeId });
+      await pipe.write(stream, Buffer.from(text));
+      await pipe.end();
+      return pipe.kept;
+    },
+    renderMessage: (text) => renderMessage(state, text),
   };
 }
 
-/** A repair is a node of its own, below the gate. */
-async function runRepair(
-  state: RunState,
-  gate: Extract<BlueprintNode, { kind: "gate" }>,
-  repair: GateRepair,
-  round: number,
-  failures: string,
-): Promise<NodeReport> {
-  const id = `${gate.id}/fix-${round}`;
-  const job: AgentJob = {
-    task: repair,
-    nodeId: id,
-    parentId: gate.id,
-    env: { ...gate.env, ...repair.env },
-    secrets: [...gate.secrets, ...repair.secrets],
-    more: { gate: { failures, round } },
-    ...(gate.cwd !== undefined && { cwd: gate.cwd }),
-  };
-  const name = `fix ${round} of ${repair.max}`;
-  return await report(state, { id, name, kind: "agent" }, { retry: gate.retry, parentId: gate.id }, () =>
-    runAgent(state, job),
-  );
-}
-
-/** Tells of the start and the end of a node, and tries again where the infrastructure failed. */
+/** Reports the start and the end of a node, and tries again where the infrastructure failed. */
 async function report(
-  state: RunState,
+  state: EngineState,
   node: Pick<NodeReport, "id" | "name" | "kind"> & { continueOnError?: boolean },
   { retry, parentId }: { retry: RetryPolicy; parentId?: string },
-  run: () => Promise<Outcome>,
+  run: () => Promise<NodeOutcome>,
 ): Promise<NodeReport> {
   const { id: nodeId, name, kind } = node;
   const ids = { nodeId, ...(parentId !== undefined && { parentId }) };
   const made = blank(node);
-  const began = performance.now();
+  const nodeStart = performance.now();
   await state.emit({ type: "node.started", ...ids, name, kind, attempt: 1 });
   const attempts: NodeAttempt[] = [];
-  let outcome: Outcome;
+  let outcome: NodeOutcome;
   for (;;) {
     const startedAt = performance.now();
-    outcome = await run().catch((error: unknown): Outcome => toOutcome(error, state));
+    outcome = await run().catch((error: unknown): NodeOutcome => toOutcome(error, state));
     const { status, error } = outcome;
     const durationMs = Math.round(performance.now() - startedAt);
     attempts.push({ attempt: attempts.length + 1, status, durationMs, ...(error !== undefined && { error }) });
@@ -120,7 +81,7 @@ async function report(
   const node_: NodeReport = {
     ...made,
     ...result,
-    durationMs: Math.round(performance.now() - began),
+    durationMs: Math.round(performance.now() - nodeStart),
     attempt: attempts.length,
     ...(attempts.length > 1 && { attempts }),
     ...(outcome.status === "failure" && node.continueOnError === true && { tolerated: true }),
@@ -131,7 +92,7 @@ async function report(
 
 /** Waits before another try; false when there is none. */
 async function waitToRetry(
-  state: RunState,
+  state: EngineState,
   ids: { nodeId: string; parentId?: string },
   { max, backoff, on }: RetryPolicy,
   tries: number,
@@ -152,15 +113,6 @@ async function waitToRetry(
 
 function blank({ id, name, kind }: Pick<NodeReport, "id" | "name" | "kind">): NodeReport {
   const startedAt = new Date().toISOString();
-  return {
-    id,
-    name,
-    kind,
-    status: "success",
-    output: "",
-    outputTruncated: false,
-    durationMs: 0,
-    attempt: 1,
-    startedAt,
-  };
+  const nothing = { status: "success", output: "", outputTruncated: false, durationMs: 0 } as const;
+  return { id, name, kind, ...nothing, attempt: 1, startedAt };
 }

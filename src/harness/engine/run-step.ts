@@ -1,28 +1,18 @@
 import { shellQuote } from "../../util/shell.js";
-import type { NodeFunction, Text } from "../types.js";
-import { type StepOutcome, toOutcome } from "./failure.js";
+import { type Step, type StepOutcome, toOutcome } from "../nodes.js";
+import type { NodeFunction } from "../types.js";
+import { untilAborted } from "../until-aborted.js";
+import type { EngineState } from "./engine-state.js";
 import type { OutputPipe } from "./output-pipe.js";
-import type { RunState } from "./run-state.js";
 import { renderAll, renderText } from "./scope.js";
 
-/** One thing to run: a program, a script or a function. */
-export interface Step {
-  readonly run?: readonly Text[];
-  readonly shell?: string;
-  readonly exec?: NodeFunction;
-  readonly timeout?: number;
-  readonly cwd?: string;
-  readonly env: Readonly<Record<string, Text>>;
-  readonly secrets: readonly string[];
-}
-
-/** The result keeps none of the output itself: it went on piece by piece. */
+/** The result has none of the output itself: it was passed on piece by piece. */
 const KEPT_BY_EXEC = 1;
 /** Beyond the limits of the run, whose own clock is the one that counts. */
 const SLACK = 60_000;
 
 /** Runs a step to its end. Never throws: what goes wrong is the outcome. */
-export async function runStep(state: RunState, step: Step, pipe: OutputPipe): Promise<StepOutcome> {
+export async function runStep(state: EngineState, step: Step, pipe: OutputPipe): Promise<StepOutcome> {
   try {
     return step.exec === undefined ? await runCommand(state, step, pipe) : await runFunction(state, step.exec, pipe);
   } catch (error) {
@@ -34,7 +24,7 @@ export async function runStep(state: RunState, step: Step, pipe: OutputPipe): Pr
 
 /** The variables of a step: those of the run, its own, and the secrets that it names. */
 export async function environmentOf(
-  state: RunState,
+  state: EngineState,
   { env, secrets }: Pick<Step, "env" | "secrets">,
 ): Promise<Record<string, string>> {
   const values = secrets.flatMap((name) =>
@@ -43,7 +33,7 @@ export async function environmentOf(
   return { ...state.context.env, ...(await renderAll(state, env)), ...Object.fromEntries(values) };
 }
 
-async function runCommand(state: RunState, step: Step, pipe: OutputPipe): Promise<StepOutcome> {
+async function runCommand(state: EngineState, step: Step, pipe: OutputPipe): Promise<StepOutcome> {
   const argv: string[] = step.shell === undefined ? [] : ["/bin/sh", "-c", "--", step.shell];
   for (const text of step.run ?? []) argv.push(await renderText(state, text));
   const command = state.hide(step.shell ?? shellQuote(argv), 2_000);
@@ -69,24 +59,16 @@ async function runCommand(state: RunState, step: Step, pipe: OutputPipe): Promis
   return { status: "failure", exitCode, timedOut, command, error: { code, message, retryable: false } };
 }
 
-async function runFunction(state: RunState, exec: NodeFunction, pipe: OutputPipe): Promise<StepOutcome> {
-  const { signal } = state;
-  let onAbort: (() => void) | undefined;
-  // A function may not listen to the signal; the limits of the run hold all the same.
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    signal.throwIfAborted();
-    const {
-      status = "success",
-      output,
-      error,
-    } = (await Promise.race([Promise.resolve(exec(state.context, state.sandbox, signal)), aborted])) ?? {};
-    if (output !== undefined) await pipe.write("stdout", Buffer.from(output));
-    return { status, ...(error !== undefined && { error: { ...error, message: state.hide(error.message) } }) };
-  } finally {
-    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
-  }
+async function runFunction(state: EngineState, exec: NodeFunction, pipe: OutputPipe): Promise<StepOutcome> {
+  const { signal, context, sandbox } = state;
+  signal.throwIfAborted();
+  // A function may not listen to the signal; the limits of the run are enforced all the same.
+  const result = await untilAborted(
+    signal,
+    () => signal.reason,
+    () => exec(context, sandbox, signal),
+  );
+  const { status = "success", output, error } = result ?? {};
+  if (output !== undefined) await pipe.write("stdout", Buffer.from(output));
+  return { status, ...(error !== undefined && { error: { ...error, message: state.hide(error.message) } }) };
 }

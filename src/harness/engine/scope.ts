@@ -1,17 +1,15 @@
 import { createPathMatcher } from "../../util/glob.js";
 import { toInert } from "../../util/inert-text.js";
+import { changedPaths } from "../changed-paths.js";
 import type { Scope, Value } from "../expression.js";
 import { toInertReferences } from "../github.js";
+import type { MoreNames } from "../nodes.js";
 import { renderTemplate } from "../template.js";
 import type { RunContext, Text } from "../types.js";
-import { changedPaths } from "./changed-paths.js";
-import type { RunState } from "./run-state.js";
-
-/** More names for one place: those of a gate. */
-export type MoreNames = Readonly<Record<string, Readonly<Record<string, Value>>>>;
+import type { EngineState } from "./engine-state.js";
 
 /** What templates and conditions of a run can name. */
-export function createScope(state: RunState, more: MoreNames = {}): Scope {
+export function createScope(state: EngineState, more: MoreNames = {}): Scope {
   const { context } = state;
   return {
     lookUp: (path) => lookUp(context, more, path),
@@ -22,15 +20,15 @@ export function createScope(state: RunState, more: MoreNames = {}): Scope {
   };
 }
 
-/** Makes the text that a command or an agent gets. What no command line can hold is taken out. */
-export async function renderText(state: RunState, text: Text, more?: MoreNames): Promise<string> {
+/** Makes the text that a command or an agent gets. What no command line can contain is taken out. */
+export async function renderText(state: EngineState, text: Text, more?: MoreNames): Promise<string> {
   const rendered =
     typeof text === "function" ? text(state.context) : await renderTemplate(text, createScope(state, more));
   return String(rendered).replaceAll("\0", "");
 }
 
-/** Makes the message of a commit: what a template fills in notifies nobody, closes nothing and shows all it holds. */
-export async function renderMessage(state: RunState, text: Text): Promise<string> {
+/** Makes the message of a commit: what a template fills in notifies nobody, closes nothing and shows all it has. */
+export async function renderMessage(state: EngineState, text: Text): Promise<string> {
   if (typeof text === "function") return await renderText(state, text);
   const scope = createScope(state);
   const inert = (value: Value | undefined): Value | undefined =>
@@ -40,7 +38,7 @@ export async function renderMessage(state: RunState, text: Text): Promise<string
 
 /** As `renderText`, for every value of a record. */
 export async function renderAll(
-  state: RunState,
+  state: EngineState,
   texts: Readonly<Record<string, Text>>,
   more?: MoreNames,
 ): Promise<Record<string, string>> {
@@ -54,51 +52,21 @@ function lookUp(
   more: MoreNames,
   [group = "", name = "", field = ""]: readonly string[],
 ): Value | undefined {
-  switch (group) {
-    case "inputs":
-      return Object.hasOwn(context.inputs, name) ? context.inputs[name] : undefined;
-    case "env":
-      return Object.hasOwn(context.env, name) ? context.env[name] : undefined;
-    case "nodes":
-      return ofNode(context, name, field);
-    case "sandbox":
-      return context.sandboxType;
-    case "intent":
-    case "repo":
-    case "branch":
-    case "runId":
-    case "blueprint":
-    case "push":
-    case "workDir":
-    case "spec":
-    case "specPath":
-      return context[group];
-    default:
-      return more[group]?.[name];
-  }
+  const { intent, repo, branch, runId, blueprint, push, workDir, spec, specPath, sandboxType: sandbox } = context;
+  const plain = { intent, repo, branch, runId, blueprint, push, workDir, spec, specPath, sandbox };
+  if (group === "nodes") return valueIn(fieldsOf(context, name), field);
+  if (group === "inputs" || group === "env") return valueIn(context[group], name);
+  return valueIn(plain, group) ?? valueIn(more[group] ?? {}, name);
 }
 
-function ofNode({ results }: RunContext, id: string, field: string): Value | undefined {
+/** What can be named of a node. One that was not reached has no result, yet conditions may ask for it. */
+function fieldsOf({ results }: RunContext, id: string): Readonly<Record<string, Value | undefined>> {
   const result = Object.hasOwn(results, id) ? results[id] : undefined;
-  switch (field) {
-    case "status":
-      // A node that was not reached has no result yet conditions may ask for it.
-      return result?.status ?? "skipped";
-    case "output":
-      return result?.output;
-    case "exitCode":
-      return result?.exitCode;
-    case "durationMs":
-      return result?.durationMs;
-    case "commit":
-      return result?.commit;
-    case "error":
-      return result?.error?.message;
-    case "sessionId":
-      return result?.agent?.sessionId;
-    case "costUsd":
-      return result?.agent?.costUsd;
-    default:
-      return undefined;
-  }
+  const { status = "skipped", output, exitCode, durationMs, commit, error, agent } = result ?? {};
+  const { sessionId, costUsd } = agent ?? {};
+  return { status, output, exitCode, durationMs, commit, error: error?.message, sessionId, costUsd };
+}
+
+function valueIn(values: Readonly<Record<string, Value | undefined>>, name: string): Value | undefined {
+  return Object.hasOwn(values, name) ? values[name] : undefined;
 }

@@ -65,16 +65,9 @@ function compare(sign: Sign, first: Value, second: Value): boolean {
 
 async function call(name: string, args: readonly Value[], scope: Scope): Promise<Value> {
   const [text = "", part = ""] = args.map((value) => (value === null ? "" : String(value)));
-  switch (name) {
-    case "changed":
-      return await scope.changed(args.map(String));
-    case "contains":
-      return text.includes(part);
-    case "startsWith":
-      return text.startsWith(part);
-    case "endsWith":
-      return text.endsWith(part);
-    default:
-      throw new ExpressionError(`there is no function ${name}`);
-  }
+  if (name === "changed") return await scope.changed(args.map(String));
+  if (name === "contains") return text.includes(part);
+  if (name === "startsWith") return text.startsWith(part);
+  if (name === "endsWith") return text.endsWith(part);
+  throw new ExpressionError(`there is no function ${name}`);
 }

@@ -4,33 +4,26 @@ import type { Expression } from "./parse.js";
 
 /** Every name that an expression looks up. */
 export function namesIn(expression: Expression): (readonly string[])[] {
-  switch (expression.kind) {
-    case "value":
-      return [];
-    case "name":
-      return [expression.path];
-    case "not":
-      return namesIn(expression.of);
-    case "call":
-      return expression.args.flatMap(namesIn);
-    case "pair":
-      return [...namesIn(expression.left), ...namesIn(expression.right)];
-  }
+  return partsOf(expression).flatMap((part) => (part.kind === "name" ? [part.path] : []));
 }
 
 /** What is wrong with the calls in an expression: functions that do not exist, or another number of arguments. */
 export function faultsOfCalls(expression: Expression): string[] {
-  switch (expression.kind) {
-    case "value":
-    case "name":
-      return [];
-    case "not":
-      return faultsOfCalls(expression.of);
-    case "pair":
-      return [...faultsOfCalls(expression.left), ...faultsOfCalls(expression.right)];
-    case "call":
-      return [...faultsOfCall(expression.name, expression.args.length), ...expression.args.flatMap(faultsOfCalls)];
-  }
+  return partsOf(expression).flatMap((part) => (part.kind === "call" ? faultsOfCall(part.name, part.args.length) : []));
+}
+
+/** An expression and all that it is made of, from left to right. */
+function partsOf(expression: Expression): Expression[] {
+  const { kind } = expression;
+  const inner =
+    kind === "not"
+      ? [expression.of]
+      : kind === "call"
+        ? expression.args
+        : kind === "pair"
+          ? [expression.left, expression.right]
+          : [];
+  return [expression, ...inner.flatMap(partsOf)];
 }
 
 function faultsOfCall(name: string, count: number): string[] {

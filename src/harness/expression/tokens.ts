@@ -2,7 +2,7 @@
 export interface Token {
   readonly kind: "name" | "string" | "number" | "sign" | "end";
   readonly text: string;
-  /** Where it begins, from 0. */
+  /** Where it starts, from 0. */
   readonly at: number;
 }
 

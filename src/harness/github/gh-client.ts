@@ -4,7 +4,7 @@ import { trustedPath } from "../../sandbox/host.js";
 import type { GitHubRepo } from "../../util/github.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { redact, truncate } from "../../util/sanitize.js";
-import type { GitHubClient, PullRequest } from "./github-client.js";
+import { type GitHubClient, type PullRequest, parseAnswer, toPullRequest } from "./github-client.js";
 import type { GitHubHost } from "./github-host.js";
 
 const TIMEOUT = 60_000;
@@ -20,16 +20,20 @@ export function createGhClient({ serverUrl }: GitHubHost, { owner, name }: GitHu
   const list = async (head: string): Promise<PullRequest | undefined> => {
     // It looks for the name of the branch only, and a stranger's fork may have one of that name.
     const fields = ["--json", "url,number,isDraft,isCrossRepository", "--limit", "100"];
-    const found = parsed(await gh(["pr", "list", "--repo", repo, "--head", head, "--state", "open", ...fields]));
-    const own = Array.isArray(found) ? found.find((each) => isOwn(each)) : undefined;
-    return own === undefined ? undefined : toPullRequest(own);
+    const found = parseAnswer(
+      "gh",
+      await gh(["pr", "list", "--repo", repo, "--head", head, "--state", "open", ...fields]),
+    );
+    const all = Array.isArray(found) ? (found as (Readonly<Record<string, unknown>> | null)[]) : [];
+    const own = all.find((each) => each?.["isCrossRepository"] === false);
+    return own ? toPullRequest("gh", own["url"], own["number"], own["isDraft"]) : undefined;
   };
   return {
     async defaultBranch() {
       const query = ["--jq", ".default_branch"];
       const branch = (await gh(["api", "--hostname", host, `repos/${owner}/${name}`, ...query])).trim();
       if (branch !== "") return branch;
-      throw new SandboxError("unavailable", `gh does not tell the default branch of ${owner}/${name}`);
+      throw new SandboxError("unavailable", `gh does not name the default branch of ${owner}/${name}`);
     },
     findPullRequest: list,
     async createPullRequest({ title, body, head, base, draft }) {
@@ -37,7 +41,7 @@ export function createGhClient({ serverUrl }: GitHubHost, { owner, name }: GitHu
       await gh(["pr", "create", "--repo", repo, "--head", head, "--base", base, ...texts], body);
       const made = await list(head);
       if (made !== undefined) return made;
-      throw new SandboxError("unavailable", "gh made a pull request and does not know it");
+      throw new SandboxError("unavailable", "gh opened a pull request and cannot find it");
     },
     async treeOfBranch(branch) {
       // A tag may have the same name.
@@ -79,24 +83,4 @@ async function runGh(
     });
     child.stdin?.on("error", () => undefined).end(input);
   });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw new SandboxError("unavailable", "gh answered with something that is no JSON", { operation: "gh" });
-  }
-}
-
-function isOwn(value: unknown): boolean {
-  return (value as { isCrossRepository?: unknown } | null)?.isCrossRepository === false;
-}
-
-function toPullRequest(value: unknown): PullRequest {
-  const { url, number, isDraft } = (value ?? {}) as Record<string, unknown>;
-  if (typeof url !== "string" || !/^https?:\/\/[\x21-\x7e]+$/.test(url) || typeof number !== "number") {
-    throw new SandboxError("unavailable", "gh answered with something that is no pull request");
-  }
-  return { url, number, draft: isDraft === true };
 }

@@ -22,7 +22,7 @@ export interface NewPullRequest {
   readonly draft: boolean;
 }
 
-/** The few things that a run asks GitHub for. Failures are `SandboxError`s that never hold the token. */
+/** The few things that a run asks GitHub for. Failures are `SandboxError`s without the token. */
 export interface GitHubClient {
   /** The branch that pull requests go against unless another one is asked for. */
   defaultBranch(): Promise<string>;
@@ -36,7 +36,7 @@ export interface GitHubClient {
 const TIMEOUT = 30_000;
 const MAX_ANSWER = 4 * 1024 * 1024;
 const MAX_REASON = 1_000;
-/** Milliseconds that GitHub may ask to wait for; one that wants more is told of. */
+/** Milliseconds that GitHub may ask to wait for; more is an error. */
 const PATIENCE = 60_000;
 
 const CODES: Readonly<Record<number, SandboxErrorCode>> = {
@@ -61,15 +61,15 @@ export function createGitHubClient(
     async defaultBranch() {
       const branch = field(await ask(""), "default_branch");
       if (typeof branch === "string" && branch !== "") return branch;
-      throw new SandboxError("unavailable", `GitHub does not tell the default branch of ${owner}/${name}`);
+      throw new SandboxError("unavailable", `GitHub does not name the default branch of ${owner}/${name}`);
     },
     async findPullRequest(head) {
       const query = new URLSearchParams({ head: `${owner}:${head}`, state: "open", per_page: "1" });
       const found = await ask(`/pulls?${query}`);
-      return Array.isArray(found) && found.length > 0 ? toPullRequest(found[0]) : undefined;
+      return Array.isArray(found) && found.length > 0 ? toPull(found[0]) : undefined;
     },
     async createPullRequest(request) {
-      return toPullRequest(await ask("/pulls", request));
+      return toPull(await ask("/pulls", request));
     },
     async treeOfBranch(branch) {
       // A tag may have the same name.
@@ -85,7 +85,7 @@ export function createGitHubClient(
 async function request(url: string, token: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
   for (let waited = 0; ; ) {
     const { answer, text } = await requestOnce(url, token, body, signal);
-    if (answer.ok) return parsed(text);
+    if (answer.ok) return parseAnswer("GitHub", text);
     const wait = limitOf(answer, text);
     if (wait === undefined || waited + wait > PATIENCE) throw refusalOf(answer, text, token, wait);
     waited += wait;
@@ -93,7 +93,7 @@ async function request(url: string, token: string, body: unknown, signal?: Abort
   }
 }
 
-/** Milliseconds until GitHub takes requests again, infinite when it does not tell; undefined when no limit was reached. */
+/** Milliseconds until GitHub takes requests again, infinite when it does not say; undefined when no limit was reached. */
 function limitOf({ status, headers }: Response, text: string): number | undefined {
   if (status !== 403 && status !== 429) return undefined;
   const after = headers.get("retry-after");
@@ -160,11 +160,12 @@ async function readBounded(answer: Response): Promise<string> {
   return text + decoder.decode();
 }
 
-function parsed(text: string): unknown {
+/** Reads what somebody answered as JSON. */
+export function parseAnswer(who: "GitHub" | "gh", text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new SandboxError("unavailable", "GitHub answered with something that is no JSON", { operation: "github" });
+    throw new SandboxError("unavailable", `${who} did not answer with JSON`, { operation: who.toLowerCase() });
   }
 }
 
@@ -199,12 +200,16 @@ function safe(text: string, token: string): string {
   return truncate(toInertLine(redact(text, { secrets: [token] })), MAX_REASON);
 }
 
-function toPullRequest(value: unknown): PullRequest {
-  const [url, number, draft] = [field(value, "html_url"), field(value, "number"), field(value, "draft")];
-  if (typeof url !== "string" || !/^https?:\/\/[\x21-\x7e]+$/.test(url) || typeof number !== "number") {
-    throw new SandboxError("unavailable", "GitHub answered with something that is no pull request");
+/** A pull request that somebody answered with. */
+export function toPullRequest(who: "GitHub" | "gh", url: unknown, number: unknown, draft: unknown): PullRequest {
+  if (typeof url === "string" && /^https?:\/\/[\x21-\x7e]+$/.test(url) && typeof number === "number") {
+    return { url, number, draft: draft === true };
   }
-  return { url, number, draft: draft === true };
+  throw new SandboxError("unavailable", `${who} did not answer with a pull request`);
+}
+
+function toPull(answer: unknown): PullRequest {
+  return toPullRequest("GitHub", field(answer, "html_url"), field(answer, "number"), field(answer, "draft"));
 }
 
 function field(value: unknown, name: string): unknown {

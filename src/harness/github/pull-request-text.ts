@@ -40,7 +40,7 @@ export function commitMessageOf({
   return `${subject}\n\n${more}Blueprint: ${toInertReferences(toInertLine(blueprint))}\nRun: ${runId}\n`;
 }
 
-/** What the pull request says: what was asked, what was checked, what was changed, and how to go on. */
+/** What the pull request says: what was asked, what was checked, what was changed, and how to continue. */
 export function pullRequestBody(report: RunReport): string {
   const names = { Blueprint: report.blueprint, Branch: report.branch ?? "", Run: report.runId };
   const head = Object.entries(names).map(([what, name]) => `${what}: ${name && plainName(name)}`);
@@ -51,7 +51,7 @@ export function pullRequestBody(report: RunReport): string {
     checksTable(report.nodes),
     changesList(report),
     costLine(report),
-    `Go on with it: ${inlineCode(`glovebox resume ${report.runId}`)} · look at it: ${inlineCode(`glovebox show ${report.runId}`)}`,
+    `Continue it: ${inlineCode(`glovebox resume ${report.runId}`)} · look at it: ${inlineCode(`glovebox show ${report.runId}`)}`,
   ];
   const body = parts.filter((part) => part !== undefined && part !== "").join("\n\n");
   return body.length <= LONGEST_BODY ? `${body}\n` : `${body.slice(0, LONGEST_BODY)}\n\n…\n`;
@@ -61,7 +61,7 @@ function incompleteNote({ status }: RunReport): string | undefined {
   return status === "success" ? undefined : `**Incomplete**: the run ended with ${inlineCode(status)}.`;
 }
 
-/** As code: whatever the intent holds is no mention, no reference and no markup there. */
+/** As code: whatever is in the intent is no mention, no reference and no markup there. */
 function quote(intent: string): string {
   const text = lines(intent).join("\n");
   const shown = text.length <= LONGEST_INTENT ? text : `${[...text.slice(0, LONGEST_INTENT)].slice(0, -1).join("")}…`;

@@ -9,7 +9,7 @@ import { type GitHubHost, repositoryAt } from "./github-host.js";
 import { commitMessageOf, pullRequestBody, pullRequestTitle } from "./pull-request-text.js";
 
 /** What a push needs. */
-export interface PushOptions {
+export interface PullRequestOptions {
   readonly sandbox: Sandbox;
   readonly report: RunReport;
   readonly branch: string;
@@ -25,7 +25,7 @@ export interface PushOptions {
 }
 
 /** Pushes the branch of a run and opens a pull request. Everything that can go wrong is a result. */
-export async function pushAndCreatePR(opts: PushOptions): Promise<PushResult> {
+export async function pushAndCreatePR(opts: PullRequestOptions): Promise<PushResult> {
   const { githubToken: token, report } = opts;
   if (token === undefined || token === "") {
     return { pushed: false, error: "GITHUB_TOKEN required for push", state: "no_token" };
@@ -45,7 +45,7 @@ export async function pushAndCreatePR(opts: PushOptions): Promise<PushResult> {
 }
 
 /** What the remote has against the push; undefined when it took it. */
-async function push(opts: PushOptions, token: string): Promise<string | undefined> {
+async function push(opts: PullRequestOptions, token: string): Promise<string | undefined> {
   const { sandbox, branch, report, hidden, host } = opts;
   if (sandbox.pushBranch === undefined) return `the ${sandbox.backend} backend cannot push`;
   try {
@@ -59,7 +59,7 @@ async function push(opts: PushOptions, token: string): Promise<string | undefine
   }
 }
 
-async function openPullRequest(opts: PushOptions, token: string): Promise<Partial<PushResult>> {
+async function openPullRequest(opts: PullRequestOptions, token: string): Promise<Partial<PushResult>> {
   const { host, remote, report, branch, draft } = opts;
   const repository = remote === undefined ? undefined : repositoryAt(host, remote);
   if (repository === undefined) throw new Error(`the remote is not a repository on ${host.serverUrl}`);

@@ -7,7 +7,7 @@ export interface Markup {
 
 type Part = Markup | string | number | undefined | readonly Part[];
 
-/** Puts markup together; every text that is filled in is shown as it is, whatever it holds. */
+/** Puts markup together; every text that is filled in is shown as it is, whatever is in it. */
 export function html(pieces: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   let markup = pieces[0] ?? "";
   for (const [index, part] of parts.entries()) markup += toMarkup(part) + (pieces[index + 1] ?? "");

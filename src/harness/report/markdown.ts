@@ -15,7 +15,7 @@ export function plainName(name: string): string {
   return /^(?!.*\bGH-\d)[\p{L}\p{N}._/,;!?'()+ -]+$/iu.test(name) ? name : inlineCode(name);
 }
 
-/** A text from anywhere as a block of code, whatever fences it holds; what a terminal would act on is shown escaped. */
+/** A text from anywhere as a block of code, whatever fences are in it; what a terminal would act on is shown escaped. */
 export function codeBlock(source: string, language = ""): string {
   const text = toInert(source.replace(/\r\n?|[\u2028\u2029]/g, "\n"));
   const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length));

@@ -74,7 +74,7 @@ function timelineMarkup({ nodes, startedAt, totalDurationMs }: RunReport): Marku
 function nodeMarkup(node: NodeReport): Markup {
   const isOpen = node.status !== "success" && node.status !== "skipped";
   const { agent } = node;
-  const told = [
+  const facts = [
     agent && [agent.name, agent.version, agent.model].filter((part) => part !== undefined).join(" "),
     agent?.turns === undefined ? undefined : `${agent.turns} turns`,
     agent && formatCost(agent.costUsd),
@@ -83,7 +83,7 @@ function nodeMarkup(node: NodeReport): Markup {
     node.reused === true ? "taken over" : undefined,
     node.reason,
   ].filter((part) => part !== undefined);
-  return html`<details class="node" data-node="${node.id}" ${isOpen ? "open" : ""}><summary><b class="mono">${node.id}</b><span class="badge ${node.status}">${node.status}</span><span class="dim">${node.kind}</span><span class="dim">${told.join(" · ")}</span><span class="grow"></span><span class="dim">${formatDuration(node.durationMs)}</span></summary><div>
+  return html`<details class="node" data-node="${node.id}" ${isOpen ? "open" : ""}><summary><b class="mono">${node.id}</b><span class="badge ${node.status}">${node.status}</span><span class="dim">${node.kind}</span><span class="dim">${facts.join(" · ")}</span><span class="grow"></span><span class="dim">${formatDuration(node.durationMs)}</span></summary><div>
 ${node.command === undefined ? undefined : html`<code>$ ${node.command}</code>`}
 ${node.error === undefined ? undefined : html`<p class="bad">${node.error.code}: ${node.error.message}</p>`}
 ${node.checks === undefined ? undefined : checksMarkup(node.checks)}

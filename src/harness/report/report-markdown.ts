@@ -86,7 +86,7 @@ function isWorthShowing({ status, output }: NodeReport): boolean {
 }
 
 function nodeSection(node: NodeReport): string {
-  const again = node.command === undefined ? "" : `Again, inside: ${inlineCode(node.command)}\n\n`;
+  const again = node.command === undefined ? "" : `Again, in the sandbox: ${inlineCode(node.command)}\n\n`;
   return `### ${inlineCode(node.id)}\n\n${again}${codeBlock(node.output.slice(-LONGEST_OUTPUT), "text").trimEnd()}`;
 }
 

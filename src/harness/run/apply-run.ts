@@ -15,7 +15,7 @@ export interface ApplyResult {
   /** The working tree that was changed. */
   readonly directory: string;
   readonly files: readonly string[];
-  /** Files that hold conflict markers now. */
+  /** Files that have conflict markers now. */
   readonly conflicts: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export async function applyRun(runId: string, into?: string): Promise<ApplyResul
   const conflicts = unmerged.stdout.split("\0").filter((path) => path !== "");
   if (answer.exitCode !== 0 && conflicts.length === 0) {
     const reason = answer.stderr.split("\n").find((line) => line.startsWith("error:")) ?? answer.stderr;
-    throw new SandboxError("conflict", `The changes of run "${runId}" do not fit: ${toInertLine(reason.trim())}`, {
+    throw new SandboxError("conflict", `The changes of run "${runId}" do not apply: ${toInertLine(reason.trim())}`, {
       retryable: false,
       hint: "nothing was touched; glovebox diff shows the patch",
     });

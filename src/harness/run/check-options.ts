@@ -86,7 +86,7 @@ function checkIntent(intent: unknown): void {
   const control = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/.exec(intent)?.[0];
   if (control === undefined) return;
   const code = (control.codePointAt(0) ?? 0).toString(16).padStart(4, "0");
-  throw new SandboxError("invalid_argument", `Invalid intent: it holds the control character U+${code}`, {
+  throw new SandboxError("invalid_argument", `Invalid intent: it has the control character U+${code}`, {
     hint: "only line ends and tabs may stand between the words",
   });
 }

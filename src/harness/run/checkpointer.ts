@@ -39,14 +39,14 @@ export class Checkpointer {
   }
 
   /** To be called when the files are those of the snapshot, or of the base when there is none. */
-  async begin(): Promise<void> {
+  async start(): Promise<void> {
     if (this.#canSave) this.#stamp = await stampOfFiles(this.#sandbox);
   }
 
-  /** To be called instead in a session that goes on: what it begins with is a checkpoint too. */
-  async beginAgain(nodes: readonly { id: string }[], startAt: number, isSaved: boolean): Promise<void> {
+  /** To be called instead in a resumed session: what it starts with is a checkpoint too. */
+  async startAgain(nodes: readonly { id: string }[], startAt: number, isSaved: boolean): Promise<void> {
     if (!this.#canSave) return;
-    if (isSaved) await this.begin();
+    if (isSaved) await this.start();
     else await this.#saveFiles();
     if (this.#snapshotId === undefined) return;
     await this.#write(nodes[startAt - 1]?.id ?? "start", startAt - 1, this.#context.results, true);
@@ -57,7 +57,7 @@ export class Checkpointer {
     return this.#isFresh ? this.#snapshotId : undefined;
   }
 
-  /** To be called after each node. Only what went well is worth going on from. */
+  /** To be called after each node. Only what went well is worth resuming from. */
   async save({ node, index }: { node: NodeReport; index: number }): Promise<void> {
     if (node.status === "skipped") return;
     this.#isFresh = false;
@@ -85,13 +85,13 @@ export class Checkpointer {
     this.#stamp = undefined;
     const snapshotId = await this.#sandbox.snapshot();
     this.#isHere ??= await isOnThisMachine(snapshotId);
-    // What cannot be compared here must tell its changes now, lest they go with the sandbox.
+    // What cannot be compared here must save its changes now, or they are gone with the sandbox.
     if (!this.#isHere) {
       await savePatch(this.#directory, snapshotId, (await this.#sandbox.changes()).patch);
     }
     this.#snapshotId = snapshotId;
     this.#isFresh = true;
-    // A backend may commit inside to save the files: that is no change of the next node's. Where none does, what was
+    // A backend may commit in the sandbox to save the files: that is no change of the next node's. Where none does, what was
     // changed since the look is seen by the next one.
     this.#stamp = this.#isHere ? stamp : await stampOfFiles(this.#sandbox);
   }

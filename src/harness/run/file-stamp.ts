@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { Sandbox } from "../../sandbox/types.js";
-import { ON_THIS_MACHINE } from "../store.js";
+import { isOutputCheap } from "../backend-facts.js";
 
 /**
- * Names every file with its number, size, mode and the time of its last change, which nothing inside can choose; of the
- * git directory, wherever it lies, only what tells which commits there are. A look that is not complete is none, and
+ * Names every file with its number, size, mode and the time of its last change, which no program can choose; of the
+ * git directory, wherever it lies, only what shows which commits there are. An incomplete look is none, and
  * has something on stderr.
  */
 const PLACES = `git=.git
@@ -26,10 +26,10 @@ const MAX_OUTPUT = 4096;
 /** Those in which the list cannot be had in one process. */
 const without = new WeakSet<Sandbox>();
 
-/** What tells two states of all files in a sandbox apart, cheaply; undefined where that cannot be found out. */
+/** Differs between two states of all files in a sandbox, cheaply; undefined where that cannot be found out. */
 export async function stampOfFiles(sandbox: Sandbox): Promise<string | undefined> {
   try {
-    if (ON_THIS_MACHINE.has(sandbox.backend) && !without.has(sandbox)) {
+    if (isOutputCheap(sandbox) && !without.has(sandbox)) {
       const digest = createHash("sha256");
       const isWhole = await look(sandbox, NEAR, (chunk) => void digest.update(chunk));
       if (isWhole !== undefined) return digest.digest("hex");
@@ -38,7 +38,7 @@ export async function stampOfFiles(sandbox: Sandbox): Promise<string | undefined
     const stdout = await look(sandbox, FAR);
     return stdout !== undefined && /^\d+ \d+\s*$/.test(stdout) ? stdout.trim() : undefined;
   } catch {
-    // Whoever cannot look has to take it that everything has changed.
+    // Without a look, everything may have changed.
     return undefined;
   }
 }

@@ -42,7 +42,7 @@ export async function collectWork(
       .catch((error: unknown) => recorder.warn(`${what}: ${toSandboxError(error).message}`));
   };
   if (plan.push) {
-    // Without git inside, or where that fails, the push makes the commit.
+    // Without git in the sandbox, or where that fails, the push makes the commit.
     const message = redact(commitMessageOf(withoutSecrets(report, hidden)), hidden);
     await attempt(
       "what is left over could not be committed",
@@ -50,7 +50,7 @@ export async function collectWork(
     );
   }
   let patch = "";
-  await attempt("the changes cannot be told", async () => {
+  await attempt("the changes cannot be listed", async () => {
     const changes = await sandbox.changes();
     patch = changes.patch;
     report.changes = summarize(patch, changes.files);
@@ -72,7 +72,7 @@ export async function collectWork(
   });
 }
 
-/** The sandbox is gone: what its last checkpoint holds is what there is. */
+/** The sandbox is gone: what its last checkpoint has is all there is. */
 async function collectFromCheckpoint(plan: RunPlan, directory: RunDirectory, recorder: RunRecorder): Promise<void> {
   const last = (await readCheckpoints(directory)).findLast(({ snapshotId }) => snapshotId !== undefined);
   let patch: string | undefined;
@@ -151,6 +151,6 @@ export function isLeft({ keep }: RunPlan, status: RunStatus): boolean {
 /** Takes the sandbox down, with its files unless they stay. */
 export async function leaveSandbox(plan: RunPlan, status: RunStatus, sandbox: Sandbox): Promise<void> {
   await sandbox.teardown();
-  // One that could be reopened was made to be kept, so it goes only by its name.
+  // One that could be reopened was made to be kept, so it is removed only by its name.
   if (!isLeft(plan, status) && plan.keep !== "never") await removeSandbox(sandbox.id).catch(() => undefined);
 }

@@ -1,6 +1,6 @@
-import { SandboxError } from "../../../contracts/errors.js";
 import { deleteSnapshot, removeSandbox } from "../../sandbox.js";
 import {
+  assertNotRunning,
   deleteUnmovedBranch,
   findRunDirectory,
   forgetMissingRuns,
@@ -35,15 +35,10 @@ export async function gcRuns(opts: { olderThan: number; dryRun?: boolean; signal
   return report;
 }
 
-/** Removes one run that is over, whatever its age, with all that it holds. One that goes on is `conflict`. */
+/** Removes one run that is over, whatever its age, with all that belongs to it. One that is running is `conflict`. */
 export async function removeRun(runId: string): Promise<void> {
   const directory = await findRunDirectory(runId);
-  if (await isRunning(directory)) {
-    throw new SandboxError("conflict", `Run "${runId}" is still going on`, {
-      retryable: false,
-      hint: `glovebox stop ${runId} ends it`,
-    });
-  }
+  await assertNotRunning(directory);
   await remove(directory);
 }
 
@@ -51,7 +46,7 @@ async function isOld(directory: RunDirectory, olderThan: number): Promise<boolea
   const report = await readReport(directory).catch(() => undefined);
   const plan = await readRunPlan(directory).catch(() => undefined);
   const last = Date.parse(report?.finishedAt ?? report?.startedAt ?? plan?.createdAt ?? "");
-  // One that does not even tell its age is nobody's any more.
+  // One without even an age is nobody's any more.
   return Number.isNaN(last) || Date.now() - last >= olderThan;
 }
 

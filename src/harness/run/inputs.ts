@@ -4,7 +4,7 @@ import type { Blueprint, InputSpec } from "../types.js";
 
 type Value = string | number | boolean;
 
-/** Holds the values that a run is given to the inputs of its blueprint; text is read as the type says. */
+/** Checks the values that a run is given against the inputs of its blueprint; text is read as the type says. */
 export function resolveInputs(
   { inputs }: Blueprint,
   given: Readonly<Record<string, Value>> = {},

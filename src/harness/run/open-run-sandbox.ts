@@ -18,7 +18,7 @@ export interface RunSandbox {
   readonly madeBranch: boolean;
 }
 
-/** Opens what a session works in: the kept sandbox of the run, or a new one with the files that it begins with. */
+/** Opens what a session works in: the kept sandbox of the run, or a new one with the files that it starts with. */
 export async function openRunSandbox(
   opts: SessionOptions,
   signal: AbortSignal,
@@ -58,9 +58,9 @@ export async function withFiles(
 async function applyPatch(sandbox: Sandbox, patch: string): Promise<void> {
   const { exitCode, stderr } = await sandbox.exec({ argv: ["git", "apply", "--whitespace=nowarn"], stdin: patch });
   if (exitCode === 0) return;
-  throw new SandboxError("conflict", `What was saved does not fit to the repository any more: ${stderr.trim()}`, {
+  throw new SandboxError("conflict", `What was saved no longer applies to the repository: ${stderr.trim()}`, {
     retryable: false,
-    hint: "begin a new run; the patch is in the run's directory",
+    hint: "start a new run; the patch is in the run's directory",
   });
 }
 

@@ -19,7 +19,7 @@ import {
 import type { PrWith, PushResult, RunReport } from "../types.js";
 import { withFiles } from "./open-run-sandbox.js";
 
-/** Pushes what a run made, later than the run: exactly the files that its report tells of. */
+/** Pushes what a run made, later than the run: exactly the files that its report lists. */
 export async function pushRunAgain(
   runId: string,
   opts: { githubToken: string | undefined; draft?: boolean; base?: string; prWith?: PrWith; signal?: AbortSignal },
@@ -31,7 +31,7 @@ export async function pushRunAgain(
   if (report?.finishedAt === undefined) {
     throw new SandboxError("conflict", `Run "${runId}" is not over`, {
       retryable: false,
-      hint: `glovebox resume ${runId} brings it to its end`,
+      hint: `glovebox resume ${runId} finishes it`,
     });
   }
   await claimRun(directory);
@@ -103,7 +103,7 @@ async function reviewedFiles(
   }
   if (end === undefined) {
     throw new SandboxError("not_found", `The files of run "${plan.runId}" were not saved`, {
-      hint: "changes.patch in its directory holds what it did",
+      hint: "changes.patch in its directory has what it did",
     });
   }
   const isGone = await livesInSandbox(end.snapshotId);

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { listSandboxes } from "../../sandbox.js";
+import { indexOfNode } from "../node-range.js";
 import {
   type Checkpoint,
   livesInSandbox,
@@ -14,7 +15,7 @@ import type { Blueprint, NodeReport, RunReport } from "../types.js";
 import type { ResumePoint } from "./session-options.js";
 
 /**
- * Where a run goes on. By itself it goes on where it stopped, with the files as they were then; `from` a node it begins
+ * Where a run is resumed. By itself it continues where it stopped, with the files as they were then; `from` a node it starts
  * with the files as they were before that node. Where those were not saved, the nodes since the last save are done again.
  */
 export async function findResumePoint(
@@ -50,24 +51,23 @@ function fromNode(
   from: string,
 ): ResumePoint {
   const ids = blueprint.nodes.map(({ id }) => id);
-  const index = ids.indexOf(from);
-  if (index === -1) {
-    throw new SandboxError("invalid_argument", `The blueprint ${blueprint.name} has no node "${from}"`, {
-      hint: `its nodes: ${ids.join(", ")}`,
-    });
-  }
+  const index = indexOfNode(blueprint, from, "from");
   const done = new Set((report?.nodes ?? []).filter(isDone).map(({ id }) => id));
   for (const { results } of checkpoints) for (const node of Object.values(results)) if (isDone(node)) done.add(node.id);
   const missing = ids.slice(0, index).find((id) => !done.has(id));
   if (missing !== undefined) {
-    throw new SandboxError("invalid_argument", `The run cannot go on from "${from}": it never got past "${missing}"`, {
-      hint: `--from ${missing}`,
-    });
+    throw new SandboxError(
+      "invalid_argument",
+      `The run cannot be resumed from "${from}": it never got past "${missing}"`,
+      {
+        hint: `--from ${missing}`,
+      },
+    );
   }
   return afterCheckpoint(blueprint, checkpoints, index);
 }
 
-/** After the last saved checkpoint before a place in the blueprint; at the beginning when there is none. */
+/** After the last saved checkpoint before a place in the blueprint; at the start when there is none. */
 function afterCheckpoint(blueprint: Blueprint, checkpoints: readonly Checkpoint[], index: number): ResumePoint {
   const saved = savedBefore(checkpoints, index);
   const startAt = blueprint.nodes[saved === undefined ? 0 : saved.index + 1]?.id;

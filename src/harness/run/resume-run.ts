@@ -1,11 +1,12 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { removeSandbox } from "../../sandbox.js";
-import { gitHubHost } from "../github.js";
+import { defined } from "../../util/defined.js";
+import { sandboxOptionsIn } from "../backend-facts.js";
 import { needsOf, resolveSecrets } from "../needs.js";
 import {
+  assertNotRunning,
   assertPlanUntouched,
   findRunDirectory,
-  isRunning,
   keptBlueprint,
   type RunPlan,
   readReport,
@@ -15,18 +16,17 @@ import {
 import type { Blueprint, HarnessOptions, RunReport } from "../types.js";
 import { blueprintOf } from "./blueprint-of.js";
 import { findResumePoint } from "./resume-point.js";
-import { hiddenValues, readSpec, reportersOf } from "./run-harness.js";
 import { runSession } from "./run-session.js";
-import type { ResumePoint } from "./session-options.js";
+import { type ResumePoint, readSpec, toSessionOptions } from "./session-options.js";
 
-/** How a run goes on. Everything else is as it was told the first time. */
+/** How a run is resumed. Everything else is as it was given the first time. */
 export interface ResumeOptions
   extends Pick<
     HarnessOptions,
     "reporter" | "githubToken" | "daytona" | "secretSource" | "agents" | "limits" | "signal" | "trust"
   > {
   runId: string;
-  /** Node to begin with. Default: where it stopped. */
+  /** Node to start with. Default: where it stopped. */
   from?: string;
   /** What the sandbox was opened with and is not written down: variables, credentials, clients. */
   sandbox?: HarnessOptions["sandbox"];
@@ -36,21 +36,14 @@ export interface ResumeOptions
   blueprint?: HarnessOptions["blueprint"];
 }
 
-/** Goes on with a run that failed, was stopped, or whose process is gone. */
+/** Resumes a run that failed, was stopped, or whose process is gone. */
 export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   const startedAt = performance.now();
   const directory = await findRunDirectory(options.runId);
-  if (await isRunning(directory)) {
-    throw new SandboxError("conflict", `Run "${options.runId}" is still going on`, {
-      retryable: false,
-      hint: `glovebox stop ${options.runId} ends it; glovebox logs ${options.runId} -f follows it`,
-    });
-  }
+  await assertNotRunning(directory);
   await assertPlanUntouched(directory);
   const written = await readRunPlan(directory);
-  const { daytona = options.sandbox?.daytona } = options;
-  const given = { ...options.sandbox, ...(daytona !== undefined && { daytona }) };
-  const sandbox = resumedOptions(options.runId, written.sandbox, written.again ?? [], given);
+  const sandbox = resumedOptions(options.runId, written.sandbox, written.again ?? [], sandboxOptionsIn(options));
   const limited = {
     ...written,
     ...(written.env && { env: envAgain(written, options) }),
@@ -65,30 +58,19 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   const old = report?.sandbox?.id;
   // Its branch would still be in use there. When it is gone already, so much the better.
   if (old !== undefined && old !== resume.sandboxId) await removeSandbox(old).catch(() => undefined);
-  return await runSession({
-    plan,
-    directory,
-    blueprint,
-    host: gitHubHost(process.env),
-    reporters: reportersOf(options.reporter),
-    startedAt,
-    warnings: [],
-    ...(spec !== undefined && { spec }),
+  const session = toSessionOptions(options, {
+    ...{ plan, directory, blueprint, startedAt, secrets, resume, warnings: [] },
+    ...defined({ spec }),
     sandboxOptions: {
       ...sandbox,
       env: { ...blueprint.sandbox.env, ...plan.env, ...sandbox.env },
-      ...(options.githubToken !== undefined && { githubToken: options.githubToken }),
+      ...defined({ githubToken: options.githubToken }),
     },
-    secrets,
-    ...(options.agents !== undefined && { agents: options.agents }),
-    githubToken: options.githubToken,
-    hidden: hiddenValues(secrets, options.githubToken),
-    ...(options.signal !== undefined && { signal: options.signal }),
-    resume,
   });
+  return await runSession(session);
 }
 
-/** A run that was to stop after a node and did goes on behind it; one that was killed then only lacks its end. */
+/** A run that was to stop after a node and did continues after it; one that was killed then only lacks its end. */
 function beyondUntil(
   { nodes }: Blueprint,
   plan: RunPlan,
@@ -122,8 +104,8 @@ async function blueprintAgain({ blueprint: kept, repo, runId }: RunPlan, options
   }
   const blueprint = await blueprintOf(wanted, { repo, trust: options.trust });
   if (keptBlueprint(blueprint).sha256 === kept.sha256) return blueprint;
-  throw new SandboxError("conflict", `The blueprint ${kept.name} is not the one that run "${runId}" was begun with`, {
+  throw new SandboxError("conflict", `The blueprint ${kept.name} is not the one that run "${runId}" was started with`, {
     retryable: false,
-    hint: "glovebox run begins a new run with it",
+    hint: "glovebox run starts a new run with it",
   });
 }

@@ -1,14 +1,15 @@
-import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { SandboxOptions } from "../../sandbox/types.js";
 import { assertBackend, chooseBackend } from "../../sandbox.js";
+import { defined } from "../../util/defined.js";
 import { ownVersion } from "../../util/own-version.js";
-import type { RedactOptions } from "../../util/redact.js";
 import { assertAgent } from "../agents.js";
+import { sandboxOptionsIn } from "../backend-facts.js";
 import { assertConfined, nodeThatNeedsSpec, trustNote } from "../blueprint.js";
 import { assertGh, gitHubHost } from "../github.js";
 import { type BlueprintNeeds, needsOf, resolveSecrets, sandboxOptionsOf } from "../needs.js";
+import { nodesBetween } from "../node-range.js";
 import {
   branchOfRun,
   createRunDirectory,
@@ -22,16 +23,15 @@ import {
   topOf,
   writeRunPlan,
 } from "../store.js";
-import type { Blueprint, HarnessOptions, Reporter, RunReport } from "../types.js";
+import type { Blueprint, HarnessOptions, RunReport } from "../types.js";
 import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
 import { resolveInputs } from "./inputs.js";
 import { runSession } from "./run-session.js";
+import { readSpec, toSessionOptions } from "./session-options.js";
 import { WallClock } from "./wall-clock.js";
 
-const MAX_SPEC_BYTES = 1024 * 1024;
-
-/** A run that was decided and not begun: everything that can be refused has been. */
+/** A run that was decided and not started: everything that can be refused has been. */
 export interface PreparedRun {
   readonly blueprint: Blueprint;
   readonly plan: RunPlan;
@@ -46,32 +46,17 @@ export interface PreparedRun {
 }
 
 /**
- * Runs a blueprint on a repository in a sandbox, and gives the report. What cannot be begun is a `SandboxError`;
+ * Runs a blueprint on a repository in a sandbox, and gives the report. A run that cannot start is a `SandboxError`;
  * everything that happens later is in the report.
  */
 export async function runHarness(options: HarnessOptions): Promise<RunReport> {
   const startedAt = performance.now();
-  const prepared = await prepareRun(options, startedAt);
-  const { plan, blueprint, source, secrets, spec, warnings } = prepared;
-  const directory = await createRunDirectory(plan.runId, options.out ?? runsFolder(source), topOf(source));
-  const hidden = hiddenValues(secrets, options.githubToken);
-  await writeRunPlan(directory, plan, hidden);
-  return await runSession({
-    plan,
-    directory,
-    blueprint,
-    host: gitHubHost(process.env),
-    reporters: reportersOf(options.reporter),
-    startedAt,
-    warnings,
-    ...(spec !== undefined && { spec }),
-    sandboxOptions: prepared.sandboxOptions,
-    secrets,
-    ...(options.agents !== undefined && { agents: options.agents }),
-    githubToken: options.githubToken,
-    hidden,
-    ...(options.signal !== undefined && { signal: options.signal }),
-  });
+  const { source, ...decided } = await prepareRun(options, startedAt);
+  const { runId } = decided.plan;
+  const directory = await createRunDirectory(runId, options.out ?? runsFolder(source), topOf(source));
+  const session = toSessionOptions(options, { ...decided, directory, startedAt });
+  await writeRunPlan(directory, session.plan, session.hidden);
+  return await runSession(session);
 }
 
 /**
@@ -84,15 +69,14 @@ export async function prepareRun(options: HarnessOptions, startedAt: number = pe
   const clock = new WallClock(options.limits?.wall ?? blueprint.limits.wall, startedAt);
   const signal = options.signal === undefined ? clock.signal : AbortSignal.any([options.signal, clock.signal]);
   try {
-    return await clock.bounded("beginning", () => decide(blueprint, { ...options, signal }));
+    return await clock.bounded("starting", () => decide(blueprint, { ...options, signal }));
   } finally {
     clock.end();
   }
 }
 
 async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<PreparedRun> {
-  for (const name of ["from", "until"] as const) checkNode(blueprint, name, options[name]);
-  checkOrder(blueprint, options);
+  nodesBetween(blueprint, options.from, options.until);
   checkSpec(blueprint, options);
   if (options.agent !== undefined) assertAgent(options.agent, options.agents);
   const inputs = resolveInputs(blueprint, options.inputs);
@@ -103,26 +87,20 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   ]);
   const secrets = resolveSecrets(needs, options.secretSource ?? process.env);
   const backend = lastingName(options.sandboxType ?? chooseBackend(process.env));
-  const { daytona = options.sandbox?.daytona, githubToken = options.sandbox?.githubToken } = options;
-  const given = { ...options.sandbox, ...(daytona !== undefined && { daytona }) };
+  const { githubToken = options.sandbox?.githubToken } = options;
+  const given = sandboxOptionsIn(options);
   const sandbox: SandboxOptions = {
     ...sandboxOptionsOf(blueprint, needs),
     ...given,
     env: { ...blueprint.sandbox.env, ...options.env, ...options.sandbox?.env },
-    ...(githubToken !== undefined && { githubToken }),
+    ...defined({ githubToken }),
   };
   const { again } = splitOptions(given);
   await assertBackend(backend, { ...sandbox, repo: options.repo });
   const spec = await readSpec(options.specPath);
-  const source = await openSource({
-    repo: options.repo,
-    ref: options.ref,
-    branch: options.branch,
-    backend,
-    host: gitHubHost(process.env),
-    token: options.githubToken,
-    signal: options.signal,
-  });
+  const { repo, ref, branch, signal, base, prWith, agent, model, env, limits, from, until } = options;
+  const host = gitHubHost(process.env);
+  const source = await openSource({ repo, ref, branch, backend, host, token: options.githubToken, signal });
   if (options.push === true && options.prWith === "gh") await assertGh();
   const runId = options.runId ?? newRunId();
   const { baseCommit, gitDir, remoteUrl } = source;
@@ -133,12 +111,10 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
     gloveboxVersion: ownVersion(),
     nodeVersion: process.version,
     backend,
-    repo: source.topLevel ?? options.repo,
+    repo: source.topLevel ?? repo,
     sandboxRepo: source.repo,
-    ...(gitDir !== undefined && { gitDir }),
-    ...(baseCommit !== undefined && { baseCommit }),
-    ...(remoteUrl !== undefined && { remoteUrl }),
-    branch: options.branch ?? branchOfRun(runId, blueprint.name),
+    ...defined({ gitDir, baseCommit, remoteUrl }),
+    branch: branch ?? branchOfRun(runId, blueprint.name),
     intent: options.intent,
     push: options.push ?? false,
     pushOn: options.pushOn ?? "success",
@@ -148,17 +124,18 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
     ...(again.length > 0 && { again }),
     blueprint: keptBlueprint(blueprint),
     inputs,
-    ...optional(options),
+    ...defined({ ref, base, prWith, agent, model, env, limits, from, until }),
+    ...(options.specPath !== undefined && { specPath: resolve(options.specPath) }),
   };
   const warnings = [
     ...[trustNote(blueprint) ?? []].flat(),
     ...source.warnings,
     ...warningsOf(options, needs, remoteUrl),
   ];
-  return { blueprint, plan, source, secrets, sandboxOptions: sandbox, ...(spec !== undefined && { spec }), warnings };
+  return { blueprint, plan, source, secrets, sandboxOptions: sandbox, ...defined({ spec }), warnings };
 }
 
-/** A path means the same file when the run goes on in another directory. */
+/** A path means the same file when the run is resumed in another directory. */
 function lastingName(backend: string): string {
   return /^\.{1,2}\//.test(backend) ? resolve(backend) : backend;
 }
@@ -175,7 +152,7 @@ function gainsOf({ network, secrets }: BlueprintNeeds): string[] {
   ];
 }
 
-/** What will come to nothing, told before it costs anything. */
+/** What will have no effect, said before it costs anything. */
 function warningsOf(
   { push, githubToken, agent, model }: HarnessOptions,
   { agents }: BlueprintNeeds,
@@ -189,65 +166,10 @@ function warningsOf(
   ];
 }
 
-function optional(options: HarnessOptions): Partial<RunPlan> {
-  const { ref, base, prWith, agent, model, env, limits, from, until, specPath } = options;
-  return {
-    ...(ref !== undefined && { ref }),
-    ...(base !== undefined && { base }),
-    ...(prWith !== undefined && { prWith }),
-    ...(agent !== undefined && { agent }),
-    ...(model !== undefined && { model }),
-    ...(env !== undefined && { env }),
-    ...(limits !== undefined && { limits }),
-    ...(from !== undefined && { from }),
-    ...(until !== undefined && { until }),
-    ...(specPath !== undefined && { specPath: resolve(specPath) }),
-  };
-}
-
-function checkNode({ name, nodes }: Blueprint, option: string, id: string | undefined): void {
-  if (id === undefined || nodes.some((node) => node.id === id)) return;
-  throw new SandboxError("invalid_argument", `Invalid ${option} "${id}": the blueprint ${name} has no such node`, {
-    hint: `its nodes: ${nodes.map((node) => node.id).join(", ")}`,
-  });
-}
-
-function checkOrder({ nodes }: Blueprint, { from, until }: HarnessOptions): void {
-  const at = (id: string): number => nodes.findIndex((node) => node.id === id);
-  if (from === undefined || until === undefined || at(from) <= at(until)) return;
-  throw new SandboxError("invalid_argument", `Invalid until "${until}": it comes before "${from}", the first to run`, {
-    hint: `their order: ${nodes.map((node) => node.id).join(", ")}`,
-  });
-}
-
 function checkSpec(blueprint: Blueprint, { specPath }: HarnessOptions): void {
   const node = specPath === undefined ? nodeThatNeedsSpec(blueprint) : undefined;
   if (node === undefined) return;
   throw new SandboxError("invalid_argument", `Node ${node} of the blueprint ${blueprint.name} needs a spec`, {
     hint: "--spec <file> names a text that says in detail what is wanted",
   });
-}
-
-/** The text of the file that tells what is wanted in detail. */
-export async function readSpec(path: string | undefined): Promise<string | undefined> {
-  if (path === undefined) return undefined;
-  const found = await stat(path).catch(() => undefined);
-  if (found?.isFile() !== true) {
-    throw new SandboxError("not_found", `Invalid spec "${path}" — no such file`, { hint: "name a file of text" });
-  }
-  if (found.size > MAX_SPEC_BYTES) {
-    throw new SandboxError("limit_exceeded", `Invalid spec "${path}" — more than ${MAX_SPEC_BYTES} bytes`);
-  }
-  return await readFile(path, "utf8");
-}
-
-/** What is to be shown nowhere. */
-export function hiddenValues(secrets: Readonly<Record<string, string>>, token: string | undefined): RedactOptions {
-  return { env: secrets, secrets: [...Object.values(secrets), ...(token ? [token] : [])] };
-}
-
-/** The reporters of a run as a list. */
-export function reportersOf(reporter: HarnessOptions["reporter"]): readonly Reporter[] {
-  if (reporter === undefined) return [];
-  return Array.isArray(reporter) ? (reporter as readonly Reporter[]) : [reporter as Reporter];
 }

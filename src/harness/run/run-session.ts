@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { deleteSnapshot } from "../../sandbox.js";
+import { defined } from "../../util/defined.js";
 import { redact, registerSecret } from "../../util/sanitize.js";
 import { runBlueprint } from "../engine.js";
 import { reportHtml, reportMarkdown } from "../report.js";
@@ -73,7 +74,7 @@ async function runInSandbox(
 ): Promise<void> {
   const { plan } = opts;
   const { report } = recorder;
-  const began = performance.now();
+  const startedAt = performance.now();
   await recorder.record({ type: "sandbox.creating", backend: plan.backend });
   let opened: Awaited<ReturnType<typeof openRunSandbox>>;
   try {
@@ -82,7 +83,7 @@ async function runInSandbox(
     opened = await openRunSandbox(opts, until, ({ type, message }) => {
       if (type === "warning" || type === "leak") void recorder.warn(message);
     });
-    clock.setAside(performance.now() - began);
+    clock.setAside(performance.now() - startedAt);
   } catch (error) {
     await notOpened(opts, recorder, error, signal, clock);
     await writeBoth(opts.directory, "changes.patch", "");
@@ -115,7 +116,7 @@ async function runInSandbox(
       }
     };
     await clock.bounded("leaving", leaving).catch((error: unknown) => {
-      return recorder.warn(`the sandbox ${id} is still being left: ${toSandboxError(error).message}`);
+      return recorder.warn(`the sandbox ${id} is still being closed: ${toSandboxError(error).message}`);
     });
     report.sandbox.kept = kept;
     await recorder.record({ type: "sandbox.destroyed", kept });
@@ -154,8 +155,9 @@ async function runNodes(
   const { snapshotId } = resume ?? {};
   const checkpointer = new Checkpointer({ directory, recorder, ...(snapshotId && { snapshotId }) }, sandbox, context);
   // What was not looked at in time is saved as if it had changed.
-  if (resume === undefined) await clock.bounded("saving", () => checkpointer.begin()).catch(() => undefined);
-  else await beginAgain(opts, checkpointer, resume);
+  if (resume === undefined) await clock.bounded("saving", () => checkpointer.start()).catch(() => undefined);
+  else await startAgain(opts, checkpointer, resume);
+  const { limits, agent, model, until } = plan;
   const outcome = await runBlueprint(opts.blueprint, {
     sandbox,
     context,
@@ -165,18 +167,13 @@ async function runNodes(
     onEvent: (event) => recorder.record(event),
     onOutput: (output) => recorder.recordOutput(output),
     checkpoint: (at) => checkpointer.save(at),
-    ...(plan.limits !== undefined && { limits: plan.limits }),
-    ...(opts.agents !== undefined && { agents: opts.agents }),
-    ...(plan.agent !== undefined && { agent: plan.agent }),
-    ...(plan.model !== undefined && { model: plan.model }),
-    ...(startAt !== undefined && { startAt }),
-    ...(plan.until !== undefined && { until: plan.until }),
+    ...defined({ limits, agents: opts.agents, agent, model, startAt, until }),
   });
   return { outcome, saved: checkpointer.fresh };
 }
 
 /** What an earlier session saved of the nodes that are done again must not be taken for theirs. */
-async function beginAgain(
+async function startAgain(
   { directory, blueprint: { nodes } }: SessionOptions,
   checkpointer: Checkpointer,
   { startAt, snapshotId, sandboxId, patch }: ResumePoint,
@@ -184,7 +181,7 @@ async function beginAgain(
   const first = startAt === undefined ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
   const before = await snapshotsOf(directory);
   const isSaved = snapshotId !== undefined || (sandboxId === undefined && patch === undefined);
-  await checkpointer.beginAgain(nodes, first, isSaved);
+  await checkpointer.startAgain(nodes, first, isSaved);
   await forgetCheckpoints(directory, first);
   await forgetEndState(directory);
   const after = await snapshotsOf(directory);
@@ -194,30 +191,20 @@ async function beginAgain(
 }
 
 function contextOf({ plan, blueprint, spec, resume }: SessionOptions, sandbox: Sandbox): RunContext {
+  const { runId, intent, repo, branch, push, specPath, inputs = {}, env = {} } = plan;
+  const { workDir, backend: sandboxType } = sandbox;
   return {
-    runId: plan.runId,
-    blueprint: blueprint.name,
-    workDir: sandbox.workDir,
-    intent: plan.intent,
-    repo: plan.repo,
-    branch: plan.branch,
-    push: plan.push,
-    sandboxType: sandbox.backend,
-    ...(plan.specPath !== undefined && { specPath: plan.specPath }),
-    ...(spec !== undefined && { spec }),
-    inputs: plan.inputs ?? {},
-    env: plan.env ?? {},
-    results: { ...resume?.results },
+    ...{ runId, blueprint: blueprint.name, workDir, intent, repo, branch, push, sandboxType },
+    ...defined({ specPath, spec }),
+    ...{ inputs, env, results: { ...resume?.results } },
   };
 }
 
 function firstReport({ plan, resume }: SessionOptions): RunReport {
+  const { runId, repo, intent, push, branch, base, baseCommit } = plan;
   return {
     schemaVersion: 1,
-    runId: plan.runId,
-    blueprint: plan.blueprint.name,
-    repo: plan.repo,
-    intent: plan.intent,
+    ...{ runId, blueprint: plan.blueprint.name, repo, intent },
     status: "running",
     exitCode: 0,
     nodes: Object.values(resume?.results ?? {}),
@@ -226,10 +213,7 @@ function firstReport({ plan, resume }: SessionOptions): RunReport {
     tokenUsage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
     cost: { usd: null, unpriced: [] },
     limitsHit: [],
-    push: plan.push,
-    branch: plan.branch,
-    ...(plan.base !== undefined && { base: plan.base }),
-    ...(plan.baseCommit !== undefined && { baseCommit: plan.baseCommit }),
+    ...{ push, branch, ...defined({ base, baseCommit }) },
     warnings: [],
     version: plan.gloveboxVersion,
   };

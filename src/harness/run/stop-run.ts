@@ -10,7 +10,7 @@ export async function stopRun(runId: string, opts: { timeout?: number } = {}): P
   const directory = await findRunDirectory(runId);
   if (!(await isRunning(directory))) {
     const state = await stateOfRun(directory, await readReport(directory));
-    throw new SandboxError("conflict", `Run "${runId}" is not going on: ${state}`, {
+    throw new SandboxError("conflict", `Run "${runId}" is not running: ${state}`, {
       retryable: false,
       hint: `glovebox show ${runId}`,
     });

@@ -1,10 +1,10 @@
 import { SandboxError } from "../../../contracts/errors.js";
 
 /**
- * Milliseconds after the wall until which a run may still begin, its work is saved, and its sandbox is left; the report
+ * Milliseconds after the wall until which a run may still start, its work is saved, and its sandbox is left; the report
  * comes then.
  */
-const LATE = { beginning: 0, saving: 600, leaving: 1_000 };
+const LATE = { starting: 0, saving: 600, leaving: 1_000 };
 /** What is set aside for the end of a run, at least and at most, as parts of the wall; and the most in milliseconds. */
 const ASIDE = { least: 0.05, most: 0.25, ms: 30_000 };
 
@@ -49,7 +49,7 @@ export class WallClock {
     return Math.max(0, this.left - this.#aside);
   }
 
-  /** Waits for a part of the run that is no node, not longer than there is time for it: then it goes on with nobody waiting. */
+  /** Waits for a part of the run that is no node, not longer than there is time for it: then it continues with nobody waiting. */
   async bounded<T>(part: keyof typeof LATE, work: () => Promise<T>): Promise<T> {
     const left = this.left + this.#outside + LATE[part];
     const tooLate = new SandboxError("unavailable", `the time of the run (${this.wall} ms) is over`);
@@ -68,11 +68,11 @@ export class WallClock {
 
   /** Does what is no part of the wall: a push is asked for by name, also for a run whose time is over, and has bounds of its own. */
   async outside<T>(work: () => Promise<T>): Promise<T> {
-    const began = performance.now();
+    const startedAt = performance.now();
     try {
       return await work();
     } finally {
-      this.#outside += performance.now() - began;
+      this.#outside += performance.now() - startedAt;
     }
   }
 

@@ -12,7 +12,7 @@ export interface Checkpoint {
   readonly nodeId: string;
   /** False where the backend cannot save files: then the nodes before are done again. */
   readonly isSaved: boolean;
-  /** What holds the files. Absent in one that is saved: nothing had changed since the run began. */
+  /** What has the files. Absent in one that is saved: nothing had changed since the run started. */
   readonly snapshotId?: string;
   readonly results: Readonly<Record<string, NodeReport>>;
   /** ISO 8601. */

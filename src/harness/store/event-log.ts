@@ -14,7 +14,7 @@ export class EventLog {
   readonly #redactor: Redactor;
   #seq: number;
 
-  /** Opens the file in the directory of a run; goes on after the last whole event that is there. */
+  /** Opens the file in the directory of a run; continues after the last whole event that is there. */
   constructor(directory: OpenDirectory, runId: string, redactor: Redactor = createRedactor()) {
     this.#runId = runId;
     this.#redactor = redactor;
@@ -70,10 +70,10 @@ function seqIn(line: string, { path }: OpenDirectory): number {
     const { seq } = JSON.parse(line) as Partial<RunEvent>;
     if (Number.isSafeInteger(seq)) return seq as number;
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw new SandboxError("tampered", `${FILE} in ${path} ends with a line that is no event`, {
-    hint: "somebody else has written to it; start a new run",
+  throw new SandboxError("tampered", `${FILE} in ${path} ends with a line that is not an event`, {
+    hint: "another program has written to it; start a new run",
   });
 }
 

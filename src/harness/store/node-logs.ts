@@ -28,7 +28,7 @@ export class NodeLogs {
     this.#numbers = new Map(nodeIds.map((id, index) => [id, index + 1]));
   }
 
-  /** Writes a piece of output; says how much of it the events may still hold. */
+  /** Writes a piece of output; says how much of it may still go into the events. */
   write({ nodeId, parentId, stream, bytes }: NodeOutput): { room: number; path: string } {
     const folder = this.#folderOf(nodeId, parentId);
     const path = join(folder, FILES[stream]);

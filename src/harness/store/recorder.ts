@@ -13,14 +13,14 @@ import type { RunDirectory } from "./run-directory.js";
 /** What a recorder is made for. */
 export interface RecorderOptions {
   readonly directory: RunDirectory;
-  /** The report as it is at the start; changed as the run goes on. */
+  /** The report as it is at the start; changed during the run. */
   readonly report: RunReport;
   readonly nodeIds: readonly string[];
   readonly reporters: readonly Reporter[];
   readonly hidden: RedactOptions;
 }
 
-/** Writes down what happens in a run, keeps the report current, and tells the reporters. None of it can end the run. */
+/** Writes down what happens in a run, updates the report, and calls the reporters. None of it can end the run. */
 export class RunRecorder {
   readonly report: RunReport;
   readonly #directory: RunDirectory;
@@ -48,16 +48,14 @@ export class RunRecorder {
   /** Takes an event; resolves once it is written and the reporters have seen it. */
   record(body: RunEventBody): Promise<void> {
     // One after the other, also when several come at once: the number of an event is its place in the file.
-    const turn = this.#line.then(() => this.#take(body));
-    this.#line = turn;
-    return turn;
+    this.#line = this.#line.then(() => this.#take(body));
+    return this.#line;
   }
 
   /** Takes what a node printed: all of it into its log, the first of it into the events too. */
   recordOutput(output: NodeOutput): Promise<void> {
-    const turn = this.#line.then(() => this.#takeOutput(output));
-    this.#line = turn;
-    return turn;
+    this.#line = this.#line.then(() => this.#takeOutput(output));
+    return this.#line;
   }
 
   /** Says something that the user should know and that is no failure. */
@@ -74,7 +72,7 @@ export class RunRecorder {
     });
   }
 
-  /** Tells the reporters that all is over, and closes the files. */
+  /** Calls the reporters at the end, and closes the files. */
   async finish(): Promise<void> {
     await this.#line;
     for (const reporter of this.#reporters) {
@@ -89,7 +87,7 @@ export class RunRecorder {
     const kept = this.#note(body);
     const event = this.#append(kept);
     if (kept.type === "node.finished" || kept.type === "node.skipped") this.saveReport();
-    for (const reporter of this.#reporters) await this.#tell(reporter, kept, event);
+    for (const reporter of this.#reporters) await this.#call(reporter, kept, event);
   }
 
   async #takeOutput(output: NodeOutput): Promise<void> {
@@ -112,7 +110,7 @@ export class RunRecorder {
     return event;
   }
 
-  /** Takes into the report what belongs there; gives what the events are to hold of it. */
+  /** Takes into the report what belongs there; gives what of it goes into the events. */
   #note(body: RunEventBody): RunEventBody {
     switch (body.type) {
       case "node.started":
@@ -134,7 +132,7 @@ export class RunRecorder {
     }
   }
 
-  /** Writes output down; gives what the events are to hold of it, if anything. */
+  /** Writes output down; gives what of it goes into the events, if anything. */
   #noteOutput(output: NodeOutput): RunEventBody | undefined {
     let place = { room: 0, path: "" };
     this.#safely("the logs of a node", () => {
@@ -156,7 +154,7 @@ export class RunRecorder {
     else nodes[at] = node;
   }
 
-  async #tell(reporter: Reporter, body: RunEventBody, event: RunEvent | undefined): Promise<void> {
+  async #call(reporter: Reporter, body: RunEventBody, event: RunEvent | undefined): Promise<void> {
     if (event !== undefined) await this.#guard("event", () => reporter.event?.(event));
     if (body.type === "node.started") await this.#guard("nodeStart", () => reporter.nodeStart?.(body.name, body.kind));
     if (body.type === "node.finished") {

@@ -31,8 +31,8 @@ export interface RunDirectory {
  */
 export async function createRunDirectory(runId: string, folder: string, top?: string): Promise<RunDirectory> {
   assertRunId(runId);
-  const known = await readEntry(runId);
-  if (known !== undefined && presence(describe(known)) !== "absent") throw taken(runId, known.path);
+  const known = await directoryOf(runId);
+  if (known !== undefined) throw taken(runId, known.path);
   const { root, names } = placeOf(resolve(folder), top);
   if (names.length === 0) makeDirectories(root);
   const entry: Entry = { runId, path: join(root, ...names, runId), root };
@@ -55,9 +55,8 @@ export async function createRunDirectory(runId: string, folder: string, top?: st
 /** The directory of a run of this user's, wherever it was started; `not_found` names the run that may have been meant. */
 export async function findRunDirectory(runId: string): Promise<RunDirectory> {
   assertRunId(runId);
-  const entry = await readEntry(runId);
-  const found = entry && describe(entry);
-  if (found !== undefined && presence(found) !== "absent") return found;
+  const found = await directoryOf(runId);
+  if (found !== undefined) return found;
   const nearest = nearestName(runId, await knownRunIds());
   throw new SandboxError("not_found", `There is no run "${runId}"`, {
     hint: nearest === undefined ? "glovebox runs lists them" : `did you mean ${nearest}?`,
@@ -74,13 +73,8 @@ export async function isRun(runId: string): Promise<boolean> {
 
 /** Every run whose directory is still there. */
 export async function listRunDirectories(): Promise<RunDirectory[]> {
-  const found: RunDirectory[] = [];
-  for (const runId of await knownRunIds()) {
-    const entry = await readEntry(runId);
-    const directory = entry && describe(entry);
-    if (directory !== undefined && presence(directory) !== "absent") found.push(directory);
-  }
-  return found;
+  const all = await Promise.all((await knownRunIds()).map(directoryOf));
+  return all.filter((directory) => directory !== undefined);
 }
 
 /** Removes a run's directory and forgets it. What a link has put in its place is not ours, and stays. */
@@ -99,8 +93,7 @@ export async function removeRunDirectory(directory: RunDirectory): Promise<void>
 /** Forgets the runs whose directory somebody has removed. */
 export async function forgetMissingRuns(): Promise<void> {
   for (const runId of await knownRunIds()) {
-    const entry = await readEntry(runId);
-    if (entry !== undefined && presence(describe(entry)) !== "absent") continue;
+    if ((await directoryOf(runId)) !== undefined) continue;
     await rm(stateFolder(runId), { recursive: true, force: true });
     await forgetEntry(runId);
   }
@@ -116,6 +109,13 @@ export async function writePublic(directory: RunDirectory, name: string, text: s
 export async function writeBoth(directory: RunDirectory, name: string, text: string): Promise<void> {
   await writeFileAtomic(directory.state(name), text);
   await writePublic(directory, name, text);
+}
+
+/** The directory of a run that has an entry and is still there. */
+async function directoryOf(runId: string): Promise<RunDirectory | undefined> {
+  const entry = await readEntry(runId);
+  const found = entry && describe(entry);
+  return found !== undefined && presence(found) !== "absent" ? found : undefined;
 }
 
 function describe(entry: Entry): RunDirectory {
@@ -163,6 +163,6 @@ async function ignoreFolder(parent: OpenDirectory): Promise<void> {
 function taken(runId: string, path: string): SandboxError {
   return new SandboxError("conflict", `There is a run "${runId}" already: ${path}`, {
     retryable: false,
-    hint: `glovebox resume ${runId} goes on with it; without --run-id a new name is made`,
+    hint: `glovebox resume ${runId} continues it; without --run-id a new name is made`,
   });
 }

@@ -8,17 +8,22 @@ const FILE = "owner.json";
 /** Makes this process the one that works on a run; `conflict` while another one does. */
 export async function claimRun(directory: RunDirectory): Promise<void> {
   await withLock(`run:${directory.path}`, async () => {
-    if (await isRunning(directory)) {
-      throw new SandboxError("conflict", `Run "${directory.runId}" is still going on`, {
-        retryable: false,
-        hint: `glovebox stop ${directory.runId} ends it; glovebox logs ${directory.runId} -f follows it`,
-      });
-    }
+    await assertNotRunning(directory);
     await writeFile(directory.state(FILE), JSON.stringify(currentOwner()), { mode: 0o600 });
   });
 }
 
-/** Lets go of a run. */
+/** Refuses a run that a process works on now. */
+export async function assertNotRunning(directory: RunDirectory): Promise<void> {
+  if (!(await isRunning(directory))) return;
+  const { runId } = directory;
+  throw new SandboxError("conflict", `Run "${runId}" is still running`, {
+    retryable: false,
+    hint: `glovebox stop ${runId} ends it; glovebox logs ${runId} -f follows it`,
+  });
+}
+
+/** Ends the claim of this process on a run. */
 export async function releaseRun(directory: RunDirectory): Promise<void> {
   await writeFile(directory.state(FILE), "null", { mode: 0o600 });
 }

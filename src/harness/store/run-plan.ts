@@ -10,7 +10,7 @@ import { type RunDirectory, writeBoth } from "./run-directory.js";
 
 const FILE = "run.json";
 
-/** What a run was told to do: `run.json`, enough to do it again. Names of secrets are in it, values never. */
+/** What a run was asked to do: `run.json`, enough to do it again. Names of secrets are in it, values never. */
 export interface RunPlan
   extends Pick<
     HarnessOptions,
@@ -37,7 +37,7 @@ export interface RunPlan
   readonly draft: boolean;
   readonly keep: NonNullable<HarnessOptions["keep"]>;
   readonly sandbox: WrittenOptions;
-  /** Options of the sandbox that are not written down, and that have to be given again: `env.NAME`, `vercel.token`. */
+  /** Options of the sandbox that are not written down, and that have to be given again: `env.NAME`, `<backend>.token`. */
   readonly again?: readonly string[];
   /** Names in `env` whose values are secrets, which have to be given again. */
   readonly envAgain?: readonly string[];
@@ -45,7 +45,7 @@ export interface RunPlan
     readonly name: string;
     readonly source?: string;
     readonly sha256: string;
-    /** Absent when it holds functions: then `source` is read again. */
+    /** Absent when it has functions: then `source` is read again. */
     readonly document?: Blueprint;
   };
 }
@@ -105,7 +105,7 @@ export async function assertPlanUntouched(directory: RunDirectory): Promise<void
     "tampered",
     `${directory.at(FILE)} is not the plan that run "${directory.runId}" started with`,
     {
-      hint: "a run goes on as it was started, or not at all; glovebox run starts a new one",
+      hint: "a run is resumed as it was started, or not at all; glovebox run starts a new one",
     },
   );
 }

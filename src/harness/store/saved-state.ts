@@ -13,13 +13,16 @@ import { treeOfCommit } from "./source-repository.js";
 /** The files as they were when a run ended. */
 export interface EndState {
   readonly snapshotId: string;
-  /** Absent where the backend does not keep its snapshots in a repository of this machine. */
+  /** Absent where the snapshots are not in a repository of this machine. */
   readonly tree?: string;
 }
 
+const STATUSES: Readonly<Record<string, "added" | "deleted" | "renamed">> = {
+  ...{ new: "added", deleted: "deleted", rename: "renamed" },
+};
 const MAX_PATCH = 256 * 1024 * 1024;
 
-/** Writes down which snapshot holds the files at the end of a run. */
+/** Writes down which snapshot has the files at the end of a run. */
 export async function saveEndState(directory: RunDirectory, state: EndState): Promise<void> {
   await writeFileAtomic(directory.state("end.json"), `${JSON.stringify(state)}\n`);
 }
@@ -108,13 +111,7 @@ export function filesOfPatch(patch: string): ChangeSummary["files"] {
     .map((section) => {
       const head = section.slice(0, section.indexOf("\n@@") + 1 || undefined);
       const path = /^diff --git "?a\/.*?"? "?b\/(.*?)"?$/m.exec(head)?.[1] ?? "";
-      const status = /^new file/m.test(head)
-        ? "added"
-        : /^deleted file/m.test(head)
-          ? "deleted"
-          : /^rename to/m.test(head)
-            ? "renamed"
-            : "modified";
-      return { path, status };
+      const [, word = ""] = /^(new|deleted|rename) (?:file|to)/m.exec(head) ?? [];
+      return { path, status: STATUSES[word] ?? "modified" };
     });
 }

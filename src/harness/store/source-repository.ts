@@ -16,6 +16,7 @@ import {
   runRepositoryGit,
   uncommittedFiles,
 } from "../../sandbox/host.js";
+import { backendsWithRepositoryHere, usesRepositoryHere } from "../backend-facts.js";
 import { type GitHubHost, repositoryAt } from "../github.js";
 
 /** The repository that a run works on. */
@@ -24,7 +25,7 @@ export interface SourceRepository {
   readonly repo: string;
   /** The top level of the user's repository, where there is one on this machine. */
   readonly topLevel?: string;
-  /** The git directory on this machine that holds the objects. */
+  /** The git directory on this machine that has the objects. */
   readonly gitDir?: string;
   /** The commit to start from; unknown where the backend clones by itself. */
   readonly baseCommit?: string;
@@ -46,15 +47,12 @@ export interface SourceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The backends that work on a repository of this machine. */
-export const ON_THIS_MACHINE: ReadonlySet<string> = new Set(["local", "docker"]);
-
 /** Finds out what a run works on, before anything is made. */
 export async function openSource(opts: SourceOptions): Promise<SourceRepository> {
   const path = await existingDirectory(opts.repo);
   if (path !== undefined) return await describeDirectory(path, opts);
   const url = toUrl(opts.repo, opts.host);
-  if (!ON_THIS_MACHINE.has(opts.backend)) {
+  if (!usesRepositoryHere(opts.backend)) {
     if (opts.ref !== undefined) throw unsupportedRef(opts.backend, opts.ref);
     return { repo: opts.repo, remoteUrl: url, warnings: [] };
   }
@@ -65,13 +63,13 @@ export async function openSource(opts: SourceOptions): Promise<SourceRepository>
   if (opts.ref === undefined) {
     return { repo: url, gitDir, baseCommit: await findStart(clone, opts.branch), remoteUrl: url, warnings: [] };
   }
-  // A clone starts where the remote does; where the run shall start elsewhere, it is used as it lies there.
+  // A clone starts where the remote does; for a run that starts elsewhere, it is used as it is.
   const baseCommit = await resolveRef({ gitDir }, opts.ref, opts.repo);
   return { repo: gitDir, gitDir, baseCommit, remoteUrl: url, warnings: [] };
 }
 
 async function describeDirectory(path: string, opts: SourceOptions): Promise<SourceRepository> {
-  if (opts.ref !== undefined && !ON_THIS_MACHINE.has(opts.backend)) throw unsupportedRef(opts.backend, opts.ref);
+  if (opts.ref !== undefined && !usesRepositoryHere(opts.backend)) throw unsupportedRef(opts.backend, opts.ref);
   const repository = await findEnclosing(path, opts.repo);
   const { gitDir, topLevel } = repository;
   const own = opts.branch === undefined ? undefined : await resolveCommit(gitDir, `refs/heads/${opts.branch}`);
@@ -129,7 +127,7 @@ async function resolveRef(
   }
   if (ref !== "HEAD") {
     throw new SandboxError("invalid_argument", `Invalid ref "${ref}" — ${repo} has no such branch, tag or commit`, {
-      hint: "git fetch may bring it",
+      hint: "git fetch may get it",
     });
   }
   throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, {
@@ -181,11 +179,11 @@ function toUrl(repo: string, host: GitHubHost): string {
 
 function unsupportedRef(backend: string, ref: string): SandboxError {
   return new SandboxError("unsupported", `The ${backend} backend clones by itself and cannot start from ref "${ref}"`, {
-    hint: "leave --ref out, or use the local or docker backend",
+    hint: `leave --ref out, or use the ${backendsWithRepositoryHere().join(" or ")} backend`,
   });
 }
 
-/** Makes the branch of a run where it shall start; false when there is one already. */
+/** Makes the branch of a run where it starts; false when there is one already. */
 export async function createBranchAt(gitDir: string, branch: string, commit: string): Promise<boolean> {
   const args = ["update-ref", "--create-reflog", "-m", "glovebox: created for a run", `refs/heads/${branch}`, commit];
   const { exitCode } = await runRepositoryGit([...args, "0".repeat(commit.length)], gitDir);

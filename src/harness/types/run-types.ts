@@ -1,32 +1,45 @@
 import type { DaytonaOptions, Sandbox, SandboxOptions } from "../../sandbox/types.js";
-import type { AgentDriver } from "./agent-types.js";
-import type { BlueprintSpec } from "./blueprint-spec.js";
-import type { Blueprint, RunLimits } from "./blueprint-types.js";
-import type { RunContext } from "./context-types.js";
-import type { EventSink, NodeOutput, Reporter } from "./event-types.js";
-import type { LimitHit, NodeReport, RunCost, RunError, RunStatus, TokenUsage } from "./report-types.js";
+import type {
+  AgentDriver,
+  EventSink,
+  LimitHit,
+  NodeOutput,
+  NodeReport,
+  Reporter,
+  RunContext,
+  RunCost,
+  RunError,
+  RunLimits,
+  RunStatus,
+  TokenUsage,
+} from "../node-types.js";
+import type { Blueprint, BlueprintSpec } from "./blueprint-types.js";
+
+/** Which agents there are, and which are used in place of what a blueprint says. */
+export interface AgentChoice {
+  /** Drivers by name, beside the built-in ones. */
+  readonly agents?: Readonly<Record<string, AgentDriver>>;
+  /** Used in place of what agent nodes ask for. */
+  readonly agent?: string;
+  readonly model?: string;
+}
 
 /** How `runBlueprint` runs. */
-export interface EngineOptions {
+export interface EngineOptions extends AgentChoice {
   readonly sandbox: Sandbox;
   readonly context: RunContext;
   /** Override those of the blueprint. */
   readonly limits?: Partial<RunLimits>;
   /** Values by name. A node gets only those that it declares. */
   readonly secrets?: Readonly<Record<string, string>>;
-  /** Drivers by name, beside the built-in ones. */
-  readonly agents?: Readonly<Record<string, AgentDriver>>;
-  /** Used in place of what agent nodes ask for. */
-  readonly agent?: string;
-  readonly model?: string;
   readonly onEvent: EventSink;
-  /** Takes what nodes print as bytes, awaited and in order with the events; then no event tells of it. */
+  /** Takes what nodes print as bytes, awaited and in order with the events; no event has it then. */
   readonly onOutput?: (output: NodeOutput) => void | Promise<void>;
   /** Milliseconds until the nodes must have ended, when that is less than `limits.wall`. */
   readonly wallLeft?: number;
   /** Cancels: the running node is ended, and the outcome is `cancelled`. */
   readonly signal?: AbortSignal;
-  /** Node to begin with. What is before it keeps the result that the context has, or is skipped. Null: none is left. */
+  /** Node to start with. Nodes before it have the result that the context has, or are skipped. Null: none is left. */
   readonly startAt?: string | null;
   /** Node to stop after. */
   readonly until?: string;

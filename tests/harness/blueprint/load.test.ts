@@ -66,7 +66,7 @@ describe("a blueprint is found", () => {
 });
 
 test.each([
-  ["that exports nothing", "export {};", "exports none"],
+  ["that exports nothing", "export {};", "exports no blueprint"],
   ["that throws", "throw new Error('at once');", "cannot be loaded: at once"],
   [
     "that is wrong",

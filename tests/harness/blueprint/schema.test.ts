@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { findFaults } from "../../../src/harness/blueprint/find-faults.js";
-import type { Schema } from "../../../src/harness/blueprint/schema-type.js";
+import { findFaults } from "../../../src/harness/schema/find-faults.js";
+import type { Schema } from "../../../src/harness/schema/schema-type.js";
 import { BLUEPRINT_SCHEMA } from "../../../src/harness.js";
 
 const FILE = fileURLToPath(new URL("../../../schemas/blueprint.schema.json", import.meta.url));

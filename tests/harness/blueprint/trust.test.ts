@@ -14,7 +14,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxError } from "../../../contracts/errors.js";
 import { HARMLESS, MAPS, REACHES_HOST, RENAMED } from "../../../src/harness/blueprint/host-reach.js";
 import { scanImports } from "../../../src/harness/blueprint/scan-imports.js";
-import type { Schema } from "../../../src/harness/blueprint/schema-type.js";
+import type { Schema } from "../../../src/harness/schema/schema-type.js";
 import {
   BLUEPRINT_SCHEMA,
   findBlueprint,

@@ -234,7 +234,7 @@ describe("before the first node", () => {
     try {
       const { outcome } = await runInSandbox(old, ask("fake: say x"), { secrets });
       expect(outcome).toMatchObject({ status: "error", nodes: [], error: { code: "missing_dependency" } });
-      expect(outcome.error?.message).toBe("claude-code 1.0.9 is too old; 2.0.0 is the least that is spoken to");
+      expect(outcome.error?.message).toBe("claude-code 1.0.9 is too old; 2.0.0 or later is needed");
     } finally {
       await old.teardown();
     }

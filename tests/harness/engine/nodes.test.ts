@@ -44,7 +44,7 @@ describe("nodes", () => {
     expect(told(outcome)).toEqual(["a skipped", "b skipped", "c skipped", "d success"]);
     expect(outcome.status).toBe("success");
     expect(only(events, "node.skipped").map(({ reason }) => reason)).toEqual([
-      "1 > 2 does not hold",
+      "1 > 2 is false",
       "it needs a, which was skipped",
       "it needs b, which was skipped",
     ]);
@@ -156,7 +156,9 @@ describe("nodes", () => {
       "d false",
     ]);
     expect(saved).toEqual(["2 c", "3 d"]);
-    await expect(runInSandbox(place.sandbox, spec, { startAt: "x" })).rejects.toThrow('startAt "x" is no node');
+    await expect(runInSandbox(place.sandbox, spec, { startAt: "x" })).rejects.toThrow(
+      'Invalid startAt "x": the blueprint test has no such node',
+    );
     await expect(runInSandbox(place.sandbox, spec, { startAt: "d", until: "a" })).rejects.toThrow("comes before");
   });
 

@@ -1,9 +1,9 @@
 import { shellQuote } from "../../../util/shell.js";
-import type { Command, Flag } from "../../commands.js";
+import type { CliCommand, Flag } from "../../commands.js";
 import { listerOf } from "./listers.js";
 
 /** The completion script of bash. */
-export function bashCompletion(commands: readonly Command[]): string {
+export function bashCompletion(commands: readonly CliCommand[]): string {
   const verbs = commands.map(({ name }) => name).join(" ");
   const values = commands.flatMap(({ name, flags }) => flags.flatMap((flag) => valueCase(name, flag)));
   const flags = commands.map(({ name, flags: all, offers }) => {
@@ -38,7 +38,7 @@ complete -F _glovebox glovebox
 }
 
 /** What is offered depends on how many operands there are already; a value of a flag counts as one. */
-function operandCase(flags: string, offers: NonNullable<Command["offers"]>): string {
+function operandCase(flags: string, offers: NonNullable<CliCommand["offers"]>): string {
   const plain = offer(flags, undefined);
   if (offers.length === 0) return plain;
   const last = offers.length - 1;

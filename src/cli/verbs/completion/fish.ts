@@ -1,8 +1,8 @@
-import type { Command, Flag } from "../../commands.js";
+import type { CliCommand, Flag } from "../../commands.js";
 import { listerOf } from "./listers.js";
 
 /** The completion script of fish. */
-export function fishCompletion(commands: readonly Command[]): string {
+export function fishCompletion(commands: readonly CliCommand[]): string {
   const lines = ["complete -c glovebox -f"];
   for (const { name, summary, flags, argv, offers } of commands) {
     const used = `-n ${quote(`__fish_seen_subcommand_from ${name}; and not contains -- -- (commandline -opc)`)}`;

@@ -1,9 +1,9 @@
 import { shellQuote } from "../../../util/shell.js";
-import type { Command, Flag } from "../../commands.js";
+import type { CliCommand, Flag } from "../../commands.js";
 import { LISTED, listerOf } from "./listers.js";
 
 /** The completion script of zsh, to be sourced or put into a directory of `fpath` as `_glovebox`. */
-export function zshCompletion(commands: readonly Command[]): string {
+export function zshCompletion(commands: readonly CliCommand[]): string {
   const verbs = commands.map(({ name, summary }) => `    ${quote(`${name}:${escapeColon(summary)}`)}`);
   const cases = commands.map((command) => {
     const { name, flags } = command;
@@ -52,7 +52,7 @@ function flagSpecs({ name, short, value, isOptional, repeat, help, offers }: Fla
   return names.map((each) => quote(`${others}${each}${each.startsWith("--") ? border : ""}${text}${argument}`));
 }
 
-function operandSpecs({ offers = [], operandCount }: Command): string[] {
+function operandSpecs({ offers = [], operandCount }: CliCommand): string[] {
   const isEndless = operandCount[1] === Number.POSITIVE_INFINITY;
   return offers
     .slice(0, operandCount[1])

@@ -1,29 +1,20 @@
-import { createPathMatcher } from "../../util/glob.js";
-import type { CheckResult, GateCheck, GateNode, GateRepair, NodeReport, NodeStatus, RunError } from "../types.js";
-import { changedPaths, fingerprint } from "./changed-paths.js";
-import { BrokenStep, type StepOutcome, toOutcome } from "./failure.js";
-import { OutputPipe } from "./output-pipe.js";
-import type { RunState } from "./run-state.js";
-import { runStep } from "./run-step.js";
-
-/** What became of a gate. */
-export interface GateOutcome extends StepOutcome {
-  checks: CheckResult[];
-  rounds: number;
-  children: NodeReport[];
-  output: string;
-}
-
-/** Asks an agent to repair; the report is a child of the gate's. */
-export type Repair = (repair: GateRepair, round: number, failures: string) => Promise<NodeReport>;
+import { defined } from "../../../util/defined.js";
+import { createPathMatcher } from "../../../util/glob.js";
+import { changedPaths, fingerprint } from "../../changed-paths.js";
+import type { CheckResult, NodeReport, NodeStatus, RunError } from "../../node-types.js";
+import { agentKind } from "../agent.js";
+import { BrokenStep, toOutcome } from "../failure.js";
+import type { NodeOutcome, NodeRun, RunView } from "../node-run.js";
+import { GATE_NAMES, type GateCheck, type GateNode, type GateRepair } from "./gate-node.js";
 
 const FAILURE_BYTES = 6_000;
 
 /** Runs the checks of a gate, and lets an agent repair what is red, as often as the gate allows. */
-export async function runGate(state: RunState, node: GateNode, repair: Repair): Promise<GateOutcome> {
+export async function runGate(run: NodeRun, node: GateNode): Promise<NodeOutcome> {
+  const { state } = run;
   const children: NodeReport[] = [];
   let checks: CheckResult[] = [];
-  const end = (status: NodeStatus, error?: RunError): GateOutcome => ({
+  const end = (status: NodeStatus, error?: RunError): NodeOutcome => ({
     status,
     checks,
     rounds: children.length,
@@ -33,7 +24,7 @@ export async function runGate(state: RunState, node: GateNode, repair: Repair): 
   });
   try {
     for (;;) {
-      checks = await runChecks(state, node, children.length);
+      checks = await runChecks(run, node, children.length);
       if (state.stopped !== undefined) return end(state.stopped === "cancelled" ? "cancelled" : "limit");
       const red = checks.filter(({ status }) => status !== "success");
       if (red.length === 0) return end("success");
@@ -44,7 +35,7 @@ export async function runGate(state: RunState, node: GateNode, repair: Repair): 
         return end("failure", gateFailed(`not passed: ${names}${tries}`));
       }
       const before = onFail.stopIfNoChange ? await fingerprint(state.sandbox) : undefined;
-      const child = await repair(onFail, children.length + 1, describe(red));
+      const child = await runRepair(run, node, onFail, { failures: describe(red), round: children.length + 1 });
       children.push(child);
       if (child.status === "cancelled" || child.status === "limit") return end(child.status);
       if (state.sandboxLost) return end("failure", child.error);
@@ -58,60 +49,70 @@ export async function runGate(state: RunState, node: GateNode, repair: Repair): 
   }
 }
 
+/** A repair is a node of its own, below the gate. */
+async function runRepair(
+  run: NodeRun,
+  gate: GateNode,
+  repair: GateRepair,
+  names: { failures: string; round: number },
+): Promise<NodeReport> {
+  const id = `${gate.id}/fix-${names.round}`;
+  const child = { id, name: `fix ${names.round} of ${repair.max}`, kind: agentKind.name };
+  return await run.child(child, { retry: gate.retry, parentId: gate.id }, () =>
+    run.agent({
+      task: repair,
+      nodeId: id,
+      parentId: gate.id,
+      env: { ...gate.env, ...repair.env },
+      secrets: [...gate.secrets, ...repair.secrets],
+      more: { [GATE_NAMES]: names },
+      ...(gate.cwd !== undefined && { cwd: gate.cwd }),
+    }),
+  );
+}
+
 function gateFailed(message: string): RunError {
   return { code: "gate_failed", message, retryable: false };
 }
 
-/** All of them, also after a red one: whoever repairs shall see everything at once. */
-async function runChecks(state: RunState, node: GateNode, round: number): Promise<CheckResult[]> {
+/** Runs all of them, also after a red one: whoever repairs should see everything at once. */
+async function runChecks(run: NodeRun, node: GateNode, round: number): Promise<CheckResult[]> {
+  const { state } = run;
   const results: CheckResult[] = [];
-  for (const check of node.checks) {
+  const isProtecting = node.protect.length > 0;
+  const all = [
+    ...node.checks.map((check) => () => runCheck(run, node, check)),
+    ...(isProtecting ? [() => checkProtected(state, node.protect)] : []),
+  ];
+  for (const look of all) {
     if (state.stopped !== undefined) break;
-    const result = await runCheck(state, node, check);
-    results.push(result);
-    await state.emit({ type: "gate.check", nodeId: node.id, round, check: result });
-  }
-  if (node.protect.length > 0 && state.stopped === undefined) {
-    const result = await checkProtected(state, node.protect);
-    results.push(result);
-    await state.emit({ type: "gate.check", nodeId: node.id, round, check: result });
+    const check = await look();
+    results.push(check);
+    await state.emit({ type: "gate.check", nodeId: node.id, round, check });
   }
   return results;
 }
 
-async function runCheck(state: RunState, node: GateNode, check: GateCheck): Promise<CheckResult> {
+async function runCheck({ step }: NodeRun, node: GateNode, check: GateCheck): Promise<CheckResult> {
   const startedAt = performance.now();
-  const ids = { nodeId: node.id, checkId: check.id };
-  const pipe = new OutputPipe((stream, bytes) => state.emitOutput({ ...ids, stream, bytes }), state.hidden);
   const timeout = check.timeout ?? node.timeout;
   const cwd = check.cwd ?? node.cwd;
-  const outcome = await runStep(
-    state,
-    {
-      ...check,
-      env: { ...node.env, ...check.env },
-      secrets: node.secrets,
-      ...(timeout !== undefined && { timeout }),
-      ...(cwd !== undefined && { cwd }),
-    },
-    pipe,
-  );
+  const own = { env: { ...node.env, ...check.env }, secrets: node.secrets, ...defined({ timeout, cwd }) };
+  const ids = { nodeId: node.id, checkId: check.id };
+  const { output, outputTruncated: _, ...outcome } = await step({ ...check, ...own }, ids);
+  const { status, exitCode, timedOut, command, error } = outcome;
   // The harness or the sandbox failed, not the code: an agent could repair nothing.
-  const isBroken = outcome.error !== undefined && outcome.exitCode === undefined && check.exec === undefined;
-  if (isBroken) throw new BrokenStep(outcome);
-  const said = pipe.kept.text;
+  if (error !== undefined && exitCode === undefined && check.exec === undefined) throw new BrokenStep(outcome);
   return {
     id: check.id,
-    status: outcome.status === "success" ? "success" : outcome.status === "failure" ? "failure" : "cancelled",
+    status: status === "success" || status === "failure" ? status : "cancelled",
     durationMs: Math.round(performance.now() - startedAt),
-    output: said === "" ? (outcome.error?.message ?? "") : said,
-    ...(outcome.exitCode !== undefined && { exitCode: outcome.exitCode }),
-    ...(outcome.timedOut === true && { timedOut: true }),
-    ...(outcome.command !== undefined && { command: outcome.command }),
+    output: output === "" ? (error?.message ?? "") : output,
+    ...defined({ exitCode, timedOut: timedOut || undefined, command }),
   };
 }
 
-async function checkProtected(state: RunState, globs: readonly string[]): Promise<CheckResult> {
+async function checkProtected(state: RunView, globs: readonly string[]): Promise<CheckResult> {
   const startedAt = performance.now();
   const touched = (await changedPaths(state.sandbox)).filter(createPathMatcher(globs));
   const list = touched.slice(0, 50).map((path) => `  ${path}`);
@@ -123,7 +124,7 @@ async function checkProtected(state: RunState, globs: readonly string[]): Promis
   };
 }
 
-/** What an agent is told of the red checks. */
+/** What a prompt says about the red checks. */
 function describe(red: readonly CheckResult[]): string {
   return red
     .map(({ id, command, output, exitCode, timedOut }) => {

@@ -7,7 +7,7 @@ export interface AgentRequest {
   readonly model?: string;
   /** What the agent may use without asking, in the words of its own CLI. Absent: everything. */
   readonly tools?: readonly string[];
-  /** A session to go on with. */
+  /** A session to continue. */
   readonly sessionId?: string;
   /** What is left to spend. Handed to the agent's own flag where it has one; the harness watches too. */
   readonly maxCostUsd?: number;
@@ -64,7 +64,7 @@ export interface AgentDriver {
   readonly secrets: readonly (readonly string[])[];
   /** What its CLI has no way to do; asking for it is refused before the run. */
   readonly cannot?: readonly ("tools" | "continue")[];
-  /** Prints the version; run inside the sandbox before the first node. Absent: presence is not checked. */
+  /** Prints the version; run in the sandbox before the first node. Absent: presence is not checked. */
   readonly versionArgv?: readonly string[];
   /** The oldest version that the driver speaks to. */
   readonly minVersion?: string;

@@ -7,17 +7,26 @@ const MOST_LINKS = 40;
 /**
  * The top of the repository that a file comes from; undefined when it comes from none. Others may have written whatever
  * lies in a git work tree or below a `.glovebox`, so the path as it is named, the path that it really is, and every link on
- * the way between them count.
- * `project` is a directory that counts as a repository whatever is in it.
+ * the way between them count. `project` is a directory that counts as a repository whatever is in it.
  */
 export function repositoryOf(path: string, project?: string): string | undefined {
   const named = resolve(path);
-  const real = realpathSync(named);
-  const places = [real, named, ...linksTo(named)];
-  const found = places.map(topAbove).find((top) => top !== undefined) ?? projectOf(places, project);
-  // A link out of a repository: what it imports lies beside the file that it leads to.
-  if (found !== undefined && !isBelow(real, found)) return dirname(real);
-  return found;
+  const places = [realPathOf(named), named, ...linksTo(named)];
+  return places.map(topAbove).find((top) => top !== undefined) ?? projectOf(places, project);
+}
+
+/** A path without links; as it is where nothing is there. */
+export function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
+}
+
+/** Whether a path is a directory or below it. */
+export function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }
 
 /** The links that a path goes through, each by its own path. */
@@ -58,10 +67,6 @@ function projectAbove(path: string): string | undefined {
 
 function projectOf(paths: readonly string[], project: string | undefined): string | undefined {
   if (project === undefined) return undefined;
-  const places = [realpathSync(project), resolve(project)];
-  return places.find((place) => paths.some((path) => isBelow(path, place)));
-}
-
-function isBelow(path: string, directory: string): boolean {
-  return path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+  const places = [realPathOf(project), resolve(project)];
+  return places.find((place) => paths.some((path) => isWithin(path, place)));
 }

@@ -1,18 +1,7 @@
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import { ExpressionError } from "../expression.js";
-import type { NodeStatus, RunError } from "../types.js";
-import type { RunState } from "./run-state.js";
-
-/** What became of a step. */
-export interface StepOutcome {
-  status: NodeStatus;
-  exitCode?: number;
-  timedOut?: boolean;
-  error?: RunError;
-  command?: string;
-  /** In place of what the step printed. */
-  output?: string;
-}
+import type { RunError } from "../node-types.js";
+import type { RunView, StepOutcome } from "./node-run.js";
 
 /** Carries the outcome of a step that broke, rather than failed, up to the node. */
 export class BrokenStep extends Error {
@@ -29,7 +18,7 @@ export class BrokenStep extends Error {
 const LOST = ["backend_lost", "closed", "tampered"];
 
 /** Says what an exception in a step means for it. */
-export function toOutcome(error: unknown, state: RunState): StepOutcome {
+export function toOutcome(error: unknown, state: RunView): StepOutcome {
   if (error instanceof BrokenStep) return error.outcome;
   const { stopped } = state;
   if (stopped !== undefined) return { status: stopped === "cancelled" ? "cancelled" : "limit" };
@@ -39,7 +28,7 @@ export function toOutcome(error: unknown, state: RunState): StepOutcome {
 }
 
 /** An exception as data. */
-export function toRunError(error: unknown, state: Pick<RunState, "hide">): RunError {
+export function toRunError(error: unknown, state: Pick<RunView, "hide">): RunError {
   if (error instanceof ExpressionError) {
     return { code: "invalid_argument", message: state.hide(error.message), retryable: false };
   }

@@ -1,9 +1,10 @@
 import type { Sandbox } from "../../sandbox/types.js";
+import { defined } from "../../util/defined.js";
 import { type RedactOptions, redact } from "../../util/redact.js";
 import { truncate } from "../../util/sanitize.js";
-import type { AgentChoice } from "../agents.js";
 import { toOutputEvent } from "../store.js";
 import type {
+  AgentChoice,
   AgentReport,
   EngineOptions,
   EventSink,
@@ -18,11 +19,11 @@ import type {
 /** Shortest secret that is hidden; a shorter one would make every text unreadable. */
 const SHORTEST_SECRET = 4;
 
-/** The part of a limit at which a warning is told. */
+/** The part of a limit at which a warning is given. */
 const WARN_AT = 0.8;
 
-/** What the whole of a run shares while it goes on. */
-export class RunState {
+/** What all parts of the engine share during a run. */
+export class EngineState {
   readonly sandbox: Sandbox;
   readonly context: RunContext;
   readonly limits: RunLimits;
@@ -56,11 +57,7 @@ export class RunState {
     this.limits = limits;
     this.secrets = options.secrets ?? {};
     const { agents, agent, model } = options;
-    this.choice = {
-      ...(agents !== undefined && { agents }),
-      ...(agent !== undefined && { agent }),
-      ...(model !== undefined && { model }),
-    };
+    this.choice = defined({ agents, agent, model });
     this.hidden = { secrets: Object.values(this.secrets).filter((value) => value.length >= SHORTEST_SECRET) };
     this.#onEvent = options.onEvent;
     this.#onOutput = options.onOutput;
@@ -89,27 +86,27 @@ export class RunState {
     return this.signal.aborted ? "wall" : undefined;
   }
 
-  /** Milliseconds since the run began. */
+  /** Milliseconds since the run started. */
   get elapsed(): number {
     return performance.now() - this.startedAt;
   }
 
-  /** Hands an event on, in order. A sink that fails is a warning: what it watches goes on. */
+  /** Passes an event on, in order. A sink that fails is a warning: the run continues. */
   emit(event: RunEventBody): Promise<void> {
     return this.#inOrder(() => this.#onEvent(event));
   }
 
-  /** Hands on what a node printed, as bytes to whoever takes those, else as an event. */
+  /** Passes on what a node printed, as bytes where those are taken, else as an event. */
   emitOutput(output: NodeOutput): Promise<void> {
     const onOutput = this.#onOutput;
     if (onOutput !== undefined) return this.#inOrder(() => onOutput(output));
     return this.emit(toOutputEvent(output));
   }
 
-  #inOrder(tell: () => void | Promise<void>): Promise<void> {
+  #inOrder(emit: () => void | Promise<void>): Promise<void> {
     this.#queue = this.#queue.then(async () => {
       try {
-        await tell();
+        await emit();
       } catch (error) {
         const message = `an event could not be written: ${error instanceof Error ? error.message : String(error)}`;
         if (!this.warnings.includes(message)) this.warnings.push(message);
@@ -141,7 +138,7 @@ export class RunState {
     this.#warnOf("turns", this.limits.turns, this.turns);
   }
 
-  /** Tells once of each limit that it is near. */
+  /** Warns once for each limit that is near. */
   #warnOf(limit: LimitHit["limit"], allowed: number | undefined, used: number): void {
     if (allowed === undefined || used < allowed * WARN_AT || this.#warned.has(limit)) return;
     this.#warned.add(limit);

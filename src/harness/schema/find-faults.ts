@@ -2,18 +2,18 @@ import { nearestName } from "../../util/nearest.js";
 import type { Schema, SchemaType } from "./schema-type.js";
 
 /** Where in a document something stands. */
-export type Place = readonly (string | number)[];
+export type FieldPath = readonly (string | number)[];
 
 /** Something that is wrong in a document. */
 export interface Fault {
-  readonly place: Place;
+  readonly place: FieldPath;
   readonly message: string;
   /** True when the key is meant, not its value. */
   readonly isKey?: boolean;
 }
 
-/** Holds a value to a schema and tells all that is wrong. */
-export function findFaults(value: unknown, schema: Schema, root: Schema = schema, place: Place = []): Fault[] {
+/** Checks a value against a schema and gives all that is wrong. */
+export function findFaults(value: unknown, schema: Schema, root: Schema = schema, place: FieldPath = []): Fault[] {
   if (schema.$ref !== undefined) return findFaults(value, definition(schema.$ref, root), root, place);
   if (schema.oneOf !== undefined) return faultsOfChoice(value, schema, root, place);
   const fault = (message: string): Fault[] => [{ place, message }];
@@ -58,7 +58,12 @@ function definition(reference: string, root: Schema): Schema {
 }
 
 /** Chooses the branch by its discriminator, so that the message is about the one that was meant. */
-function faultsOfChoice(value: unknown, { oneOf = [], discriminator }: Schema, root: Schema, place: Place): Fault[] {
+function faultsOfChoice(
+  value: unknown,
+  { oneOf = [], discriminator }: Schema,
+  root: Schema,
+  place: FieldPath,
+): Fault[] {
   if (!isRecord(value)) return [{ place, message: `must be a mapping, not ${show(value)}` }];
   const key = discriminator?.propertyName ?? "";
   const words = oneOf.flatMap((branch) => branch.properties?.[key]?.enum ?? []);
@@ -85,14 +90,14 @@ function faultsOfNumber(value: number, { minimum, exclusiveMinimum, maximum }: S
   return [];
 }
 
-function faultsOfList(list: readonly unknown[], schema: Schema, root: Schema, place: Place): Fault[] {
+function faultsOfList(list: readonly unknown[], schema: Schema, root: Schema, place: FieldPath): Fault[] {
   const { items, minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema;
   if (list.length < minItems) return [{ place, message: "must not be empty" }];
   if (list.length > maxItems) return [{ place, message: `must have at most ${maxItems} entries, not ${list.length}` }];
   return items === undefined ? [] : list.flatMap((item, at) => findFaults(item, items, root, [...place, at]));
 }
 
-function faultsOfRecord(record: Record<string, unknown>, schema: Schema, root: Schema, place: Place): Fault[] {
+function faultsOfRecord(record: Record<string, unknown>, schema: Schema, root: Schema, place: FieldPath): Fault[] {
   const { properties = {}, required = [], additionalProperties, propertyNames } = schema;
   const faults: Fault[] = required
     .filter((key) => record[key] === undefined)

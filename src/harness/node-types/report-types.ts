@@ -59,7 +59,7 @@ export interface CheckResult {
   timedOut?: boolean;
   /** Head and tail, redacted. */
   output: string;
-  /** The command line, to do it again inside. */
+  /** The command line, to run it again in the sandbox. */
   command?: string;
 }
 
@@ -95,9 +95,9 @@ export interface NodeReport extends NodeResult {
   exitCode?: number;
   /** Why it was skipped. */
   reason?: string;
-  /** The command line, to do it again inside. */
+  /** The command line, to run it again in the sandbox. */
   command?: string;
-  /** True when it failed and the blueprint says that the run goes on. */
+  /** True when it failed and the blueprint says that the run continues. */
   tolerated?: boolean;
   /** True when an earlier run did it and this one took over the result. */
   reused?: boolean;
@@ -189,7 +189,7 @@ export interface RunReport {
   base?: string;
   baseCommit?: string;
   headCommit?: string;
-  /** Tree of the files that `changes` tells of: the one that is pushed, and no other. */
+  /** Tree of the files that `changes` describes: the one that is pushed, and no other. */
   tree?: string;
   pushResult?: PushResult;
   changes?: ChangeSummary;

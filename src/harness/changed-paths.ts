@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { SandboxError } from "../../../contracts/errors.js";
-import type { Sandbox } from "../../sandbox/types.js";
+import { SandboxError } from "../../contracts/errors.js";
+import type { Sandbox } from "../sandbox/types.js";
 
 /** Every path that differs from the start, the old names of renamed files too. */
 export async function changedPaths(sandbox: Sandbox): Promise<string[]> {
@@ -12,7 +12,7 @@ export async function changedPaths(sandbox: Sandbox): Promise<string[]> {
   return [...paths];
 }
 
-/** What tells two states of the files apart; undefined where the backend cannot tell. */
+/** Differs between two states of the files; undefined where the backend cannot report changes. */
 export async function fingerprint(sandbox: Sandbox): Promise<string | undefined> {
   try {
     const { patch, files } = await sandbox.changes();
