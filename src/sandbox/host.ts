@@ -3,18 +3,6 @@ export { writeFileAtomic } from "../machine/atomic-file.js";
 export { privateSubdirectory } from "../machine/home.js";
 export { withLock } from "../machine/lock.js";
 export { currentOwner, isOwnerAlive, type Owner } from "../machine/owner.js";
-export { assertBranchName } from "../util/branch-name.js";
-export {
-  type Check,
-  checkBoolean,
-  checkEnv,
-  checkOptions,
-  checkSignal,
-  checkText,
-  invalidArgument,
-  oneOf,
-  type Shape,
-} from "../util/checks.js";
 export {
   checkedOutAt,
   enclosingRepository,

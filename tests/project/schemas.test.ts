@@ -1,10 +1,14 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { reportSchema } from "../../src/harness/report/report-schema.js";
+import { BLUEPRINT_SCHEMA } from "../../src/harness.js";
 import { TASK_FILE_SCHEMA } from "../../src/tasks/task-file.js";
 import { type JsonSchema, toJsonSchema } from "../../src/util/schema.js";
 
 const PUBLISHED: Readonly<Record<string, JsonSchema>> = {
+  blueprint: BLUEPRINT_SCHEMA,
+  report: toJsonSchema(reportSchema),
   "task-file": toJsonSchema(TASK_FILE_SCHEMA),
 };
 

@@ -4,11 +4,11 @@ import { type JsonSchema, type JsonType, type Keyword, OWN } from "./schema-type
 import { brokenKeyword, type Position, type Voice, walk } from "./walk.js";
 
 /** Where in a document something stands. */
-export type Place = readonly (string | number)[];
+export type FieldPath = readonly (string | number)[];
 
 /** Something that is wrong in a document. */
 export interface Fault {
-  readonly place: Place;
+  readonly place: FieldPath;
   readonly message: string;
   /** True when the key is meant, not its value. */
   readonly isKey?: boolean;
@@ -53,7 +53,7 @@ function collecting(faults: Fault[]): Voice {
   };
 }
 
-function placeOf({ above, key }: Position): Place {
+function placeOf({ above, key }: Position): FieldPath {
   return above === undefined ? [] : [...placeOf(above), key];
 }
 

@@ -17,6 +17,19 @@ export function custom<T>(check: Check, keywords: JsonSchema = {}): Schema<T> {
 /** Anything at all. */
 export const anything: Schema<unknown> = schemaOf({});
 
+interface Scalars {
+  string: string;
+  number: number;
+  integer: number;
+  boolean: boolean;
+  null: null;
+}
+
+/** A value of one of these types that keeps to these keywords. */
+export function scalar<K extends keyof Scalars>(type: K | readonly K[], keywords: JsonSchema = {}): Schema<Scalars[K]> {
+  return schemaOf({ type, ...keywords });
+}
+
 /** Any text that keeps to these keywords. */
 export function string(keywords: JsonSchema = {}, expected: Own["expected"] = {}): Schema<string> {
   return schemaOf({ type: "string", ...keywords }, { expected });
