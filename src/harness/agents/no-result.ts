@@ -1,7 +1,7 @@
 import type { AgentVerdict } from "../types.js";
 import { classifyFailure } from "./classify-failure.js";
 
-/** The verdict on an agent that ended without a last word. */
+/** The verdict on an agent that ended without a result. */
 export function withoutResult(
   { exitCode, signal, stderr }: { exitCode: number; signal?: string; stderr: string },
   said: string,

@@ -3,7 +3,7 @@ import type { Sandbox } from "../../sandbox/types.js";
 import type { AgentCommand } from "../types.js";
 import { LineSplitter } from "./lines.js";
 
-/** What is to be run, and who listens. */
+/** The program to run, and the callbacks for its output. */
 export interface AgentProcessOptions {
   readonly command: AgentCommand;
   readonly env: Readonly<Record<string, string>>;
@@ -13,10 +13,10 @@ export interface AgentProcessOptions {
   onLine(line: string): Promise<void>;
 }
 
-/** Between asking an agent to end and ending it. */
+/** Milliseconds between SIGTERM and SIGKILL. */
 const TERM_GRACE = 5_000;
 
-/** A running agent: fed by stdin, read by lines, ended with all that it started. */
+/** A running agent: prompted by stdin, read line by line, ended with all that it started. */
 export class AgentProcess {
   readonly #child: SandboxProcess;
   readonly #done: Promise<ProcessExit>;
@@ -39,12 +39,12 @@ export class AgentProcess {
     return new AgentProcess(child, options);
   }
 
-  /** Resolves when the process and all its output are through. */
+  /** Resolves when the process has ended and all its output was read. */
   get ended(): Promise<ProcessExit> {
     return this.#done;
   }
 
-  /** Asks it to end, and ends it when it does not. */
+  /** Asks it to end, and kills it when it does not. */
   stop(grace: number = TERM_GRACE): void {
     if (this.#killer !== undefined) return;
     // A kill that fails means that the process, or the sandbox, is gone; `ended` shows which.
@@ -78,7 +78,7 @@ export class AgentProcess {
       await writer?.write(Buffer.from(text));
       await writer?.close();
     } catch {
-      // It ended without reading; its own words say why.
+      // It ended without reading; its output says why.
     }
   }
 }

@@ -9,13 +9,13 @@ export interface AgentBounds {
   readonly turns: number | undefined;
 }
 
-/** After the last word, how long an agent may take to end. */
+/** Milliseconds that an agent may take to end after its result. */
 const RESULT_GRACE = 10_000;
 
 /** What comes from the sandbox is bounded before it gets into a report. */
 const MAX_NAME = 200;
 
-/** Why an agent was ended from outside. */
+/** Why the harness ended an agent. */
 export type StopCause = LimitHit["limit"] | "cancelled" | "finished";
 
 /** Keeps count of what an agent does and ends it at its bounds. */
@@ -54,7 +54,7 @@ export class AgentWatch {
     if (turns !== undefined && this.turns > turns) this.#end("turns");
   }
 
-  /** What was reached, in the words of a report. */
+  /** The limit that was reached, for the report. */
   limitHit(limit: LimitHit["limit"], nodeId: string): LimitHit {
     const { wall, idle, costUsd, turns } = this.#bounds;
     const allowed = { wall: wall ?? this.#state.limits.wall, idle, cost: costUsd, turns }[limit] ?? 0;
@@ -97,7 +97,7 @@ export class AgentWatch {
 
   #end(cause: StopCause, grace?: number): void {
     if (this.cause !== undefined) return;
-    // What comes after the last word takes nothing back.
+    // What comes after the result does not change it.
     this.cause = this.verdict === undefined || cause === "cancelled" ? cause : "finished";
     this.#stop(grace);
   }

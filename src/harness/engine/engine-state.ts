@@ -150,7 +150,7 @@ export class EngineState {
     return truncate(redact(text, this.hidden), maxBytes);
   }
 
-  /** Lets go of timers and listeners. */
+  /** Removes timers and listeners. */
   end(): void {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#cancelled?.removeEventListener("abort", this.#cancel);

@@ -1,13 +1,13 @@
-/** Longer lines are not events; they are passed over. */
+/** Longer lines are not events; they are skipped. */
 const MAX_LINE = 4 * 1024 * 1024;
 
-/** Cuts a byte stream into lines, in bounded memory whatever comes. */
+/** Cuts a byte stream into lines, in bounded memory whatever the input. */
 export class LineSplitter {
   readonly #decoder = new TextDecoder();
   #pending = "";
   #isOverlong = false;
 
-  /** Takes bytes and gives the lines that are complete by now. */
+  /** Takes bytes and gives the lines that are now complete. */
   push(chunk: Uint8Array): string[] {
     const pieces = this.#decoder.decode(chunk, { stream: true }).split("\n");
     const lines: string[] = [];
@@ -25,7 +25,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** Gives a last line that had no end. */
+  /** Gives a last line without a line end. */
   end(): string[] {
     const last = this.#pending + this.#decoder.decode();
     return last === "" || this.#isOverlong ? [] : [last];

@@ -16,7 +16,7 @@ interface Channel {
 const NOTHING = Buffer.alloc(0);
 
 /**
- * The one way from a command's bytes to what is seen of them: redacted across the borders of pieces, handed on, and head
+ * The one way from a command's bytes to what is seen of them: redacted across the borders of pieces, passed on, and head
  * and tail kept. Redaction comes before anything is cut, so no half of a secret is left. They stay bytes: a text of
  * every piece of a long log would cost more memory than the log's own pieces do.
  */

@@ -130,7 +130,7 @@ function account(
   return report;
 }
 
-/** What is allowed of a run that is under way. */
+/** What is left of the limits. */
 function boundsOf({ limits, costUsd, turns }: EngineState, { task, timeout }: AgentJob): AgentBounds {
   const least = (...values: (number | undefined)[]): number | undefined => {
     const known = values.filter((value) => value !== undefined);

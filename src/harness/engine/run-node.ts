@@ -34,7 +34,7 @@ async function reasonToSkip(state: EngineState, { when, needs }: BlueprintNode):
   return isTrueNow ? undefined : typeof when === "function" ? "its condition is false" : `${when} is false`;
 }
 
-/** What a kind can have done for its node. */
+/** What the engine does for a kind. */
 function toNodeRun(state: EngineState): NodeRun {
   return {
     state,

@@ -8,7 +8,7 @@ import { renderAll, renderText } from "./scope.js";
 
 /** The result has none of the output itself: it was passed on piece by piece. */
 const KEPT_BY_EXEC = 1;
-/** Beyond the limits of the run, whose own clock is the one that counts. */
+/** Added to the limit of the run, so that the run's own clock fires first. */
 const SLACK = 60_000;
 
 /** Runs a step to its end. Never throws: what goes wrong is the outcome. */

@@ -59,7 +59,7 @@ function lookUp(
   return valueIn(plain, group) ?? valueIn(more[group] ?? {}, name);
 }
 
-/** What can be named of a node. One that was not reached has no result, yet conditions may ask for it. */
+/** The fields of a node that can be named. Conditions may also name one that has not run. */
 function fieldsOf({ results }: RunContext, id: string): Readonly<Record<string, Value | undefined>> {
   const result = Object.hasOwn(results, id) ? results[id] : undefined;
   const { status = "skipped", output, exitCode, durationMs, commit, error, agent } = result ?? {};

@@ -17,7 +17,7 @@ export const FUNCTIONS: Readonly<Record<string, readonly [least: number, most: n
   endsWith: [2, 2],
 };
 
-/** Finds what an expression is worth. */
+/** Evaluates an expression. */
 export async function evaluate(expression: Expression, scope: Scope): Promise<Value> {
   switch (expression.kind) {
     case "value":

@@ -1,6 +1,6 @@
 import { ExpressionError, type Token, tokenize } from "./tokens.js";
 
-/** What an expression can be worth. */
+/** The value of an expression. */
 export type Value = string | number | boolean | null;
 
 /** An expression that was read. */

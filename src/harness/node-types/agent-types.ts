@@ -30,7 +30,7 @@ export type AgentSignal =
   | { readonly type: "turn" }
   /** All that was used so far, not since the last time. */
   | { readonly type: "usage"; readonly usage: TokenUsage; readonly costUsd?: number }
-  /** The last word: after it the agent gets a short grace to end, and is then ended. */
+  /** The result: after it the agent has a short time to end, and is then killed. */
   | { readonly type: "result"; readonly result: AgentVerdict };
 
 /** How an agent says that it ended. */
@@ -66,7 +66,7 @@ export interface AgentDriver {
   readonly cannot?: readonly ("tools" | "continue")[];
   /** Prints the version; run in the sandbox before the first node. Absent: presence is not checked. */
   readonly versionArgv?: readonly string[];
-  /** The oldest version that the driver speaks to. */
+  /** The oldest version that the driver supports. */
   readonly minVersion?: string;
   /** How to bring the program into a sandbox, for the message when it is missing. */
   readonly installHint: string;

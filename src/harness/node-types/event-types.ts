@@ -56,10 +56,10 @@ export type RunEventBody =
   | { type: "push.finished"; result: PushResult }
   | { type: "run.finished"; status: RunStatus; exitCode: number; error?: RunError; totalDurationMs: number };
 
-/** An event as it stands in `events.jsonl`: numbered without gaps from 1, dated, named after its run. */
+/** An event as it is in `events.jsonl`: numbered without gaps from 1, dated, named after its run. */
 export type RunEvent = { v: 1; seq: number; ts: string; runId: string } & RunEventBody;
 
-/** Takes the events of a run in their order. Awaited, so that a slow taker slows the run and not the memory. */
+/** Takes the events of a run in their order. Awaited, so that a slow sink slows the run and does not fill the memory. */
 export type EventSink = (event: RunEventBody) => void | Promise<void>;
 
 /** Watches a run. Each method may be missing; one that throws is a warning and never ends the run. */

@@ -25,7 +25,7 @@ export interface RunLimits {
   readonly costUsd?: number;
   /** Of all agents together. */
   readonly turns?: number;
-  /** How long an agent may be silent. Default 5 minutes. */
+  /** How long an agent may be silent. Default 10 minutes. */
   readonly idle: number;
 }
 
@@ -37,7 +37,7 @@ export interface LimitsSpec {
   idle?: Duration;
 }
 
-/** Causes that lie in the infrastructure: the only ones that a node is tried again for. */
+/** Causes in the infrastructure, the only ones that a node is retried for. */
 export type RetryCause = "rate_limit" | "network" | "crash" | "unavailable";
 
 export interface RetryPolicy {

@@ -31,7 +31,7 @@ export interface RunError {
   /** A code of `SandboxError`, a cause of an agent's failure, or `command_failed`, `timed_out`, `gate_failed`, `node_threw`. */
   code: string;
   message: string;
-  /** Whether the cause lies in the infrastructure, so that the same again may go well. */
+  /** Whether the cause is the infrastructure, so that a retry may succeed. */
   retryable: boolean;
   hint?: string;
 }

@@ -48,13 +48,13 @@ export const TASK_FIELDS: Fields<Written<AgentTaskSpec>> = {
   limits: fields.limits,
 };
 
-/** Those of them that only say what happens in the sandbox. */
+/** The ones that only say what happens in the sandbox. */
 export const HARMLESS_TASK_FIELDS: readonly string[] = [
   ...["command", "output", "prompt", "systemPrompt", "model", "tools", "continue"],
   ...Object.keys(fields.limits.properties ?? {}).map((field) => `limits.${field}`),
 ];
 
-/** Those of them that reach the host. An agent gets its key and its service; a program of the blueprint's gets neither. */
+/** The ones that reach the host. An agent gets its key and its service; a program of the blueprint gets neither. */
 export const REACHING_TASK_FIELDS: Readonly<Record<"agent" | "network.allow", HostWish>> = {
   agent: (value) => (value === "command" ? undefined : `the key and the network of the agent ${value}`),
   "network.allow": wishForHosts,

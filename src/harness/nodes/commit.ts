@@ -44,7 +44,7 @@ export function commit(spec: Omit<CommitSpec, "kind">): CommitSpec {
   return { ...spec, kind: "commit" };
 }
 
-/** Commits everything that was changed, in the sandbox. Nothing to commit is no failure: the node is skipped. */
+/** Commits everything that was changed, in the sandbox. Nothing to commit is not a failure: the node is skipped. */
 async function runCommit({ state, print, renderMessage }: NodeRun, node: CommitNode): Promise<NodeOutcome> {
   try {
     const message = toMessage(await renderMessage(node.message));
@@ -68,7 +68,7 @@ async function runCommit({ state, print, renderMessage }: NodeRun, node: CommitN
   }
 }
 
-/** A subject of one line and bounded length; what did not fit stands below it. */
+/** A subject of one line and bounded length; what did not fit goes below it. */
 function toMessage(text: string): string {
   const clean = text
     .replace(/\r\n?/g, "\n")

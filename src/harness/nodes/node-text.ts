@@ -1,12 +1,12 @@
 import type { Text } from "../node-types.js";
 import type { FieldPath } from "../schema.js";
 
-/** A text of a node that is more than itself. */
+/** A text of a node that is a template, a condition or a script. */
 export interface NodeText {
   readonly place: FieldPath;
   readonly text: string;
   readonly as: "template" | "condition" | "script";
-  /** The group of names that it has beside those that all have. */
+  /** The group of names that only this text has. */
   readonly group?: string;
 }
 

@@ -10,7 +10,7 @@ import {
 import { toInertLine } from "../../util/inert-text.js";
 import { findRunDirectory, readReport, readRunPlan } from "../store.js";
 
-/** What came of taking over the changes of a run. */
+/** The result of applying the changes of a run. */
 export interface ApplyResult {
   /** The working tree that was changed. */
   readonly directory: string;
@@ -19,7 +19,7 @@ export interface ApplyResult {
   readonly conflicts: readonly string[];
 }
 
-/** Brings the changes of a run into a working tree, three-way. A tree with changes of its own is `conflict`, untouched. */
+/** Applies the changes of a run to a working tree, three-way. A tree with changes of its own is `conflict` and stays as it is. */
 export async function applyRun(runId: string, into?: string): Promise<ApplyResult> {
   const run = await findRunDirectory(runId);
   const plan = await readRunPlan(run);

@@ -6,7 +6,7 @@ import { check, type Schema } from "../../util/schema.js";
 import { assertRunId } from "../store.js";
 import type { HarnessOptions } from "../types.js";
 
-/** Longest intent: what does not fit into a prompt's head belongs into a file. */
+/** Longest intent; anything longer belongs in a file. */
 const MAX_INTENT_BYTES = 64 * 1024;
 
 /** What others check once they use it. */
@@ -69,7 +69,7 @@ export function checkHarnessOptions(options: HarnessOptions): void {
   check(options, harnessOptions, "options");
 }
 
-/** Refuses an intent that is no text for people: empty, endless, or with characters that nobody can see. */
+/** Refuses an intent that is empty, too long, or has invisible characters. */
 function checkIntent(intent: unknown): void {
   if (typeof intent !== "string" || intent.trim() === "") throw invalidArgument("intent", "a text", intent);
   const size = Buffer.byteLength(intent);

@@ -16,14 +16,14 @@ done
 const LIST = `find . "$@" -path ./.git -prune -o -printf '%p %i %s %m %C@\\n'`;
 /** BusyBox has no `-printf`, which is much faster. */
 const SLOW_LIST = `find . "$@" -path ./.git -prune -o -exec stat -c '%n %i %s %f %z' {} +`;
-/** All in one process: for a sandbox whose output has a short way to us. */
+/** All in one process: for a sandbox whose output is cheap to read. */
 const NEAR = `${PLACES}exec ${LIST}`;
 const FAR = `${PLACES}{ ${LIST} 2>/dev/null || ${SLOW_LIST} || echo failed >&2; } | cksum`;
 
 const TIMEOUT = 60_000;
-/** Whatever is said beyond it nobody reads. */
+/** More than this is never read. */
 const MAX_OUTPUT = 4096;
-/** Those in which the list cannot be had in one process. */
+/** Sandboxes in which one process cannot make the list. */
 const without = new WeakSet<Sandbox>();
 
 /** Differs between two states of all files in a sandbox, cheaply; undefined where that cannot be found out. */

@@ -115,7 +115,7 @@ function interruptedCode(reason: unknown): number {
   return isOfSignal ? exitCode : EXIT_CODES.interrupted;
 }
 
-/** Pushes when the run ended so that it may be. */
+/** Pushes the branch if the way the run ended allows it. */
 export async function pushRun(
   { plan, host, githubToken, hidden }: SessionOptions,
   report: RunReport,
@@ -148,7 +148,7 @@ export function isLeft({ keep }: RunPlan, status: RunStatus): boolean {
   return keep === "always" || (keep === "failed" && !wentWell);
 }
 
-/** Takes the sandbox down, with its files unless they stay. */
+/** Closes the sandbox, and removes it unless it is kept. */
 export async function leaveSandbox(plan: RunPlan, status: RunStatus, sandbox: Sandbox): Promise<void> {
   await sandbox.teardown();
   // One that could be reopened was made to be kept, so it is removed only by its name.

@@ -13,7 +13,7 @@ import {
   snapshotsOf,
 } from "../store.js";
 
-/** What was removed, and what was left because it is in use or young. */
+/** What was removed, and what was left because it is in use or too new. */
 export interface GcReport {
   removed: string[];
   left: string[];

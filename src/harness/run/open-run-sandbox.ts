@@ -27,7 +27,7 @@ export async function openRunSandbox(
   const { plan, resume } = opts;
   const always = { backend: plan.backend, signal, onEvent, ...opts.sandboxOptions };
   if (resume?.sandboxId !== undefined) {
-    // It was made so, and remembers it.
+    // It remembers these.
     const isAsked = ([name]: [string, unknown]): boolean => !REMEMBERED.has(name);
     const rest: OpenOptions = Object.fromEntries(Object.entries(always).filter(isAsked));
     const sandbox = await openSandbox({ ...rest, id: resume.sandboxId, keep: true });
@@ -35,7 +35,7 @@ export async function openRunSandbox(
   }
   const madeBranch = await makeBranch(plan);
   const options: OpenOptions = { ...always, repo: plan.sandboxRepo, branch: plan.branch };
-  // Whether it stays is known at the end; only what was made to be kept can be.
+  // Whether it is kept is decided at the end; only a sandbox opened with `keep` can be.
   if (plan.keep !== "never") options.keep = true;
   return { sandbox: await withFiles(await openSandbox(options), resume), madeBranch };
 }

@@ -107,7 +107,7 @@ async function reviewedFiles(
     });
   }
   const isGone = await livesInSandbox(end.snapshotId);
-  // Nothing of the run's is started in it, and git must be.
+  // Only git runs in it, and an allow list might exclude that.
   const { allow: _, ...options } = plan.sandbox;
   const sandbox = await openSandbox({
     ...always,

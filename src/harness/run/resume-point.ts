@@ -30,7 +30,7 @@ export async function findResumePoint(
   return await reachable(directory, report, afterCheckpoint(blueprint, checkpoints, blueprint.nodes.length));
 }
 
-/** A snapshot that lives in its sandbox is restored there while that is kept; else what it changed is done to a new one. */
+/** A snapshot that lives in its sandbox is restored there while that is kept; else its patch is applied to a new one. */
 async function reachable(
   directory: RunDirectory,
   report: RunReport | undefined,

@@ -56,7 +56,7 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   const secrets = resolveSecrets(needsOf(blueprint, { ...plan, ...options }), options.secretSource ?? process.env);
   const spec = await readSpec(plan.specPath);
   const old = report?.sandbox?.id;
-  // Its branch would still be in use there. When it is gone already, so much the better.
+  // Its branch would still be in use there. It may be gone already.
   if (old !== undefined && old !== resume.sandboxId) await removeSandbox(old).catch(() => undefined);
   const session = toSessionOptions(options, {
     ...{ plan, directory, blueprint, startedAt, secrets, resume, warnings: [] },

@@ -29,7 +29,7 @@ import { WallClock } from "./wall-clock.js";
 export async function runSession(opts: SessionOptions): Promise<RunReport> {
   const { plan, directory, blueprint, resume, hidden } = opts;
   await claimRun(directory);
-  // Also the engine and the sandbox must not show what only the push needs.
+  // The engine and the sandbox must not show the token that only the push needs.
   const forget = opts.githubToken ? registerSecret(opts.githubToken, "GITHUB_TOKEN") : () => undefined;
   let recorder: RunRecorder;
   try {
@@ -52,7 +52,7 @@ export async function runSession(opts: SessionOptions): Promise<RunReport> {
     for (const warning of opts.warnings) await recorder.warn(warning);
     await runInSandbox(opts, recorder, AbortSignal.any(signals), clock);
   } catch (error) {
-    // Whatever is not foreseen is the harness's own fault, and the report says so.
+    // An unforeseen error is the harness's own, and the report says so.
     const { code, message, hint } = toSandboxError(error);
     recorder.report.error ??= { code, message: redact(message), retryable: false, ...(hint && { hint }) };
     setStatus(opts, recorder.report, "error");
@@ -123,7 +123,7 @@ async function runInSandbox(
   }
 }
 
-/** A run without a sandbox: it was cancelled, its time was over, or there was none to be had. */
+/** A run without a sandbox: it was cancelled, its time was over, or none could be opened. */
 async function notOpened(
   opts: SessionOptions,
   recorder: RunRecorder,
@@ -154,7 +154,7 @@ async function runNodes(
   const startAt = resume === undefined ? plan.from : (resume.startAt ?? null);
   const { snapshotId } = resume ?? {};
   const checkpointer = new Checkpointer({ directory, recorder, ...(snapshotId && { snapshotId }) }, sandbox, context);
-  // What was not looked at in time is saved as if it had changed.
+  // Without a look in time, the files are saved as if they had changed.
   if (resume === undefined) await clock.bounded("saving", () => checkpointer.start()).catch(() => undefined);
   else await startAgain(opts, checkpointer, resume);
   const { limits, agent, model, until } = plan;
@@ -172,7 +172,7 @@ async function runNodes(
   return { outcome, saved: checkpointer.fresh };
 }
 
-/** What an earlier session saved of the nodes that are done again must not be taken for theirs. */
+/** Removes what an earlier session saved of the nodes that run again. */
 async function startAgain(
   { directory, blueprint: { nodes } }: SessionOptions,
   checkpointer: Checkpointer,

@@ -39,7 +39,7 @@ export interface SessionOptions {
   readonly secrets: Readonly<Record<string, string>>;
   readonly agents?: Readonly<Record<string, AgentDriver>>;
   readonly githubToken: string | undefined;
-  /** What is shown nowhere. */
+  /** Values that must not be shown anywhere. */
   readonly hidden: RedactOptions;
   readonly signal?: AbortSignal;
   /** When the run was called, by `performance.now()`; its wall counts from there. Default: now. */

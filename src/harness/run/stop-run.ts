@@ -5,7 +5,7 @@ import type { RunReport } from "../types.js";
 
 const PAUSE = 100;
 
-/** Ends a run in order, in whatever process it is: what it did is kept. Resolves once it is over. */
+/** Stops a run cleanly, whichever process it is in: what it did is kept. Resolves once it is over. */
 export async function stopRun(runId: string, opts: { timeout?: number } = {}): Promise<RunReport> {
   const directory = await findRunDirectory(runId);
   if (!(await isRunning(directory))) {

@@ -49,11 +49,11 @@ export class WallClock {
     return Math.max(0, this.left - this.#aside);
   }
 
-  /** Waits for a part of the run that is no node, not longer than there is time for it: then it continues with nobody waiting. */
+  /** Waits for a part of the run that is not a node, not longer than there is time for it: then it continues with nobody waiting. */
   async bounded<T>(part: keyof typeof LATE, work: () => Promise<T>): Promise<T> {
     const left = this.left + this.#outside + LATE[part];
     const tooLate = new SandboxError("unavailable", `the time of the run (${this.wall} ms) is over`);
-    // A sandbox is left all the same.
+    // A sandbox is closed all the same.
     if (left <= 0 && part !== "leaving") throw tooLate;
     let timer: NodeJS.Timeout | undefined;
     const over = new Promise<never>((_, reject) => {
@@ -66,7 +66,7 @@ export class WallClock {
     }
   }
 
-  /** Does what is no part of the wall: a push is asked for by name, also for a run whose time is over, and has bounds of its own. */
+  /** Runs work that does not count: a push is asked for explicitly, may follow a run whose time is over, and has its own limits. */
   async outside<T>(work: () => Promise<T>): Promise<T> {
     const startedAt = performance.now();
     try {
@@ -76,7 +76,7 @@ export class WallClock {
     }
   }
 
-  /** Lets go of its timer. */
+  /** Removes its timer. */
   end(): void {
     clearTimeout(this.#timer);
   }

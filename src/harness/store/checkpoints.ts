@@ -3,7 +3,7 @@ import { writeFileAtomic } from "../../sandbox/host.js";
 import type { NodeReport } from "../types.js";
 import type { RunDirectory } from "./run-directory.js";
 
-/** What there was after a node: its result and those before it, and the files when they were saved. */
+/** The state after a node: its result and those before it, and the files when they were saved. */
 export interface Checkpoint {
   readonly version: 1;
   /** Place of the node in the blueprint, from 0; -1 before the first one. */
@@ -36,7 +36,7 @@ function pathOf(directory: RunDirectory, { index, nodeId }: Pick<Checkpoint, "in
   return directory.state("checkpoints", `${index + 1}-${nodeId}.json`);
 }
 
-/** The checkpoints of a run, in the order of its nodes. One that cannot be read counts as not there. */
+/** The checkpoints of a run, in the order of its nodes. An unreadable one counts as missing. */
 export async function readCheckpoints(directory: RunDirectory): Promise<Checkpoint[]> {
   const names = (await readdir(directory.state("checkpoints"))).filter((name) => name.endsWith(".json"));
   const found = await Promise.all(names.map((name) => readCheckpoint(directory.state("checkpoints", name))));
@@ -57,14 +57,14 @@ export function savedBefore(checkpoints: readonly Checkpoint[], index: number): 
   return checkpoints.filter(({ isSaved, index: at }) => isSaved && at < index).at(-1);
 }
 
-/** Forgets what was after a place in the blueprint: a later session must not take it for its own. */
+/** Removes the checkpoints after a place in the blueprint, so that a later session does not use them. */
 export async function forgetCheckpoints(directory: RunDirectory, from: number): Promise<void> {
   for (const checkpoint of await readCheckpoints(directory)) {
     if (checkpoint.index >= from) await rm(pathOf(directory, checkpoint));
   }
 }
 
-/** Writes down what a snapshot changes, for the time when it is gone with its sandbox. */
+/** Writes down what a snapshot changes, for when it is gone with its sandbox. */
 export async function savePatch(directory: RunDirectory, snapshotId: string, patch: string): Promise<void> {
   await writeFileAtomic(directory.state("checkpoints", `${snapshotId}.patch`), patch);
 }

@@ -5,7 +5,7 @@ import type { RunReport } from "../types.js";
 import { findRunDirectory, listRunDirectories, type RunDirectory } from "./run-directory.js";
 import { isRunning } from "./run-owner.js";
 
-/** How a run stands: as its report says, or `interrupted` when the process that did it is gone. */
+/** The state of a run: as its report says, or `interrupted` when the process that did it is gone. */
 export type RunState = RunReport["status"] | "interrupted" | "unknown";
 
 /** One line of the list of runs. */
@@ -32,7 +32,7 @@ export async function readReport(directory: RunDirectory): Promise<RunReport | u
   }
 }
 
-/** How a run stands. */
+/** The state of a run. */
 export async function stateOfRun(directory: RunDirectory, report: RunReport | undefined): Promise<RunState> {
   if (report === undefined) return (await isRunning(directory)) ? "running" : "unknown";
   if (report.status !== "running") return report.status;

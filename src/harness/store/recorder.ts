@@ -182,7 +182,7 @@ export class RunRecorder {
     return this.#redactor.write(text) + this.#redactor.end();
   }
 
-  /** Once of each kind: what fails now will fail at every event. */
+  /** Each message once: what fails now will fail at every event. */
   #complain(message: string): void {
     const text = this.#hide(message);
     if (this.#complained.has(text)) return;
@@ -191,7 +191,7 @@ export class RunRecorder {
   }
 }
 
-/** Without a wait for the disk: it is written after each node. */
+/** Not synced to disk: it is written after each node. */
 function replaceFile(path: string, text: string): void {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   writeFileSync(temporary, text, { mode: 0o600, flag: "wx" });

@@ -5,7 +5,7 @@ import { type BackendOptionName, fateOfBackendOption, isBackendOption } from "..
 /**
  * What becomes of an option of the sandbox when its run is resumed.
  *
- * - `written`: it stands in the plan of the run, and the sandbox gets it again.
+ * - `written`: it is in the plan of the run, and the sandbox gets it again.
  * - `again`: it is a secret or a thing of this process, so it is not written. Whoever resumes the run has to give it
  *   again; without it the run is refused.
  * - `session`: it restricts nothing, and each session has its own.
@@ -38,7 +38,7 @@ export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
   keep: "run",
 };
 
-/** The options of a sandbox that stand in the plan of a run; none of them can be a secret. */
+/** The options of a sandbox that are in the plan of a run; none of them can be a secret. */
 export type WrittenOptions = Omit<
   SandboxOptions,
   "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "keep"

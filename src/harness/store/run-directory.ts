@@ -10,7 +10,7 @@ import { assertRunId } from "./run-id.js";
 import { type Entry, forgetEntry, knownRunIds, readEntry, saveEntry, stateFolder } from "./run-ledger.js";
 
 /**
- * Where everything of one run is. `path` lies in the repository as a rule, where others may write: it is for people. What
+ * Where the files of a run are. `path` is usually in the repository, where others may write: it is for people. What
  * Glovebox itself relies on later is in `state`, below the user's own home.
  */
 export interface RunDirectory {
@@ -77,7 +77,7 @@ export async function listRunDirectories(): Promise<RunDirectory[]> {
   return all.filter((directory) => directory !== undefined);
 }
 
-/** Removes a run's directory and forgets it. What a link has put in its place is not ours, and stays. */
+/** Removes a run's directory and forgets it. A link in its place is not ours, and stays. */
 export async function removeRunDirectory(directory: RunDirectory): Promise<void> {
   const { runId } = directory;
   const entry = await readEntry(runId);

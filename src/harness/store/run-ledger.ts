@@ -30,7 +30,7 @@ export async function readEntry(runId: string): Promise<Entry | undefined> {
   }
 }
 
-/** Takes the entry of a run out. */
+/** Removes the entry of a run. */
 export async function forgetEntry(runId: string): Promise<void> {
   await rm(entryOf(runId), { force: true });
 }

@@ -135,7 +135,7 @@ async function resolveRef(
   });
 }
 
-/** What a run does to its branch would change the files that somebody works on there, or not be seen in them. */
+/** A run on a checked-out branch would change files that somebody works on, or make them out of date. */
 async function assertNotCheckedOut(gitDir: string, branch: string | undefined): Promise<void> {
   const place = branch === undefined ? undefined : await checkedOutAt(gitDir, branch);
   if (place === undefined) return;
@@ -190,7 +190,7 @@ export async function createBranchAt(gitDir: string, branch: string, commit: str
   return exitCode === 0;
 }
 
-/** Takes the branch of a run away again, when nothing was ever put on it. */
+/** Deletes the branch of a run if nothing was committed to it. */
 export async function deleteUnmovedBranch(gitDir: string, branch: string, commit: string): Promise<void> {
   await runRepositoryGit(["update-ref", "-d", `refs/heads/${branch}`, commit], gitDir);
 }
@@ -205,7 +205,7 @@ export function runsFolder(source: Pick<SourceRepository, "topLevel">): string {
   return join(topOf(source), ".glovebox", "runs");
 }
 
-/** What lies below it may be others' work: no link there is followed. */
+/** Others may write below it, so no link there is followed. */
 export function topOf(source: Pick<SourceRepository, "topLevel">): string {
   return source.topLevel ?? process.cwd();
 }

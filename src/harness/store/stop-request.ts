@@ -5,7 +5,7 @@ import type { RunDirectory } from "./run-directory.js";
 const PAUSE = 250;
 const FILE = "stop";
 
-/** Asks a run, in whatever process it is, to end in order. */
+/** Asks a run to stop cleanly, whichever process it is in. */
 export async function requestStop(directory: RunDirectory): Promise<void> {
   await writeFile(directory.state(FILE), "");
 }

@@ -114,6 +114,6 @@ export interface HarnessOptions {
   out?: string;
   /** Trust a blueprint from a repository that is code, or that wants something of the host; remembered. Default false. */
   trust?: boolean;
-  /** Cancels in order. A reason with an `exitCode` above 128 gives it to the report; else that is 130. */
+  /** Stops the run cleanly. A reason with an `exitCode` above 128 gives it to the report; else that is 130. */
   signal?: AbortSignal;
 }

@@ -75,7 +75,7 @@ function gateFailed(message: string): RunError {
   return { code: "gate_failed", message, retryable: false };
 }
 
-/** Runs all of them, also after a red one: whoever repairs should see everything at once. */
+/** Runs all of them, even after a red one, so that the repair sees everything at once. */
 async function runChecks(run: NodeRun, node: GateNode, round: number): Promise<CheckResult[]> {
   const { state } = run;
   const results: CheckResult[] = [];
@@ -101,7 +101,7 @@ async function runCheck({ step }: NodeRun, node: GateNode, check: GateCheck): Pr
   const ids = { nodeId: node.id, checkId: check.id };
   const { output, outputTruncated: _, ...outcome } = await step({ ...check, ...own }, ids);
   const { status, exitCode, timedOut, command, error } = outcome;
-  // The harness or the sandbox failed, not the code: an agent could repair nothing.
+  // The harness or the sandbox failed, not the code: an agent could not repair it.
   if (error !== undefined && exitCode === undefined && check.exec === undefined) throw new BrokenStep(outcome);
   return {
     id: check.id,
