@@ -1,10 +1,10 @@
 /**
- * One source for what a value may be: its type holds the schema to it when it is compiled, `check` and `findFaults` hold
- * values to the schema, and `toJsonSchema` prints it.
+ * One source for what a value may be. The compiler checks a schema against its type, `check` and `findFaults` check values
+ * against the schema, and `toJsonSchema` prints it.
  */
 export { check, type Parser, parser } from "./schema/check.js";
 export * from "./schema/combine.js";
 export { type Fault, type FieldPath, findFaults } from "./schema/find-faults.js";
-export type { Check, JsonSchema, Schema } from "./schema/schema-type.js";
+export type { JsonSchema, Schema } from "./schema/schema-type.js";
 export { toJsonSchema } from "./schema/to-json-schema.js";
 export * from "./schema/values.js";

@@ -2,7 +2,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { describe, invalidArgument } from "../checks.js";
 import { nearestName } from "../nearest.js";
 import { type JsonSchema, type Keyword, OWN, type Schema } from "./schema-type.js";
-import { type Position, type Voice, walk } from "./walk.js";
+import { type FaultHandler, type Position, walk } from "./walk.js";
 
 /** Takes a value for what it should be, or throws. Ours are made of a schema; those of other libraries fit as well. */
 export interface Parser<T> {
@@ -24,7 +24,7 @@ export function parser<T>(name: string, schema: Schema<T>): Parser<T> {
   };
 }
 
-const throwing: Voice = {
+const throwing: FaultHandler = {
   wrong(value, schema, keyword, at) {
     const shown = keyword === "maxProperties" ? Object.keys(value as object).length : value;
     throw invalidArgument(nameOf(at), expected(schema, keyword), shown);

@@ -16,7 +16,7 @@ export function required<T>(needed: Schema<T>, absent?: string): Needed<T> {
   return { needed, absent };
 }
 
-/** An object with these properties and no others. It takes all keys of `T`, and none besides, or it does not compile. */
+/** An object with these properties and no others. Takes exactly the keys of `T`, or does not compile. */
 export function object<T extends object>(fields: NoInfer<Fields<T>>, more: JsonSchema = {}, own: Own = {}): Schema<T> {
   const given = Object.entries(fields as Readonly<Record<string, JsonSchema | Needed<unknown>>>);
   const needs = given.flatMap(([key, field]) => ("needed" in field ? [[key, field] as const] : []));
@@ -55,7 +55,7 @@ export function record<T>(
   );
 }
 
-/** A value of one of these kinds; the first that it could be is the one it is held to. */
+/** A value of one of these types. It is checked against the first schema whose type it has. */
 export function union<T extends readonly unknown[]>(
   expected: string,
   ...oneOf: { readonly [I in keyof T]: Schema<T[I]> }
@@ -63,7 +63,7 @@ export function union<T extends readonly unknown[]>(
   return schemaOf({ oneOf }, { expected });
 }
 
-/** An object that tells its kind by one property. Each branch lists the words that it goes by, as `oneOf` does. */
+/** An object whose kind is the value of one property, which is a `oneOf` in every branch. */
 export function choice<T extends readonly object[]>(
   propertyName: string,
   expected: string,
@@ -72,12 +72,12 @@ export function choice<T extends readonly object[]>(
   return schemaOf({ discriminator: { propertyName }, oneOf }, { expected });
 }
 
-/** What stands under a name among the definitions of a printed schema. It may contain itself. */
+/** A schema that is printed as a named definition. It may contain itself. */
 export function reference<T>(name: string, target: () => Schema<T>): Schema<T> {
   return schemaOf({ $ref: `#/$defs/${name}` }, { target });
 }
 
-/** The same, and a rule that only code can say. It runs once everything else is in order. */
+/** The same schema with a rule that only code can express. It runs when everything else is fine. */
 export function and<T>(schema: Schema<T>, rule: Check<NoInfer<T>>, more: JsonSchema = {}): Schema<T> {
   const { rule: first } = schema[OWN] ?? {};
   const both: Check<T> = (value, name) => {
@@ -87,7 +87,7 @@ export function and<T>(schema: Schema<T>, rule: Check<NoInfer<T>>, more: JsonSch
   return schemaOf({ ...schema, ...more }, { ...schema[OWN], rule: both as Check });
 }
 
-/** The same with other keywords, such as a description or a default. */
+/** The same schema with more keywords, such as a description or a default. */
 export function noted<T>(schema: Schema<T>, more: JsonSchema): Schema<T> {
   return { ...schema, ...more };
 }

@@ -1,9 +1,9 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { nearestName } from "../nearest.js";
 import { type JsonSchema, type JsonType, type Keyword, OWN } from "./schema-type.js";
-import { brokenKeyword, type Position, type Voice, walk } from "./walk.js";
+import { brokenKeyword, type FaultHandler, type Position, walk } from "./walk.js";
 
-/** Where in a document something stands. */
+/** Where something is in a document. */
 export type FieldPath = readonly (string | number)[];
 
 /** Something that is wrong in a document. */
@@ -14,14 +14,14 @@ export interface Fault {
   readonly isKey?: boolean;
 }
 
-/** Holds a document to a schema and tells all that is wrong. */
+/** Checks a document against a schema and returns all faults. */
 export function findFaults(value: unknown, schema: JsonSchema): Fault[] {
   const faults: Fault[] = [];
   walk(value, schema, { key: "" }, collecting(faults));
   return faults;
 }
 
-function collecting(faults: Fault[]): Voice {
+function collecting(faults: Fault[]): FaultHandler {
   const add = (message: string, at: Position): void => void faults.push({ place: placeOf(at), message });
   const addKey = (message: string, key: string, at: Position): void =>
     void faults.push({ place: [...placeOf(at), key], message, isKey: true });

@@ -4,7 +4,7 @@ export type Check<T = unknown> = (value: T, name: string) => void;
 /** The types that JSON Schema knows. */
 export type JsonType = "object" | "array" | "string" | "number" | "integer" | "boolean" | "null";
 
-/** The part of JSON Schema 2020-12 that our schemas use. */
+/** The keywords of JSON Schema 2020-12 that our schemas use. */
 export interface JsonSchema {
   readonly $schema?: string;
   readonly $id?: string;
@@ -37,7 +37,7 @@ export interface JsonSchema {
   readonly [OWN]?: Own;
 }
 
-/** A keyword that a value by itself can break. */
+/** A keyword that a value can break, whatever it contains. */
 export type Keyword =
   | "const"
   | "enum"
@@ -60,15 +60,15 @@ export const OWN: unique symbol = Symbol("own");
 export interface Own {
   /** What an error says is expected, for every keyword or for some. */
   readonly expected?: string | Partial<Readonly<Record<Keyword, string>>>;
-  /** Takes the place of the keywords, which are then only printed. */
+  /** Runs instead of the checks of the keywords, which are then only printed. */
   readonly check?: Check;
-  /** Runs after everything else has been found in order. */
+  /** Runs when everything else is fine. */
   readonly rule?: Check;
-  /** What is expected of the whole object when a required property is absent. Default: the property is what is wrong. */
+  /** What an error expects of the whole object when a required property is absent. Default: the error is about the property. */
   readonly incomplete?: string;
-  /** What is expected of a required property that is absent, where it is not what its schema says. */
+  /** What an error expects of a required property that is absent. Default: what its schema expects. */
   readonly absent?: Readonly<Record<string, string>>;
-  /** Names that a user may look for here, and what they have to use instead. */
+  /** Names that users look for here by mistake, and what to use instead. */
   readonly elsewhere?: Readonly<Record<string, string>>;
   /** What `$ref` stands for. */
   readonly target?: () => JsonSchema;
@@ -76,12 +76,12 @@ export interface Own {
 
 declare const TYPE: unique symbol;
 
-/** Describes the values of the type `T`: JSON Schema, and what that cannot say. Only the functions of this room make one. */
+/** Describes the values of `T`: JSON Schema, and what JSON Schema cannot say. Only functions of this folder make one. */
 export interface Schema<T> extends JsonSchema {
   readonly [TYPE]: (value: T) => T;
 }
 
-/** Makes a schema of keywords. Whether they describe the values of `T` is the caller's word. */
+/** Makes a schema of keywords. The caller asserts that they describe the values of `T`. */
 export function schemaOf<T>(keywords: JsonSchema, own?: Own): Schema<T> {
   return (own === undefined ? keywords : { ...keywords, [OWN]: own }) as Schema<T>;
 }

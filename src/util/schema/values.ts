@@ -9,7 +9,7 @@ const MAX_PATH_BYTES = 4096;
 const VARIABLE = "^[A-Za-z_][A-Za-z0-9_]*$";
 const ENV_KEY = new RegExp(VARIABLE);
 
-/** What only a function can check; `keywords` are what is printed of it. */
+/** A value that only a function can check; `keywords` are printed. */
 export function custom<T>(check: Check, keywords: JsonSchema = {}): Schema<T> {
   return schemaOf(keywords, { check });
 }
@@ -25,17 +25,17 @@ interface Scalars {
   null: null;
 }
 
-/** A value of one of these types that keeps to these keywords. */
+/** A value of one of these types, restricted by keywords. */
 export function scalar<K extends keyof Scalars>(type: K | readonly K[], keywords: JsonSchema = {}): Schema<Scalars[K]> {
   return schemaOf({ type, ...keywords });
 }
 
-/** Any text that keeps to these keywords. */
+/** A text, restricted by keywords. */
 export function string(keywords: JsonSchema = {}, expected: Own["expected"] = {}): Schema<string> {
   return schemaOf({ type: "string", ...keywords }, { expected });
 }
 
-/** A text that matches; `expected` says in words what such a text is. */
+/** A text that matches; `expected` describes it in an error. */
 export function matching(form: RegExp, expected: string, keywords: JsonSchema = {}): Schema<string> {
   return string({ pattern: form.source, ...keywords }, expected);
 }

@@ -1,13 +1,13 @@
 import { type Check, type JsonSchema, type JsonType, type Keyword, OWN } from "./schema-type.js";
 
-/** Where a value stands: a key of what stands above. */
+/** Where a value is: its key, and the position of the object or list that contains it. */
 export interface Position {
   readonly above?: Position;
   readonly key: string | number;
 }
 
-/** What is done about faults: the first one is thrown, or all are collected. */
-export interface Voice {
+/** What to do about faults: throw the first one, or collect all. */
+export interface FaultHandler {
   wrong(value: unknown, schema: JsonSchema, keyword: Keyword, at: Position): void;
   /** An object has a key that its schema does not. */
   unknown(key: string, schema: JsonSchema, at: Position): void;
@@ -15,19 +15,20 @@ export interface Voice {
   missing(key: string, value: object, schema: JsonSchema, at: Position): void;
   /** No branch has the value by which one is chosen. */
   unchosen(key: string, value: object, schema: JsonSchema, at: Position): void;
-  /** Holds a key to the schema of the keys; says whether it is fine, as `run` does. */
+  /** Checks a key against the schema of the keys; returns whether it is fine. */
   name(key: string, names: JsonSchema, at: Position): boolean;
+  /** Runs a check that throws; returns whether it did not. */
   run(check: Check, value: unknown, at: Position): boolean;
 }
 
-/** Holds a value to a schema and tells the voice what is wrong; says whether nothing is. */
-export function walk(value: unknown, schema: JsonSchema, at: Position, voice: Voice): boolean {
+/** Checks a value against a schema and reports every fault to the handler; returns whether there was none. */
+export function walk(value: unknown, schema: JsonSchema, at: Position, handler: FaultHandler): boolean {
   const own = schema[OWN];
-  if (own === undefined) return follow(value, schema, at, voice);
+  if (own === undefined) return follow(value, schema, at, handler);
   const { target, check, rule } = own;
-  if (target !== undefined) return walk(value, target(), at, voice);
-  const isFine = check === undefined ? follow(value, schema, at, voice) : voice.run(check, value, at);
-  return isFine && (rule === undefined || voice.run(rule, value, at));
+  if (target !== undefined) return walk(value, target(), at, handler);
+  const isFine = check === undefined ? follow(value, schema, at, handler) : handler.run(check, value, at);
+  return isFine && (rule === undefined || handler.run(rule, value, at));
 }
 
 /** Whether a value is an object with keys, and no list. */
@@ -35,32 +36,32 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function follow(value: unknown, schema: JsonSchema, at: Position, voice: Voice): boolean {
-  if (schema.oneOf !== undefined) return choose(value, schema, schema.oneOf, at, voice);
+function follow(value: unknown, schema: JsonSchema, at: Position, handler: FaultHandler): boolean {
+  if (schema.oneOf !== undefined) return choose(value, schema, schema.oneOf, at, handler);
   const keyword = brokenKeyword(value, schema);
   if (keyword !== undefined) {
-    voice.wrong(value, schema, keyword, at);
+    handler.wrong(value, schema, keyword, at);
     return false;
   }
-  if (Array.isArray(value)) return walkItems(value, schema.items, at, voice);
-  return isRecord(value) ? walkRecord(value, schema, at, voice) : true;
+  if (Array.isArray(value)) return walkItems(value, schema.items, at, handler);
+  return isRecord(value) ? walkRecord(value, schema, at, handler) : true;
 }
 
-/** Chooses one branch, by its discriminator or by what the value is, so that the fault is about the one that was meant. */
+/** Chooses a branch by its discriminator or by the type of the value, so that the fault is about the one that was meant. */
 function choose(
   value: unknown,
   schema: JsonSchema,
   branches: readonly JsonSchema[],
   at: Position,
-  voice: Voice,
+  handler: FaultHandler,
 ): boolean {
   const key = schema.discriminator?.propertyName;
   const branch = branches.find((each) =>
     key === undefined ? isOfKind(value, each) : isRecord(value) && each.properties?.[key]?.enum?.includes(value[key]),
   );
-  if (branch !== undefined) return walk(value, branch, at, voice);
-  if (key === undefined || !isRecord(value)) voice.wrong(value, schema, "oneOf", at);
-  else voice.unchosen(key, value, schema, at);
+  if (branch !== undefined) return walk(value, branch, at, handler);
+  if (key === undefined || !isRecord(value)) handler.wrong(value, schema, "oneOf", at);
+  else handler.unchosen(key, value, schema, at);
   return false;
 }
 
@@ -68,30 +69,40 @@ function isOfKind(value: unknown, { type, enum: words }: JsonSchema): boolean {
   return (type === undefined || isOfType(value, type)) && (words === undefined || words.includes(value));
 }
 
-function walkItems(list: readonly unknown[], items: JsonSchema | undefined, at: Position, voice: Voice): boolean {
+function walkItems(
+  list: readonly unknown[],
+  items: JsonSchema | undefined,
+  at: Position,
+  handler: FaultHandler,
+): boolean {
   if (items === undefined) return true;
   let isFine = true;
-  for (let key = 0; key < list.length; key++) isFine = walk(list[key], items, { above: at, key }, voice) && isFine;
+  for (let key = 0; key < list.length; key++) isFine = walk(list[key], items, { above: at, key }, handler) && isFine;
   return isFine;
 }
 
-function walkRecord(value: Readonly<Record<string, unknown>>, schema: JsonSchema, at: Position, voice: Voice): boolean {
+function walkRecord(
+  value: Readonly<Record<string, unknown>>,
+  schema: JsonSchema,
+  at: Position,
+  handler: FaultHandler,
+): boolean {
   const { properties = {}, required = [], additionalProperties, propertyNames } = schema;
   let isFine = true;
   for (const key of Object.keys(value)) {
     const entry = value[key];
     const inner = Object.hasOwn(properties, key) ? properties[key] : additionalProperties;
-    if (propertyNames !== undefined && !voice.name(key, propertyNames, at)) isFine = false;
+    if (propertyNames !== undefined && !handler.name(key, propertyNames, at)) isFine = false;
     else if (inner === false) {
-      voice.unknown(key, schema, at);
+      handler.unknown(key, schema, at);
       isFine = false;
     } else if (typeof inner === "object" && entry !== undefined) {
-      isFine = walk(entry, inner, { above: at, key }, voice) && isFine;
+      isFine = walk(entry, inner, { above: at, key }, handler) && isFine;
     }
   }
   for (const key of required) {
     if (value[key] !== undefined) continue;
-    voice.missing(key, value, schema, at);
+    handler.missing(key, value, schema, at);
     isFine = false;
   }
   return isFine;
