@@ -10,7 +10,7 @@ import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../../../../../contracts/errors.js";
-import type { Endpoint } from "./endpoint.js";
+import type { EngineEndpoint } from "./endpoint.js";
 import { connectionError, engineError } from "./engine-error.js";
 
 /** Default deadline of an answer, in milliseconds. */
@@ -32,11 +32,11 @@ export interface EngineCall {
 
 /** A client of the engine's API: calls, streams, and connections that become a raw stream. */
 export class Engine {
-  readonly endpoint: Endpoint;
+  readonly endpoint: EngineEndpoint;
   readonly #agent: Agent;
   readonly #options: RequestOptions;
 
-  constructor(endpoint: Endpoint) {
+  constructor(endpoint: EngineEndpoint) {
     this.endpoint = endpoint;
     const { socketPath, host, port, tls } = endpoint;
     const settings = { keepAlive: true, maxFreeSockets: 8 };
