@@ -9,7 +9,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** Modules that are no entry points of the package: programs of this repository load them by their names. */
 const OWN = [
-  ...["sandbox", "machine/failpoint", "sandbox/egress/dial", "util/tar/tar-pack"],
+  ...["sandbox", "sandbox/host", "machine/failpoint", "sandbox/egress/dial", "util/tar/tar-pack"],
   ...["sandbox/backends/docker/engine/endpoint", "sandbox/backends/docker/engine/engine"],
 ];
 

@@ -1,7 +1,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { backendNames, capabilitiesOf, conformanceOf, noteConformance } from "../dist/src/sandbox.js";
+import { conformanceOf, noteConformance } from "../dist/src/sandbox/host.js";
+import { backendNames, capabilitiesOf } from "../dist/src/sandbox.js";
 import { conformanceCases } from "../dist/src/testing.js";
 import { root } from "./prepare.mjs";
 import { run } from "./processes.mjs";

@@ -13,38 +13,7 @@ export {
   type SandboxOptions,
   type StartSpec,
 } from "./sandbox/types.js";
-export {
-  assertBackend,
-  assertCapabilities,
-  type BackendLoader,
-  type BackendModule,
-  backendNames,
-  type CapabilityRequest,
-  type CommandResult,
-  capabilitiesOf,
-  chooseBackend,
-  createSandbox,
-  DEFAULT_ALLOWED_COMMANDS,
-  deleteSnapshot,
-  type ExecuteOptions,
-  type ExecutorOptions,
-  type Finding,
-  getSandboxExecutor,
-  importArchive,
-  listSandboxes,
-  listSnapshots,
-  type OpenOptions,
-  openSandbox,
-  type PortableOptions,
-  probeBackend,
-  type ReapReport,
-  reap,
-  registerBackend,
-  removeSandbox,
-  type SandboxExecutor,
-  type SandboxInfo,
-  type SnapshotInfo,
-} from "./sandbox.js";
+export * from "./sandbox.js";
 export * from "./tasks.js";
 export { type GitHubRepo, parseGitHubRepo } from "./util/github.js";
 export { shellQuote } from "./util/shell.js";

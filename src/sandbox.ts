@@ -1,6 +1,4 @@
 export type { Finding } from "../contracts/finding.js";
-export { type ConformanceNote, lastConformance, noteConformance } from "./machine/conformance-record.js";
-export { temporaryDirectory } from "./machine/temporary-directory.js";
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
 export {
   type CommandResult,
@@ -13,7 +11,7 @@ export {
 export { importArchive } from "./sandbox/import-archive.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
-export { capabilitiesOf, conformanceOf, probeBackend } from "./sandbox/probe.js";
+export { capabilitiesOf, probeBackend } from "./sandbox/probe.js";
 export { listSandboxes, type ReapReport, reap, removeSandbox, type SandboxInfo } from "./sandbox/reap.js";
 export {
   assertBackend,

@@ -1,8 +1,10 @@
 /** What the layers above need of the host: the same files, locks, owners and git that sandboxes are kept with. */
 export { writeFileAtomic } from "../machine/atomic-file.js";
+export { type ConformanceNote, lastConformance, noteConformance } from "../machine/conformance-record.js";
 export { privateSubdirectory } from "../machine/home.js";
 export { withLock } from "../machine/lock.js";
 export { currentOwner, isOwnerAlive, type Owner } from "../machine/owner.js";
+export { temporaryDirectory } from "../machine/temporary-directory.js";
 export {
   checkedOutAt,
   enclosingRepository,
@@ -17,3 +19,4 @@ export {
   trustedPath,
   uncommittedFiles,
 } from "./git.js";
+export { conformanceOf } from "./probe.js";

@@ -119,26 +119,12 @@ async function startMember(
   { engine, labels, onWarning, fill }: GroupParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, container: shown, hostname, user, env, limits, image, from, service } = container;
-  const started = await engine.startContainer(
-    {
-      name,
-      image: from,
-      hostname,
-      user,
-      workingDir: image.workingDir,
-      env,
-      limits,
-      labels,
-      ...(plan.network && { network: plan.network }),
-      isService: service !== undefined,
-      onWarning: (message) => onWarning(shown, message),
-    },
-    signal,
-  );
+  const { request, command, waitFor } = container;
+  const warn = (message: string): void => onWarning(container.container, message);
+  const network = plan.network && { network: plan.network };
+  const started = await engine.startContainer({ ...request, ...network, labels, onWarning: warn }, signal);
   await fill?.(container, started);
-  const { command } = container;
-  const own = command && new OwnCommand(await started.start(command), container.waitFor?.log);
+  const own = command && new OwnCommand(await started.start(command), waitFor?.log);
   made.members.push({ plan: container, container: started, command: own });
 }
 
@@ -174,7 +160,8 @@ async function removeAll(
   await Promise.all(
     containers.map((plan) => {
       const member = made.members.find((each) => each.plan === plan);
-      return attempt(`container ${plan.name}`, member?.container.remove() ?? engine.removeContainer(plan.name));
+      const { name } = plan.request;
+      return attempt(`container ${name}`, member?.container.remove() ?? engine.removeContainer(name));
     }),
   );
   const others = images.map((image) => attempt(`image ${image}`, engine.removeImage(image)));

@@ -4,8 +4,8 @@ import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { checkSetup } from "./check-setup.js";
 import { allDone, ContainerGroup, type GroupParts, type Member } from "./container-group.js";
 import type { EmitTaskEvent } from "./emit.js";
-import { planImages, specsOf, tagOf } from "./image-plan.js";
-import { ImageStore } from "./image-store.js";
+import { planImages, specsOf } from "./image-plan.js";
+import { createImageStore, type ImageStore } from "./image-store.js";
 import { newExecutionId } from "./names.js";
 import { logTail } from "./own-command.js";
 import { RunningTask } from "./running-task.js";
@@ -32,7 +32,7 @@ export interface BatchParts {
 export class RunningBatch implements Batch {
   readonly batchId: string;
   readonly #parts: BatchParts;
-  readonly #images: ImageStore;
+  readonly #ensureImage: ImageStore;
   readonly #closing = new AbortController();
   readonly #tasks = new Set<RunningTask>();
   readonly #setups = new Set<Promise<unknown>>();
@@ -43,14 +43,14 @@ export class RunningBatch implements Batch {
   constructor(parts: BatchParts) {
     this.batchId = parts.batchId;
     this.#parts = parts;
-    this.#images = new ImageStore(parts.engine, parts.verifyOnly, parts.emit);
+    this.#ensureImage = createImageStore(parts.engine, parts.verifyOnly, parts.emit);
   }
 
   /** Prepares every image of these tasks. Waits for all of them, then throws the first failure. */
   async prepare(tasks: readonly TaskSetup[], signal?: AbortSignal): Promise<void> {
     const orders = planImages(specsOf(tasks));
     const both = this.#signal(signal);
-    await allDone(orders.map((order) => this.#images.ensure(order, both)));
+    await allDone(orders.map((order) => this.#ensureImage(order, both)));
   }
 
   async setupTask(setup: TaskSetup, opts: SetupOptions = {}): Promise<Task> {
@@ -58,21 +58,9 @@ export class RunningBatch implements Batch {
     return await this.#during(async () => {
       const signal = this.#signal(opts.signal);
       const images = new Map<string, EngineImage>();
-      for (const order of planImages(specsOf([setup])))
-        images.set(order.tag, await this.#images.ensure(order, this.#closing.signal));
-      const executionId = newExecutionId();
-      const find = (tag: string): EngineImage => {
-        const image = images.get(tag);
-        if (image === undefined) throw new SandboxError("internal", `The image ${tag} was not prepared`);
-        return image;
-      };
-      const plan = planTask(
-        this.batchId,
-        executionId,
-        setup,
-        ({ spec }) => find(tagOf(spec.imageSpec)),
-        this.#parts.networkEnabled,
-      );
+      for (const step of planImages(specsOf([setup])))
+        images.set(step.tag, await this.#ensureImage(step, this.#closing.signal));
+      const plan = planTask(this.batchId, newExecutionId(), setup, images, this.#parts.networkEnabled);
       const task = await this.#start(plan, signal, []);
       this.#parts.emit("task-ready", `task ${setup.taskId} is ready`, { taskId: setup.taskId });
       return task;
@@ -170,13 +158,13 @@ export class RunningBatch implements Batch {
         this.#left.add(again);
         this.#leaked(left, taskId);
       },
-      onExit: ({ plan: { container, env }, command }) => {
+      onExit: ({ plan: { container, request }, command }) => {
         const { exitCode, logs } = command?.status ?? { logs: "" };
         // Lost together with its container, which was removed on purpose.
         if (exitCode === undefined) return;
         const tail = logTail(logs);
         const message = `the command of "${container}" ended with exit code ${exitCode}${tail === "" ? "" : `:\n${tail}`}`;
-        emit("command-exit", message, { taskId, container }, env);
+        emit("command-exit", message, { taskId, container }, request.env);
       },
     };
   }

@@ -1,3 +1,4 @@
+import type { EngineContainer } from "../../contracts/container-engine.js";
 import { SandboxError } from "../../contracts/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import type { ContainerGroup, Member } from "./container-group.js";
@@ -21,15 +22,13 @@ export class RunningTask implements Task {
     this.#remove = remove;
     this.taskId = group.plan.taskId;
     this.agent = agent.container.sandbox;
-    this.services = Object.freeze(
-      Object.fromEntries(services.map(({ plan, container }) => [plan.service ?? "", container.sandbox])),
-    );
+    const byService = <T>(pick: (container: EngineContainer) => T): Readonly<Record<string, T>> =>
+      Object.freeze(Object.fromEntries(services.map(({ plan, container }) => [plan.service ?? "", pick(container)])));
+    this.services = byService(({ sandbox }) => sandbox);
     this.state = Object.freeze({
       taskId: this.taskId,
       agentContainerId: agent.container.id,
-      serviceContainers: Object.freeze(
-        Object.fromEntries(services.map(({ plan, container }) => [plan.service ?? "", container.id])),
-      ),
+      serviceContainers: byService(({ id }) => id),
       executionId: group.plan.executionId,
       ...(group.networkId !== undefined && { networkId: group.networkId }),
     });

@@ -1,7 +1,7 @@
-import type { EngineImage } from "../../contracts/container-engine.js";
+import type { ContainerRequest, EngineImage } from "../../contracts/container-engine.js";
 import { SandboxError } from "../../contracts/errors.js";
-import type { Limits } from "../../contracts/types.js";
 import { hostnameOf } from "./check-setup.js";
+import { tagOf } from "./image-plan.js";
 import { containerName, networkName } from "./names.js";
 import type { ContainerSetup, TaskSetup, WaitFor } from "./types.js";
 
@@ -9,17 +9,11 @@ import type { ContainerSetup, TaskSetup, WaitFor } from "./types.js";
 export interface MemberPlan {
   /** The key of a service; undefined for the agent's container. */
   readonly service: string | undefined;
-  /** Its name on the engine, and its name in the setup. */
-  readonly name: string;
+  /** Its name in the setup. */
   readonly container: string;
   /** The image of the setup. Its settings apply to clones too. */
   readonly image: EngineImage;
-  /** What the container starts from: the id of the image, or the name of a commit. */
-  readonly from: string;
-  readonly hostname: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly user: string;
-  readonly limits: Omit<Limits, "disk">;
+  readonly request: Omit<ContainerRequest, "labels" | "network" | "onWarning">;
   /** Its own command. */
   readonly command: readonly string[] | undefined;
   readonly waitFor: WaitFor | undefined;
@@ -39,12 +33,15 @@ export function planTask(
   batchId: string,
   executionId: string,
   setup: TaskSetup,
-  images: (container: ContainerSetup) => EngineImage,
+  images: ReadonlyMap<string, EngineImage>,
   networkEnabled: boolean,
 ): TaskPlan {
   const { taskId, agentContainer, serviceContainers = {}, networkConfig } = setup;
-  const toPlan = (container: ContainerSetup, service: string | undefined): MemberPlan =>
-    planContainer(containerName(batchId, executionId, container.name, taskId), container, service, images(container));
+  const toPlan = (container: ContainerSetup, service: string | undefined): MemberPlan => {
+    const image = images.get(tagOf(container.spec.imageSpec));
+    if (image === undefined) throw new SandboxError("internal", `The image of "${container.name}" was not prepared`);
+    return planContainer(containerName(batchId, executionId, container.name, taskId), container, service, image);
+  };
   const services = Object.entries(serviceContainers);
   const containers = [
     toPlan(agentContainer, undefined),
@@ -74,14 +71,18 @@ function planContainer(
   checkReadiness(setup, command, image);
   return {
     service,
-    name,
     container: setup.name,
     image,
-    from: image.id,
-    hostname: hostnameOf(setup),
-    env: { ...image.env, ...spec.environment },
-    user: spec.user ?? image.user,
-    limits: spec.limits ?? {},
+    request: {
+      name,
+      image: image.id,
+      hostname: hostnameOf(setup),
+      user: spec.user ?? image.user,
+      workingDir: image.workingDir,
+      env: { ...image.env, ...spec.environment },
+      limits: spec.limits ?? {},
+      isService: service !== undefined,
+    },
     command,
     waitFor: spec.waitFor,
   };
@@ -116,7 +117,7 @@ function checkReadiness(
 export function planClone(
   batchId: string,
   { network, ...plan }: TaskPlan,
-  from: (container: MemberPlan) => string,
+  imageOf: (container: MemberPlan) => string,
 ): TaskPlan {
   const { taskId, executionId } = plan;
   return {
@@ -124,8 +125,11 @@ export function planClone(
     executionId,
     containers: plan.containers.map((container) => ({
       ...container,
-      name: containerName(batchId, executionId, container.container, taskId),
-      from: from(container),
+      request: {
+        ...container.request,
+        name: containerName(batchId, executionId, container.container, taskId),
+        image: imageOf(container),
+      },
     })),
     network: network && { ...network, name: networkName(batchId, executionId, network.label) },
   };

@@ -43,8 +43,9 @@ export async function waitUntilReady(waiting: Waiting, waitFor: WaitFor, signal:
   }
 }
 
+/** A plan is refused that waits for the log of no command, or for the health of an image without a HEALTHCHECK. */
 function conditions(waiting: Waiting, { port, log, command, health }: WaitFor, signal: AbortSignal): Promise<void>[] {
-  const { sandbox, healthcheck, name } = waiting;
+  const { sandbox, healthcheck } = waiting;
   const all: Promise<void>[] = [];
   const poll = (check: () => Promise<boolean>): void => void all.push(repeat(check, signal));
   const succeeds = async (argv: readonly string[], timeout: number): Promise<boolean> => {
@@ -52,18 +53,12 @@ function conditions(waiting: Waiting, { port, log, command, health }: WaitFor, s
     return exitCode === 0 && !timedOut;
   };
   if (port !== undefined) poll(() => isListening(sandbox, port));
-  if (log !== undefined) {
-    if (waiting.command === undefined)
-      throw new SandboxError("invalid_argument", `${name} runs no command, so it has no log`);
-    all.push(waiting.command.written);
-  }
+  if (log !== undefined && waiting.command !== undefined) all.push(waiting.command.written);
   if (command !== undefined) {
     const argv = typeof command === "string" ? ["/bin/sh", "-c", command] : command;
     poll(() => succeeds(argv, CHECK_TIMEOUT));
   }
-  if (health === true) {
-    if (healthcheck === undefined)
-      throw new SandboxError("invalid_argument", `The image of ${name} has no HEALTHCHECK`);
+  if (health === true && healthcheck !== undefined) {
     poll(() => succeeds(healthcheck.argv, healthcheck.timeout ?? CHECK_TIMEOUT));
   }
   return all;

@@ -1,11 +1,5 @@
-import {
-  backendNames,
-  capabilitiesOf,
-  chooseBackend,
-  type Finding,
-  lastConformance,
-  probeBackend,
-} from "../../sandbox.js";
+import { lastConformance } from "../../sandbox/host.js";
+import { backendNames, capabilitiesOf, chooseBackend, type Finding, probeBackend } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";

@@ -1,5 +1,6 @@
 import type { Capabilities } from "../../../../contracts/types.js";
-import type { ConformanceNote, Finding } from "../../../sandbox.js";
+import type { ConformanceNote } from "../../../sandbox/host.js";
+import type { Finding } from "../../../sandbox.js";
 
 type Column =
   | ("installed" | "credentials" | "reachable" | "isolation" | "limits")

@@ -1,16 +1,9 @@
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { conformanceOf, noteConformance, temporaryDirectory } from "../../../sandbox/host.js";
 import type { Sandbox } from "../../../sandbox/types.js";
-import {
-  conformanceOf,
-  deleteSnapshot,
-  listSnapshots,
-  noteConformance,
-  openSandbox,
-  removeSandbox,
-  temporaryDirectory,
-} from "../../../sandbox.js";
+import { deleteSnapshot, listSnapshots, openSandbox, removeSandbox } from "../../../sandbox.js";
 import {
   type ConformanceHarness,
   type ConformanceReport,

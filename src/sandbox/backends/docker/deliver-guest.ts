@@ -27,22 +27,17 @@ const ARCHITECTURES: Readonly<Record<string, string>> = {
   arm64: "arm64",
   aarch64: "arm64",
 };
-const known = new WeakMap<Engine, Promise<string>>();
+const architectures = new WeakMap<Engine, Promise<string>>();
 const volumes = new WeakMap<Engine, Promise<string>>();
 
 /** The mount that brings the guest into a container: a file of this machine, or a volume that is filled once. */
 export async function guestMount(engine: Engine, image: string, how?: "bind" | "volume"): Promise<EngineMount> {
-  const binary = guestBinary(await architectureOf(engine));
+  const binary = guestBinary(await remember(architectures, engine, () => askArchitecture(engine)));
   if ((how ?? (isHere(engine) ? "bind" : "volume")) === "bind") {
     return { Type: "bind", Source: binary, Target: GUEST_PATH, ReadOnly: true };
   }
-  let filled = volumes.get(engine);
-  if (filled === undefined) {
-    filled = fillVolume(engine, image, binary);
-    volumes.set(engine, filled);
-    filled.catch(() => volumes.delete(engine));
-  }
-  return { Type: "volume", Source: await filled, Target: FOLDER, ReadOnly: true, VolumeOptions: { NoCopy: true } };
+  const volume = await remember(volumes, engine, () => fillVolume(engine, image, binary));
+  return { Type: "volume", Source: volume, Target: FOLDER, ReadOnly: true, VolumeOptions: { NoCopy: true } };
 }
 
 /** Forgets a volume that somebody has removed, so that the next container gets a new one. */
@@ -55,14 +50,16 @@ function isHere({ endpoint }: Engine): boolean {
   return process.platform === "linux" && endpoint.socketPath !== undefined;
 }
 
-function architectureOf(engine: Engine): Promise<string> {
-  let found = known.get(engine);
-  if (found === undefined) {
-    found = askArchitecture(engine);
-    known.set(engine, found);
-    found.catch(() => known.delete(engine));
-  }
-  return found;
+/** Asks once per engine, and again after a failure. */
+function remember(
+  known: WeakMap<Engine, Promise<string>>,
+  engine: Engine,
+  ask: () => Promise<string>,
+): Promise<string> {
+  const answer = known.get(engine) ?? ask();
+  known.set(engine, answer);
+  answer.catch(() => known.delete(engine));
+  return answer;
 }
 
 async function askArchitecture(engine: Engine): Promise<string> {

@@ -26,11 +26,7 @@ export async function probeDocker(): Promise<Finding[]> {
     engine = engineOf();
     info = await engine.call<Info>("GET", "/info", { timeout: PATIENCE });
   } catch (error) {
-    const { message, hint } = error as SandboxError;
-    return [
-      { name: "engine", status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) },
-      program(),
-    ];
+    return [missing("engine", error as SandboxError), program()];
   }
   const detail = `version ${info.ServerVersion} at ${engine.endpoint.name}`;
   return [
@@ -49,9 +45,12 @@ function guestFinding({ OSType, Architecture }: Info): Finding {
     if (OSType !== "linux" || arch === undefined) throw new SandboxError("unsupported", `${OSType} on ${Architecture}`);
     return { name, status: "ok", detail: guestBinary(arch) };
   } catch (error) {
-    const { message, hint } = error as SandboxError;
-    return { name, status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) };
+    return missing(name, error as SandboxError);
   }
+}
+
+function missing(name: string, { message, hint }: SandboxError): Finding {
+  return { name, status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) };
 }
 
 function limitsFinding({ MemoryLimit, PidsLimit, CPUCfsQuota }: Info): Finding {

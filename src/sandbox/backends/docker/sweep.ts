@@ -12,14 +12,8 @@ interface Labelled {
   readonly RepoTags?: readonly string[] | null;
 }
 
-/** A kind of object on an engine that carries our labels. */
-interface Kind {
-  readonly path: string;
-  remove(engine: Engine, found: Labelled): Promise<void>;
-}
-
 /** Containers first: a network or an image that a container uses cannot be removed. */
-const KINDS: readonly Kind[] = [
+const KINDS: readonly { path: string; remove(engine: Engine, found: Labelled): Promise<void> }[] = [
   { path: "/containers/json", remove: (engine, { Id }) => removeContainer(engine, Id) },
   { path: "/networks", remove: (engine, { Id }) => removeNetwork(engine, Id) },
   { path: "/volumes", remove: (engine, { Id }) => removeVolume(engine, Id) },

@@ -4,7 +4,6 @@ import type { Capabilities } from "../../../../contracts/types.js";
 import { startCommand } from "../../guest.js";
 import { createSandbox } from "../../portable.js";
 import { startContainer } from "./container.js";
-import { copyTree } from "./copy-tree.js";
 import { DockerDriver } from "./driver.js";
 import type { Engine } from "./engine/engine.js";
 import { commitContainer } from "./image/commit.js";
@@ -22,6 +21,7 @@ const CAPABILITIES: Capabilities = {
   ports: false,
   git: false,
 };
+const COPY_PATIENCE = 600_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Starts a container of a task, or leaves nothing. `layersOf`: how many layers the images have, by id or name. */
@@ -53,13 +53,20 @@ export async function startTaskContainer(
   );
   const from = { layers: layersOf.get(image) ?? 0 };
   const env = { PATH, LANG: "C.UTF-8", ...request.env };
-  const driver = new TaskDriver({
+  let failure: unknown;
+  const driver = new DockerDriver({
     id: name,
     workDir: "/",
     capabilities: CAPABILITIES,
     baseEnv: env,
     container,
-    release: () => container.remove(),
+    release: async () => {
+      failure = undefined;
+      await container.remove().catch((error: unknown) => {
+        failure = error;
+        throw error;
+      });
+    },
   });
   const sandbox = createSandbox(driver, {
     onEvent: ({ type, message }) => {
@@ -84,8 +91,7 @@ export async function startTaskContainer(
       ),
     async commit(target, labels) {
       const labelled = { ...ownerLabels(), ...labels };
-      const { layers } = await commitContainer(engine, container.id, target, from, labelled);
-      layersOf.set(target, layers);
+      layersOf.set(target, await commitContainer(engine, container.id, target, from, labelled));
     },
     async copyFrom(origin, path) {
       for (const entry of await driver.list(path)) await driver.remove(posix.join(path, entry), { recursive: true });
@@ -94,22 +100,18 @@ export async function startTaskContainer(
     frozen: (work) => driver.frozen(work),
     async remove() {
       await sandbox.teardown();
-      if (driver.failure !== undefined) throw driver.failure;
+      if (failure !== undefined) throw failure;
     },
   };
 }
 
-class TaskDriver extends DockerDriver {
-  /** Why the container could not be removed. */
-  failure: unknown;
-
-  override async destroy(): Promise<void> {
-    try {
-      await this.container.remove();
-      this.failure = undefined;
-    } catch (error) {
-      this.failure = error;
-      throw error;
-    }
-  }
+/** Copies a directory of one container over that of another, with owners and modes. It may be a volume. */
+async function copyTree(engine: Engine, from: string, to: string, path: string): Promise<void> {
+  const files = await engine.stream("GET", `/containers/${from}/archive`, { query: { path }, timeout: COPY_PATIENCE });
+  await engine.call("PUT", `/containers/${to}/archive`, {
+    // The archive starts with the directory itself.
+    query: { path: posix.dirname(path) },
+    body: files as AsyncIterable<Uint8Array>,
+    timeout: COPY_PATIENCE,
+  });
 }

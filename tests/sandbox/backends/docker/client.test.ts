@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { Demultiplexer, readOutput } from "../../../../src/sandbox/backends/docker/engine/demultiplexer.js";
-import { type Endpoint, findEndpoint } from "../../../../src/sandbox/backends/docker/engine/endpoint.js";
+import { type EngineEndpoint, findEndpoint } from "../../../../src/sandbox/backends/docker/engine/endpoint.js";
 import { Engine } from "../../../../src/sandbox/backends/docker/engine/engine.js";
 import { readJsonLines, readProgress } from "../../../../src/sandbox/backends/docker/engine/progress.js";
 import { createScratch } from "../../../support/scratch.js";
@@ -29,7 +29,7 @@ describe("where the engine is", () => {
   mkdirSync(join(folder("tls", "far"), "docker"));
   for (const name of ["ca", "cert", "key"]) writeFileSync(join(folder("tls", "far"), "docker", `${name}.pem`), name);
 
-  test.each<[Record<string, string>, Partial<Endpoint>]>([
+  test.each<[Record<string, string>, Partial<EngineEndpoint>]>([
     [{ DOCKER_HOST: "unix:///run/own.sock" }, { socketPath: "/run/own.sock" }],
     [{ DOCKER_HOST: "tcp://10.0.0.1:99" }, { host: "10.0.0.1", port: 99 }],
     [{ DOCKER_HOST: "tcp://engine.example" }, { host: "engine.example", port: 2375 }],

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { SandboxError } from "../../../../../contracts/errors.js";
 
 /** Where a Docker engine listens, and how to connect to it. */
-export interface Endpoint {
+export interface EngineEndpoint {
   /** As written in DOCKER_HOST, for messages. */
   readonly name: string;
   /** A unix socket or a named pipe. Otherwise `host` and `port`. */
@@ -37,7 +37,7 @@ export interface EndpointChoice {
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Finds the engine like the docker command: options, DOCKER_HOST, DOCKER_CONTEXT, the current context, the default. */
-export function findEndpoint(choice: EndpointChoice = {}, env: Env = process.env): Endpoint {
+export function findEndpoint(choice: EndpointChoice = {}, env: Env = process.env): EngineEndpoint {
   const config = env["DOCKER_CONFIG"] || join(homedir(), ".docker");
   if (choice.host !== undefined) return parseHost(choice.host, "docker.host", tlsOfEnv(env, config, choice.certPath));
   if (choice.context !== undefined) return endpointOfContext(choice.context, config);
@@ -48,14 +48,14 @@ export function findEndpoint(choice: EndpointChoice = {}, env: Env = process.env
   return context === undefined ? defaultEndpoint() : endpointOfContext(context, config);
 }
 
-function defaultEndpoint(): Endpoint {
+function defaultEndpoint(): EngineEndpoint {
   if (process.platform === "win32") return parseHost("npipe:////./pipe/docker_engine", "the default", undefined);
   const own = join(homedir(), ".docker", "run", "docker.sock");
   const common = "/var/run/docker.sock";
   return parseHost(`unix://${!existsSync(common) && existsSync(own) ? own : common}`, "the default", undefined);
 }
 
-function parseHost(value: string, source: string, tls: TlsMaterial | undefined): Endpoint {
+function parseHost(value: string, source: string, tls: TlsMaterial | undefined): EngineEndpoint {
   const unix = /^unix:\/\/(\/.+)$/.exec(value)?.[1];
   if (unix !== undefined) return { name: value, socketPath: unix };
   const pipe = /^npipe:\/\/(.+)$/.exec(value)?.[1];
@@ -103,7 +103,7 @@ function currentContext(config: string): string | undefined {
 }
 
 /** Contexts are stored under the hash of their name. */
-function endpointOfContext(name: string, config: string): Endpoint {
+function endpointOfContext(name: string, config: string): EngineEndpoint {
   if (name === "default") return defaultEndpoint();
   const place = createHash("sha256").update(name).digest("hex");
   const meta = readObject(join(config, "contexts", "meta", place, "meta.json"));

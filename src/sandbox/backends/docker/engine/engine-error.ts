@@ -1,5 +1,5 @@
 import { SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "../../../../../contracts/errors.js";
-import type { Endpoint } from "./endpoint.js";
+import type { EngineEndpoint } from "./endpoint.js";
 
 /** A failure that the engine reports. */
 export class EngineError extends SandboxError {
@@ -60,7 +60,7 @@ function messageOf(body: string): string {
 }
 
 /** The error for a call without an answer: nothing listens, or the connection broke. */
-export function connectionError(error: unknown, endpoint: Endpoint, what: string): SandboxError {
+export function connectionError(error: unknown, endpoint: EngineEndpoint, what: string): SandboxError {
   if (error instanceof SandboxError) return error;
   const { code, message } = error as NodeJS.ErrnoException;
   const details = { backend: "docker", cause: error };
@@ -94,7 +94,7 @@ export function connectionError(error: unknown, endpoint: Endpoint, what: string
 }
 
 /** The command that starts the engine. */
-export function startLine(endpoint: Endpoint): string {
+export function startLine(endpoint: EngineEndpoint): string {
   if (endpoint.host !== undefined) return `start the engine on ${endpoint.host}, or set DOCKER_HOST`;
   if (process.platform === "darwin") return "open -a Docker";
   if (process.platform === "win32") return "start Docker Desktop";

@@ -10,7 +10,7 @@ import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { SandboxError } from "../../../../../contracts/errors.js";
-import type { Endpoint } from "./endpoint.js";
+import type { EngineEndpoint } from "./endpoint.js";
 import { connectionError, engineError } from "./engine-error.js";
 
 /** Default deadline of an answer, in milliseconds. */
@@ -32,11 +32,11 @@ export interface EngineCall {
 
 /** A client of the engine's API: calls, streams, and connections that become a raw stream. */
 export class Engine {
-  readonly endpoint: Endpoint;
+  readonly endpoint: EngineEndpoint;
   readonly #agent: Agent;
   readonly #options: RequestOptions;
 
-  constructor(endpoint: Endpoint) {
+  constructor(endpoint: EngineEndpoint) {
     this.endpoint = endpoint;
     const { socketPath, host, port, tls } = endpoint;
     const settings = { keepAlive: true, maxFreeSockets: 8 };
@@ -59,46 +59,35 @@ export class Engine {
 
   /** Makes a call and returns its answer, parsed as JSON; undefined when it is empty. */
   async call<T>(method: string, path: string, call: EngineCall = {}): Promise<T> {
-    const what = `${method} ${path}`;
-    const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
-    try {
+    return await this.#inTime(`${method} ${path}`, call, async (deadline) => {
       const answer = await this.#send(method, path, call, deadline.signal);
       const text = await readText(answer, MAX_ANSWER);
-      return (text === "" ? undefined : JSON.parse(text)) as T;
-    } catch (error) {
-      throw deadline.reason() ?? connectionError(error, this.endpoint, what);
-    } finally {
       deadline.clear();
-    }
+      return (text === "" ? undefined : JSON.parse(text)) as T;
+    });
   }
 
   /** Makes a call whose answer is a stream. The caller reads it to its end or destroys it. */
   async stream(method: string, path: string, call: EngineCall = {}): Promise<IncomingMessage> {
-    const what = `${method} ${path}`;
-    const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
-    try {
+    return await this.#inTime(`${method} ${path}`, call, async (deadline) => {
       const answer = await this.#send(method, path, call, deadline.signal);
       deadline.started();
       answer.once("close", () => deadline.clear());
       return answer;
-    } catch (error) {
-      deadline.clear();
-      throw deadline.reason() ?? connectionError(error, this.endpoint, what);
-    }
+    });
   }
 
   /** Opens a connection that becomes a raw stream in both directions. */
   async hijack(path: string, call: EngineCall = {}): Promise<Socket> {
     const what = `POST ${path}`;
-    const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
-    try {
-      return await new Promise<Socket>((resolve, reject) => {
+    return await this.#inTime(what, call, async (deadline) => {
+      const socket = await new Promise<Socket>((resolve, reject) => {
         const headers = { ...call.headers, Connection: "Upgrade", Upgrade: "tcp" };
         const request = this.#request("POST", path, { ...call, headers }, deadline.signal);
         request.on("error", reject);
-        request.on("upgrade", (_answer, socket: Socket, head: Buffer) => {
-          if (head.length > 0) socket.unshift(head);
-          resolve(socket);
+        request.on("upgrade", (_answer, upgraded: Socket, head: Buffer) => {
+          if (head.length > 0) upgraded.unshift(head);
+          resolve(upgraded);
         });
         request.on("response", (answer) => {
           if (isSuccess(answer)) {
@@ -110,10 +99,19 @@ export class Engine {
         });
         send(request, call.body);
       });
-    } catch (error) {
-      throw deadline.reason() ?? connectionError(error, this.endpoint, what);
-    } finally {
       deadline.clear();
+      return socket;
+    });
+  }
+
+  /** Runs a call until its deadline. `work` clears the deadline when it succeeds. */
+  async #inTime<T>(what: string, call: EngineCall, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
+    try {
+      return await work(deadline);
+    } catch (error) {
+      deadline.clear();
+      throw deadline.reason() ?? connectionError(error, this.endpoint, what);
     }
   }
 

@@ -4,21 +4,14 @@ import { readProgress } from "../engine/progress.js";
 import { buildCredentials } from "../engine/registry-credentials.js";
 import type { BuildContext } from "./build-context.js";
 
-/** How a build runs. */
-export interface BuildOptions {
-  signal?: AbortSignal | undefined;
-  labels: Readonly<Record<string, string>>;
-  /** Every line of its log. */
-  onLine?: (line: string) => void;
-}
-
-/** Builds and tags an image. A failed step is an error with the end of the log. */
+/** Builds and tags an image. `onLine` gets every line of its log. A failed step is an error with the end of the log. */
 export async function buildImage(
   engine: Engine,
   { tag, buildArgs = {}, parentTag }: BuildStage,
   context: BuildContext,
-  { signal, labels, onLine }: BuildOptions,
+  opts: { signal: AbortSignal; labels: Readonly<Record<string, string>>; onLine(line: string): void },
 ): Promise<void> {
+  const { signal, labels, onLine } = opts;
   const buildargs = parentTag === undefined ? buildArgs : { ...buildArgs, BASE_IMAGE: parentTag };
   const answer = await engine.stream("POST", "/build", {
     // Without forcerm a failed build leaves a container.
@@ -29,7 +22,7 @@ export async function buildImage(
     timeout: BUILD_PATIENCE,
   });
   for await (const { stream } of readProgress(answer as AsyncIterable<Buffer>, `Building ${tag}`)) {
-    for (const line of (stream ?? "").split("\n")) if (line.trim() !== "") onLine?.(line.trimEnd());
+    for (const line of (stream ?? "").split("\n")) if (line.trim() !== "") onLine(line.trimEnd());
   }
 }
 

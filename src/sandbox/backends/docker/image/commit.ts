@@ -5,15 +5,9 @@ import { readProgress } from "../engine/progress.js";
 /** Storage drivers allow only slightly more. */
 const MOST_LAYERS = 100;
 
-/** The image of a commit. */
-export interface Committed {
-  readonly image: string;
-  readonly layers: number;
-}
-
 /**
- * Saves the files of a container as an image of this name. Each commit adds a layer; before there are too many, all files
- * are written to a single layer.
+ * Saves the files of a container as an image of this name, and returns how many layers it has. Each commit adds one; before
+ * there are too many, all files are written to a single layer.
  */
 export async function commitContainer(
   engine: Engine,
@@ -21,19 +15,19 @@ export async function commitContainer(
   image: string,
   from: { layers: number },
   labels: Readonly<Record<string, string>>,
-): Promise<Committed> {
+): Promise<number> {
   const changes = Object.entries(labels).map(([key, value]) => `LABEL ${JSON.stringify(key)}=${JSON.stringify(value)}`);
   const [repo, tag] = splitTag(image);
   if (from.layers >= MOST_LAYERS) {
     await flatten(engine, container, repo, tag, changes);
-    return { image, layers: 1 };
+    return 1;
   }
   await engine.call("POST", "/commit", {
     query: { container, repo, tag, pause: true, changes: changes.join("\n") },
     body: {},
     timeout: COMMIT_PATIENCE,
   });
-  return { image, layers: from.layers + 1 };
+  return from.layers + 1;
 }
 
 async function flatten(

@@ -4,10 +4,7 @@ import { type ProgressLine, readProgress } from "../engine/progress.js";
 import { pullCredentials, registryOf } from "../engine/registry-credentials.js";
 
 /** Progress of a pull, in bytes of the layers known so far. */
-export interface PullProgress {
-  readonly current: number;
-  readonly total: number;
-}
+type PullProgress = { readonly current: number; readonly total: number };
 
 /** Pulls an image, with the user's credentials if there are any. */
 export async function pullImage(

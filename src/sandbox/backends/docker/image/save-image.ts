@@ -17,7 +17,7 @@ interface SavedImage {
 }
 
 /** An image with the files of a container. */
-export interface Saved {
+export interface SavedFiles {
   /** The name to remove it by. */
   readonly name: string;
   readonly config: ImageConfig;
@@ -47,7 +47,7 @@ export async function saveSnapshot(id: string, container: RunningContainer, kept
 }
 
 /** Finds the image of a snapshot, which must have the same source. */
-export async function findSnapshot(snapshot: string, kept: KeptPlan): Promise<Saved> {
+export async function findSnapshot(snapshot: string, kept: KeptPlan): Promise<SavedFiles> {
   const { backend, details } = await readSnapshotRecord(snapshot);
   const saved = details as SavedImage | undefined;
   if (backend !== "docker" || saved?.kept.source !== kept.source) {
@@ -71,7 +71,7 @@ export async function removeSnapshot({ details }: SnapshotRecord): Promise<void>
 }
 
 /** Saves the files of a container for its forks. The last fork to go removes the image. */
-export async function saveForForks(id: string, container: RunningContainer, kept: KeptPlan): Promise<Saved> {
+export async function saveForForks(id: string, container: RunningContainer, kept: KeptPlan): Promise<SavedFiles> {
   const name = `glovebox/fork:${randomBytes(8).toString("hex")}`;
   const resource: EngineResource = { kind: "image", name, engine: kept.engine };
   await addResource(id, resource);
