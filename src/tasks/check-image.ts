@@ -1,13 +1,10 @@
 import { SandboxError } from "../../contracts/errors.js";
 import { invalidArgument } from "../util/checks.js";
-import { IMAGE_REFERENCE, MAX_IMAGE_REFERENCE } from "../util/image-reference.js";
 import type { Fields, Schema } from "../util/schema.js";
 import * as is from "../util/schema.js";
 import type { BuildImageSpec, BuildStage, ImageSpec, MultiStageBuildImageSpec, PullImageSpec } from "./types.js";
 
-const tag = is.matching(new RegExp(`^${IMAGE_REFERENCE}$`), "the name of an image, such as registry:5000/name:tag", {
-  maxLength: MAX_IMAGE_REFERENCE,
-});
+const tag = is.imageName("the name of an image, such as registry:5000/name:tag");
 
 const builtTag = is.and(tag, (value, name) => {
   if (value.includes("@")) throw invalidArgument(name, "a tag to give the image, not a digest", value);

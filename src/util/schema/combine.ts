@@ -18,19 +18,17 @@ export function required<T>(needed: Schema<T>, absent?: string): Needed<T> {
 
 /** An object with these properties and no others. Takes exactly the keys of `T`, or does not compile. */
 export function object<T extends object>(fields: NoInfer<Fields<T>>, more: JsonSchema = {}, own: Own = {}): Schema<T> {
-  const given = Object.entries(fields as Readonly<Record<string, JsonSchema | Needed<unknown>>>);
-  const needs = given.flatMap(([key, field]) => ("needed" in field ? [[key, field] as const] : []));
-  const absent = needs.flatMap(([key, field]) => (field.absent === undefined ? [] : [[key, field.absent] as const]));
-  return schemaOf(
-    {
-      type: "object",
-      additionalProperties: false,
-      ...(needs.length > 0 && { required: needs.map(([key]) => key) }),
-      ...more,
-      properties: Object.fromEntries(given.map(([key, field]) => [key, "needed" in field ? field.needed : field])),
-    },
-    absent.length > 0 ? { ...own, absent: Object.fromEntries(absent) } : own,
-  );
+  const properties: Record<string, JsonSchema> = {};
+  const absent: Record<string, string> = {};
+  const needs: string[] = [];
+  for (const [key, field] of Object.entries(fields as Readonly<Record<string, JsonSchema | Needed<unknown>>>)) {
+    const isNeeded = "needed" in field;
+    properties[key] = isNeeded ? field.needed : field;
+    if (isNeeded) needs.push(key);
+    if (isNeeded && field.absent !== undefined) absent[key] = field.absent;
+  }
+  const some = needs.length > 0 ? { required: needs } : {};
+  return schemaOf({ type: "object", additionalProperties: false, ...some, ...more, properties }, { ...own, absent });
 }
 
 /** A list of such values. */

@@ -113,6 +113,15 @@ export const token: Schema<string> = custom((value, name) => {
   throw new SandboxError("invalid_argument", `Invalid ${name}: expected printable characters without spaces`);
 });
 
+const IMAGE_PART = "[a-z0-9]+(?:(?:\\.|_{1,2}|-+)[a-z0-9]+)*";
+const REGISTRY = "(?:[A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)*|\\[[0-9a-fA-F:]+\\])(?::[0-9]{1,5})?";
+const IMAGE = `(?:${REGISTRY}/)?${IMAGE_PART}(?:/${IMAGE_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?`;
+
+/** What registries and engines take for the name of an image, with or without a tag and a digest; or what matches `other`. */
+export function imageName(expected: string, other?: string): Schema<string> {
+  return string({ pattern: `^(?:${other === undefined ? IMAGE : `${IMAGE}|${other}`})$`, maxLength: 400 }, expected);
+}
+
 /** A name that a machine can be reached by, and that is not the one of every machine. */
 export const hostName: Schema<string> = matching(/^(?!localhost$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "a host name");
 

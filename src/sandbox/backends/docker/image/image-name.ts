@@ -1,9 +1,7 @@
-import { IMAGE_REFERENCE, MAX_IMAGE_REFERENCE } from "../../../../util/image-reference.js";
-import { matching, type Schema } from "../../../../util/schema.js";
+import * as is from "../../../../util/schema.js";
 
-/** What a registry or an engine takes for an image: its name, or its id. */
-export const imageName: Schema<string> = matching(
-  new RegExp(`^(?:${IMAGE_REFERENCE}|sha256:[0-9a-f]{64})$`),
+/** What the engine takes for an image: its name, or its id. */
+export const imageName: is.Schema<string> = is.imageName(
   "the name of an image, such as debian:bookworm-slim",
-  { maxLength: MAX_IMAGE_REFERENCE },
+  "sha256:[0-9a-f]{64}",
 );
