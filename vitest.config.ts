@@ -1,28 +1,31 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
-import { LONG, LongestFirst } from "./tests/support/longest-first.js";
+import { filesWithOwnProcess } from "./tests/support/run/durations.js";
+import { LongestFirst } from "./tests/support/run/longest-first.js";
 
 /** `npm test` runs what scripts/bundle-tests.mjs made, everything else the sources. */
 const isBundled = process.env["GLOVEBOX_BUNDLED_TESTS"] === "1";
 const [folder, kind] = isBundled ? ["dist/tests", "js"] : ["tests", "ts"];
-const long = LONG.map((name) => `${folder}/${name}.test.${kind}`);
+const apart = filesWithOwnProcess().map((file) => (isBundled ? `dist/${file.replace(/ts$/, "js")}` : file));
 const config: ViteUserConfig = defineConfig({
   test: {
     projects: [
-      // A process to start takes longer than most files do. Where much is started a small one of its own is cheaper.
+      // Half a second goes by before the first test of a new process: more than most files take.
       {
         extends: true,
-        test: { name: "short", include: [`${folder}/**/*.test.${kind}`], exclude: long, isolate: false },
+        test: { name: "shared", include: [`${folder}/**/*.test.${kind}`], exclude: apart, isolate: false },
       },
-      { extends: true, test: { name: "long", include: long } },
+      { extends: true, test: { name: "apart", include: apart } },
     ],
     // They are plain JavaScript already.
     server: { deps: { external: [/\/dist\/tests\/parts\//] } },
-    globalSetup: [`${folder}/support/run-setup.${kind}`],
+    globalSetup: [`${folder}/support/run/setup.${kind}`],
     sequence: { sequencer: LongestFirst },
     // Twice the cores of a small machine: tests wait for engines and deadlines, too.
     maxWorkers: 4,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    // What a test waits for comes late on a busy machine.
+    expect: { poll: { timeout: 30_000 } },
+    hookTimeout: 240_000,
     maxConcurrency: 4,
     globals: true,
     reporters: ["default"],

@@ -4,10 +4,12 @@ import { defineConfig, type ViteUserConfig } from "vitest/config";
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ["tests/load/*.load.ts"],
-    globalSetup: ["tests/support/run-setup.ts"],
+    globalSetup: ["tests/support/run/setup.ts"],
     fileParallelism: false,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    // What a test waits for comes late on a busy machine.
+    expect: { poll: { timeout: 30_000 } },
+    hookTimeout: 240_000,
     globals: true,
   },
 });

@@ -1,4 +1,5 @@
-import type { DriverProcess, Sandbox } from "../src/sandbox/types.js";
+import type { DriverProcess } from "./driver.js";
+import type { Sandbox } from "./sandbox.js";
 import type { Limits } from "./types.js";
 
 /**

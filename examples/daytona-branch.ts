@@ -18,7 +18,7 @@ if (!process.env["DAYTONA_API_KEY"] || !process.env["GITHUB_TOKEN"] || !process.
 
   // #region push
   const branch = (await sandbox.exec({ argv: ["git", "branch", "--show-current"] })).stdout.trim();
-  const result = await sandbox.pushBranch?.(branch, token);
+  const result = await sandbox.pushBranch(branch, token);
   console.log(result?.pushed ? `pushed ${branch}` : `not pushed: ${result?.error}`);
   // #endregion push
 }

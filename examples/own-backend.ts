@@ -1,28 +1,62 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { openSandbox, registerBackend } from "glovebox";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { openSandbox, reap, registerBackend, removeSandbox } from "glovebox";
 import { type ConformanceHarness, formatReport, runConformance } from "glovebox/testing";
-import { PLACE } from "./own-backend/folder.js";
+import { DEFAULT_PARENT } from "./own-backend/folder.js";
 
 // #region register
-registerBackend("folder", () => import("./own-backend/folder.js"));
+registerBackend("folder", async () => (await import("./own-backend/folder.js")).backend);
 // #endregion register
 
-/** Descriptors that whoever started this program left open for it and for all that it starts. */
-const inherited = readdirSync("/proc/self/fd").filter((fd) => {
-  if (Number(fd) <= 2 || !existsSync(`/proc/self/fdinfo/${fd}`)) return false;
-  const flags = /^flags:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "utf8"))?.[1] ?? "0";
-  return (Number.parseInt(flags, 8) & 0o2000000) === 0;
-});
+const open = { backend: "folder", isolation: "none" } as const;
+const folders = (): string[] => (existsSync(DEFAULT_PARENT) ? readdirSync(DEFAULT_PARENT) : []);
+
+if (process.argv[2] === "hold") {
+  const sandbox = await openSandbox({ ...open });
+  console.log(sandbox.id);
+  await delay(600_000);
+}
+
+// #region crash
+/** A process dies without a chance to clean up; the next one removes what it left. */
+async function surviveCrash(): Promise<void> {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), "hold"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [id] = (await once(createInterface(child.stdout), "line")) as [string];
+  child.kill("SIGKILL");
+  await once(child, "close");
+  if (!folders().includes(id)) throw new Error("the folder should be there until somebody reaps it");
+  const { removed } = await reap({ backend: "folder" });
+  if (!removed.includes(id) || folders().includes(id)) throw new Error(`${id} was not reaped`);
+}
+
+/** What is kept stays, and an id is enough to open it again. */
+async function keepAndReopen(): Promise<void> {
+  const first = await openSandbox({ ...open, keep: true });
+  await first.writeFile("note.txt", "kept");
+  await first.teardown();
+  {
+    await using again = await openSandbox({ id: first.id });
+    if ((await again.readFile("note.txt")) !== "kept") throw new Error("the file should be there");
+  }
+  await removeSandbox(first.id);
+}
+// #endregion crash
+
+await surviveCrash();
+await keepAndReopen();
 
 // #region kit
 const harness: ConformanceHarness = {
   backend: "folder",
-  open: (opts) => openSandbox({ backend: "folder", isolation: "none", ...opts }),
-  skips: {
-    "exec.exit.no-format": "Node starts programs by execvp, which hands a file in no known format to a shell",
-    ...(inherited.length > 0 && { "exec.fds": `Node hands on the descriptors that it inherited: ${inherited}` }),
-  },
-  census: async () => (existsSync(PLACE) ? readdirSync(PLACE) : []),
+  open: (opts) => openSandbox({ ...open, ...opts }),
+  remove: (id) => removeSandbox(id),
+  census: async () => folders(),
   host: { directoryOf: ({ workDir }) => workDir, sharesNetwork: true },
 };
 const report = await runConformance(harness, { concurrency: 4 });

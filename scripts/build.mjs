@@ -1,9 +1,8 @@
 import { chmodSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { buildAgent } from "./build-agent.mjs";
-import { run } from "./processes.mjs";
-import { expectSuccess, step } from "./step.mjs";
+import { buildGuest } from "./build-guest.mjs";
+import { step } from "./step.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -16,10 +15,10 @@ const OWN = [
 /** Makes `dist/` of the TypeScript, from nothing, so that no file of an older build is shipped. */
 export async function buildLibrary() {
   rmSync(join(root, "dist"), { recursive: true, force: true });
-  const { bundle } = await import("./bundle.mjs");
+  const { bundle, bundleTypes } = await import("./bundle.mjs");
   const examples = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"));
   await Promise.all([
-    declareTypes(),
+    bundleTypes(join(root, "dist", "src")),
     bundle("src", join(root, "dist", "src"), [...entryPoints(), ...OWN]),
     bundle(
       "examples",
@@ -30,14 +29,6 @@ export async function buildLibrary() {
   chmodSync(join(root, "dist", "src", "cli.js"), 0o755);
 }
 
-/** Each declaration follows from its own file (`isolatedDeclarations`): whether all fit together is for `npm run check`. */
-async function declareTypes() {
-  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
-  const args = [tsc, "-p", "tsconfig.build.json", "--noCheck"];
-  const result = await run(process.execPath, args, { cwd: root, quiet: true });
-  expectSuccess(result, "tsc");
-}
-
 /** The modules that package.json gives to others. */
 function entryPoints() {
   const { exports, bin } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -45,14 +36,14 @@ function entryPoints() {
   return targets.flatMap((target) => /^\.\/dist\/src\/(.+)\.js$/.exec(target)?.[1] ?? []);
 }
 
-/** Builds all there is to build: the agent at once, and the library when the `dependencies` are there. */
+/** Builds all there is to build: the guest at once, and the library when the `dependencies` are there. */
 export async function build(dependencies) {
   const isBeside = true;
   const library = async () => {
     await dependencies;
     await step("library", buildLibrary, { isBeside });
   };
-  const parts = [step("agent", buildAgent, { isBeside }), library()];
+  const parts = [step("guest", buildGuest, { isBeside }), library()];
   const failed = (await Promise.allSettled(parts)).find(({ status }) => status === "rejected");
   if (failed !== undefined) throw failed.reason;
 }

@@ -12,7 +12,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
  */
 export async function bundleTests() {
   const tests = readdirSync(join(root, "tests"), { recursive: true }).filter((name) => name.endsWith(".test.ts"));
-  const entries = [...tests, "support/run-setup.ts"].map((name) => name.slice(0, -".ts".length));
+  const entries = [...tests, "support/run/setup.ts"].map((name) => name.slice(0, -".ts".length));
   const build = await startBundle("tests", entries, {
     external: (id) => !/^[./]|^@oxc-project\//.test(id),
     plugins: [{ name: "places", transform: keepPlaces }],

@@ -2,10 +2,12 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { rolldown } from "rolldown";
+import { dts } from "rolldown-plugin-dts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const { name, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { name, exports, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const packages = [name, ...Object.keys(dependencies), ...Object.keys(peerDependencies)];
+const external = (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`));
 
 /**
  * Makes JavaScript of the sources in `from`, in few files: Node takes longer to load hundreds of small ones than to run
@@ -13,9 +15,47 @@ const packages = [name, ...Object.keys(dependencies), ...Object.keys(peerDepende
  * is imported lazily stays lazy.
  */
 export async function bundle(from, to, entries) {
-  const external = (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`));
   const build = await startBundle(from, entries, { external });
-  await build.write({ dir: to, chunkFileNames: "parts/[name].js" });
+  await build.write({
+    dir: to,
+    chunkFileNames: "parts/[name].js",
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    comments: { jsdoc: false },
+  });
+}
+
+/** The modules of `src` that package.json gives to others with their types. */
+export const typedEntries = Object.values(exports).flatMap(
+  ({ types }) => /^\.\/dist\/src\/(.+)\.d\.ts$/.exec(types)?.[1] ?? [],
+);
+
+/**
+ * What the declarations use of their surroundings, so that they fit a program without the types of Node or of the DOM: an interface
+ * that is there has nothing added, one that is missing is empty. What does need the types of Node asks for them.
+ */
+function surroundings({ imports }) {
+  const node = imports.some((id) => id.startsWith("node:")) ? '/// <reference types="node" />\n' : "";
+  const streams = "interface ReadableStream<R = any> {}\n  interface WritableStream<W = any> {}";
+  return `${node}/// <reference lib="esnext.disposable" />\ndeclare global {\n  interface AbortSignal {}\n  ${streams}\n}`;
+}
+
+/** Makes the declarations of the entry points, each in one file below `to`, and what several of them need in one more. */
+export async function bundleTypes(to) {
+  const build = await startTypes(typedEntries);
+  await build.write({
+    dir: to,
+    chunkFileNames: "[name].js",
+    codeSplitting: { groups: [{ name: "shared.d", minShareCount: 2 }] },
+    minifyInternalExports: false,
+    postBanner: surroundings,
+  });
+}
+
+/** Starts a bundle of declarations. Each follows from its own file (`isolatedDeclarations`), so that no compiler is needed. */
+export async function startTypes(entries) {
+  const plugins = [dts({ oxc: true, emitDtsOnly: true, sourcemap: true, tsconfig: false })];
+  return await startBundle("src", entries, { external, plugins, treeshake: { moduleSideEffects: false } });
 }
 
 /** Begins a bundle of these modules below `from`; what the bundler has to say about it is an error. `options` are more of its own. */

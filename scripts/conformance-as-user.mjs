@@ -46,7 +46,7 @@ process.exit(total.failed > 0 ? 1 : 0);
 /** Copies what an installed package has to where the user can read it, and gives the user a home. */
 function layOut() {
   chmodSync(place, 0o755);
-  for (const part of ["dist", "agent/bin", "package.json", "scripts/run-conformance.mjs"]) {
+  for (const part of ["dist", "guest/bin", "package.json", "scripts/run-conformance.mjs"]) {
     cpSync(join(root, part), join(place, part), { recursive: true });
   }
   for (const folder of [home, join(home, "tmp"), join(home, "state")]) {

@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { conformanceOf, noteConformance } from "../dist/src/sandbox/host.js";
 import { backendNames, capabilitiesOf } from "../dist/src/sandbox.js";
 import { conformanceCases } from "../dist/src/testing.js";
@@ -76,10 +76,11 @@ async function columnOf(name, seen) {
 
 /** Whether a test, or what it is set up by, imports one. */
 function usesStandIn(path) {
-  const imports = (file) => [...readFileSync(file, "utf8").matchAll(/from "(\.[^"]+)\.js"/g)].map(([, name]) => name);
+  const imports = (file) =>
+    [...readFileSync(file, "utf8").matchAll(/from "(\.[^"]+)\.js"/g)].map(([, name]) => join(file, "..", `${name}.ts`));
+  const below = (folder) => (file) => file.startsWith(join(root, "tests", folder, sep));
   const own = imports(path);
-  const support = own.filter((name) => name.startsWith("./support/")).map((name) => join(root, "tests", `${name}.ts`));
-  return [...own, ...support.flatMap(imports)].some((name) => /^\.\.?\/fakes\//.test(name));
+  return [...own, ...own.filter(below("support")).flatMap(imports)].some(below("fakes"));
 }
 
 function outcomeOf(state, id, reason = "", skips = {}) {
@@ -98,7 +99,7 @@ async function keep({ name, on, results, counts }) {
 }
 
 function testOf(name) {
-  return join("tests", `conformance-${name}.test.ts`);
+  return join("tests", "sandbox", "backends", name, "conformance.test.ts");
 }
 
 function table(list) {

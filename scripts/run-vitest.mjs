@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { startVitest } from "vitest/node";
-import { bundleTests } from "./bundle-tests.mjs";
+import { durationsOf, slowestFiles } from "./durations.mjs";
 
 /** Runs vitest as `vitest run` does and writes what came of every test to the file named by the first argument. */
 const [file, ...filters] = process.argv.slice(2);
-const tally = { passed: 0, failed: 0, skipped: [], failures: [] };
+const tally = { passed: 0, failed: 0, skipped: [], failures: [], slowest: [] };
 
 const counter = {
   onTestRunEnd(modules, unhandled) {
@@ -18,6 +18,7 @@ const counter = {
       if (isEmpty) fail(module.relativeModuleId, [new Error("no tests in this file")]);
     }
     fail("outside any test", unhandled);
+    tally.slowest = slowestFiles(durationsOf(modules));
   },
 };
 
@@ -42,8 +43,6 @@ function fail(name, errors) {
   }
 }
 
-await bundleTests();
-process.env.GLOVEBOX_BUNDLED_TESTS = "1";
 if (filters.length === 0) process.env.GLOVEBOX_TEST_ALL = "1";
 const vitest = await startVitest("test", filters, { run: true, watch: false, reporters: ["default", counter] });
 await vitest?.close();

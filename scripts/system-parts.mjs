@@ -4,14 +4,14 @@ import { pathToFileURL } from "node:url";
 import { run } from "./processes.mjs";
 import { expectSuccess, StepFailed, step } from "./step.mjs";
 
-/** What Glovebox needs from the system: any one of `commands` will do. musl makes the agent smaller but is not needed. */
+/** What Glovebox needs from the system: any one of `commands` will do. musl makes the guest smaller but is not needed. */
 const parts = [
   { commands: ["bwrap"], packages: ["bubblewrap"] },
   { commands: ["git"], packages: ["git"] },
   { commands: [process.env.CC, "musl-gcc", "gcc", "cc"], packages: ["gcc", "libc6-dev", "musl-tools"] },
 ];
 
-/** What only tests and a release need: the agent for the other kind of machine, and something that runs it. */
+/** What only tests and a release need: the guest for the other kind of machine, and something that runs it. */
 const extras = [
   { commands: ["aarch64-linux-gnu-gcc"], packages: ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"] },
   { commands: ["qemu-aarch64-static"], packages: ["qemu-user-static"] },

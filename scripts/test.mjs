@@ -14,7 +14,8 @@ const suites = [
   { name: "soak", script: "scripts/soak.mjs", args: ["--seconds", "15", "--summary"] },
 ];
 
-const total = { passed: 0, failed: 0, skipped: [], failures: [] };
+const began = performance.now();
+const total = { passed: 0, failed: 0, skipped: [], failures: [], slowest: [] };
 const scratch = createScratch();
 const env = environmentIn(scratch.path);
 
@@ -30,7 +31,7 @@ async function main() {
   const install = () => installDependencies(join(root, "tests", "node-24"));
   const second = step("a second Node", install, { isBeside: true }).catch(() => {});
   const images = buildImages();
-  const fuzzer = step("agent under sanitizers", buildFuzzer, { isBeside: true }).catch(() => {});
+  const fuzzer = step("guest under sanitizers", buildFuzzer, { isBeside: true }).catch(() => {});
   try {
     await prepare();
     total.passed += 1;
@@ -59,11 +60,11 @@ async function buildImages() {
   env[FAILED_IMAGES] = JSON.stringify(failed);
 }
 
-/** Compiles for the tests that fuzz the agent; where it fails, they do so too and show why. */
+/** Compiles for the tests that fuzz the guest; where it fails, they do so too and show why. */
 async function buildFuzzer() {
-  if (process.platform !== "linux") return "not built: the agent runs on Linux only";
-  const args = [join(root, "scripts", "fuzz-agent.mjs"), "--build"];
-  expectSuccess(await run(process.execPath, args, { cwd: root, quiet: true, env }), "fuzz-agent");
+  if (process.platform !== "linux") return "not built: the guest runs on Linux only";
+  const args = [join(root, "scripts", "fuzz-guest.mjs"), "--build"];
+  expectSuccess(await run(process.execPath, args, { cwd: root, quiet: true, env }), "fuzz-guest");
 }
 
 /** What has nothing to do with vitest goes on beside it, one after the other: most tests wait for something now and then. */
@@ -88,9 +89,20 @@ async function check(command) {
 }
 
 async function runVitest() {
+  // Not in run-vitest.mjs: a test runs that one, too, while others load the bundle.
+  const bundle = async () => await (await import("./bundle-tests.mjs")).bundleTests();
+  try {
+    await step("bundle of the tests", bundle, { isBeside: true });
+  } catch {
+    total.failed += 1;
+    return;
+  }
   const file = join(scratch.path, "tally.json");
   const [program, ...args] = scratch.inMemory([process.execPath, join(root, "scripts", "run-vitest.mjs"), file]);
-  const { code } = await run(program, args, { cwd: root, env: { ...env, ...environmentIn(scratch.memory) } });
+  const { code } = await run(program, args, {
+    cwd: root,
+    env: { ...env, ...environmentIn(scratch.memory), GLOVEBOX_BUNDLED_TESTS: "1" },
+  });
   const tally = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { passed: 0, failed: 0, skipped: [] };
   add("vitest", code, tally);
 }
@@ -109,13 +121,14 @@ async function runSuite({ name, script, args = [] }) {
 }
 
 /** A suite that failed, or that had nothing to say, without a failed test to show for it counts as one. */
-function add(name, code, { passed, failed, skipped, failures = [] }) {
+function add(name, code, { passed, failed, skipped, failures = [], slowest = [] }) {
   const silent = failed === 0 && (code !== 0 || passed + skipped.length === 0);
   if (silent) console.log(`  FAILED ${name}: exit code ${code}, ${passed} tests passed, none failed`);
   total.passed += passed;
   total.failed += silent ? 1 : failed;
   total.skipped.push(...skipped);
   total.failures.push(...failures);
+  total.slowest.push(...slowest);
 }
 
 function clean() {
@@ -129,6 +142,8 @@ function clean() {
 
 function report() {
   console.log("");
+  if (total.slowest.length > 0) console.log(`slowest test files:\n${total.slowest.join("\n")}`);
+  console.log(`all of it took ${Math.round((performance.now() - began) / 1000)} s`);
   for (const { name, reason } of total.skipped) console.log(`not run: ${name}: ${reason}`);
   // Last, where somebody who sees only the end of a long output finds them.
   for (const { name, error } of total.failures) console.log(`\nFAILED ${name}\n${error}`);

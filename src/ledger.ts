@@ -1,20 +1,27 @@
-export { claimRecord, dismantle, inUse, type Remover, type RemoverOf, type Vanishing } from "./ledger/dismantle.js";
 export { snapshotInTime } from "./ledger/late-snapshot.js";
-export type { OtherResource, RecordState, Resource, SandboxRecord } from "./ledger/record.js";
+export type { RecordState, SandboxRecord, SandboxRules } from "./ledger/record.js";
 export {
   addResource,
   createRecord,
   listRecords,
   markReady,
   readRecord,
+  rememberedRecord,
   sweepLedger,
   updateRecord,
 } from "./ledger/records.js";
 export {
+  claimRecord,
+  inUse,
+  type Remover,
+  type RemoverOf,
+  removeRecorded,
+  removerFor,
+} from "./ledger/remove-recorded.js";
+export {
   readSnapshotRecord,
   readSnapshotRecords,
   removeSnapshotRecord,
-  type SnapshotRecord,
   snapshotIds,
   snapshotsDir,
   writeSnapshotRecord,

@@ -1,3 +1,4 @@
+export type { Backend } from "../contracts/backend.js";
 export type { Finding } from "../contracts/finding.js";
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
 export {
@@ -8,17 +9,17 @@ export {
   getSandboxExecutor,
   type SandboxExecutor,
 } from "./sandbox/executor.js";
+export { setGuestPath } from "./sandbox/guest.js";
 export { importArchive } from "./sandbox/import-archive.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
-export { capabilitiesOf, probeBackend } from "./sandbox/probe.js";
+export { assertBackend, capabilitiesOf, credentialsOf, probeBackend } from "./sandbox/probe.js";
 export { listSandboxes, type ReapReport, reap, removeSandbox, type SandboxInfo } from "./sandbox/reap.js";
 export {
-  assertBackend,
   type BackendLoader,
-  type BackendModule,
   backendNames,
   chooseBackend,
+  loadBackend as backendOf,
   registerBackend,
 } from "./sandbox/registry.js";
 export { deleteSnapshot, listSnapshots, type SnapshotInfo } from "./sandbox/snapshots.js";

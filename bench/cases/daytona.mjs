@@ -15,8 +15,8 @@ const FILES = Array.from({ length: 50 }, (_, i) => ({ path: `many/${i}`, content
 export async function measure({ scratch, isQuick }) {
   process.env.GLOVEBOX_HOME = join(scratch, "home");
   const compiled = compileService(scratch);
-  const { startFakeDaytona } = await import(pathToFileURL(join(compiled, "fakes", "daytona-server.js")).href);
-  const { serveGit } = await import(pathToFileURL(join(compiled, "support", "git-server.js")).href);
+  const { startFakeDaytona } = await import(pathToFileURL(join(compiled, "fakes", "daytona", "server.js")).href);
+  const { serveGit } = await import(pathToFileURL(join(compiled, "support", "git", "server.js")).href);
   const { Daytona } = await import("@daytona/sdk");
   const service = await startFakeDaytona();
   const github = await serveGit(makeRemote(scratch), TOKEN);
@@ -203,7 +203,7 @@ function compileService(scratch) {
     "--outDir",
     out,
   ];
-  const sources = ["fakes/daytona-server.ts", "support/git-server.ts"].map((file) => join(root, "tests", file));
+  const sources = ["fakes/daytona/server.ts", "support/git/server.ts"].map((file) => join(root, "tests", file));
   execFileSync(process.execPath, [compiler, ...options, ...sources], { cwd: root });
   writeFileSync(join(out, "package.json"), '{"type":"module"}');
   symlinkSync(join(root, "node_modules"), join(out, "node_modules"));

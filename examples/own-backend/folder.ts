@@ -1,206 +1,174 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { constants } from "node:fs";
-import { chmod, mkdir, open as openFile, readdir, realpath, rename, rm, unlink, writeFile } from "node:fs/promises";
+import { createReadStream, createWriteStream } from "node:fs";
+import { cp, mkdir, rm } from "node:fs/promises";
+import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { isAbsolute, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import {
-  assertCapabilities,
+  type Backend,
   type Capabilities,
-  createSandbox,
-  type Driver,
-  type DriverProcess,
-  type FileStat,
-  type Sandbox,
+  GuestChannel,
+  GuestDriver,
+  guestBinary,
+  readSnapshotRecord,
+  replaceFiles,
+  type SandboxEntry,
   SandboxError,
   type SandboxOptions,
-  type StartSpec,
-} from "glovebox";
-import { startGroup } from "./group.js";
-import { type Place, walk } from "./inside.js";
+  snapshotIds,
+  writeSnapshotRecord,
+} from "glovebox/backend";
+
+// #region options
+declare global {
+  interface GloveboxBackendOptions {
+    folder?: FolderOptions;
+  }
+}
+
+/** What only this backend knows. */
+export interface FolderOptions {
+  /** Where the folders are made. Default: in the temporary directory. */
+  parent?: string;
+}
+
+/** Any schema library fits here: all that is asked for is a method `parse`. */
+function parse(value: unknown): FolderOptions {
+  const { parent = DEFAULT_PARENT, ...unknown } = value as FolderOptions;
+  if (typeof parent === "string" && isAbsolute(parent) && Object.keys(unknown).length === 0) return { parent };
+  throw new SandboxError("invalid_argument", "folder takes parent, an absolute path");
+}
+// #endregion options
 
 const BACKEND = "folder";
-/** Where the folders are. */
-export const PLACE: string = join(tmpdir(), `glovebox-folders-${process.getuid?.() ?? "all"}`);
+export const DEFAULT_PARENT: string = join(tmpdir(), `glovebox-folders-${process.getuid?.() ?? "all"}`);
 
 // #region capabilities
-/** What this backend really keeps. Whatever is not in here is refused. */
+/** What this backend really enforces. Everything else is refused before anything is made. */
 const CAPABILITIES: Capabilities = {
   isolation: "none",
   killTree: "best-effort",
   network: ["full"],
   limits: [],
-  snapshot: "none",
-  fork: "none",
-  pty: false,
+  snapshot: "crash-consistent",
+  fork: "copy",
+  pty: true,
   user: false,
   ports: false,
   git: false,
 };
+const NOT_HERE = ["repo", "baseDir", "image", "mounts"] as const;
 // #endregion capabilities
 
-// #region open
-const UNKNOWN_HERE = ["repo", "branch", "baseDir", "workspace", "image", "mounts"] as const;
-
-/** What the registry calls: checks what can be kept, makes or finds the folder, wraps the driver. */
-export async function open(opts: SandboxOptions): Promise<Sandbox> {
-  assertCapabilities({ isolation: "required", ...opts }, CAPABILITIES, BACKEND);
-  for (const name of UNKNOWN_HERE) {
-    if (opts[name] !== undefined) throw new SandboxError("unsupported", `The ${BACKEND} backend has no ${name}`);
-  }
-  const id = opts.id ?? `folder-${randomUUID()}`;
-  const folder = join(PLACE, id);
-  if (opts.id === undefined) await mkdir(join(folder, "work"), { recursive: true });
-  else {
-    await rename(join(folder, "kept"), join(folder, "used")).catch((cause: unknown) => {
-      throw new SandboxError("not_found", `There is no kept sandbox "${id}"`, { cause });
-    });
-  }
-  await mkdir(join(folder, "home"), { recursive: true });
-  const keep = opts.keep ?? opts.id !== undefined;
-  return createSandbox(new FolderDriver(id, await realpath(folder), keep), opts);
-}
-// #endregion open
-
-class FolderDriver implements Driver {
-  readonly backend = BACKEND;
-  readonly capabilities: Capabilities = CAPABILITIES;
-  readonly id: string;
-  readonly workDir: string;
-  readonly baseEnv: Readonly<Record<string, string>>;
-  readonly #folder: string;
-  readonly #keep: boolean;
-
-  constructor(id: string, folder: string, keep: boolean) {
-    this.id = id;
-    this.workDir = join(folder, "work");
-    this.#folder = folder;
-    this.#keep = keep;
-    this.baseEnv = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: join(folder, "home"), LANG: "C.UTF-8" };
-  }
-
-  // #region start
-  async start(spec: StartSpec): Promise<DriverProcess> {
-    await using place = await this.#directory(spec.cwd, "not_found");
-    // The child goes into the open directory by itself, before it becomes the program.
-    return await startGroup(spec, place.path);
-  }
-  // #endregion start
-
-  // #region files
-  async read(path: string): Promise<Uint8Array | null> {
-    await using place = await walk(this.workDir, path, { follow: true });
-    if (!place?.stats) return null;
-    if (!place.stats.isFile()) throw new SandboxError("not_regular_file", `${path} is no regular file`);
-    const { O_NOFOLLOW, O_NONBLOCK } = constants;
-    await using file = await openFile(place.path, O_NOFOLLOW | O_NONBLOCK).catch(swapped(path));
-    if (!(await file.stat()).isFile()) throw new SandboxError("not_regular_file", `${path} is no regular file`);
-    return await file.readFile();
-  }
-
-  async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
-    for (const { path, content, mode } of files) {
-      await using place = await this.#existing(path, { follow: true, make: true });
-      if (place.stats?.isDirectory()) throw new SandboxError("not_regular_file", `${path} is a directory`);
-      // Whole or not at all: a new file beside it takes its place.
-      const temporary = join(dirname(place.path), `.${randomUUID()}`);
-      await writeFile(temporary, content, { flag: "wx" });
-      await chmod(temporary, mode);
-      await rename(temporary, place.path);
+// #region backend
+/** Sandboxes that are folders of this machine. Nothing isolates them, and the backend says so. */
+export const backend: Backend = {
+  name: BACKEND,
+  capabilities: () => CAPABILITIES,
+  options: { parse },
+  check(opts) {
+    if (opts.isolation !== "none") {
+      throw new SandboxError("no_isolation", "A folder does not isolate", { hint: 'ask for isolation: "none"' });
     }
-  }
-  // #endregion files
+    for (const name of NOT_HERE) {
+      if (opts[name] !== undefined) throw new SandboxError("unsupported", `The ${BACKEND} backend has no ${name}`);
+    }
+  },
+  create: (opts, entry) => create(opts, entry),
+  async reopen(plan, _, entry) {
+    return await start((plan as Plan).folder, entry);
+  },
+  async removeResource({ kind, path, snapshot }) {
+    // An archive belongs to its snapshot as soon as that is known, and to nobody before.
+    if (kind === "archive" && (await snapshotIds()).includes(String(snapshot))) return;
+    await rm(String(path), { recursive: true, force: true });
+  },
+  async removeSnapshot({ archive }) {
+    if (archive !== undefined) await rm(archive, { force: true });
+  },
+};
 
-  async stat(path: string): Promise<FileStat | null> {
-    await using place = await walk(this.workDir, path, { follow: false });
-    if (!place?.stats) return null;
-    const { stats } = place;
-    const kinds = { file: stats.isFile(), directory: stats.isDirectory(), symlink: stats.isSymbolicLink() };
-    const type = (Object.keys(kinds) as (keyof typeof kinds)[]).find((kind) => kinds[kind]) ?? "other";
-    return { type, size: stats.size, mode: stats.mode & 0o777, mtimeMs: stats.mtimeMs };
-  }
-
-  async list(path: string): Promise<string[]> {
-    await using place = await this.#directory(path, "invalid_path");
-    return await readdir(`${place.path}/`);
-  }
-
-  async remove(path: string, { recursive }: { recursive: boolean }): Promise<boolean> {
-    await using place = await walk(this.workDir, path, { follow: false });
-    if (!place?.stats) return false;
-    if (!place.stats.isDirectory()) await unlink(place.path);
-    else if (recursive) await rm(place.path, { recursive: true });
-    else throw new SandboxError("not_regular_file", `${path} is a directory`);
-    return true;
-  }
-
-  async rename(from: string, to: string): Promise<void> {
-    await using source = await this.#existing(from, { follow: false });
-    await using target = await this.#existing(to, { follow: false, make: true });
-    await rename(source.path, target.path);
-  }
-
-  async makeDirectory(path: string): Promise<void> {
-    await using place = await this.#existing(path, { follow: true, make: true });
-    if (place.stats?.isDirectory()) return;
-    if (place.stats) throw new SandboxError("conflict", `There is a file at ${path}`, { retryable: false });
-    await mkdir(place.path);
-  }
-
-  // #region trees
-  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-    await this.makeDirectory(path);
-    await using place = await this.#directory(path, "invalid_path");
-    const child = spawn("tar", ["-xpf", "-"], { cwd: place.path, stdio: ["pipe", "ignore", "ignore"] });
-    const closed = once(child, "close") as Promise<[number]>;
-    child.stdin.on("error", () => undefined);
-    for await (const chunk of tar) await new Promise<void>((resolve) => child.stdin.write(chunk, () => resolve()));
-    child.stdin.end();
-    const [code] = await closed;
-    if (code !== 0) throw new SandboxError("conflict", `tar could not unpack everything into ${path}`);
-  }
-
-  async *exportTree(path: string): AsyncGenerator<Uint8Array> {
-    await using place = await this.#directory(path, "not_found");
-    const child = spawn("tar", ["-cf", "-", "."], { cwd: place.path, stdio: ["ignore", "pipe", "ignore"] });
-    yield* child.stdout as AsyncIterable<Uint8Array>;
-  }
-  // #endregion trees
-
-  async destroy(): Promise<void> {
-    if (this.#keep) return await writeFile(join(this.#folder, "kept"), "");
-    await rm(this.#folder, { recursive: true, force: true });
-  }
-
-  /** A place whose directory is there. */
-  async #existing(path: string, how: Parameters<typeof walk>[2]): Promise<Place> {
-    const place = await walk(this.workDir, path, how).catch(tooLong(path));
-    if (place) return place;
-    if (how.make) throw new SandboxError("conflict", `There is a file on the way to ${path}`, { retryable: false });
-    throw new SandboxError("not_found", `There is no ${path}`);
-  }
-
-  async #directory(path: string, otherwise: "not_found" | "invalid_path"): Promise<Place> {
-    const place = await walk(this.workDir, path, { follow: true });
-    if (place?.stats?.isDirectory()) return place;
-    await place?.[Symbol.asyncDispose]();
-    const code = place?.stats ? otherwise : "not_found";
-    throw new SandboxError(code, `There is no directory ${path}`);
-  }
+/** What a kept sandbox is opened again from. */
+interface Plan {
+  readonly folder: string;
 }
 
-/** Between the look and the opening a command put a link there. */
-function swapped(path: string): (error: NodeJS.ErrnoException) => never {
-  return (error) => {
-    if (error.code !== "ELOOP") throw error;
-    throw new SandboxError("path_confinement", `path confinement violation: ${path} is outside base directory`);
+async function create({ folder: own }: SandboxOptions, entry: SandboxEntry, origin?: string): Promise<FolderDriver> {
+  const folder = join(own?.parent ?? DEFAULT_PARENT, entry.id);
+  // In the ledger before it exists: whenever this process dies, the next one finds it and removes it.
+  await entry.begin({ workDir: join(folder, "work"), resources: [{ kind: "folder", path: folder }] });
+  if (origin !== undefined) await cp(origin, folder, { recursive: true, verbatimSymlinks: true });
+  for (const name of ["work", "home"]) await mkdir(join(folder, name), { recursive: true });
+  await entry.savePlan({ folder } satisfies Plan);
+  return await start(folder, entry);
+}
+// #endregion backend
+
+// #region channel
+/** Starts the guest, which does everything else. Any stream of bytes to it would do: a socket here, an SSH session elsewhere. */
+async function start(folder: string, entry: SandboxEntry): Promise<FolderDriver> {
+  const child = spawn(guestBinary(), ["serve", join(folder, "work")], {
+    stdio: ["ignore", "ignore", "ignore", "pipe"],
+    env: { PATH: "/usr/bin:/bin" },
+  });
+  const gone = once(child, "exit");
+  const channel = new GuestChannel(child.stdio[3] as Socket);
+  await channel.hello;
+  child.unref();
+  channel.unref();
+  const close = async (): Promise<void> => {
+    // The channel is the lease: without it the guest ends everything that runs, and itself.
+    channel.close();
+    await gone;
   };
+  return new FolderDriver(folder, entry, channel, close);
 }
+// #endregion channel
 
-function tooLong(path: string): (error: NodeJS.ErrnoException) => never {
-  return (error) => {
-    if (error.code !== "ENAMETOOLONG") throw error;
-    throw new SandboxError("invalid_path", `A name in ${path} is too long`);
-  };
+// #region driver
+class FolderDriver extends GuestDriver {
+  readonly backend = BACKEND;
+  readonly hostDir: string;
+  readonly close: () => Promise<void>;
+  readonly #folder: string;
+  readonly #entry: SandboxEntry;
+
+  constructor(folder: string, entry: SandboxEntry, channel: GuestChannel, close: () => Promise<void>) {
+    const baseEnv = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: join(folder, "home"), LANG: "C.UTF-8" };
+    super({ id: entry.id, workDir: join(folder, "work"), capabilities: CAPABILITIES, baseEnv }, channel);
+    this.hostDir = this.workDir;
+    this.close = close;
+    this.#folder = folder;
+    this.#entry = entry;
+  }
+
+  async snapshot(): Promise<string> {
+    const id = `${BACKEND}-${randomUUID()}`;
+    const path = `${this.#folder}-${id}.tar`;
+    const resource = { kind: "archive", path, snapshot: id };
+    await this.#entry.record(resource);
+    await pipeline(this.exportTree(this.workDir), createWriteStream(path, { mode: 0o600, flush: true }));
+    const createdAt = new Date().toISOString();
+    await writeSnapshotRecord({ version: 1, id, sandboxId: this.id, backend: BACKEND, createdAt, archive: path });
+    await this.#entry.forget((each) => each["snapshot"] === id);
+    return id;
+  }
+
+  async restore(id: string): Promise<void> {
+    const { archive, backend: maker } = await readSnapshotRecord(id);
+    if (maker !== BACKEND || archive === undefined) {
+      throw new SandboxError("invalid_argument", `The snapshot "${id}" is not of the ${BACKEND} backend`);
+    }
+    await replaceFiles({ driver: this }, [createReadStream(archive)], { keepGit: false });
+  }
+
+  fork(count: number): Promise<FolderDriver[]> {
+    const parent = join(this.#folder, "..");
+    const copy = (entry: SandboxEntry): Promise<FolderDriver> => create({ folder: { parent } }, entry, this.#folder);
+    return this.#entry.fork(count, copy);
+  }
 }
+// #endregion driver

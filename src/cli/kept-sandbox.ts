@@ -12,12 +12,10 @@ export async function withKept<T>(
   what: string,
   work: (sandbox: Sandbox) => Promise<T>,
 ): Promise<T> {
-  const known = await listSandboxes();
-  const backend = known.find((sandbox) => sandbox.id === id)?.backend;
-  const options = { id, ...(backend !== undefined && { backend }), signal: interruption.signal };
   return await screen.during(what, async () => {
-    const sandbox = await openSandbox({ ...options, onEvent: tellOf(screen) }).catch((error: unknown) => {
-      const ids = known.map((each) => each.id);
+    const options = { id, signal: interruption.signal, onEvent: tellOf(screen) };
+    const sandbox = await openSandbox(options).catch(async (error: unknown) => {
+      const ids = (await listSandboxes()).map((each) => each.id);
       throw withHint(error, nearestHint(id, ids, "glovebox ls lists the ids"));
     });
     const forget = interruption.onEnd(() => void sandbox.teardown());

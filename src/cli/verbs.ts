@@ -28,7 +28,7 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   gc: () => import("./verbs/gc.js"),
   reap: () => import("./verbs/reap.js"),
   doctor: () => import("./verbs/doctor.js"),
-  daytona: () => import("./verbs/daytona.js"),
+  prepare: () => import("./verbs/prepare.js"),
   completion: () => import("./verbs/completion.js"),
   version: () => import("./verbs/version.js"),
   help: () => import("./verbs/help.js"),

@@ -1,4 +1,5 @@
-import { readSnapshotRecord, removeSnapshotRecord, type SnapshotRecord } from "./snapshot-record.js";
+import type { SnapshotRecord } from "../../contracts/backend.js";
+import { readSnapshotRecord, removeSnapshotRecord } from "./snapshot-record.js";
 
 /**
  * Makes a snapshot for a call that may be over before it is ready. Then it is deleted: its id is never returned, so nobody

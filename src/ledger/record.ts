@@ -1,32 +1,21 @@
+import type { Resource } from "../../contracts/backend.js";
+import type { Limits, NetworkPolicy } from "../../contracts/types.js";
 import type { Owner } from "../machine/owner.js";
 import { isSandboxId } from "../machine/sandbox-id.js";
-
-/** Something outside this process that a sandbox made, or was about to make, and that must be taken away with it. */
-export type Resource =
-  | { readonly kind: "directory"; readonly path: string }
-  | { readonly kind: "worktree"; readonly repo: string; readonly path: string; readonly name: string }
-  | {
-      readonly kind: "branch";
-      readonly repo: string;
-      readonly name: string;
-      /** Where it was created; a branch that has moved since is the user's. */
-      readonly sha: string;
-      /** The first line of its reflog, which tells it from a branch of the same name that somebody else made. */
-      readonly mark: string;
-    }
-  | { readonly kind: "cgroup"; readonly path: string }
-  | OtherResource;
-
-/** A resource of a kind that only its backend knows. */
-export interface OtherResource {
-  readonly kind: string;
-  readonly [field: string]: unknown;
-}
 
 const STATES = ["creating", "ready", "kept", "removing"] as const;
 
 /** `kept` stays when its owner dies; everything else goes with it. */
 export type RecordState = (typeof STATES)[number];
+
+/** What restricts a sandbox and must not be lost when it is opened again. */
+export interface SandboxRules {
+  readonly network: NetworkPolicy;
+  readonly limits: Limits;
+  readonly isolation: "required" | "none";
+  /** Options that are as they were unless a call says otherwise. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
 
 /** What the ledger knows about one sandbox. Never holds a secret. */
 export interface SandboxRecord {
@@ -41,7 +30,9 @@ export interface SandboxRecord {
   /** ISO 8601. Absent: never. */
   readonly expiresAt?: string;
   readonly workDir: string;
-  /** The options that are needed to open it again. */
+  /** What a kept one is restricted by, whoever opens it again. Absent in a record of version 0.1. */
+  readonly rules?: SandboxRules;
+  /** What its backend needs to open it again. */
   readonly reopen?: unknown;
   /** In the order in which they were made. */
   readonly resources: readonly Resource[];

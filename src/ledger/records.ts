@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { readdir, readFile, rename, rmdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import type { Resource } from "../../contracts/backend.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { syncPath, writeFileAtomic, writeFileDurable } from "../machine/atomic-file.js";
 import { failpoint } from "../machine/failpoint.js";
@@ -9,7 +10,7 @@ import { runtimeDir, sandboxesDir } from "../machine/home.js";
 import { currentOwner, isTagDead, type Owner, ownerTag } from "../machine/owner.js";
 import { removeTree } from "../machine/remove-tree.js";
 import { assertSandboxId, isSandboxId } from "../machine/sandbox-id.js";
-import { parseRecord, type RecordState, type Resource, type SandboxRecord } from "./record.js";
+import { parseRecord, type RecordState, type SandboxRecord, type SandboxRules } from "./record.js";
 
 /** What a new record says. */
 export interface NewRecord {
@@ -28,6 +29,7 @@ export interface RecordPatch {
   owner?: Owner | undefined;
   expiresAt?: string | undefined;
   workDir?: string;
+  rules?: SandboxRules;
   reopen?: unknown;
   resources?: readonly Resource[];
 }
@@ -42,6 +44,8 @@ const UNFINISHED = ".new-";
 const DISCARDED = ".gone-";
 const ABANDONED_AFTER = 3_600_000;
 const turns = new Map<string, Promise<unknown>>();
+/** The records of sandboxes that this process has open: what it made is known also when somebody deletes the record. */
+const remembered = new Map<string, SandboxRecord>();
 
 /** Enters a sandbox into the ledger, owned by this process, before anything of it exists. An id in use is `conflict`. */
 export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
@@ -57,6 +61,7 @@ export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
     renameSync(draft, target);
     // Both at once: where a file system writes its journal for one, the other is in it.
     await Promise.all([syncPath(target), syncPath(sandboxesDir())]);
+    remembered.set(fields.id, record);
     return record;
   } catch (error) {
     await removeTree(draft).catch(() => undefined);
@@ -88,6 +93,11 @@ export async function updateRecord(id: string, patch: RecordPatch): Promise<Sand
   return await change(id, (record) => ({ ...record, ...patch }) as SandboxRecord);
 }
 
+/** The record of a sandbox that this process has open, as it was last written; undefined when it has none of this id. */
+export function rememberedRecord(id: string): SandboxRecord | undefined {
+  return remembered.get(id);
+}
+
 /** The record of a sandbox; undefined when there is none, `tampered` when it cannot be read. */
 export async function readRecord(id: string): Promise<SandboxRecord | undefined> {
   const entry = await readEntry(id);
@@ -107,6 +117,7 @@ export async function listRecords(): Promise<LedgerEntry[]> {
 
 /** Strikes a sandbox out, with its runtime directory. One that is not there is no error. */
 export async function removeRecord(id: string): Promise<void> {
+  remembered.delete(id);
   const discarded = join(sandboxesDir(), `${DISCARDED}${id}.${randomBytes(6).toString("hex")}`);
   try {
     await rename(runtimeDir(id), discarded);
@@ -123,7 +134,7 @@ export async function removeRecord(id: string): Promise<void> {
 
 /** The directories beside the record of a sandbox. What of them is not taken away before goes with the record. */
 export async function runtimeDirectories(id: string): Promise<string[]> {
-  const entries = await readdir(runtimeDir(id), { withFileTypes: true });
+  const entries = await readdir(runtimeDir(id), { withFileTypes: true }).catch(() => []);
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(runtimeDir(id), name));
 }
 
@@ -171,6 +182,8 @@ async function change(id: string, edit: (record: SandboxRecord) => SandboxRecord
     } catch (error) {
       throw toSandboxError(error, { operation: "ledger" });
     }
+    if (edited.owner === undefined) remembered.delete(id);
+    else remembered.set(id, edited);
     return edited;
   };
   const turn = (turns.get(id) ?? Promise.resolve()).then(work, work);

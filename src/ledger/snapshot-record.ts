@@ -1,28 +1,9 @@
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { SnapshotRecord } from "../../contracts/backend.js";
 import { SandboxError } from "../../contracts/errors.js";
 import { writeFileAtomic } from "../machine/atomic-file.js";
 import { privateSubdirectory } from "../machine/home.js";
-
-/** What is known about one snapshot. It belongs to no process and outlives its sandbox. */
-export interface SnapshotRecord {
-  readonly version: 1;
-  readonly id: string;
-  readonly sandboxId: string;
-  readonly backend: string;
-  /** ISO 8601. */
-  readonly createdAt: string;
-  /** The repository of the user's whose files they are. Absent: there is none. */
-  readonly repo?: string;
-  /** The git directory that holds it, where it is a commit. */
-  readonly gitDir?: string;
-  readonly ref?: string;
-  readonly commit?: string;
-  /** Path of the archive with the files that are not in the commit. Absent: there are none. */
-  readonly archive?: string;
-  /** What only the backend can read. */
-  readonly details?: unknown;
-}
 
 const ID = /^[a-z0-9][a-z0-9-]{2,80}$/;
 const SUFFIX = ".json";

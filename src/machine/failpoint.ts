@@ -12,7 +12,7 @@ export const FAILPOINTS = [
   /** Git knows its worktree, which has no files yet. */
   "create.registered",
   /** The git directory of its inside was written. */
-  "create.private-git",
+  "create.sandbox-git",
   /** Its control groups were made. */
   "create.grouped",
   /** Its guest runs; its files may still be on their way. */

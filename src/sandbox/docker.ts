@@ -1,2 +1,1 @@
-export { createDockerSandbox } from "./backends/docker.js";
-export type { DockerOptions, Sandbox, SandboxOptions } from "./types.js";
+export * from "./backends/docker.js";

@@ -6,8 +6,8 @@ import { invalidArgument } from "../util/checks.js";
 import { makeDirectories } from "../util/make-directories.js";
 import * as is from "../util/schema.js";
 import { type OpenOptions, openSandbox } from "./open.js";
-import { chooseBackend } from "./registry.js";
-import type { Sandbox } from "./types.js";
+import { chooseBackend, loadBackend } from "./registry.js";
+import type { BackendOptions, Sandbox } from "./types.js";
 
 /** What a command of the executor did. Exit code 124: it was ended at its deadline. */
 export interface CommandResult {
@@ -41,7 +41,8 @@ export interface SandboxExecutor {
 
 /** Options of `getSandboxExecutor`. */
 export interface ExecutorOptions
-  extends Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env" | "image" | "vercel"> {
+  extends BackendOptions,
+    Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env" | "image"> {
   /** Default deadline of a command, in milliseconds. Default 10 000 on the local backend, 300 000 elsewhere. */
   timeout?: number;
 }
@@ -66,18 +67,19 @@ export const DEFAULT_ALLOWED_COMMANDS: readonly string[] = [
 
 /** Gives the executor for where this runs: Vercel on Vercel, else local in `.sandbox/` with an allowlist. */
 export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor {
-  const backend = opts.backend ?? chooseBackend(process.env);
-  const { timeout = backend === "local" ? LOCAL_TIMEOUT : REMOTE_TIMEOUT, ...rest } = opts;
-  is.check(timeout, is.timeout, "timeout");
-  if (backend !== "local") return createExecutor({ timeout, open: () => openSandbox({ ...rest, backend }) });
+  const { timeout, backend = chooseBackend(process.env), ...rest } = opts;
+  if (timeout !== undefined) is.check(timeout, is.timeout, "timeout");
   const baseDir = resolve(DIRECTORY);
+  const worksHere = async (): Promise<boolean> => (await loadBackend(backend)).takesBaseDir === true;
   return createExecutor({
-    timeout,
+    timeout: async () => timeout ?? ((await worksHere()) ? LOCAL_TIMEOUT : REMOTE_TIMEOUT),
     open: async () => {
+      if (!(await worksHere())) return openSandbox({ ...rest, backend });
       makeDirectories(baseDir);
       return openSandbox({ allow: DEFAULT_ALLOWED_COMMANDS, ...rest, backend, baseDir });
     },
     empty: async () => {
+      if (!(await worksHere())) return;
       await rm(baseDir, { recursive: true, force: true });
       makeDirectories(baseDir);
     },
@@ -86,10 +88,10 @@ export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor 
 
 /** How an executor gets its sandbox, and what is to be emptied behind it. */
 export interface ExecutorSource {
-  timeout: number;
+  timeout(): Promise<number>;
   open(): Promise<Sandbox>;
   /** Called by `cleanup` when nothing runs any more. */
-  empty?(): Promise<void>;
+  empty(): Promise<void>;
 }
 
 const executeOptions: is.Schema<ExecuteOptions> = is.object({
@@ -118,13 +120,17 @@ export function createExecutor(source: ExecutorSource): SandboxExecutor {
     async execute(command, args = [], options = {}) {
       is.check(options, executeOptions, "options");
       if (!Array.isArray(args)) throw invalidArgument("args", "an array of strings", args);
-      const { cwd, env, timeout = source.timeout, sudo } = options;
+      const { cwd, env, timeout = await source.timeout(), sudo } = options;
       const box = await sandbox();
-      if (sudo === true && box.backend === "local") {
-        throw new SandboxError("unsupported", "The local backend cannot keep sudo: nothing in it runs as root", {
-          backend: box.backend,
-          operation: "execute",
-        });
+      if (sudo === true && !box.capabilities.user) {
+        throw new SandboxError(
+          "unsupported",
+          `The ${box.backend} backend cannot keep sudo: nothing in it runs as root`,
+          {
+            backend: box.backend,
+            operation: "execute",
+          },
+        );
       }
       const call: ExecOptions = { argv: [command, ...args], timeout };
       if (cwd !== undefined) call.cwd = cwd;
@@ -149,7 +155,7 @@ export function createExecutor(source: ExecutorSource): SandboxExecutor {
       const used = opened;
       opened = undefined;
       await (await used?.catch(() => undefined))?.teardown();
-      await source.empty?.();
+      await source.empty();
     },
   };
 }

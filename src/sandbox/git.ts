@@ -1,42 +1,66 @@
-export type { RunGuest } from "./git/fast-commit.js";
-export { setInsideBranch } from "./git/inside/inside-git.js";
-export { type InsideGit, type LiveTree, scratchPath, sweepScratch } from "./git/inside/live-tree.js";
-export { fillMirror, forkMirror, mirroredTree, mirrorResources, planMirror } from "./git/inside/mirror.js";
-export type { MirroredDriver } from "./git/inside/mirrored-git.js";
+export { explainGitFailure, findGit, trustedPath } from "./git/host.js";
 export {
-  type GitSource,
-  givePrivateIndex,
-  INSIDE_GIT,
-  privateGitBinds,
-  privateGitDir,
-  readGitSource,
-  writeBranch,
-  writePrivateGit,
-} from "./git/inside/private-git.js";
-export { runInside } from "./git/inside/run-inside.js";
+  fillMirror,
+  forkMirror,
+  type LiveTree,
+  type MirroredDriver,
+  type MirrorPlan,
+  mirroredTree,
+  mirrorResources,
+  planMirror,
+  type RunGuest,
+  readSandboxHead,
+  runInside,
+  type SandboxGit,
+  scratchPath,
+  setSandboxBranch,
+  sweepScratch,
+} from "./git/live-tree.js";
 export { createOperations, type TreeOperations } from "./git/operations.js";
-export { assertServer, shownUrl } from "./git/push/push-url.js";
+export { assertServer, shownUrl } from "./git/remote.js";
 export { removeGitResource, textOf } from "./git/remove-git-resource.js";
-export { checkedOutAt } from "./git/repository/checked-out.js";
-export { explainGitFailure } from "./git/repository/explain-failure.js";
-export { findGit, trustedPath } from "./git/repository/find-git.js";
-export { enclosingRepository } from "./git/repository/locate-repository.js";
-export { findRepository, type Repository, recheckRepository, resolveCommit } from "./git/repository/repository.js";
-export { repositoryGit, runRepositoryGit } from "./git/repository/repository-git.js";
-export { mendRepositories } from "./git/repository/repository-lock.js";
-export { readRepositorySettings } from "./git/repository/repository-settings.js";
-export { uncommittedFiles } from "./git/repository/uncommitted-files.js";
-export { writeArchive } from "./git/snapshot/archive.js";
-export { fillForks, nameForkedBranch } from "./git/snapshot/fork-files.js";
-export { parseChanges, RAW_AND_PATCH } from "./git/snapshot/raw-diff.js";
-export { removeSnapshot } from "./git/snapshot/remove-snapshot.js";
-export { replaceFiles } from "./git/snapshot/replace-files.js";
-export { readPlainHead } from "./git/snapshot/replicate.js";
-export { baseDirOf, listBases, openBase } from "./git/source/base-cache.js";
-export { beginCheckOut } from "./git/source/checkout.js";
-export { listClones } from "./git/source/clone-cache.js";
-export { findSource, findStart, resourcesOfSource } from "./git/source/source.js";
-export { parseSourceUrl } from "./git/source/source-url.js";
-export type { TreeBase } from "./git/source/tree-base.js";
-export { branchMark } from "./git/worktree/branch-story.js";
-export { beginWorktree } from "./git/worktree/worktree.js";
+export {
+  checkedOutAt,
+  enclosingRepository,
+  findRepository,
+  INSIDE_GIT,
+  type Repository,
+  readRepositorySettings,
+  recheckRepository,
+  repositoryGit,
+  resolveCommit,
+  runRepositoryGit,
+  sweepRepositoryLocks,
+  uncommittedFiles,
+} from "./git/repository.js";
+export {
+  borrowingGitBinds,
+  borrowingGitDir,
+  giveIndex,
+  type InheritedGit,
+  readInheritedGit,
+  writeBorrowingGit,
+  writeBranch,
+} from "./git/sandbox-git.js";
+export {
+  fillForks,
+  nameForkedBranch,
+  parseChanges,
+  RAW_AND_PATCH,
+  removeSnapshot,
+  replaceFiles,
+  writeArchive,
+} from "./git/snapshot.js";
+export {
+  baseDirOf,
+  findSource,
+  findStart,
+  listBases,
+  listClones,
+  openBase,
+  parseSourceUrl,
+  resourcesOfSource,
+  startCheckOut,
+  type TreeBase,
+} from "./git/source.js";
+export { branchMark, startWorktree } from "./git/worktree.js";

@@ -1,5 +1,5 @@
-export { guestBinary } from "./guest/binary.js";
-export { GuestChannel } from "./guest/channel.js";
+export { guestBinary, setGuestPath } from "./guest/binary.js";
+export { type ChannelStream, GuestChannel } from "./guest/channel.js";
 export { archiveError, errorFor, GuestFailure } from "./guest/failure.js";
 export { tampered } from "./guest/frames.js";
 export { type DriverIdentity, GuestDriver } from "./guest/guest-driver.js";

@@ -14,9 +14,6 @@ import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
 import * as is from "../util/schema.js";
 import { check, type Schema } from "../util/schema.js";
 import { assertCapabilities } from "./capabilities.js";
-
-export { redactError } from "./portable/events.js";
-
 import { createEmit, redactError, type Secrets } from "./portable/events.js";
 import { runToEnd } from "./portable/exec.js";
 import * as files from "./portable/files.js";
@@ -33,6 +30,8 @@ import {
   type SandboxOptions,
 } from "./types.js";
 
+export { redactError } from "./portable/events.js";
+
 /** What the portable part itself needs of a sandbox's options. */
 export type PortableOptions = Pick<
   SandboxOptions,
@@ -42,9 +41,17 @@ export type PortableOptions = Pick<
 const forkOptions: Schema<{ count?: number }> = is.object({ count: is.whole(1, 64) });
 const pushOptions: Schema<PushOptions> = is.object({ message: is.text, server: is.text });
 
-/** Makes the sandbox that callers use out of a backend's driver. */
-export function createSandbox(driver: Driver, opts: PortableOptions = {}): Sandbox {
-  return new PortableSandbox(driver, opts);
+/** Makes the sandbox that callers use out of a driver. `close` ends it, and with it whatever there is of it outside this process. */
+export function createSandbox(
+  driver: Driver,
+  opts: PortableOptions = {},
+  close: (driver: Driver) => Promise<void> = closeOnly,
+): Sandbox {
+  return new PortableSandbox(driver, opts, close);
+}
+
+async function closeOnly(driver: Driver): Promise<void> {
+  await (await driver.close())?.gone;
 }
 
 class PortableSandbox implements Sandbox {
@@ -52,22 +59,21 @@ class PortableSandbox implements Sandbox {
   readonly backend: string;
   readonly workDir: string;
   readonly capabilities: Capabilities;
-  declare readonly pushBranch?: NonNullable<Sandbox["pushBranch"]>;
-  declare readonly defaultBranch?: () => Promise<string>;
-  declare readonly url?: (port: number) => Promise<string>;
   readonly #driver: Driver;
   readonly #opts: PortableOptions;
   readonly #state: OpenSandboxState;
   readonly #hidden: Secrets;
+  readonly #close: (driver: Driver) => Promise<void>;
   #teardown: Promise<void> | undefined;
 
-  constructor(driver: Driver, opts: PortableOptions) {
+  constructor(driver: Driver, opts: PortableOptions, close: (driver: Driver) => Promise<void>) {
     this.id = driver.id;
     this.backend = driver.backend;
     this.workDir = driver.workDir;
     this.capabilities = driver.capabilities;
     this.#driver = driver;
     this.#opts = opts;
+    this.#close = close;
     const env = { ...driver.baseEnv, ...opts.env };
     this.#hidden = { env, secrets: opts.githubToken === undefined ? [] : [opts.githubToken] };
     this.#state = {
@@ -83,12 +89,6 @@ class PortableSandbox implements Sandbox {
       closed: false,
     };
     driver.onWarning = (message) => this.#state.emit?.("warning", message);
-    const { git } = driver;
-    if (git !== undefined) {
-      this.pushBranch = (branch, token, opts) => this.#push(git, branch, token, opts);
-      this.defaultBranch = () => this.#call("defaultBranch", () => git.defaultBranch());
-    }
-    if (driver.url !== undefined) this.url = (port) => this.#url(port);
     this.#state.emit?.("created", `sandbox ${driver.id} is ready in ${driver.workDir}`);
   }
 
@@ -204,10 +204,10 @@ class PortableSandbox implements Sandbox {
       const drivers = await this.#driver.fork(opts.count ?? 1);
       if (signal.aborted) {
         // Nobody waits for them any more, and nobody else would take them away.
-        await Promise.all(drivers.map((driver) => createSandbox(driver, this.#opts).teardown()));
+        await Promise.all(drivers.map((driver) => createSandbox(driver, this.#opts, this.#close).teardown()));
         throw signal.reason;
       }
-      const sandboxes = drivers.map((driver) => createSandbox(driver, this.#opts));
+      const sandboxes = drivers.map((driver) => createSandbox(driver, this.#opts, this.#close));
       if (opts.count !== undefined) return sandboxes;
       const [only] = sandboxes;
       if (only === undefined) throw new SandboxError("internal", "The driver forked nothing");
@@ -222,8 +222,34 @@ class PortableSandbox implements Sandbox {
     });
   }
 
+  pushBranch(branch: string, token: string, opts: PushOptions = {}): Promise<{ pushed: boolean; error?: string }> {
+    return this.#call("pushBranch", async () => {
+      check(branch, is.text, "branch");
+      if (typeof token !== "string" || token === "") throw invalidArgument("token", "a non-empty string", typeof token);
+      check(opts, pushOptions, "options");
+      if (this.#driver.git === undefined) throw this.#unsupported("pushBranch without a repository");
+      return this.#driver.git.pushBranch(branch, token, opts);
+    });
+  }
+
+  defaultBranch(): Promise<string> {
+    return this.#call("defaultBranch", async () => {
+      if (this.#driver.git === undefined) throw this.#unsupported("defaultBranch without a repository");
+      return this.#driver.git.defaultBranch();
+    });
+  }
+
+  url(port: number): Promise<string> {
+    return this.#call("url", async () => {
+      check(port, is.port, "port");
+      assertCapabilities({ ports: port }, this.capabilities, this.backend);
+      if (this.#driver.url === undefined) throw this.#unsupported("url");
+      return this.#driver.url(port);
+    });
+  }
+
   teardown(): Promise<void> {
-    this.#teardown ??= this.#destroy();
+    this.#teardown ??= this.#end();
     return this.#teardown;
   }
 
@@ -231,43 +257,20 @@ class PortableSandbox implements Sandbox {
     await this.teardown();
   }
 
-  async #destroy(): Promise<void> {
+  async #end(): Promise<void> {
     this.#state.closed = true;
     const reason = { code: "closed", message: "The sandbox was torn down while the command ran" } as const;
     try {
       await within(this.#state.operationTimeout, "teardown", async () => {
         await Promise.all([...this.#state.running].map((process) => process.stop(reason)));
-        await this.#driver.destroy();
+        await this.#close(this.#driver);
       });
       this.#state.emit?.("teardown", `sandbox ${this.id} is gone`);
     } catch (error) {
-      // The next call tries again: a driver's destroy may be called until it succeeds.
+      // The next call tries again: a driver's close may be called until it succeeds.
       this.#teardown = undefined;
       this.#state.emit?.("leak", `sandbox ${this.id} could not be removed: ${toSandboxError(error).message}`);
     }
-  }
-
-  #push(
-    git: NonNullable<Driver["git"]>,
-    branch: string,
-    token: string,
-    opts: PushOptions = {},
-  ): Promise<{ pushed: boolean; error?: string }> {
-    return this.#call("pushBranch", async () => {
-      check(branch, is.text, "branch");
-      if (typeof token !== "string" || token === "") throw invalidArgument("token", "a non-empty string", typeof token);
-      check(opts, pushOptions, "options");
-      return git.pushBranch(branch, token, opts);
-    });
-  }
-
-  #url(port: number): Promise<string> {
-    return this.#call("url", async () => {
-      check(port, is.port, "port");
-      assertCapabilities({ ports: port }, this.capabilities, this.backend);
-      if (this.#driver.url === undefined) throw this.#unsupported("url");
-      return this.#driver.url(port);
-    });
   }
 
   async #call<T>(operation: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {

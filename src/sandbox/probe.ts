@@ -1,29 +1,42 @@
+import type { Backend } from "../../contracts/backend.js";
 import type { Finding } from "../../contracts/finding.js";
+import type { SandboxOptions } from "../../contracts/sandbox.js";
 import type { Capabilities } from "../../contracts/types.js";
-import { type BackendModule, loadBackend } from "./registry.js";
+import { checkPossible } from "./lifecycle.js";
+import { loadBackend } from "./registry.js";
 
 /** What a backend says of this machine; a backend that cannot be loaded says only that. */
 export async function probeBackend(name: string): Promise<Finding[]> {
-  let module: BackendModule;
+  let backend: Backend;
   try {
-    module = await loadBackend(name);
+    backend = await loadBackend(name);
   } catch (error) {
     const { message, hint } = error as { message: string; hint?: string };
     return [{ name: "backend", status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) }];
   }
-  return (await module.probe?.()) ?? [];
+  return (await backend.probe?.()) ?? [];
 }
 
 /** What the conformance kit is to know about a backend. */
-export async function conformanceOf(name: string): Promise<NonNullable<BackendModule["conformance"]>> {
+export async function conformanceOf(name: string): Promise<NonNullable<Backend["conformance"]>> {
   return (await loadBackend(name)).conformance ?? {};
 }
 
 /** What a backend keeps here; undefined when it cannot be loaded or does not say. */
 export async function capabilitiesOf(name: string): Promise<Capabilities | undefined> {
   try {
-    return (await loadBackend(name)).capabilities?.();
+    return (await loadBackend(name)).capabilities();
   } catch {
     return undefined;
   }
+}
+
+/** Sets of variables with credentials of a backend; one complete set is enough. */
+export async function credentialsOf(name: string): Promise<readonly (readonly string[])[]> {
+  return (await loadBackend(name).catch(() => undefined))?.credentials ?? [];
+}
+
+/** Refuses a backend that there is not, or options that it can never enforce, as `openSandbox` would. */
+export async function assertBackend(name: string, opts: SandboxOptions): Promise<void> {
+  checkPossible(await loadBackend(name), opts);
 }

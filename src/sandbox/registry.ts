@@ -2,67 +2,25 @@ import { existsSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Backend } from "../../contracts/backend.js";
 import { SandboxError } from "../../contracts/errors.js";
-import type { Finding } from "../../contracts/finding.js";
-import type { Capabilities } from "../../contracts/types.js";
-import type { Resource, SnapshotRecord } from "../ledger.js";
-import type { Owner } from "../machine/owner.js";
 import { invalidArgument } from "../util/checks.js";
+import { CODE, isCode } from "../util/is-code.js";
 import { nearestName } from "../util/nearest.js";
-import type { Sandbox, SandboxOptions } from "./types.js";
+import { addBackendName } from "./backend-names.js";
 
-/** A sandbox of ours at a service, as its labels describe it. */
-export interface RemoteSandboxInfo {
-  readonly id: string;
-  readonly owner: Owner;
-  /** Whether it shall stay when its owner is gone. */
-  readonly keep: boolean;
-  /** ISO 8601. */
-  readonly createdAt?: string;
-  remove(): Promise<void>;
-}
-
-/** What the module of a backend exports. */
-export interface BackendModule {
-  /** Checks the options, creates what is needed and returns a sandbox that is ready. */
-  open(opts: SandboxOptions): Promise<Sandbox>;
-  /** Refuses options that it can never keep, as `open` would; asks nobody and makes nothing. */
-  check?(opts: SandboxOptions): void;
-  /** Takes away one resource that a record of the ledger names, idempotently; throws when it is still there. */
-  removeResource?(resource: Resource): Promise<void>;
-  /** Our sandboxes at the service, also those that no ledger here knows. Needs credentials in the environment. */
-  listRemote?(): Promise<RemoteSandboxInfo[]>;
-  /** Removes from the backend's cache what is not in use, until the rest has so many bytes; gives what was removed. */
-  trimCache?(maxBytes: number): Promise<string[]>;
-  /** Removes what dead owners left with the backend's service and no record knows of; gives the names of what was, or would be, removed. */
-  sweep?(opts: { dryRun?: boolean }): Promise<string[]>;
-  /** Takes away what a snapshot's record names, idempotently. The record itself is not its business. */
-  removeSnapshot?(record: SnapshotRecord): Promise<void>;
-  /** Looks at this machine: what the backend needs, whether it is there, what mends it. Makes nothing that stays. */
-  probe?(): Promise<Finding[]>;
-  /** What the backend keeps here unless an option changes that. Asks nobody and makes nothing. */
-  capabilities?(): Capabilities;
-  /** What the conformance kit is to know about the backend. */
-  readonly conformance?: {
-    /** Case id to the reason why it cannot hold. */
-    readonly skips?: Readonly<Record<string, string>>;
-    /** Host path that holds the files of a sandbox. */
-    directoryOf?(sandbox: Sandbox): string | undefined;
-    /** Whether `network: "full"` shares the loopback of this process. */
-    readonly sharesNetwork?: boolean;
-  };
-}
-
-/** Loads the module of a backend, when it is first used. */
-export type BackendLoader = () => Promise<BackendModule>;
+/** Loads a backend, when it is first used. */
+export type BackendLoader = () => Promise<Backend>;
 
 const backends = new Map<string, BackendLoader>([
-  ["local", () => import("./backends/local.js")],
-  ["daytona", () => import("./backends/daytona.js")],
-  ["docker", () => import("./backends/docker.js")],
-  ["vercel", () => import("./backends/vercel.js")],
-  ["dagger", () => import("./backends/dagger.js")],
+  ["local", async () => (await import("./backends/local.js")).local],
+  ["daytona", async () => (await import("./backends/daytona.js")).daytona],
+  ["docker", async () => (await import("./backends/docker.js")).docker],
+  ["vercel", async () => (await import("./backends/vercel.js")).vercel],
+  ["dagger", async () => (await import("./backends/dagger.js")).dagger],
 ]);
+
+for (const name of backends.keys()) addBackendName(name);
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;
 /** A package, or a file that it exports; no URL and no path. */
@@ -81,6 +39,7 @@ export function registerBackend(name: string, load: BackendLoader): void {
     });
   }
   backends.set(name, load);
+  addBackendName(name);
 }
 
 /** The names that `openSandbox` knows. */
@@ -98,31 +57,52 @@ export function chooseBackend(env: Readonly<Record<string, string | undefined>>)
 }
 
 /** Loads a backend by its registered name, by the path of a module, or by the name of a package beside Glovebox. */
-export async function loadBackend(name: string): Promise<BackendModule> {
+export async function loadBackend(name: string): Promise<Backend> {
   const load = backends.get(name);
-  const module: Partial<BackendModule> = load === undefined ? await importBackend(name) : await load();
-  if (typeof module?.open !== "function") {
-    throw new SandboxError("invalid_argument", `The backend "${name}" exports no function "open"`);
+  const backend: Partial<Backend> | undefined = load === undefined ? (await importBackend(name)).backend : await load();
+  const isBackend = [backend?.create, backend?.removeResource, backend?.capabilities].every(
+    (each) => typeof each === "function",
+  );
+  if (!isBackend || typeof backend?.name !== "string" || !NAME.test(backend.name)) {
+    throw new SandboxError("invalid_argument", `The module of the backend "${name}" exports no "backend"`, {
+      hint: "export const backend: Backend = { name, capabilities, create, removeResource, … }",
+    });
   }
-  return module as BackendModule;
+  const loaded = backend as Backend;
+  // The records of its sandboxes name it, not the module that it came from.
+  if (load === undefined && !backends.has(loaded.name)) registerBackend(loaded.name, async () => loaded);
+  return loaded;
 }
 
-/** Refuses a backend that there is not, or options that it can never keep, as `openSandbox` would. */
-export async function assertBackend(name: string, opts: SandboxOptions): Promise<void> {
-  (await loadBackend(name)).check?.(opts);
+/** Every backend that is registered and can be loaded. */
+export async function loadBackends(only?: string): Promise<Backend[]> {
+  const loaded = backendNames()
+    .filter((name) => (only ?? name) === name)
+    .map((name) => loadBackend(name));
+  return (await Promise.allSettled(loaded)).flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
 }
 
-async function importBackend(name: string): Promise<Partial<BackendModule>> {
+interface BackendModule {
+  readonly backend?: Partial<Backend>;
+}
+
+async function importBackend(name: string): Promise<BackendModule> {
   if (name === "" || name.includes("\0") || isBuiltin(name)) throw unknownBackend(name);
   if (/^(\.{0,2}\/|file:)/.test(name)) {
     const url = name.startsWith("file:") ? new URL(name) : pathToFileURL(resolve(name));
     if (!existsSync(url)) throw unknownBackend(name);
-    return (await import(url.href)) as Partial<BackendModule>;
+    if (!isCode(url.pathname)) {
+      const hint = `rename it: ${CODE.join(", ")}`;
+      throw new SandboxError("invalid_argument", `The extension of the backend "${name}" is not that of code`, {
+        hint,
+      });
+    }
+    return (await import(url.href)) as BackendModule;
   }
   if (!PACKAGE.test(name)) throw unknownBackend(name);
   try {
     // Looked up beside Glovebox itself, never in the directory that the user is in: that may be anybody's.
-    return (await import(name)) as Partial<BackendModule>;
+    return (await import(name)) as BackendModule;
   } catch (cause) {
     if (!isMissing(cause, name)) throw cause;
     throw unknownBackend(name, cause, LOOKED_UP);

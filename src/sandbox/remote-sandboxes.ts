@@ -1,20 +1,18 @@
+import type { Backend, RemoteSandboxInfo } from "../../contracts/backend.js";
 import { toSandboxError } from "../../contracts/errors.js";
 import { isOwnerAlive } from "../machine/owner.js";
-import type { ReapOptions, ReapReport, SandboxInfo } from "./reap-records.js";
-import { loadBackend, type RemoteSandboxInfo } from "./registry.js";
-
-/** Services that are asked for sandboxes of ours, each only when the variable with its credentials is set. */
-const SERVICES: readonly (readonly [backend: string, variable: string])[] = [["daytona", "DAYTONA_API_KEY"]];
+import type { ReapOptions, ReapReport, SandboxInfo } from "./lifecycle.js";
+import { loadBackends } from "./registry.js";
 
 /** Sandboxes at services that the ledger here does not know: of another home, of another machine, of a lost disk. */
 export async function listUnknownRemotes(known: ReadonlySet<string>): Promise<SandboxInfo[]> {
   const found: SandboxInfo[] = [];
-  for (const backend of reachable()) {
+  for (const backend of await loadBackends()) {
     // A list of what is here must not depend on a service that does not answer.
     const remotes = await unknownOf(backend, known).catch(() => []);
     for (const { id, keep, createdAt, owner } of remotes) {
       const alive = isOwnerAlive(owner) !== "dead";
-      found.push({ id, state: keep ? "kept" : "ready", backend, alive, ...(createdAt && { createdAt }) });
+      found.push({ id, state: keep ? "kept" : "ready", backend: backend.name, alive, ...(createdAt && { createdAt }) });
     }
   }
   return found;
@@ -23,11 +21,12 @@ export async function listUnknownRemotes(known: ReadonlySet<string>): Promise<Sa
 /** Removes those of them whose process is certainly dead and that shall not be kept; adds to the report what it did. */
 export async function reapUnknownRemotes(report: ReapReport, opts: ReapOptions): Promise<void> {
   const known = new Set([...report.removed, ...report.kept, ...report.failed.map(({ id }) => id)]);
-  for (const backend of reachable(opts.backend)) {
+  for (const backend of await loadBackends(opts.backend)) {
     try {
       for (const remote of await unknownOf(backend, known)) await reapRemote(remote, report, opts.dryRun === true);
     } catch (error) {
-      report.failed.push({ id: backend, error: toSandboxError(error, { backend, operation: "reap" }) });
+      const { name } = backend;
+      report.failed.push({ id: name, error: toSandboxError(error, { backend: name, operation: "reap" }) });
     }
   }
 }
@@ -49,12 +48,6 @@ async function reapRemote(
   }
 }
 
-function reachable(only?: string): string[] {
-  const all = SERVICES.filter(([, variable]) => process.env[variable]).map(([backend]) => backend);
-  return only === undefined ? all : all.filter((backend) => backend === only);
-}
-
-async function unknownOf(backend: string, known: ReadonlySet<string>): Promise<RemoteSandboxInfo[]> {
-  const { listRemote } = await loadBackend(backend);
-  return ((await listRemote?.()) ?? []).filter(({ id }) => !known.has(id));
+async function unknownOf({ list }: Backend, known: ReadonlySet<string>): Promise<RemoteSandboxInfo[]> {
+  return ((await list?.()) ?? []).filter(({ id }) => !known.has(id));
 }

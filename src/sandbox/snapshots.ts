@@ -1,5 +1,6 @@
+import type { SnapshotRecord } from "../../contracts/backend.js";
 import { SandboxError, withTypedErrors } from "../../contracts/errors.js";
-import { readSnapshotRecord, readSnapshotRecords, removeSnapshotRecord, type SnapshotRecord } from "../ledger.js";
+import { readSnapshotRecord, readSnapshotRecords, removeSnapshotRecord } from "../ledger.js";
 import { loadBackend } from "./registry.js";
 
 /** One snapshot, of this or of another process, whether its sandbox is still there or not. */
@@ -14,12 +15,12 @@ export async function listSnapshots(): Promise<SnapshotInfo[]> {
 /** Deletes a snapshot for good. Unknown: `not_found`. */
 export async function deleteSnapshot(id: string): Promise<void> {
   const record = await readSnapshotRecord(id);
-  const { removeSnapshot } = await loadBackend(record.backend);
-  if (removeSnapshot === undefined) {
+  const backend = await loadBackend(record.backend);
+  if (backend.removeSnapshot === undefined) {
     throw new SandboxError("unsupported", `The backend "${record.backend}" cannot delete snapshots`);
   }
   await withTypedErrors("deleteSnapshot", async () => {
-    await removeSnapshot(record);
+    await backend.removeSnapshot?.(record);
     // Last: until here the call can be made again.
     await removeSnapshotRecord(id);
   });

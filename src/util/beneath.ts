@@ -36,8 +36,19 @@ export function openBeneath(root: string, names: readonly string[], { make }: { 
 
 /** Reads a regular file in an open directory, of at most so many bytes, without following a link. */
 export function readIn(directory: OpenDirectory, name: string, maxBytes: number = Number.MAX_SAFE_INTEGER): Buffer {
-  const shown = join(directory.path, name);
-  const file = openIn(directory, name, O_RDONLY);
+  try {
+    return readRegularFile(directory.at(name), maxBytes, join(directory.path, name));
+  } catch (error) {
+    throw failure(error, directory, name);
+  }
+}
+
+/**
+ * Reads a regular file of at most so many bytes. A link in its place is not followed (`ELOOP`), a pipe is not waited at. `shown` is its path
+ * in errors.
+ */
+export function readRegularFile(path: string, maxBytes: number, shown: string = path): Buffer {
+  const file = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const found = fstatSync(file);
     if (!found.isFile()) throw new SandboxError("not_regular_file", `${shown} is not a regular file`);

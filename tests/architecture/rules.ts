@@ -10,11 +10,15 @@ import {
   PUBLIC_ROOM_FILES,
   REGISTRY,
 } from "./layers.js";
+import { SHARED_NAMES } from "./shared-names.js";
 
 /** Source files by their path from the root of the repository. */
 export type Files = Readonly<Record<string, string>>;
 
 const MAX_LINES = 400;
+const MAX_FILES = 25;
+/** Folders with one file for each thing of a long list. */
+const LISTS = /^(?:src|tests)\/(?:cli\/verbs|testing\/cases)$/;
 const VAGUE_NAMES = ["utils", "helpers", "common", "index"];
 
 interface Edge extends Import {
@@ -32,7 +36,33 @@ export function findFaults(files: Files): string[] {
     ...edges.flatMap((edge) => (isRoomClosed(edge, files) ? [`${edge.from} imports the room ${edge.to}`] : [])),
     ...findCycles(edges).map((cycle) => `cycle: ${cycle.join(" -> ")}`),
     ...packagesReachableFrom("src/index.ts", edges).map((chain) => `the root entry reaches ${chain.join(" -> ")}`),
+    ...[...findSharedNames(files)]
+      .filter(([name]) => !(name in SHARED_NAMES))
+      .map(([name, places]) => `several exported types are named ${name}: ${places.join(", ")}`),
   ];
+}
+
+/** Says which folders of these files have more than one can look through. */
+export function findCrowdedFolders(paths: readonly string[]): string[] {
+  const folders = paths.map((path) => posix.dirname(path));
+  return [...new Set(folders)].flatMap((folder) => {
+    const count = folders.filter((each) => each === folder).length;
+    return count > MAX_FILES && !LISTS.test(folder) ? [`${folder} has ${count} files, more than ${MAX_FILES}`] : [];
+  });
+}
+
+/** The exported types that are declared under one name in several files, with these. A door that exports them again does not count. */
+export function findSharedNames(files: Files): Map<string, string[]> {
+  const places = new Map<string, string[]>();
+  for (const [file, text] of Object.entries(files).filter(([name]) => isSource(name))) {
+    const declared = withoutComments(text).matchAll(
+      /^export (?:declare )?(?:abstract )?(?:interface|type|class) (\w+)/gm,
+    );
+    for (const name of new Set([...declared].map((match) => match[1] ?? ""))) {
+      places.set(name, [...(places.get(name) ?? []), file]);
+    }
+  }
+  return new Map([...places].filter(([, { length }]) => length > 1));
 }
 
 function edgesOf(file: string, files: Files): Edge[] {

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 const [, , directory, text] = process.argv;
 const { life, step, options, control, isLasting } = JSON.parse(text);
 const { createLocalSandbox } = await import(`${directory}/src/sandbox/local.js`);
-const ledger = await import(`${directory}/src/ledger.js`);
+const ledger = await import(`${directory}/src/ledger/records.js`);
 const { withLock } = await import(`${directory}/src/machine/lock.js`);
 const { removeUnfinishedSnapshots } = await import(`${directory}/src/sandbox/git/snapshot/remove-snapshot.js`);
 const { readSnapshotRecords, removeSnapshotRecord, writeSnapshotRecord } = await import(

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { BLUEPRINT_SCHEMA } from "../../src/harness.js";
+import { BLUEPRINT_SCHEMA, loadBlueprint } from "../../src/harness.js";
 import { type Bench, createBench } from "../support/cli.js";
 import { createRepository } from "../support/scratch.js";
 
@@ -49,6 +49,23 @@ describe("glovebox blueprint", () => {
     expect(code).toBe(2);
     expect(stderr).toContain("The cost limit of $1 cannot be enforced: codex in node a does not report what it costs");
   });
+
+  test.each(["plain", "plain.txt", "plain.yaml.bak"])(
+    "validate never runs %s, which no ending calls code",
+    async (name) => {
+      const marker = join(bench.path, `ran-${name}`);
+      writeFileSync(
+        join(bench.path, name),
+        `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(marker)}, "");\n`,
+      );
+      const { code, stderr } = await bench.run(["blueprint", "validate", `./${name}`, "--json"]);
+      expect({ code, isRun: existsSync(marker) }).toEqual({ code: 2, isRun: false });
+      expect(stderr).toBe("");
+      const refused = await bench.run(["blueprint", "validate", `./${name}`]);
+      expect(refused.stderr).toMatch(/neither that of a document nor of code; rename it: \.yaml,.*\.mjs/);
+      await expect(loadBlueprint(`./${name}`, { cwd: bench.path })).rejects.toMatchObject({ code: "invalid_argument" });
+    },
+  );
 
   test.each([
     [["blueprint", "check"], "there is no blueprint check"],

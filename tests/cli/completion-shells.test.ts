@@ -51,7 +51,7 @@ async function completes(shell: TerminalRun, from: number, typed: string, words:
 for (const { name, args, learn } of SHELLS) {
   const path = ["/bin", "/usr/bin", "/usr/local/bin"].map((at) => join(at, name)).find((at) => existsSync(at));
   const reason = path === undefined ? `not run: there is no ${name} (apt-get install ${name})` : undefined;
-  describeUnless(reason, `completion typed into ${name}`, { timeout: 60_000 }, () => {
+  describeUnless(reason, `completion typed into ${name}`, {}, () => {
     it("completes verbs, flags, their values, operands, sandboxes and paths", async () => {
       const env = { ...bench.env, TERM: "xterm", PS1: "$ " };
       const shell = await terminals.run([path ?? "", ...args], env, { cols: 200, rows: 50 });

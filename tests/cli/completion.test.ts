@@ -47,7 +47,7 @@ async function offered(...words: string[]): Promise<string[]> {
   return stdout.split("\n").filter(Boolean);
 }
 
-describe("completion", { timeout: 60_000 }, () => {
+describe("completion", () => {
   it("of bash offers verbs, flags, values and kept sandboxes", async () => {
     expect(await offered("glovebox", "")).toEqual([...COMMANDS.map(({ name }) => name), "--help", "--version"]);
     expect(await offered("glovebox", "exec", "--net")).toEqual(["--network"]);

@@ -11,9 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => bench.remove());
 
-const enough = { timeout: 60_000 };
-
-describe("glovebox exec", enough, () => {
+describe("glovebox exec", () => {
   it("shows both streams and passes the exit code on, and leaves nothing", async () => {
     const { code, stdout, stderr } = await bench.run(["exec", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
     expect({ code, stdout, stderr }).toEqual({ code: 7, stdout: "out\n", stderr: "err\n" });
@@ -109,7 +107,7 @@ describe("glovebox exec", enough, () => {
   });
 });
 
-describe("bad input is one line of error and one of hint", enough, () => {
+describe("bad input is one line of error and one of hint", () => {
   it.each([
     [["exec", "--memory", "12q", "--", "true"], 2, /^glovebox: --memory takes a size, not "12q"$/],
     [["exec", "ls", "-la"], 2, /^glovebox: exec needs "--" before the command$/],

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { listSandboxes, openSandbox, removeSandbox } from "../../src/sandbox.js";
 import { type Bench, createBench, type Ended } from "../support/cli.js";
-import { END, member, pax } from "../support/hostile-tar.js";
+import { END, member, pax } from "../support/git/hostile-tar.js";
 import { createRepository, createScratch, git, type Scratch } from "../support/scratch.js";
 
 let scratch: Scratch;
@@ -53,7 +53,7 @@ function refused(code: number, message: string, hint: string): Partial<Ended> {
   return { code, stdout: "", stderr: `glovebox: ${message}\nhint: ${hint}\n` };
 }
 
-describe("the verbs of kept sandboxes", { timeout: 240_000 }, () => {
+describe("the verbs of kept sandboxes", () => {
   it("save, list, restore and delete", async () => {
     const id = await keep("printf 1 > a.txt; mkdir ignored; printf i > ignored/i");
     expect((await bench.run(["snapshots"])).stderr).toBe("glovebox: there are no snapshots\n");

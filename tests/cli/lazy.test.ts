@@ -59,21 +59,23 @@ async function runAndSee(
 
 /** The sources that a built file was made of: a line before each names it. */
 function sourcesIn(text: string): string[] {
-  return [...text.matchAll(/^\/\/ (src\/.+\.ts)$/gm)].map(([, path = ""]) => path);
+  return [...text.matchAll(/^\/\/ ((?:src|contracts)\/.+\.ts)$/gm)].map(([, path = ""]) => path);
 }
 
 describe("the command line", () => {
   it("loads nothing of the sandbox but its errors before a verb asks for it", () => {
     const files = [...loadedWith("src/cli.ts")];
     expect(files).toContain("src/cli/commands/parse.ts");
-    expect(files.filter((file) => /^src\/(?:sandbox|testing|harness)/.test(file))).toEqual(["contracts/errors.ts"]);
+    expect(files.filter((file) => /^(?:contracts|src\/(?:sandbox|testing|harness))/.test(file))).toEqual([
+      "contracts/errors.ts",
+    ]);
   });
 
   it.each([["--help"], ["version"], ["help exec"], ["exec --help"]])("loads no backend for %s", async (line) => {
     const { stdout, sources } = await runAndSee(line.split(" "));
     expect(stdout).toContain("glovebox");
     expect(sources).toContain("src/cli/main.ts");
-    expect(sources.filter((path) => /^src\/(?:sandbox|tasks|testing|harness)/.test(path))).toEqual([
+    expect(sources.filter((path) => /^(?:contracts|src\/(?:sandbox|tasks|testing|harness))/.test(path))).toEqual([
       "contracts/errors.ts",
     ]);
   });

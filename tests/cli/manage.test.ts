@@ -25,7 +25,7 @@ async function keep(): Promise<string> {
   return (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox.id;
 }
 
-describe("kept sandboxes", { timeout: 60_000 }, () => {
+describe("kept sandboxes", () => {
   it("are told of, listed, opened again and removed", async () => {
     const kept = await bench.run(["exec", "--keep", "--", "sh", "-c", "echo kept > file"]);
     const id = /^glovebox: kept ([0-9a-f]+); /.exec(kept.stderr)?.[1] ?? "";

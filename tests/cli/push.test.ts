@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bench, createBench } from "../support/cli.js";
-import { type GitServer, serveGit } from "../support/git-server.js";
+import { type GitServer, serveGit } from "../support/git/server.js";
 import { createRepository, git } from "../support/scratch.js";
 
 const TOKEN = "ghp_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MA";
@@ -33,16 +33,16 @@ beforeAll(async () => {
     "echo new > new; git init -q nested; echo in > nested/file",
   ];
   id = (JSON.parse((await bench.run(line)).stdout) as { sandbox: { id: string } }).sandbox.id;
-}, 120_000);
+});
 afterAll(async () => {
   await bench.run(["rm", id]);
   await server.close();
   bench.remove();
-}, 60_000);
+});
 
 const branches = (): string => git(remote, "for-each-ref", "--format=%(refname:short)");
 
-describe("glovebox push", { timeout: 120_000 }, () => {
+describe("glovebox push", () => {
   it("needs a branch, and a token that is no argument", async () => {
     const bare = await bench.run(["push", id]);
     expect([bare.code, bare.stderr.split("\n")[0]]).toEqual([2, "glovebox: push needs --branch <name>"]);

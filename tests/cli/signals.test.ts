@@ -25,7 +25,7 @@ function call(script: string): string[] {
   return ["exec", "--", "sh", "-c", script, "sh", bench.path];
 }
 
-describe("[F-20] a signal", { timeout: 60_000 }, () => {
+describe("[F-20] a signal", () => {
   it.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
@@ -52,7 +52,7 @@ describe("[F-20] a signal", { timeout: 60_000 }, () => {
     const { id } = (JSON.parse((await bench.run(line)).stdout) as { sandbox: { id: string } }).sandbox;
     const run = bench.start(["fork", id, "--count", "64"]);
     const ids = async (): Promise<string[]> => (await bench.run(["ls", "-q"])).stdout.split("\n").filter(Boolean);
-    for (let tries = 0; tries < 500 && (await listSandboxes()).length < 2; tries++) await setTimeout(20);
+    await expect.poll(async () => (await listSandboxes()).length, { interval: 20 }).toBeGreaterThanOrEqual(2);
     run.child.kill("SIGINT");
     expect(await run.ended).toMatchObject({ code: 130, stdout: "", stderr: "" });
     expect(await ids()).toEqual([id]);
@@ -115,7 +115,7 @@ describe("[F-20] a signal", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a terminal that goes away", { timeout: 60_000 }, () => {
+describe("a terminal that goes away", () => {
   // Only the first process of a terminal is told; it outlives this to tell how the program ended.
   const glovebox = `"${process.execPath}" "${program}"`;
   it.each([
@@ -130,13 +130,13 @@ describe("a terminal that goes away", { timeout: 60_000 }, () => {
       terminal.stdout.on("data", (chunk: Buffer) => chunk.includes("ready") && resolve());
     });
     terminal.kill("SIGKILL");
-    for (let tries = 0; tries < 400 && !existsSync(end); tries++) await setTimeout(50);
+    await expect.poll(() => existsSync(end)).toBe(true);
     expect(readFileSync(end, "utf8")).toBe("129\n");
     expect(await bench.settled()).toEqual([]);
   });
 });
 
-describe("a reader that goes away", { timeout: 60_000 }, () => {
+describe("a reader that goes away", () => {
   it("ends the command and takes everything down: exit 141", async () => {
     const line = `"${process.execPath}" "${program}" exec -- yes | head -n 1; echo "\${PIPESTATUS[0]}"`;
     const { stdout } = await promisify(execFile)("bash", ["-c", line], { cwd: bench.path, env: bench.env });
@@ -166,9 +166,6 @@ describe("a reader that goes away", { timeout: 60_000 }, () => {
 
 /** Waits until a sandbox of the bench is in use. */
 async function opened(): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    if ((await listSandboxes()).some(({ state }) => state === "ready")) return;
-    await setTimeout(20);
-  }
-  throw new Error("no sandbox was opened");
+  const states = async (): Promise<unknown> => (await listSandboxes()).map(({ state }) => state);
+  await expect.poll(states, { interval: 20 }).toContain("ready");
 }

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ResultLine } from "../../src/cli/verbs/task/results-file.js";
 import { type Bench, createBench, program } from "../support/cli.js";
-import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker-engine.js";
-import { SET_UP_LIMIT } from "../support/set-up-limit.js";
-import { askEngine } from "../support/task-place.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker/engine.js";
+import { askEngine } from "../support/docker/task-place.js";
+import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
 import { openTerminals } from "../support/terminal.js";
 
 const agent = `{ name: agent, spec: { imageSpec: { type: pull, tag: "${BUSYBOX}" } } }`;

@@ -1,13 +1,12 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TERMINAL_RESET } from "../../src/cli/terminal/raw-terminal.js";
 import { type Bench, createBench, program } from "../support/cli.js";
-import { descendants } from "../support/descendants.js";
+import { descendants } from "../support/processes/descendants.js";
+import { readQuietly } from "../support/processes/token-watch.js";
 import { createRepository } from "../support/scratch.js";
 import { openTerminals, type TerminalRun, type Terminals } from "../support/terminal.js";
-import { readQuietly } from "../support/token-watch.js";
 
 let bench: Bench;
 let terminals: Terminals;
@@ -40,7 +39,7 @@ const settings = (output: string): [string | undefined, string | undefined] => [
 const HOSTILE =
   "\\033]0;owned\\007\\033]52;c;eA==\\007\\033[2J\\302\\2332J\\2332J\\033P+q\\033\\\\ok\\rno\\b\\342\\200\\256x\\n";
 
-describe("a terminal", { timeout: 60_000 }, () => {
+describe("a terminal", () => {
   it("is not driven by what comes from inside, on either stream", async () => {
     for (const redirect of ["", ">&2"]) {
       const { output, exitCode } = await (await glovebox(["exec", "--", "sh", "-c", `printf '${HOSTILE}' ${redirect}`]))
@@ -131,7 +130,7 @@ describe("a terminal", { timeout: 60_000 }, () => {
   });
 });
 
-describe("glovebox shell", { timeout: 60_000 }, () => {
+describe("glovebox shell", () => {
   it("is a terminal inside that follows the size of the one outside", async () => {
     const script = 'trap "stty size; exit 5" WINCH; tty; stty size; echo $TERM $((1+1)); while :; do sleep 0.05; done';
     const run = await glovebox(["shell", "--", "sh", "-c", script], { TERM: "vt100" });
@@ -215,11 +214,7 @@ function signalShell(signal: NodeJS.Signals): void {
 
 /** Waits until the shell stands still. */
 async function stopped(): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    if (shells().every((pid) => /\) T /.test(readFileSync(`/proc/${pid}/stat`, "utf8")))) return;
-    await setTimeout(50);
-  }
-  throw new Error("it was not stopped");
+  await expect.poll(() => shells().filter((pid) => !/\) T /.test(readQuietly(`/proc/${pid}/stat`)))).toEqual([]);
 }
 
 function shells(): number[] {

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
-import { type GitServer, serveGit, type Trick } from "../support/git-server.js";
+import { type GitServer, serveGit, type Trick } from "../support/git/server.js";
 import { git } from "../support/scratch.js";
 
 /** A pull request that the fake holds. */

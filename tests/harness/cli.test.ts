@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunEvent, RunReport } from "../../src/harness.js";
 import { type FakeGitHub, serveGitHub } from "../fakes/github.js";
-import { changePlan } from "../support/change-plan.js";
 import { type Bench, createBench, program } from "../support/cli.js";
+import { changePlan } from "../support/harness/change-plan.js";
 import { createRepository, git } from "../support/scratch.js";
 import { openTerminals } from "../support/terminal.js";
 
@@ -38,12 +38,12 @@ const command = (id: string, shell: string): Record<string, unknown> => ({ id, k
 const directory = (runId: string): string => join(repo, ".glovebox", "runs", runId);
 
 async function until<T>(look: () => T | undefined | false): Promise<T> {
-  for (let tries = 0; tries < 600; tries++) {
+  for (let tries = 0; tries < 1200; tries++) {
     const found = look();
     if (found) return found;
     await delay(50);
   }
-  throw new Error("it did not happen within 30 s");
+  throw new Error("it did not happen within 60 s");
 }
 
 function report(runId: string): RunReport {
@@ -261,7 +261,7 @@ describe.concurrent("glovebox run", () => {
 
   test("on a terminal each node has a line, live while it runs; output cannot drive the terminal", async () => {
     // More than the events hold: the live line shows the last of the log all the same.
-    const talk = "head -c 400000 /dev/zero | tr '\\\\0' x; printf '\\nnow \\033]0;owned\\007\\n'; sleep 1";
+    const talk = "head -c 400000 /dev/zero | tr '\\\\0' x; printf '\\nnow \\033]0;owned\\007\\n'; sleep 3";
     const path = blueprint("terminal", [command("talk", talk)]);
     await using terminals = await openTerminals();
     const { ended } = await terminals.run([process.execPath, program, ...run(path)], bench.env, {

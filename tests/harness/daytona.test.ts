@@ -1,7 +1,7 @@
-import { startFakeDaytona } from "../fakes/daytona-server.js";
-import { createDaytonaHarness } from "../support/daytona-harness.js";
-import { setEnv } from "../support/daytona-service.js";
-import { describeEndToEnd } from "../support/end-to-end.js";
+import { startFakeDaytona } from "../fakes/daytona/server.js";
+import { createDaytonaHarness } from "../support/daytona/harness.js";
+import { setEnv } from "../support/daytona/service.js";
+import { describeEndToEnd } from "../support/harness/end-to-end.js";
 
 describeEndToEnd("daytona", undefined, async () => {
   const service = await startFakeDaytona();

@@ -1,6 +1,6 @@
-import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker-engine.js";
-import { createDockerHarness } from "../support/docker-harness.js";
-import { describeEndToEnd } from "../support/end-to-end.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker/engine.js";
+import { createDockerHarness } from "../support/docker/harness.js";
+import { describeEndToEnd } from "../support/harness/end-to-end.js";
 
 describeEndToEnd("docker", whyNoDocker(BUSYBOX), async () => {
   const DOCKER_HOST = await useEngine(BUSYBOX);

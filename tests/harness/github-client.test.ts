@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createGhClient } from "../../src/harness/github/gh-client.js";
 import { createGitHubClient, type GitHubClient } from "../../src/harness/github/github-client.js";
 import { type FakeGitHub, serveGitHub } from "../fakes/github.js";
-import { setEnv } from "../support/daytona-service.js";
+import { setEnv } from "../support/daytona/service.js";
 import { createRepository, createScratch, git, type Scratch } from "../support/scratch.js";
 
 let scratch: Scratch;
@@ -53,7 +53,7 @@ describe("a branch is asked for as a branch", () => {
 function useGh(): { client: GitHubClient; bin: string } & Disposable {
   const bin = join(scratch.path, "bin");
   mkdirSync(bin, { recursive: true });
-  copyFileSync(fileURLToPath(new URL("../fakes/gh.sh", import.meta.url)), join(bin, "gh"));
+  copyFileSync(fileURLToPath(new URL("../fakes/programs/gh.sh", import.meta.url)), join(bin, "gh"));
   chmodSync(join(bin, "gh"), 0o755);
   writeFileSync(join(bin, "remote"), github.remote);
   const restore = setEnv({ PATH: `${bin}:${process.env["PATH"]}` });

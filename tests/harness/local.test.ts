@@ -1,5 +1,5 @@
-import { describeEndToEnd } from "../support/end-to-end.js";
-import { createLocalHarness } from "../support/local-harness.js";
+import { describeEndToEnd } from "../support/harness/end-to-end.js";
+import { createLocalHarness } from "../support/local/harness.js";
 
 describeEndToEnd("local", undefined, async () => {
   const { host, census } = createLocalHarness("local", () => ({}));

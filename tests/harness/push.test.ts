@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type BlueprintSpec, pushRunAgain } from "../../src/harness.js";
 import { hangUp } from "../fakes/github.js";
-import { setEnv } from "../support/daytona-service.js";
-import { createHarnessBench, type HarnessBench } from "../support/harness-bench.js";
+import { setEnv } from "../support/daytona/service.js";
+import { createHarnessBench, type HarnessBench } from "../support/harness/bench.js";
 import { git } from "../support/scratch.js";
 
 const CHANGE: BlueprintSpec = {
@@ -122,7 +122,7 @@ describe("gh", () => {
   beforeAll(() => {
     bin = join(bench.scratch.path, "bin");
     mkdirSync(bin);
-    copyFileSync(fileURLToPath(new URL("../fakes/gh.sh", import.meta.url)), join(bin, "gh"));
+    copyFileSync(fileURLToPath(new URL("../fakes/programs/gh.sh", import.meta.url)), join(bin, "gh"));
     chmodSync(join(bin, "gh"), 0o755);
     writeFileSync(join(bin, "remote"), bench.github.remote);
     restore = setEnv({ PATH: `${bin}:${process.env["PATH"]}` });

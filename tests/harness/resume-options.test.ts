@@ -1,11 +1,10 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { BACKENDS_ON_RESUME } from "../../src/harness/backend-facts.js";
 import { ON_RESUME, resumedOptions, splitOptions } from "../../src/harness/store/resumed-options.js";
 import { type BlueprintSpec, type HarnessOptions, resumeRun, runHarness } from "../../src/harness.js";
-import { keptOptions, ON_REOPEN, reopenOptions } from "../../src/sandbox/kept-options.js";
-import { validateSandboxOptions } from "../../src/sandbox/options.js";
+import { ON_REOPEN, reopenOptions, rulesOf } from "../../src/sandbox/lifecycle/kept-options.js";
+import { validateSandboxOptions } from "../../src/sandbox/lifecycle/options.js";
 import type { SandboxOptions } from "../../src/sandbox/types.js";
 import { listSandboxes, openSandbox, removeSandbox } from "../../src/sandbox.js";
 import { createRepository, createScratch, type Scratch } from "../support/scratch.js";
@@ -22,7 +21,7 @@ afterAll(async () => {
 });
 
 /** Every option, with a value; TypeScript goes red when one is missing. */
-const EVERY: Required<SandboxOptions> = {
+const EVERY: Required<Omit<SandboxOptions, "folder">> = {
   repo: "/repo",
   branch: "branch",
   baseDir: "/base",
@@ -44,6 +43,7 @@ const EVERY: Required<SandboxOptions> = {
   githubToken: "token",
   gitFilters: ["lfs"],
   gitAlternates: ["/srv/objects"],
+  local: {},
   daytona: {
     apiKey: "key",
     apiUrl: "https://example.org",
@@ -87,12 +87,21 @@ const EVERY: Required<SandboxOptions> = {
     sdk: {},
   } satisfies Required<NonNullable<SandboxOptions["dagger"]>>,
 };
-const backends = Object.keys(BACKENDS_ON_RESUME) as (keyof typeof BACKENDS_ON_RESUME)[];
+/** Secrets, and things of this process. */
+const NEVER_WRITTEN = {
+  local: [],
+  docker: [],
+  daytona: ["apiKey", "client"],
+  vercel: ["token", "fetch", "sdk"],
+  dagger: ["session", "services", "sdk"],
+} as const;
+const backends = Object.keys(NEVER_WRITTEN) as (keyof typeof NEVER_WRITTEN)[];
 
 describe("every option of a sandbox has its place", () => {
   test.each(Object.keys(EVERY))("%s", (name) => {
-    expect(Object.hasOwn(ON_REOPEN, name)).toBe(true);
-    expect(Object.hasOwn(ON_RESUME, name) || Object.hasOwn(BACKENDS_ON_RESUME, name)).toBe(true);
+    for (const table of [ON_REOPEN, ON_RESUME]) {
+      expect(Object.hasOwn(table, name) || Object.hasOwn(NEVER_WRITTEN, name)).toBe(true);
+    }
     // What is checked is what there is: an option that the check does not know cannot be given at all.
     try {
       validateSandboxOptions({ [name]: Symbol("wrong") });
@@ -101,18 +110,18 @@ describe("every option of a sandbox has its place", () => {
     }
   });
 
-  test("when a run goes on: it is written, has to be given again, or is not the sandbox's", () => {
-    const { written, again } = splitOptions(EVERY);
+  test("when a run goes on: it is written, has to be given again, or is not the sandbox's", async () => {
+    const { written, again } = await splitOptions(EVERY);
     for (const [name, fate] of Object.entries(ON_RESUME)) {
-      const value = EVERY[name as keyof SandboxOptions];
+      const value = EVERY[name as keyof typeof EVERY];
       if (fate === "written") expect(written, name).toHaveProperty(name, value);
       else expect(written, name).not.toHaveProperty(name);
     }
     expect(again).toContain("env.NAME");
     for (const name of backends) {
-      for (const [key, fate] of Object.entries(BACKENDS_ON_RESUME[name])) {
-        const value = (EVERY[name] as Record<string, unknown>)[key];
-        if (fate === "written") expect(written[name], `${name}.${key}`).toHaveProperty(key, value);
+      const never: readonly string[] = NEVER_WRITTEN[name];
+      for (const [key, value] of Object.entries(EVERY[name])) {
+        if (!never.includes(key)) expect(written[name], `${name}.${key}`).toHaveProperty(key, value);
         else {
           expect(again).toContain(`${name}.${key}`);
           expect(written[name], `${name}.${key}`).not.toHaveProperty(key);
@@ -124,8 +133,8 @@ describe("every option of a sandbox has its place", () => {
     for (const secret of ["token", "key"]) expect(JSON.stringify(written)).not.toContain(`"${secret}"`);
   });
 
-  test("and the sandbox gets all of it back, or there is none", () => {
-    const { written, again } = splitOptions(EVERY);
+  test("and the sandbox gets all of it back, or there is none", async () => {
+    const { written, again } = await splitOptions(EVERY);
     const { daytona, vercel, dagger } = EVERY;
     const given: SandboxOptions = {
       env: EVERY.env,
@@ -133,29 +142,30 @@ describe("every option of a sandbox has its place", () => {
       vercel: { token: vercel.token ?? "", fetch: vercel.fetch ?? fetch, sdk: vercel.sdk },
       dagger: { session: { port: 1, token: "token" }, services: dagger.services ?? {}, sdk: dagger.sdk },
     };
-    const options = resumedOptions("x", written, again, given);
-    for (const name of Object.keys(EVERY) as (keyof SandboxOptions)[]) {
+    const options = await resumedOptions("x", written, again, given);
+    for (const name of Object.keys(EVERY) as (keyof typeof EVERY)[]) {
       if (["session", "run"].includes((ON_RESUME as Record<string, string>)[name] ?? "")) continue;
       expect(options[name], name).toEqual(EVERY[name]);
     }
     for (const name of again) {
       const less = structuredCloneWithout(given, name);
-      expect(() => resumedOptions("x", written, again, less), name).toThrow(`sandbox.${name}`);
+      await expect(resumedOptions("x", written, again, less), name).rejects.toThrow(`sandbox.${name}`);
     }
     for (const other of [{ allow: ["id"] }, { isolation: "none" }, { docker: { unsafe: {} } }, { id: "x" }] as const) {
-      expect(() => resumedOptions("x", {}, [], other)).toThrow("that it was started with");
+      await expect(resumedOptions("x", {}, [], other)).rejects.toThrow("that it was started with");
     }
   });
 
   test("when a kept sandbox is opened again: what restricts is as it was", () => {
-    const kept = keptOptions(EVERY);
+    const rules = rulesOf(EVERY);
+    const others = rulesOf({ network: "full", isolation: "none" });
     for (const [name, fate] of Object.entries(ON_REOPEN)) {
-      const value = EVERY[name as keyof SandboxOptions];
-      if (fate === "restored") expect(reopenOptions({}, kept, {}), name).toHaveProperty(name, value);
-      else expect(kept, name).not.toHaveProperty(name);
+      const value = EVERY[name as keyof typeof EVERY];
+      if (fate === "restored" || fate === "fixed") expect(reopenOptions({}, rules), name).toHaveProperty(name, value);
+      if (fate !== "restored") expect(rules.options, name).not.toHaveProperty(name);
       if (fate !== "fixed") continue;
-      expect(() => reopenOptions({ [name]: value }, kept, {}), name).toThrow(`Option ${name}`);
-      expect(reopenOptions({ [name]: value }, kept, { [name]: value }), name).toHaveProperty(name, value);
+      expect(() => reopenOptions({ [name]: value }, others), name).toThrow(`Option ${name}`);
+      expect(reopenOptions({ [name]: value }, rules), name).toHaveProperty(name, value);
     }
   });
 });

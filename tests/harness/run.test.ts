@@ -18,8 +18,8 @@ import {
 } from "../../src/harness.js";
 import { listSandboxes, listSnapshots, openSandbox, removeSandbox } from "../../src/sandbox.js";
 import { findFaults } from "../../src/util/schema.js";
-import { withFakeAgents } from "../support/fake-agents.js";
-import { commitFile, createHarnessBench, type HarnessBench } from "../support/harness-bench.js";
+import { commitFile, createHarnessBench, type HarnessBench } from "../support/harness/bench.js";
+import { withFakeAgents } from "../support/harness/fake-agents.js";
 import { createRepository, git } from "../support/scratch.js";
 
 let bench: HarnessBench;
@@ -175,12 +175,12 @@ describe("what a run leaves behind", () => {
     const seen: RunReport[] = [];
     const report = await bench.run({
       blueprint: { name: "x", nodes: [command("a", "true")] },
-      sandbox: { image: "nothing:1" },
+      sandbox: { mounts: [{ source: join(bench.repo, "nothing") }] },
       reporter: { runComplete: (each) => void seen.push(each) },
     });
-    expect(report).toMatchObject({ status: "error", exitCode: 3, error: { code: "unsupported" }, nodes: [] });
+    expect(report).toMatchObject({ status: "error", exitCode: 3, error: { code: "not_found" }, nodes: [] });
     expect(findFaults(saved(report.runId), reportSchema)).toEqual([]);
-    expect(bench.file(report.runId, "report.html")).toContain("unsupported");
+    expect(bench.file(report.runId, "report.html")).toContain("not_found");
     expect(seen).toHaveLength(1);
   });
 });
@@ -351,14 +351,14 @@ describe.concurrent("going on", () => {
   test("after it was cancelled, and after it was stopped from outside", async () => {
     const waits: BlueprintSpec = {
       name: "waits",
-      nodes: [command("work", "echo some > a.txt; test -e ignored/go || sleep 60"), command("after", "true")],
+      nodes: [
+        command("work", "echo some > a.txt; echo written; test -e ignored/go || sleep 60"),
+        command("after", "true"),
+      ],
     };
     const controller = new AbortController();
-    const started: Reporter = {
-      nodeOutput: () => undefined,
-      nodeStart: () => void setTimeout(() => controller.abort(), 300),
-    };
-    const first = await bench.run({ blueprint: waits, signal: controller.signal, reporter: started, keep: "always" });
+    const written: Reporter = { nodeOutput: () => controller.abort() };
+    const first = await bench.run({ blueprint: waits, signal: controller.signal, reporter: written, keep: "always" });
     expect(first).toMatchObject({ status: "cancelled", exitCode: 130, nodes: [{ status: "cancelled" }] });
     expect(bench.file(first.runId, "changes.patch")).toContain("+some");
     const going = resumeRun({

@@ -188,7 +188,7 @@ describe("records", () => {
     await createRecord(fields);
     const paths = Array.from({ length: 20 }, (_, n) => `/tmp/harness-${n}`);
     await Promise.all(paths.map((path) => addResource("one", { kind: "directory", path })));
-    expect((await readRecord("one"))?.resources.map((resource) => (resource as { path: string }).path)).toEqual(paths);
+    expect((await readRecord("one"))?.resources.map((resource) => resource["path"])).toEqual(paths);
     expect(readdirSync(runtimeDir("one"))).toEqual(["record.json"]);
   });
 

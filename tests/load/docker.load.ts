@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { createDockerSandbox } from "../../src/sandbox/backends/docker.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
-import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker-engine.js";
-import { dockerCensus } from "../support/docker-harness.js";
-import { SET_UP_LIMIT } from "../support/set-up-limit.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker/engine.js";
+import { dockerCensus } from "../support/docker/harness.js";
+import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
 import { expectInTime, timed, useLoad } from "./suite.js";
 
 const reason = whyNoDocker(BUSYBOX);

@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { descendants } from "../support/descendants.js";
 import { setEnv } from "../support/environment.js";
-import { processesWith } from "../support/processes.js";
+import { descendants } from "../support/processes/descendants.js";
+import { processesWith } from "../support/processes/host-processes.js";
+import { filesBelow } from "../support/processes/token-watch.js";
 import { createRepository, createScratch, git } from "../support/scratch.js";
-import { filesBelow } from "../support/token-watch.js";
 
 /** A repository, a home and a directory for temporary files of one suite. */
 export interface LoadPlace {

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import { sweepStaleLocks, withLock } from "../../src/machine/lock.js";
 import { createContender } from "../../src/machine/lock-file.js";
 import { currentOwner, ownerTag } from "../../src/machine/owner.js";
-import { compileSources, startChild } from "../support/compiled.js";
+import { compileSources, startChild } from "../support/run/compiled.js";
 import { createScratch, type Scratch } from "../support/scratch.js";
 
 let scratch: Scratch;

@@ -6,11 +6,11 @@ import { LocalDriver } from "../../src/sandbox/backends/local/driver.js";
 import { plainEnv } from "../../src/sandbox/backends/local/plain-env.js";
 import { localCapabilities } from "../../src/sandbox/backends/local.js";
 import { startPlainGuest } from "../../src/sandbox/jail/start-guest.js";
-import { validateSandboxOptions } from "../../src/sandbox/options.js";
+import { validateSandboxOptions } from "../../src/sandbox/lifecycle/options.js";
 import type { Driver } from "../../src/sandbox/types.js";
 import { createSandbox } from "../../src/sandbox.js";
 import type { ConformanceHarness } from "../../src/testing.js";
-import { descendants } from "../support/descendants.js";
+import { descendants } from "../support/processes/descendants.js";
 import type { Mutant } from "./mutant.js";
 
 /** The driver that the mutants break: the local one without isolation, which passes every case that is run here. */
@@ -24,7 +24,9 @@ async function openBase(): Promise<Driver> {
     baseEnv: plainEnv(place),
     guest: await startPlainGuest(workDir, []),
     cgroups: [],
+    tree: () => undefined as never,
     operations: () => ({ settled: async () => undefined }),
+    keeps: () => false,
     release: () => rm(place, { recursive: true, force: true }),
   });
 }
@@ -58,7 +60,7 @@ export function createMutantHarness(mutant?: Mutant): ConformanceHarness & { cle
       },
     },
     async cleanUp() {
-      for (const { driver } of opened.splice(0)) await driver.destroy();
+      for (const { driver } of opened.splice(0)) await driver.close();
     },
   };
 }

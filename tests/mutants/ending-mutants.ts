@@ -101,14 +101,14 @@ export const endingMutants: readonly Mutant[] = [
     name: "never removes the folder",
     caught: "lifecycle.teardown-removes",
     because: /is still there$/,
-    driver: (driver) => change(driver, { destroy: async () => undefined }),
+    driver: (driver) => change(driver, { close: async () => undefined }),
   },
   {
     name: "never ends the guest",
     caught: "lifecycle.census",
     because: /^what is left: expected \[\], got .*the guest of/,
     alone: true,
-    driver: (driver) => change(driver, { destroy: async () => undefined }),
+    driver: (driver) => change(driver, { close: async () => undefined }),
   },
 ];
 

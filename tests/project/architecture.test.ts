@@ -5,15 +5,27 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { findForbidden } from "../architecture/forbidden-words.js";
 import { findImports } from "../architecture/imports.js";
-import { type Files, findFaults } from "../architecture/rules.js";
+import { type Files, findCrowdedFolders, findFaults, findSharedNames } from "../architecture/rules.js";
+import { SHARED_NAMES } from "../architecture/shared-names.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
 describe("the shape of the code", () => {
-  it("has no wrong arrow, cycle, open room, heavy root, vague name or overlong file", () => {
+  it("has no wrong arrow, cycle, open room, heavy root, vague or shared name, or overlong file", () => {
     const files = readSources();
     expect(Object.keys(files).length).toBeGreaterThan(2);
     expect(findFaults(files)).toEqual([]);
+  });
+
+  it("lists no name as shared that is declared once", () => {
+    const shared = findSharedNames(readSources());
+    expect(Object.keys(SHARED_NAMES).filter((name) => !shared.has(name))).toEqual([]);
+  });
+
+  it("has no folder with more files than one can look through", () => {
+    const paths = ["contracts", "src", "tests"].flatMap((folder) => walk(join(root, folder)));
+    expect(paths.length).toBeGreaterThan(500);
+    expect(findCrowdedFolders(paths.map((path) => relative(root, path)))).toEqual([]);
   });
 
   it("resolves every relative import to a file", () => {
@@ -101,15 +113,34 @@ describe("the checker goes red on", () => {
       },
       "the root entry reaches src/index.ts -> src/sandbox/docker.ts -> dockerode",
     ],
-    "a file too long": [{ "agent/main.c": "int x;\n".repeat(401) }, "agent/main.c has 401 lines, more than 400"],
+    "a file too long": [{ "guest/main.c": "int x;\n".repeat(401) }, "guest/main.c has 401 lines, more than 400"],
     "a name that says nothing": [{ "src/util/helpers.ts": "" }, "src/util/helpers.ts is named after no job"],
     "a second index": [{ "src/util/index.ts": "" }, "src/util/index.ts is named after no job"],
     "a default export": [{ "src/util/a.ts": "export default 1;" }, "src/util/a.ts has a default export"],
+    "two exported types of one name": [
+      {
+        "src/util/a.ts": "export interface Ticket {}\nexport type Own = 1;",
+        "contracts/a.ts": "export abstract class Ticket {}\ninterface Own {}",
+      },
+      "several exported types are named Ticket: src/util/a.ts, contracts/a.ts",
+    ],
     "a file outside the layers": [{ "src/stuff/a.ts": "" }, "src/stuff/a.ts belongs to no layer"],
   };
 
   it.each(Object.entries(wrong))("%s", (_, [files, fault]) => {
     expect(findFaults(files)).toEqual([fault]);
+  });
+
+  it("a folder with too many files", () => {
+    const names = [...Array(26).keys()];
+    const paths = ["src/util", "tests/support", "src/cli/verbs", "tests/testing/cases"].flatMap((folder) =>
+      names.map((name) => `${folder}/${name}.ts`),
+    );
+    const full = names.slice(1).map((name) => `src/cli/${name}.ts`);
+    expect(findCrowdedFolders([...paths, ...full])).toEqual([
+      "src/util has 26 files, more than 25",
+      "tests/support has 26 files, more than 25",
+    ]);
   });
 
   it("the name of a machine's folder or a package host", () => {
@@ -123,6 +154,8 @@ describe("the checker stays green on", () => {
   it("what the layers allow", () => {
     const files: Files = {
       "contracts/types.ts": "export interface A {}",
+      "src/util.ts":
+        'export type { A } from "../contracts/types.js"; export { type A as B } from "../contracts/types.js";',
       "src/util/path.ts": 'import { posix } from "node:path"; import { E } from "../../contracts/errors.js";',
       "contracts/errors.ts": "",
       "src/sandbox.ts": 'export { open } from "./sandbox/open.js";',
@@ -132,7 +165,7 @@ describe("the checker stays green on", () => {
         'import type D from "dockerode"; import "./docker/engine.js"; import "./open.js"; await import("dockerode");',
       "src/sandbox/docker/engine.ts": "",
       "src/index.ts": 'export { open } from "./sandbox.js";',
-      "agent/main.c": "int x;\n".repeat(400),
+      "guest/main.c": "int x;\n".repeat(400),
     };
     expect(findFaults(files)).toEqual([]);
   });
@@ -162,7 +195,7 @@ describe("imports are found", () => {
 });
 
 function readSources(): Files {
-  const paths = ["contracts", "src", "agent"].flatMap((folder) => walk(join(root, folder)));
+  const paths = ["contracts", "src", "guest"].flatMap((folder) => walk(join(root, folder)));
   const kept = paths.map((path) => relative(root, path)).filter((path) => /\.(?:ts|c|h)$/.test(path));
   return Object.fromEntries(kept.map((path) => [path, readFileSync(join(root, path), "utf8")]));
 }
@@ -171,6 +204,7 @@ function walk(folder: string): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
+    if (entry.name === "node_modules") return [];
     return entry.isDirectory() ? walk(path) : [path];
   });
 }

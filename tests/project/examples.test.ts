@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { startDaggerEngine } from "../fakes/dagger-engine.js";
-import { startDaytonaService } from "../support/daytona-service.js";
-import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker-engine.js";
+import { startDaggerEngine } from "../fakes/dagger/engine.js";
+import { startDaytonaService } from "../support/daytona/service.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker/engine.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));

@@ -8,8 +8,8 @@ import { whyNoEngine } from "../../scripts/docker-engine.mjs";
 import { DEBIAN, FAILED_IMAGES, whyNoImage } from "../../scripts/image-cache.mjs";
 import { describeUnless } from "../support/describe-unless.js";
 import { setEnv } from "../support/environment.js";
-import { until } from "../support/plain-guest.js";
-import { processesWith } from "../support/processes.js";
+import { until } from "../support/guest/plain-guest.js";
+import { processesWith } from "../support/processes/host-processes.js";
 import { createScratch, type Scratch } from "../support/scratch.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));

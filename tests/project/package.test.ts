@@ -1,12 +1,13 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { SourceMap, type SourceMapping } from "node:module";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import { installPackage, whyNoPackage } from "../support/installed-package.js";
-import { SET_UP_LIMIT } from "../support/set-up-limit.js";
+import { installPackage, whyNoPackage } from "../support/run/installed-package.js";
+import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -27,6 +28,7 @@ const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const checks = (scripts["check:package"] ?? "").replace(" --pack .", "").split(" && ");
 
 let place: string;
+let installed: string;
 let tarball: string;
 let packed: readonly string[];
 let manifest: Manifest;
@@ -35,9 +37,20 @@ beforeAll(async () => {
   const reason = whyNoPackage();
   if (reason !== undefined) throw new Error(reason);
   ({ place, tarball, packed } = installPackage());
-  const installed = join(place, "node_modules", "glovebox");
+  installed = join(place, "node_modules", "glovebox");
   manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8")) as Manifest;
 }, SET_UP_LIMIT);
+
+/** A document without blocks and pieces of code, in which nothing is a link. */
+function withoutCode(text: string): string {
+  return text.replace(/^```[\s\S]*?^```$/gm, "").replace(/`[^`\n]*`/g, "");
+}
+
+/** What links call the headings of a document. */
+function headingsOf(text: string): string[] {
+  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading.toLowerCase());
+  return headings.map((heading) => heading.replace(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(" ", "-"));
+}
 
 describe("the package", () => {
   it("holds every entry point, the licence, the readme and the agent with its sources", () => {
@@ -49,33 +62,89 @@ describe("the package", () => {
     const schemas = packed.filter((path) => path.startsWith("schemas/")).map((path) => `./${path}`);
     expect(Object.keys(manifest.exports)).toEqual(expect.arrayContaining(schemas));
     expect(packed).toEqual(
-      expect.arrayContaining(["LICENSE", "README.md", expect.stringMatching(/^agent\/[\w-]+\.c$/)]),
+      expect.arrayContaining([
+        "LICENSE",
+        "README.md",
+        "guest/main.c",
+        expect.stringMatching(/^guest\/\w+\/[\w-]+\.c$/),
+      ]),
     );
-    if (process.platform === "linux") expect(packed).toContain(`agent/bin/linux-${process.arch}/glovebox-agent`);
+    if (process.platform === "linux") expect(packed).toContain(`guest/bin/linux-${process.arch}/glovebox-guest`);
   });
 
   it("holds the agents of linux on x64 and arm64, each for its own machine", async ({ skip }) => {
     if (process.platform !== "linux") skip("the agent is built on Linux only");
     const machines = { x64: 62, arm64: 183 };
     for (const [arch, machine] of Object.entries(machines)) {
-      const path = `agent/bin/linux-${arch}/glovebox-agent`;
+      const path = `guest/bin/linux-${arch}/glovebox-guest`;
       if (!packed.includes(path)) skip(`linux-${arch} is not built here: its compiler is missing`);
-      const program = await readFile(join(place, "node_modules", "glovebox", path));
+      const program = await readFile(join(installed, path));
       expect([arch, program.readUInt16LE(18)]).toEqual([arch, machine]);
-      expect((await stat(join(place, "node_modules", "glovebox", path))).mode & 0o111).toBe(0o111);
+      expect((await stat(join(installed, path))).mode & 0o111).toBe(0o111);
     }
   });
 
   it("has the documents that its README names", async () => {
-    const readme = await readFile(join(place, "node_modules", "glovebox", "README.md"), "utf8");
+    const readme = await readFile(join(installed, "README.md"), "utf8");
     const named = [...readme.matchAll(/\]\((docs\/[\w-]+\.md)/g)].map(([, path]) => path);
     expect(named).toContain("docs/contract.md");
     expect(named.filter((path) => path === undefined || !packed.includes(path))).toEqual([]);
   });
 
+  it("has every file and heading that its documents link to", async () => {
+    const documents = packed.filter((path) => path.endsWith(".md"));
+    const texts = new Map(
+      await Promise.all(documents.map(async (path) => [path, await readFile(join(installed, path), "utf8")] as const)),
+    );
+    const dead: string[] = [];
+    for (const [from, text] of texts) {
+      for (const [, link = ""] of withoutCode(text).matchAll(/\]\(\s*<?([^)\s>]+)/g)) {
+        if (/^[a-z]+:/.test(link)) continue;
+        const [to = "", heading] = link.split("#");
+        const path = to === "" ? from : join(dirname(from), to).replace(/\/$/, "");
+        const isThere = packed.some((each) => each === path || each.startsWith(`${path}/`));
+        const isShown = heading === undefined || headingsOf(texts.get(path) ?? "").includes(heading);
+        if (!isThere || !isShown) dead.push(`${from}: ${link}`);
+      }
+    }
+    expect(documents).toContain("docs/security.md");
+    expect(dead).toEqual([]);
+  });
+
+  it("has one file of declarations for each entry point, and one that they share", () => {
+    const types = Object.values(manifest.exports).flatMap((target) => (typeof target === "string" ? [] : target.types));
+    const declarations = packed.filter((path) => path.endsWith(".d.ts")).map((path) => `./${path}`);
+    expect(declarations.sort()).toEqual([...types, "./dist/src/shared.d.ts"].sort());
+  });
+
+  it("holds every source that its maps name, once", async () => {
+    const maps = packed.filter((path) => path.endsWith(".map"));
+    for (const map of maps) {
+      const { sources, sourcesContent } = JSON.parse(await readFile(join(installed, map), "utf8"));
+      const missing = sources.filter((source: string) => !packed.includes(join(dirname(map), source)));
+      expect({ map, missing, sourcesContent }).toEqual({ map, missing: [], sourcesContent: undefined });
+    }
+    const modules = packed.filter((path) => path.startsWith("dist/") && path.endsWith(".js"));
+    const unmapped = modules.filter((path) => !maps.includes(`${path}.map`));
+    const code = await Promise.all(unmapped.map((path) => readFile(join(installed, path), "utf8")));
+    // What only passes on has nothing to map, and neither has what the bundler brings along.
+    const isOurs = (text: string): boolean => !/^(?:(?:im|ex)port .*\n)+$|^\/\/ \\0@oxc-project/.test(text);
+    expect(code.filter(isOurs)).toEqual([]);
+  });
+
+  it("leads from a declaration to its source", async () => {
+    const declarations = (await readFile(join(installed, "dist/src/index.d.ts"), "utf8")).split("\n");
+    const line = declarations.findIndex((text) => text.startsWith("declare function openSandbox("));
+    const map = new SourceMap(JSON.parse(await readFile(join(installed, "dist/src/index.d.ts.map"), "utf8")));
+    const column = "declare function ".length;
+    const { originalSource, originalLine } = map.findEntry(line, column) as SourceMapping;
+    const source = await readFile(join(installed, "dist/src", originalSource), "utf8");
+    expect(source.split("\n")[originalLine]).toContain("function openSandbox(");
+  });
+
   it("holds nothing else", () => {
     const expected =
-      /^(?:dist\/(?:src|contracts)\/|agent\/bin\/linux-|agent\/[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|README\.md)$)/;
+      /^(?:dist\/src\/|(?:src|contracts)\/[\w./-]+\.(?:ts|md)$|guest\/bin\/linux-|guest\/(?!fuzz\/)(?:\w+\/)?[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/[\w-]+\.md$|examples\/[\w/-]+\.ts$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|(?:CHANGELOG|(?:guest\/)?README|SECURITY)\.md)$)/;
     expect(packed.filter((path) => !expected.test(path))).toEqual([]);
   });
 
@@ -127,6 +196,18 @@ describe.each([
     if (process.platform !== "linux") skip("the local backend is confined on Linux only");
     const { stdout } = await run(node, [program, "exec", "--", "echo", "from the binary"], { cwd: place });
     expect(stdout).toBe("from the binary\n");
+  });
+
+  it("shows TypeScript in the stack of an error, where Node is asked to", async ({ skip }) => {
+    if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
+    const source = `
+      import { openSandbox } from "glovebox";
+      await openSandbox({ backend: 7 }).catch((error) => console.log(error.stack));
+    `;
+    const { stdout } = await run(node, ["--enable-source-maps", "--input-type=module", "-e", source], { cwd: place });
+    const [, path = "", line] = /\((\/[^\n]+\.ts):(\d+):\d+\)/.exec(stdout) ?? [];
+    expect(path).toContain(join("glovebox", "src"));
+    expect((await readFile(path, "utf8")).split("\n")[Number(line) - 1]).toContain("new SandboxError");
   });
 
   it("runs a command in a sandbox", async ({ skip }) => {

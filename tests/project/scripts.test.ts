@@ -62,7 +62,7 @@ describe("system parts", () => {
 describe("the build of the agent", () => {
   it.runIf(process.platform === "linux")("names a compiler that is not there", async () => {
     const env = { ...process.env, CC: join(place, "no-compiler") };
-    const { code, output } = await run([join(root, "scripts", "build-agent.mjs")], { env });
+    const { code, output } = await run([join(root, "scripts", "build-guest.mjs")], { env });
     expect(code).toBe(1);
     expect(output).toContain(`CC names a compiler that is not there: ${env.CC}`);
   });
@@ -91,6 +91,7 @@ describe("the tally of tests", () => {
     expect({ ...counts, failures: failures.toSorted((a, b) => a.name.localeCompare(b.name)) }).toEqual({
       passed: 1,
       failed: 4,
+      slowest: expect.arrayContaining([expect.stringMatching(/^ +\d+\.\d s {2}a\.test\.mjs$/)]) as unknown,
       skipped: expect.arrayContaining([
         { name: "is skipped", reason: "no such thing here" },
         { name: "is silent", reason: "no reason given" },

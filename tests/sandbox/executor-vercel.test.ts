@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { getSandboxExecutor, type SandboxExecutor } from "../../src/sandbox/executor.js";
-import { FakeVercel, PROJECT, TEAM, TOKEN } from "../fakes/vercel-server.js";
+import { FakeVercel, PROJECT, TEAM, TOKEN } from "../fakes/vercel/server.js";
 import { setEnv } from "../support/environment.js";
 import { createScratch, type Scratch } from "../support/scratch.js";
-import { whyNotAtVercel } from "../support/vercel-harness.js";
+import { whyNotAtVercel } from "../support/vercel/harness.js";
 
 const reason = whyNotAtVercel(process.env);
 if (reason !== undefined) test("the executor at the service itself", ({ skip }) => skip(reason));

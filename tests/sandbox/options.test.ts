@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { SandboxError } from "../../contracts/errors.js";
 import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities, type CapabilityRequest } from "../../src/sandbox/capabilities.js";
-import { validateSandboxOptions } from "../../src/sandbox/options.js";
+import "../../src/sandbox/registry.js";
+import { validateSandboxOptions } from "../../src/sandbox/lifecycle/options.js";
 import { branchNameFault } from "../../src/util/branch-name.js";
 import { nearestName } from "../../src/util/nearest.js";
 

@@ -3,16 +3,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../../contracts/types.js";
-import { claimRecord, dismantle } from "../../src/ledger/dismantle.js";
 import { addResource, createRecord, readRecord, updateRecord } from "../../src/ledger/records.js";
+import { claimRecord, removeRecorded } from "../../src/ledger/remove-recorded.js";
 import { runtimeDir } from "../../src/machine/home.js";
 import { currentOwner } from "../../src/machine/owner.js";
 import { removeResource } from "../../src/sandbox/backends/local/cleanup.js";
-import { hostGit, inStore } from "../../src/sandbox/git/repository/host-git.js";
+import { hostGit, inStore } from "../../src/sandbox/git/host/host-git.js";
 import { withRepositoryLock } from "../../src/sandbox/git/repository/repository-lock.js";
 import { listSandboxes, reap, removeSandbox } from "../../src/sandbox/reap.js";
-import { compileSources, startChild } from "../support/compiled.js";
-import { processesWith } from "../support/processes.js";
+import { processesWith } from "../support/processes/host-processes.js";
+import { compileSources, startChild } from "../support/run/compiled.js";
 import { createRepository, createScratch, git, type Scratch } from "../support/scratch.js";
 
 let scratch: Scratch;
@@ -97,11 +97,11 @@ describe("a process is killed while it makes a worktree", () => {
     git(repo, "config", "--file", join(scratch.path, ".gitconfig"), "filter.slow.smudge", smudge);
     const env = { HOME: scratch.path, TEST_GIT_FILTERS: "slow" };
     const child = startChild(compiled.directory, "add-worktree.mjs", ["end", repo, scratch.path, "one"], env);
-    await expect.poll(() => existsSync(started), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(started)).toBe(true);
     const gitPid = Number(readFileSync(started, "utf8"));
     child.kill();
     await child.ended;
-    await expect.poll(() => existsSync(`/proc/${gitPid}`), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => existsSync(`/proc/${gitPid}`)).toBe(false);
     expect((await reap()).removed).toEqual(["one"]);
     expect(readdirSync(scratch.path)).not.toContain("harness-one");
   });
@@ -120,7 +120,7 @@ describe("a process is killed while it makes a worktree", () => {
     );
     const args = ["end", repo, scratch.path, "one"];
     const child = startChild(compiled.directory, "add-worktree.mjs", args, { PATH: `${bin}:${process.env["PATH"]}` });
-    await expect.poll(() => existsSync(begun), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(begun)).toBe(true);
     child.kill();
     await child.ended;
     expect(await reap()).toMatchObject({ removed: ["one"], failed: [] });
@@ -139,7 +139,7 @@ describe("a process is killed while it makes a worktree", () => {
     const ended = new Promise((resolve) => holder.once("close", resolve));
     holder.stdin.write(`start\ncreate refs/heads/work/one ${sha}\nprepare\n`);
     const lock = join(repo, ".git", "refs", "heads", "work", "one.lock");
-    await expect.poll(() => existsSync(lock), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(lock)).toBe(true);
     const held = await reap();
     expect(held.failed).toMatchObject([{ id: "one", error: { code: "unavailable" } }]);
     expect(existsSync(lock)).toBe(true);
@@ -225,7 +225,7 @@ describe("a process is killed while it makes a worktree", () => {
         `r${round}b`,
       ]);
       const parent = join(scratch.home, "sandboxes");
-      await expect.poll(() => existsSync(join(parent, `r${round}a`)), { timeout: 20_000, interval: 5 }).toBe(true);
+      await expect.poll(() => existsSync(join(parent, `r${round}a`)), { interval: 5 }).toBe(true);
       await new Promise((resolve) => setTimeout(resolve, round * 25));
       child.kill();
       await child.ended;
@@ -364,14 +364,14 @@ describe("reap", () => {
   test("an owner takes its own down, twice without harm", async () => {
     const path = await makeDirectory("one");
     expect(
-      await dismantle(
+      await removeRecorded(
         "one",
         () => true,
         async () => removeResource,
       ),
     ).toBe(true);
     expect(
-      await dismantle(
+      await removeRecorded(
         "one",
         () => true,
         async () => removeResource,

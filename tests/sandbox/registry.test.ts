@@ -1,24 +1,34 @@
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ExecOptions } from "../../contracts/types.js";
 import { createDaytonaSandbox } from "../../src/sandbox/backends/daytona.js";
-import { createExecutor, getSandboxExecutor } from "../../src/sandbox/executor.js";
+import { createExecutor, getSandboxExecutor, type SandboxExecutor } from "../../src/sandbox/executor.js";
 import { openSandbox } from "../../src/sandbox/open.js";
-import { createSandbox } from "../../src/sandbox/portable.js";
 import { backendNames, chooseBackend, registerBackend } from "../../src/sandbox/registry.js";
-import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
-import { openPlainDriver } from "../fixtures/plain-driver.js";
+import type { Backend, SandboxOptions } from "../../src/sandbox/types.js";
+import { CAPABILITIES, openPlainDriver, type PlainDriver } from "../fixtures/plain-driver.js";
 
 const opened: SandboxOptions[] = [];
-registerBackend("plain", async () => ({
-  open: async (opts: SandboxOptions): Promise<Sandbox> => {
+const plain: Backend = {
+  name: "plain",
+  capabilities: () => CAPABILITIES,
+  async create(opts, entry) {
     opened.push(opts);
-    return createSandbox(await openPlainDriver(), opts);
+    return Object.assign(await openPlainDriver(), { id: entry.id });
   },
-}));
+  removeResource: async () => undefined,
+};
+registerBackend("plain", async () => plain);
+
+/** A module with a backend whose sandboxes cannot be made. */
+function moduleOf(name: string, message: string): string {
+  const create = `create: async () => { throw new Error('${message}'); }`;
+  const capabilities = `capabilities: () => (${JSON.stringify(CAPABILITIES)})`;
+  return `export const backend = { name: "${name}", ${capabilities}, ${create}, removeResource: async () => {} };`;
+}
 
 let directory: string;
 beforeAll(async () => {
@@ -32,7 +42,7 @@ describe("opening by name", () => {
   test("a registered backend gets the options, without its own name", async () => {
     await using box = await openSandbox({ backend: "plain", env: { A: "given" } });
     expect((await box.shell("echo $A")).stdout).toBe("given\n");
-    expect(opened.at(-1)).toEqual({ env: { A: "given" }, signal: expect.any(AbortSignal) });
+    expect(opened.at(-1)).toEqual({ env: { A: "given" }, network: "full", signal: expect.any(AbortSignal) });
   });
 
   test("an unknown name lists the known ones and the nearest", async () => {
@@ -43,6 +53,17 @@ describe("opening by name", () => {
 
   test.each(["fs", "node:fs", "./no-such-module.js"])("%s is no backend", async (backend) => {
     await expect(openSandbox({ backend })).rejects.toMatchObject({ code: "invalid_argument" });
+  });
+
+  test.each(["plain", "plain.txt"])("a module named %s is not run", async (name) => {
+    const marker = join(directory, `ran-${name}`);
+    const path = join(directory, name);
+    await writeFile(path, `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(marker)}, "");\n`);
+    await expect(openSandbox({ backend: path })).rejects.toMatchObject({
+      code: "invalid_argument",
+      hint: expect.stringContaining(".mjs"),
+    });
+    expect(existsSync(marker)).toBe(false);
   });
 
   test("daytona asks for its key", async () => {
@@ -62,23 +83,23 @@ describe("opening by name", () => {
     expect(opened.length).toBe(before);
   });
 
-  test("a module is a backend by its path or URL; one without open is refused", async () => {
+  test("a module is a backend by its path or URL; one without a backend is refused", async () => {
     const path = join(directory, "third.mjs");
-    await writeFile(path, "export const open = async () => { throw new Error('reached the third party'); };");
+    await writeFile(path, moduleOf("third", "reached the third party"));
     for (const backend of [path, pathToFileURL(path).href, `./${relative(process.cwd(), path)}`]) {
       await expect(openSandbox({ backend })).rejects.toThrow("reached the third party");
     }
     const empty = join(directory, "empty.mjs");
     await writeFile(empty, "export const close = 1;");
     await expect(openSandbox({ backend: empty })).rejects.toMatchObject({ code: "invalid_argument" });
-    await expect(openSandbox({ backend: empty })).rejects.toThrow('exports no function "open"');
+    await expect(openSandbox({ backend: empty })).rejects.toThrow('exports no "backend"');
   });
 
   test("a package is never looked up in the directory that the user is in", async () => {
     const project = join(directory, "project");
     await mkdir(join(project, "node_modules", "planted-backend"), { recursive: true });
     await writeFile(join(project, "package.json"), "{}");
-    const body = "globalThis.planted = true; export const open = async () => { throw new Error('planted'); };";
+    const body = `globalThis.planted = true; ${moduleOf("planted", "planted")}`;
     await writeFile(join(project, "node_modules", "planted-backend", "index.mjs"), body);
     const manifest = { name: "planted-backend", main: "index.mjs", exports: "./index.mjs" };
     await writeFile(join(project, "node_modules", "planted-backend", "package.json"), JSON.stringify(manifest));
@@ -98,14 +119,14 @@ describe("opening by name", () => {
 
   test("a module that is broken is not mistaken for a missing one", async () => {
     const broken = join(directory, "broken.mjs");
-    await writeFile(broken, "import 'package-that-nobody-has'; export const open = 1;");
+    await writeFile(broken, "import 'package-that-nobody-has'; export const backend = 1;");
     const error = await openSandbox({ backend: broken }).catch((failure: unknown) => failure);
     expect(error).not.toMatchObject({ code: "invalid_argument" });
     expect(String(error)).toContain("package-that-nobody-has");
   });
 
   test("a name is registered once, and must be a name", () => {
-    const load = async () => ({ open: async () => Promise.reject(new Error("never")) });
+    const load = async () => plain;
     expect(() => registerBackend("plain", load)).toThrow(/already a backend "plain"/);
     expect(() => registerBackend("local", load)).toThrow(/already a backend "local"/);
     for (const name of ["", "A", "a/b", 5]) expect(() => registerBackend(name as never, load)).toThrow(/Invalid name/);
@@ -134,7 +155,8 @@ describe("the executor", () => {
   async function executor(opts: SandboxOptions = {}) {
     let opens = 0;
     const face = createExecutor({
-      timeout: 10_000,
+      timeout: async () => 10_000,
+      empty: async () => undefined,
       open: () => {
         opens++;
         return openSandbox({ backend: "plain", ...opts });
@@ -144,16 +166,22 @@ describe("the executor", () => {
   }
 
   test("gives a command five minutes where that is not this machine, unless told otherwise", async () => {
-    const deadlines: unknown[] = [];
-    const exec = async ({ timeout }: ExecOptions): Promise<object> => {
-      deadlines.push(timeout);
-      return { stdout: "", stderr: "", exitCode: 0, timedOut: false };
+    const drivers: PlainDriver[] = [];
+    const create: Backend["create"] = async (_, entry) => {
+      const driver = await openPlainDriver();
+      drivers.push(driver);
+      return Object.assign(driver, { id: entry.id });
     };
-    registerBackend("watched", async () => ({ open: async () => ({ backend: "watched", exec }) as never }));
-    await getSandboxExecutor({ backend: "watched" }).execute("a");
-    await getSandboxExecutor({ backend: "watched", timeout: 7 }).execute("a");
-    await getSandboxExecutor({ backend: "watched" }).execute("a", [], { timeout: 8 });
-    expect(deadlines).toEqual([300_000, 7, 8]);
+    registerBackend("watched", async () => ({ ...plain, name: "watched", create }));
+    const faces = [{}, { timeout: 7_000 }, {}].map((opts) => getSandboxExecutor({ backend: "watched", ...opts }));
+    const [first, second, third] = faces as [SandboxExecutor, SandboxExecutor, SandboxExecutor];
+    await first.execute("true");
+    await second.execute("true");
+    await third.execute("true", [], { timeout: 8_000 });
+    const [one = 0, two = 0, three = 0] = drivers.map(({ starts }) => starts[0]?.timeout ?? 0);
+    // The driver's own deadline is later than the call's, by the same time for each.
+    expect([one - two, three - two]).toEqual([300_000 - 7_000, 8_000 - 7_000]);
+    for (const face of faces) await face.cleanup();
   });
 
   test("opens when first used, once, and again after cleanup", async () => {
@@ -174,8 +202,8 @@ describe("the executor", () => {
 
   test("a timeout is exit code 124 with a line on stderr", async () => {
     const { face } = await executor();
-    const result = await face.execute("sh", ["-c", "echo begun; printf half >&2; sleep 60"], { timeout: 300 });
-    expect(result).toEqual({ stdout: "begun\n", stderr: "half\ncommand timed out after 300 ms\n", exitCode: 124 });
+    const result = await face.execute("sh", ["-c", "echo begun; printf half >&2; sleep 60"], { timeout: 2_000 });
+    expect(result).toEqual({ stdout: "begun\n", stderr: "half\ncommand timed out after 2000 ms\n", exitCode: 124 });
     await face.cleanup();
   });
 
@@ -201,7 +229,8 @@ describe("the executor", () => {
   test("a failed opening is tried again", async () => {
     let attempts = 0;
     const face = createExecutor({
-      timeout: 1000,
+      timeout: async () => 1000,
+      empty: async () => undefined,
       open: () => (++attempts === 1 ? Promise.reject(new Error("first")) : openSandbox({ backend: "plain" })),
     });
     await expect(face.listFiles()).rejects.toThrow("first");

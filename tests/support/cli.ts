@@ -72,7 +72,7 @@ export function createBench(shared?: Scratch): Bench {
       return await ended;
     },
     async settled() {
-      for (let tries = 0; tries < 100 && leftovers().length > 0; tries++) await setTimeout(100);
+      for (let tries = 0; tries < 300 && leftovers().length > 0; tries++) await setTimeout(100);
       return leftovers();
     },
     remove: scratch.remove,

@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSy
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { shellQuote } from "../../src/util/shell.js";
-import { madeOnce } from "./made-once.js";
+import { madeOnce } from "./run/made-once.js";
 
 /** A directory for one test, with an own Glovebox home; both are gone after `remove`. */
 export interface Scratch {

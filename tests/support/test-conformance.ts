@@ -32,7 +32,7 @@ export function testConformance(
       (a, b) => Number(a.exclusive ?? false) - Number(b.exclusive ?? false),
     )) {
       const run = opts.concurrent === true && conformanceCase.exclusive !== true ? test.concurrent : test;
-      run(`${conformanceCase.id}: ${conformanceCase.title}`, { timeout: 180_000 }, async ({ skip, expect }) => {
+      run(`${conformanceCase.id}: ${conformanceCase.title}`, async ({ skip, expect }) => {
         const { id, status, reason = "" } = await runConformanceCase(conformanceCase, harness, { pool });
         if (status === "skipped") {
           skipped.push(`${id}: ${reason}`);

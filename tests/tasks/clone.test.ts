@@ -9,9 +9,9 @@ import { removeContainer } from "../../src/sandbox/backends/docker/remove-contai
 import { createDockerSandbox } from "../../src/sandbox/backends/docker.js";
 import { deleteSnapshot } from "../../src/sandbox.js";
 import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../src/util/tar/tar-encode.js";
-import { BUSYBOX } from "../support/docker-engine.js";
+import { BUSYBOX } from "../support/docker/engine.js";
+import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/docker/task-place.js";
 import { expectRefused } from "../support/refused.js";
-import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/task-place.js";
 
 const store = box("store", {
   hostname: "db",

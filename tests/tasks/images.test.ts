@@ -6,10 +6,10 @@ import { findEndpoint } from "../../src/sandbox/backends/docker/engine/endpoint.
 import { Engine } from "../../src/sandbox/backends/docker/engine/engine.js";
 import { readProgress } from "../../src/sandbox/backends/docker/engine/progress.js";
 import type { BuildStage, ImageSpec, TaskEvent } from "../../src/tasks/types.js";
-import { BUSYBOX } from "../support/docker-engine.js";
+import { BUSYBOX } from "../support/docker/engine.js";
+import { LOGIN, startRegistry } from "../support/docker/registry.js";
+import { askEngine, describeTasks, taskOf } from "../support/docker/task-place.js";
 import { expectRefused } from "../support/refused.js";
-import { LOGIN, startRegistry } from "../support/registry.js";
-import { askEngine, describeTasks, taskOf } from "../support/task-place.js";
 
 const run = `${process.pid}`;
 const tag = (name: string): string => `glovebox-images/${name}:${run}`;

@@ -3,10 +3,10 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { reap } from "../../src/sandbox.js";
 import { createSandboxManager } from "../../src/tasks.js";
-import { BUSYBOX } from "../support/docker-engine.js";
-import { untilDestroyed } from "../support/engine-events.js";
-import { describeOwnEngine } from "../support/own-engine.js";
-import { askEngine, batchCensus, box, taskOf } from "../support/task-place.js";
+import { BUSYBOX } from "../support/docker/engine.js";
+import { untilDestroyed } from "../support/docker/engine-events.js";
+import { describeOwnEngine } from "../support/docker/own-engine.js";
+import { askEngine, batchCensus, box, taskOf } from "../support/docker/task-place.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 

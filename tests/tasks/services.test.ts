@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { BUSYBOX } from "../support/docker-engine.js";
-import { listenInEngine } from "../support/engine-process.js";
+import { BUSYBOX } from "../support/docker/engine.js";
+import { listenInEngine } from "../support/docker/engine-process.js";
+import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/docker/task-place.js";
 import { expectRefused } from "../support/refused.js";
-import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/task-place.js";
 
 describeTasks("services", [BUSYBOX], (place) => {
   test.concurrent("are waited for: a port, a line of the log, a command", async ({ expect }) => {
@@ -72,7 +72,7 @@ describeTasks("services", [BUSYBOX], (place) => {
       taskOf("later", [box("dying", { command: "sleep 0.4; echo out of luck; exit 3" })]),
     );
     await expect
-      .poll(() => manager.events.filter(({ type }) => type === "command-exit"), { timeout: 20_000 })
+      .poll(() => manager.events.filter(({ type }) => type === "command-exit"))
       .toEqual([
         expect.objectContaining({
           taskId: "later",
@@ -101,7 +101,7 @@ describeTasks("services", [BUSYBOX], (place) => {
     const controller = new AbortController();
     const never = box("never", { command: "sleep 60", waitFor: { port: 1 } });
     const setup = batch.setupTask(taskOf("aborted", [never]), { signal: controller.signal });
-    await expect.poll(() => batchCensus(batch.batchId), { timeout: 20_000 }).toHaveLength(3);
+    await expect.poll(() => batchCensus(batch.batchId)).toHaveLength(3);
     controller.abort();
     await expectRefused(setup, "aborted");
     expect(await batchCensus(batch.batchId)).toEqual([]);
@@ -172,9 +172,7 @@ describeTasks("services", [BUSYBOX], (place) => {
     const task = await batch.setupTask(taskOf("secret", [db]));
     const inspected = await askEngine("GET", `/containers/${task.state.serviceContainers["db"]}/json`);
     expect(JSON.stringify(inspected)).not.toContain(secret);
-    await expect
-      .poll(() => manager.events.find(({ type }) => type === "command-exit"), { timeout: 20_000 })
-      .toBeDefined();
+    await expect.poll(() => manager.events.find(({ type }) => type === "command-exit")).toBeDefined();
     expect(JSON.stringify(manager.events)).not.toContain(secret);
     expect(task.status("db").logs).toBe(`${secret}\n`);
   });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { SandboxError } from "../../contracts/errors.js";
-import { BUSYBOX } from "../support/docker-engine.js";
+import { BUSYBOX } from "../support/docker/engine.js";
+import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/docker/task-place.js";
 import { expectRefused } from "../support/refused.js";
-import { askEngine, batchCensus, box, describeTasks, taskOf } from "../support/task-place.js";
 
 const web = box("web", {
   hostname: "www",
@@ -58,7 +58,7 @@ describeTasks("a task", [BUSYBOX], (place) => {
     expect(await stdout(id, ["pwd"], { cwd: "/tmp" })).toBe("/tmp\n");
     expect(await stdout(id, "echo $COLOUR $MORE", { env: { MORE: "and blue" } })).toBe("red and blue\n");
     expect(await stdout(id, "id -un; echo $HOME", { user: "user" })).toBe("user\n/home/user\n");
-    const late = await manager.exec(id, "echo so far; sleep 60", { timeout: 500 });
+    const late = await manager.exec(id, "echo so far; sleep 60", { timeout: 3_000 });
     expect(late).toMatchObject({ timedOut: true, exitCode: 137, stdout: "so far\n" });
     expect(await stdout(id, "pgrep sleep || echo none")).toBe("none\n");
     await expectRefused(manager.exec(id, ""), "invalid_argument", "cmd");

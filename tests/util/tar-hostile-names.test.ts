@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
-import { END, expectRefused, member, mendChecksums, out, pax, unpack, useScratch } from "../support/hostile-tar.js";
+import { END, expectRefused, member, mendChecksums, out, pax, unpack, useScratch } from "../support/git/hostile-tar.js";
 
 useScratch();
 

@@ -12,7 +12,7 @@ import {
   scratch,
   unpack,
   useScratch,
-} from "../support/hostile-tar.js";
+} from "../support/git/hostile-tar.js";
 
 useScratch();
 

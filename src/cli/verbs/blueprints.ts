@@ -31,7 +31,7 @@ async function describe(found: FoundBlueprint): Promise<{ description: string; i
   if (!isDocument(found.path)) return { description: "(code)" };
   let text: string;
   try {
-    text = readFound(found).toString("utf8");
+    text = Buffer.from(readFound(found)).toString("utf8");
   } catch (error) {
     return { description: `(cannot be read: ${toFailure(error).code})`, isValid: false };
   }

@@ -1,12 +1,19 @@
 import { lastConformance } from "../../sandbox/host.js";
-import { backendNames, capabilitiesOf, chooseBackend, type Finding, probeBackend } from "../../sandbox.js";
+import {
+  backendNames,
+  capabilitiesOf,
+  chooseBackend,
+  credentialsOf,
+  type Finding,
+  probeBackend,
+} from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { formatTable, type Style } from "../terminal.js";
 import { type BackendRow, COLUMNS, toBackendRow } from "./doctor/backend-row.js";
 import { runConformanceKit } from "./doctor/conformance.js";
-import { credentialFindings } from "./doctor/credentials.js";
+import { credentialFindings, GITHUB } from "./doctor/credentials.js";
 import { machineFindings } from "./doctor/machine.js";
 import type { Section } from "./doctor/section.js";
 
@@ -32,11 +39,12 @@ async function examine(chosen: string): Promise<{ sections: Section[]; backends:
     const isUnknown = (each: Finding): boolean => name === chosen && each.name === "backend" && each.fix === undefined;
     const fix = "unset GLOVEBOX_BACKEND";
     const findings = (await probeBackend(name)).map((each) => (isUnknown(each) ? { ...each, fix } : each));
-    if (!findings.some((each) => each.name === "credentials")) findings.push(...credentialFindings(name, process.env));
+    if (!findings.some((each) => each.name === "credentials"))
+      findings.push(...credentialFindings(await credentialsOf(name), process.env));
     sections.push({ name, findings });
     backends.push(toBackendRow(name, findings, await capabilitiesOf(name), await lastConformance(name)));
   }
-  sections.push({ name: "github", findings: credentialFindings("github", process.env) });
+  sections.push({ name: "github", findings: credentialFindings(GITHUB, process.env) });
   return { sections, backends };
 }
 

@@ -68,7 +68,7 @@ function copyOf(source: string, name: string): string {
       hint: "copy the file yourself",
     });
   }
-  return readFound(found)
+  return Buffer.from(readFound(found))
     .toString("utf8")
     .replace(/^# yaml-language-server.*\n/, "")
     .replace(/^name: .*$/m, `name: ${name}`);

@@ -16,7 +16,7 @@ export async function run(invocation: Invocation): Promise<number> {
     throw new UsageError("push needs --branch <name>", `glovebox push ${id} --branch fix/login`);
   const { token, server } = requireToken();
   const result = await withKept(invocation, id, `pushing ${branch}`, async (sandbox) => {
-    if (sandbox.pushBranch !== undefined)
+    if (sandbox.capabilities.git)
       return await sandbox.pushBranch(branch, token, server === undefined ? {} : { server });
     throw new SandboxError("unsupported", `Sandbox "${id}" works on no repository, so there is nothing to push`, {
       hint: "glovebox exec --repo . --keep -- … makes one that does",

@@ -3,6 +3,7 @@ import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename, dirname, extname } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import { openBeneath, readIn } from "../../util/beneath.js";
+import { CODE, isCode } from "../../util/is-code.js";
 import { isWithin, realPathOf, repositoryOf } from "../../util/repository-of.js";
 import type { Blueprint } from "../types.js";
 import { blueprintError } from "./blueprint-error.js";
@@ -37,9 +38,14 @@ export async function loadBlueprint(name: string, options: LoadOptions = {}): Pr
 /** Reads a blueprint that was found. */
 export async function loadFound(found: FoundBlueprint, options: LoadOptions = {}): Promise<Blueprint> {
   const { path } = found;
-  if (!isDocument(path)) return await loadCode(found, options);
+  if (isCode(path)) return await loadCode(found, options);
+  if (!isDocument(path)) {
+    throw new SandboxError("invalid_argument", `The extension of ${path} is neither that of a document nor of code`, {
+      hint: `rename it: ${DOCUMENTS.join(", ")} for a document; ${CODE.join(", ")} for code`,
+    });
+  }
   const bytes = readFound(found);
-  const { blueprint, faults } = await readBlueprint(bytes.toString("utf8"), path);
+  const { blueprint, faults } = await readBlueprint(Buffer.from(bytes).toString("utf8"), path);
   if (blueprint === undefined) throw blueprintError(faults);
   const known = withSource(blueprint, path);
   if (options.inspect === true || topOf(found, options) === undefined) return known;
@@ -58,13 +64,13 @@ export async function loadFound(found: FoundBlueprint, options: LoadOptions = {}
   return known;
 }
 
-/** Whether a blueprint is data; everything else is code. */
+/** Whether a blueprint is data. */
 export function isDocument(path: string): boolean {
   return DOCUMENTS.includes(extname(path));
 }
 
 /** The bytes of a document that was found; in a repository no link is followed to it. */
-export function readFound({ path, origin }: FoundBlueprint): Buffer {
+export function readFound({ path, origin }: FoundBlueprint): Uint8Array {
   if (origin === "repository") {
     const top = REPOSITORY_FOLDER.reduce((at) => dirname(at), dirname(path));
     using folder = openBeneath(top, REPOSITORY_FOLDER);

@@ -47,7 +47,7 @@ export async function pushAndCreatePR(opts: PullRequestOptions): Promise<PushRes
 /** What the remote has against the push; undefined when it took it. */
 async function push(opts: PullRequestOptions, token: string): Promise<string | undefined> {
   const { sandbox, branch, report, hidden, host } = opts;
-  if (sandbox.pushBranch === undefined) return `the ${sandbox.backend} backend cannot push`;
+  if (!sandbox.capabilities.git) return `the ${sandbox.backend} backend cannot push`;
   try {
     const { pushed, error } = await sandbox.pushBranch(branch, token, {
       message: redact(commitMessageOf(withoutSecrets(report, hidden)), hidden),

@@ -29,7 +29,7 @@ const without = new WeakSet<Sandbox>();
 /** Differs between two states of all files in a sandbox, cheaply; undefined where that cannot be found out. */
 export async function stampOfFiles(sandbox: Sandbox): Promise<string | undefined> {
   try {
-    if (isOutputCheap(sandbox) && !without.has(sandbox)) {
+    if (!without.has(sandbox) && (await isOutputCheap(sandbox))) {
       const digest = createHash("sha256");
       const isWhole = await look(sandbox, NEAR, (chunk) => void digest.update(chunk));
       if (isWhole !== undefined) return digest.digest("hex");

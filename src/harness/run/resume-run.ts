@@ -43,7 +43,7 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   await assertNotRunning(directory);
   await assertPlanUntouched(directory);
   const written = await readRunPlan(directory);
-  const sandbox = resumedOptions(options.runId, written.sandbox, written.again ?? [], sandboxOptionsIn(options));
+  const sandbox = await resumedOptions(options.runId, written.sandbox, written.again ?? [], sandboxOptionsIn(options));
   const limited = {
     ...written,
     ...(written.env && { env: envAgain(written, options) }),

@@ -95,7 +95,7 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
     env: { ...blueprint.sandbox.env, ...options.env, ...options.sandbox?.env },
     ...defined({ githubToken }),
   };
-  const { again } = splitOptions(given);
+  const { again } = await splitOptions(given);
   await assertBackend(backend, { ...sandbox, repo: options.repo });
   const spec = await readSpec(options.specPath);
   const { repo, ref, branch, signal, base, prWith, agent, model, env, limits, from, until } = options;
@@ -120,7 +120,7 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
     pushOn: options.pushOn ?? "success",
     draft: options.draft ?? false,
     keep: options.keep ?? "failed",
-    sandbox: splitOptions(sandbox).written,
+    sandbox: (await splitOptions(sandbox)).written,
     ...(again.length > 0 && { again }),
     blueprint: keptBlueprint(blueprint),
     inputs,

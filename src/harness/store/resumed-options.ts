@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type { SandboxOptions } from "../../sandbox/types.js";
-import { type BackendOptionName, fateOfBackendOption, isBackendOption } from "../backend-facts.js";
+import type { BackendName, SandboxOptions } from "../../sandbox/types.js";
+import { isBackendOption, writtenOptionsOf } from "../backend-facts.js";
 
 /**
  * What becomes of an option of the sandbox when its run is resumed.
@@ -14,7 +14,7 @@ import { type BackendOptionName, fateOfBackendOption, isBackendOption } from "..
 export type OnResume = "written" | "again" | "session" | "run";
 
 /** Every option of a sandbox. One that is added has to be put here; those of a single backend are its own to declare. */
-export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, BackendOptionName>, OnResume>> = {
+export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, BackendName>, OnResume>> = {
   image: "written",
   workspace: "written",
   gitFilters: "written",
@@ -45,14 +45,15 @@ export type WrittenOptions = Omit<
 >;
 
 /** Splits options into what goes into the plan and the names of what has to be given again. */
-export function splitOptions(options: SandboxOptions): { written: WrittenOptions; again: string[] } {
+export async function splitOptions(options: SandboxOptions): Promise<{ written: WrittenOptions; again: string[] }> {
   const written: Record<string, unknown> = {};
   const again: string[] = [];
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
     if (isBackendOption(name)) {
       const given = Object.entries(value as object).filter(([, each]) => each !== undefined);
-      const isWritten = ([key]: [string, unknown]): boolean => fateOfBackendOption(name, key) === "written";
+      const allowed = await writtenOptionsOf(name);
+      const isWritten = ([key]: [string, unknown]): boolean => allowed.includes(key);
       written[name] = Object.fromEntries(given.filter(isWritten));
       again.push(...given.filter((each) => !isWritten(each)).map(([key]) => `${name}.${key}`));
     } else if (name === "env") again.push(...Object.keys(value as object).map((key) => `env.${key}`));
@@ -63,13 +64,13 @@ export function splitOptions(options: SandboxOptions): { written: WrittenOptions
 }
 
 /** The options of a sandbox when its run is resumed: all that it had, or none: `invalid_argument` names what is missing. */
-export function resumedOptions(
+export async function resumedOptions(
   runId: string,
   written: WrittenOptions,
   again: readonly string[],
   given: SandboxOptions = {},
-): SandboxOptions {
-  const offered = splitOptions(given);
+): Promise<SandboxOptions> {
+  const offered = await splitOptions(given);
   const other = [...Object.keys(offered.written).flatMap((name) => namesIn(name, offered.written)), ...ofTheRun(given)];
   if (other[0] !== undefined) {
     throw new SandboxError(
@@ -89,13 +90,17 @@ export function resumedOptions(
     );
   }
   const backends = Object.keys({ ...written, ...given }).filter(isBackendOption);
-  const merged = backends.map((name) => [name, { ...written[name], ...given[name] }]);
+  const merged = backends.map((name) => [name, { ...ofBackend(written, name), ...ofBackend(given, name) }]);
   return { ...written, ...given, ...Object.fromEntries(merged) };
 }
 
 function namesIn(name: string, written: WrittenOptions): string[] {
   if (!isBackendOption(name)) return [name];
-  return Object.keys(written[name] ?? {}).map((key) => `${name}.${key}`);
+  return Object.keys(ofBackend(written, name)).map((key) => `${name}.${key}`);
+}
+
+function ofBackend(options: WrittenOptions, name: string): object {
+  return (options as Readonly<Record<string, object | undefined>>)[name] ?? {};
 }
 
 function ofTheRun(given: SandboxOptions): string[] {

@@ -52,8 +52,8 @@ export async function openSource(opts: SourceOptions): Promise<SourceRepository>
   const path = await existingDirectory(opts.repo);
   if (path !== undefined) return await describeDirectory(path, opts);
   const url = toUrl(opts.repo, opts.host);
-  if (!usesRepositoryHere(opts.backend)) {
-    if (opts.ref !== undefined) throw unsupportedRef(opts.backend, opts.ref);
+  if (!(await usesRepositoryHere(opts.backend))) {
+    if (opts.ref !== undefined) throw await unsupportedRef(opts.backend, opts.ref);
     return { repo: opts.repo, remoteUrl: url, warnings: [] };
   }
   const { token, signal } = opts;
@@ -69,7 +69,9 @@ export async function openSource(opts: SourceOptions): Promise<SourceRepository>
 }
 
 async function describeDirectory(path: string, opts: SourceOptions): Promise<SourceRepository> {
-  if (opts.ref !== undefined && !usesRepositoryHere(opts.backend)) throw unsupportedRef(opts.backend, opts.ref);
+  if (opts.ref !== undefined && !(await usesRepositoryHere(opts.backend))) {
+    throw await unsupportedRef(opts.backend, opts.ref);
+  }
   const repository = await findEnclosing(path, opts.repo);
   const { gitDir, topLevel } = repository;
   const own = opts.branch === undefined ? undefined : await resolveCommit(gitDir, `refs/heads/${opts.branch}`);
@@ -177,9 +179,10 @@ function toUrl(repo: string, host: GitHubHost): string {
   });
 }
 
-function unsupportedRef(backend: string, ref: string): SandboxError {
+async function unsupportedRef(backend: string, ref: string): Promise<SandboxError> {
+  const others = await backendsWithRepositoryHere();
   return new SandboxError("unsupported", `The ${backend} backend clones by itself and cannot start from ref "${ref}"`, {
-    hint: `leave --ref out, or use the ${backendsWithRepositoryHere().join(" or ")} backend`,
+    hint: `leave --ref out, or use the ${others.join(" or ")} backend`,
   });
 }
 

@@ -1,4 +1,4 @@
-import type { DaytonaOptions, Sandbox, SandboxOptions } from "../../sandbox/types.js";
+import type { Sandbox, SandboxOptions } from "../../sandbox/types.js";
 import type {
   AgentDriver,
   EventSink,
@@ -89,7 +89,7 @@ export interface HarnessOptions {
   specPath?: string;
   /** From `GITHUB_TOKEN` in the CLI. Never a flag. */
   githubToken?: string;
-  daytona?: DaytonaOptions;
+  daytona?: NonNullable<SandboxOptions["daytona"]>;
   /** More options for the sandbox; they win over those of the blueprint. */
   sandbox?: SandboxOptions;
   /** Commit, tag or branch to start from. Default: HEAD. */

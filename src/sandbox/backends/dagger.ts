@@ -3,21 +3,9 @@ import { createReadStream } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Container } from "@dagger.io/dagger";
-import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
-import type { Finding } from "../../../contracts/finding.js";
+import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
+import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities } from "../../../contracts/types.js";
-import {
-  claimRecord,
-  createRecord,
-  dismantle,
-  markReady,
-  type RemoverOf,
-  type Resource,
-  updateRecord,
-} from "../../ledger.js";
-import { failpoint } from "../../machine/failpoint.js";
-import { runtimeDir } from "../../machine/home.js";
-import { assertCapabilities } from "../capabilities.js";
 import {
   createOperations,
   fillMirror,
@@ -28,17 +16,15 @@ import {
   removeGitResource,
   replaceFiles,
 } from "../git.js";
-import { keptOptions, reopenOptions } from "../kept-options.js";
-import { validateSandboxOptions } from "../options.js";
-import { createSandbox } from "../portable.js";
-import { reapRecords } from "../reap-records.js";
-import type { DaggerOptions, Driver, Sandbox, SandboxOptions } from "../types.js";
+import { openWith } from "../lifecycle.js";
+import type { Driver, Sandbox, SandboxOptions } from "../types.js";
 import { type Base, buildBase, DEFAULT_IMAGE, type Reachable, WORK_DIR } from "./dagger/base.js";
 import { conformance } from "./dagger/conformance.js";
+import type { DaggerOptions } from "./dagger/dagger-options.js";
 import { DaggerDriver } from "./dagger/driver.js";
 import { HOST_ALIAS } from "./dagger/guest-call.js";
 import { applyLayer } from "./dagger/layer.js";
-import { checkDaggerOptions } from "./dagger/options.js";
+import { checkNoPlace, daggerOptions } from "./dagger/options.js";
 import { probeDagger } from "./dagger/probe.js";
 import { isSaved, type Recipe } from "./dagger/recipe.js";
 import { restoreSnapshot } from "./dagger/restore.js";
@@ -48,10 +34,63 @@ import { SpawnedServices } from "./dagger/spawned-services.js";
 import { Steps } from "./dagger/steps.js";
 import { reachService } from "./dagger/tunnel.js";
 
-export { conformance, removeSnapshot };
+export type * from "./dagger/dagger-options.js";
 
 /** To start a container takes an engine longer than most commands take. */
 const DEFAULT_LINGER = 100;
+
+/** Sandboxes in a Dagger engine: an image, and a graph that each operation goes on from. */
+export const dagger: Backend = {
+  name: "dagger",
+  capabilities: () => daggerCapabilities(true),
+  options: daggerOptions,
+  check: checkPossible,
+  // Not services: their variables may be passwords.
+  writtenOptions: ["cli", "setup", "secrets", "linger"],
+  secrets: (opts) => [opts.dagger?.session?.token],
+  async create(opts, entry) {
+    const { repo, image = DEFAULT_IMAGE, dagger: own = {} } = opts;
+    const mirror = repo === undefined ? undefined : await planMirror(entry.id, { ...opts, repo });
+    return await withSession(own, entry.signal, async (session) => {
+      const base = await buildBase(session, image, own, entry.signal);
+      const recipe: Recipe = { image: base.image, setup: own.setup ?? [], ...(mirror && { base: mirror.base }) };
+      const fill = async (made: DaggerDriver): Promise<void> => {
+        if (mirror === undefined) return;
+        for (const note of await fillMirror(mirror, made, entry.signal)) entry.warn(note);
+      };
+      return await makeDriver({ entry, session, base, recipe, opts, dagger: own }, mirror?.resources ?? [], fill);
+    });
+  },
+  async reopen(kept, opts, entry) {
+    if (!isSaved(kept) || !kept.archive) {
+      throw new SandboxError("tampered", `The record of sandbox "${entry.id}" is damaged`);
+    }
+    const { removed, archive: name, ...recipe } = kept;
+    const own = { ...opts.dagger, setup: kept.setup };
+    const archive = join(entry.directory, basename(name));
+    return await withSession(own, entry.signal, async (session) => {
+      const base = await buildBase(session, kept.image, own, entry.signal);
+      const from = removed && (await applyLayer(session, base.container, archive, removed));
+      const plan = { entry, session, base, recipe: { ...recipe, image: base.image }, opts, dagger: own };
+      const made = new DaggerDriver(partsOf({ ...plan, ...(from && { from }) }));
+      try {
+        if (from === undefined) await loadFiles(made, archive);
+        return made;
+      } catch (error) {
+        await made.steps.close();
+        throw error;
+      }
+    });
+  },
+  /** Removes what belongs to a repository; what belongs to a session, the engine ends with it. */
+  async removeResource(resource) {
+    if (await removeGitResource(resource)) return;
+    throw new SandboxError("tampered", `The dagger backend makes nothing of the kind "${resource.kind}"`);
+  },
+  removeSnapshot,
+  probe: () => probeDagger(createDaggerSandbox),
+  conformance,
+};
 
 /** What the Dagger backend keeps; ports are those of its services. */
 export function daggerCapabilities(git = false): Capabilities {
@@ -70,47 +109,14 @@ export function daggerCapabilities(git = false): Capabilities {
   };
 }
 
-/** What a sandbox with a repository keeps. */
-export function capabilities(): Capabilities {
-  return daggerCapabilities(true);
+/** Opens a sandbox in a Dagger engine. */
+export function createDaggerSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
+  return openWith(dagger, opts);
 }
-
-/** Opens a sandbox in a Dagger engine: an image, and a graph that each operation goes on from. */
-export async function createDaggerSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
-  validateSandboxOptions(opts);
-  try {
-    const dagger = checkDaggerOptions(opts);
-    checkPossible(opts);
-    opts.signal?.throwIfAborted();
-    await reapOnce();
-    return await (opts.id === undefined ? createNew(opts, dagger) : reopen(opts.id, opts, dagger));
-  } catch (error) {
-    const place = { backend: "dagger", operation: "open" };
-    if (!opts.signal?.aborted) throw toSandboxError(error, place);
-    throw new SandboxError("aborted", "The creation of the sandbox was aborted", { ...place, cause: error });
-  }
-}
-
-/** What the registry calls. */
-export function open(opts: SandboxOptions): Promise<Sandbox> {
-  return createDaggerSandbox(opts);
-}
-
-/** Looks at what the Dagger backend needs on this machine. */
-export function probe(): Promise<Finding[]> {
-  return probeDagger(createDaggerSandbox);
-}
-
-/** Takes away what belongs to a repository; what belongs to a session, the engine ends with it. */
-export async function removeResource(resource: Resource): Promise<void> {
-  if (await removeGitResource(resource)) return;
-  throw new SandboxError("tampered", `The dagger backend makes nothing of the kind "${resource.kind}"`);
-}
-
-const ownRemover: RemoverOf = async () => removeResource;
 
 /** Enforce or refuse: an engine has no switch for these. */
 function checkPossible(opts: SandboxOptions): void {
+  checkNoPlace(opts);
   const kind = typeof opts.network === "object" ? "{ allow }" : `"${opts.network}"`;
   if (opts.network !== undefined && opts.network !== "full") {
     throw new SandboxError("unsupported", `The dagger backend cannot keep network ${kind}`, {
@@ -125,69 +131,15 @@ function checkPossible(opts: SandboxOptions): void {
       hint: "a Dagger engine has no limits for a container; use the local or docker backend",
     });
   }
-  assertCapabilities(opts, daggerCapabilities(), "dagger");
-}
-
-async function createNew(opts: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
-  const id = newId();
-  const { repo, image = DEFAULT_IMAGE } = opts;
-  const mirror = repo === undefined ? undefined : await planMirror(id, { ...opts, repo });
-  const warnings: string[] = [];
-  const driver = await withSession(opts, dagger, async (session) => {
-    const base = await buildBase(session, image, dagger, signalOf(opts));
-    const recipe: Recipe = { image: base.image, setup: dagger.setup ?? [], ...(mirror && { base: mirror.base }) };
-    const fill = async (made: DaggerDriver): Promise<void> => {
-      if (mirror !== undefined) warnings.push(...(await fillMirror(mirror, made, opts.signal)));
-    };
-    return await makeDriver({ id, session, base, recipe, opts, dagger }, mirror?.resources ?? [], fill);
-  });
-  const sandbox = createSandbox(driver, opts);
-  for (const warning of warnings) driver.onWarning?.(warning);
-  return sandbox;
-}
-
-function signalOf({ signal }: SandboxOptions): AbortSignal {
-  return signal ?? new AbortController().signal;
-}
-
-async function reopen(id: string, given: SandboxOptions, dagger: DaggerOptions): Promise<Sandbox> {
-  const { reopen: kept } = await claimRecord(id);
-  try {
-    if (!isSaved(kept) || !kept.archive) {
-      throw new SandboxError("tampered", `The record of sandbox "${id}" is damaged`);
-    }
-    const { removed, archive: name, options, ...recipe } = kept;
-    const opts = reopenOptions(given, options, { network: "full", isolation: "required" });
-    const again = { ...dagger, setup: kept.setup };
-    const archive = join(runtimeDir(id), basename(name));
-    const driver = await withSession(opts, dagger, async (session) => {
-      const base = await buildBase(session, kept.image, again, signalOf(opts));
-      const from = removed && (await applyLayer(session, base.container, archive, removed));
-      const pinned = { ...recipe, image: base.image };
-      const plan = { id, session, base, recipe: pinned, opts: { ...opts, keep: opts.keep ?? true }, dagger: again };
-      const made = new DaggerDriver(partsOf({ ...plan, ...(from && { from }) }));
-      try {
-        if (from === undefined) await loadFiles(made, archive);
-        return made;
-      } catch (error) {
-        await made.steps.close();
-        throw error;
-      }
-    });
-    return createSandbox(driver, opts);
-  } catch (error) {
-    await updateRecord(id, { owner: undefined });
-    throw error;
-  }
 }
 
 /** Runs work that needs a session, which is given back when the work fails. */
 async function withSession<T>(
-  opts: SandboxOptions,
   dagger: DaggerOptions,
+  signal: AbortSignal,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = await openSession(dagger, opts.signal);
+  const session = await openSession(dagger, signal);
   try {
     return await work(session);
   } catch (error) {
@@ -197,7 +149,7 @@ async function withSession<T>(
 }
 
 interface Plan {
-  id: string;
+  entry: SandboxEntry;
   session: Session;
   base: Base;
   recipe: Recipe;
@@ -207,42 +159,34 @@ interface Plan {
   from?: Container;
 }
 
-/** Enters a sandbox into the ledger and makes its driver; all of it or nothing. */
+/** Makes the driver of a sandbox; all of it or nothing. */
 async function makeDriver(
   plan: Plan,
   resources: readonly Resource[],
   fill: (driver: DaggerDriver) => Promise<void>,
 ): Promise<DaggerDriver> {
-  const { id, opts } = plan;
-  await createRecord({ id, backend: "dagger", workDir: WORK_DIR, resources });
-  let driver: DaggerDriver | undefined;
+  await plan.entry.begin({ workDir: WORK_DIR, resources });
+  const driver = new DaggerDriver(partsOf(plan));
   try {
-    await failpoint("create.recorded");
-    driver = new DaggerDriver(partsOf(plan));
     await fill(driver);
-    // One that is ready too late must not be kept: nobody would be given its id.
-    opts.signal?.throwIfAborted();
-    if (opts.keep === true) await keepState(driver, plan);
-    else markReady(id);
-    await failpoint("create.ready");
+    // In the record before it is ready: a kept one must have its files whenever this process dies.
+    if (plan.entry.keep) await saveForReopen(driver, plan);
     return driver;
   } catch (error) {
-    await driver?.steps.close();
-    // What cannot be taken away now stays in the ledger for `reap`.
-    await remove(id).catch(() => undefined);
+    await driver.steps.close();
     throw error;
   }
 }
 
 function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
-  const { id, session, base, recipe, opts, dagger } = plan;
+  const { entry, session, base, recipe, opts, dagger } = plan;
   const inside = { workDir: WORK_DIR, secrets: Object.keys(dagger.secrets ?? {}) };
   const services = new SpawnedServices(session, { ...inside, taken: new Set([HOST_ALIAS, ...base.services.keys()]) });
   const { linger = DEFAULT_LINGER } = dagger;
   const ending = new AbortController();
   let settled = async (): Promise<void> => undefined;
   return {
-    id,
+    id: entry.id,
     workDir: WORK_DIR,
     capabilities: daggerCapabilities(recipe.base !== undefined),
     baseEnv: base.env,
@@ -262,14 +206,13 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
       return { url, ...operations };
     },
     release: async (driver) => {
-      if (opts.keep === true) {
+      if (entry.keep) {
         await driver.steps.settle();
-        await keepState(driver, plan, true);
+        await saveForReopen(driver, plan);
       }
       ending.abort();
       await driver.steps.close();
       await settled();
-      if (opts.keep !== true) await remove(id);
       await session.release();
     },
   };
@@ -293,60 +236,35 @@ function ownOperations(driver: DaggerDriver, plan: Plan): Pick<Driver, "snapshot
 
 /** Copies of a sandbox as it is now, which share its graph; all of them or none. */
 async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Driver[]> {
-  const made: DaggerDriver[] = [];
   const settled = await driver.steps.settled();
-  const files = settled ? undefined : join(runtimeDir(driver.id), `fork-${randomBytes(4).toString("hex")}`);
-  const { signal: _, ...opts } = plan.opts;
+  const files = settled ? undefined : join(plan.entry.directory, `fork-${randomBytes(4).toString("hex")}`);
+  const create = async (entry: SandboxEntry, n: number): Promise<DaggerDriver> => {
+    const from = settled ?? driver.steps.current;
+    const mirror = plan.recipe.base && forkMirror({ base: plan.recipe.base }, n);
+    const recipe = { ...plan.recipe, ...(mirror && { base: mirror.base }) };
+    const fill = async (copy: DaggerDriver): Promise<void> => {
+      if (files !== undefined) await replaceFiles({ driver: copy }, [createReadStream(files)], { keepGit: false });
+      if (mirror) await nameForkedBranch(mirroredTree(mirror.base, copy, entry.signal));
+    };
+    return await withSession(plan.dagger, entry.signal, (session) =>
+      makeDriver({ ...plan, entry, session, from, recipe }, mirror?.resources ?? [], fill),
+    );
+  };
   try {
     if (files !== undefined) await saveFiles(driver, files);
-    while (made.length < count) {
-      const from = settled ?? driver.steps.current;
-      const mirror = plan.recipe.base && forkMirror({ base: plan.recipe.base }, made.length + 1);
-      const recipe = { ...plan.recipe, ...(mirror && { base: mirror.base }) };
-      const fill = async (copy: DaggerDriver): Promise<void> => {
-        if (files !== undefined) await replaceFiles({ driver: copy }, [createReadStream(files)], { keepGit: false });
-        if (mirror) await nameForkedBranch(mirroredTree(mirror.base, copy, new AbortController().signal));
-      };
-      const copy = await withSession(opts, plan.dagger, (session) => {
-        return makeDriver({ ...plan, id: newId(), session, opts, from, recipe }, mirror?.resources ?? [], fill);
-      });
-      made.push(copy);
-      await failpoint("fork.made");
-    }
-    return made;
-  } catch (error) {
-    for (const copy of made) await copy.destroy().catch(() => undefined);
-    throw error;
+    return await plan.entry.fork(count, create);
   } finally {
     if (files !== undefined) await rm(files, { force: true });
   }
 }
 
-/** Writes down what a later process needs to open the sandbox again; with `isLast` this process has no part in it any more. */
-async function keepState(driver: DaggerDriver, plan: Plan, isLast = false): Promise<void> {
-  const directory = runtimeDir(driver.id);
+/** Writes down what a later process needs to open the sandbox again. */
+async function saveForReopen(driver: DaggerDriver, plan: Plan): Promise<void> {
+  const { directory } = plan.entry;
   // The record and the file that it names change at one moment, whenever this process dies.
   const archive = `kept-${randomBytes(4).toString("hex")}.tar`;
   const saved = await saveState(driver, plan, join(directory, archive));
-  const reopen = { ...saved, archive, options: keptOptions(plan.opts) };
-  await updateRecord(driver.id, { state: "kept", reopen, ...(isLast && { owner: undefined }) });
+  await plan.entry.savePlan({ ...saved, archive });
   const old = (await readdir(directory)).filter((name) => name.startsWith("kept-") && name !== archive);
   for (const name of old) await rm(join(directory, name), { force: true });
-}
-
-async function remove(id: string): Promise<void> {
-  await dismantle(id, () => true, ownRemover);
-}
-
-function newId(): string {
-  return randomBytes(8).toString("hex");
-}
-
-let reaped: Promise<unknown> | undefined;
-
-/** Removes what dead processes left, the first time this process opens a sandbox. */
-async function reapOnce(): Promise<void> {
-  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
-  reaped ??= reapRecords(ownRemover, { backend: "dagger" }).catch(() => undefined);
-  await reaped;
 }

@@ -1,19 +1,7 @@
+import type { Backend, SandboxEntry } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { Finding } from "../../../contracts/finding.js";
-import type { Capabilities, Limits, Mount, NetworkPolicy } from "../../../contracts/types.js";
-import {
-  addResource,
-  claimRecord,
-  createRecord,
-  dismantle,
-  markReady,
-  type RemoverOf,
-  readRecord,
-  updateRecord,
-} from "../../ledger.js";
+import type { Capabilities, NetworkPolicy } from "../../../contracts/types.js";
 import { failpoint } from "../../machine/failpoint.js";
-import { runtimeDir } from "../../machine/home.js";
-import { assertCapabilities } from "../capabilities.js";
 import { openEgress } from "../egress.js";
 import {
   createOperations,
@@ -24,18 +12,13 @@ import {
   recheckRepository,
   removeSnapshot,
   shownUrl,
-  sweepScratch,
 } from "../git.js";
 import { findBwrap, type RunningGuest, startJailedGuest, startPlainGuest } from "../jail.js";
-import { type KeptOptions, keptOptions, reopenOptions } from "../kept-options.js";
-import { openInTime } from "../open-in-time.js";
-import { validateSandboxOptions } from "../options.js";
-import { createSandbox } from "../portable.js";
-import { reapRecords } from "../reap-records.js";
+import { openWith } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
-import { checkBaseDir, checkMounts, protectGit } from "./local/base-dir.js";
+import { checkBaseDir, checkMounts, protectGit, resolveMounts } from "./local/base-dir.js";
 import { trimCache } from "./local/cache.js";
-import { beginRemoval, removeResource } from "./local/cleanup.js";
+import { beginRemoval } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { checkLimits, controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
@@ -48,28 +31,56 @@ import { renamesIn } from "./local/renames.js";
 import { buildWalls } from "./local/walls.js";
 import {
   type MadeWorkspace,
-  newSandboxId,
   type PlannedWorkspace,
   planFork,
   planWorkspace,
-  resourcesOf,
   type Workspace,
 } from "./local/workspace.js";
 
-export { conformance, removeResource, removeSnapshot, trimCache };
+export type * from "./local/local-options.js";
 
-const ownRemover: RemoverOf = async () => beginRemoval;
+/** Sandboxes on this machine, confined by namespaces. */
+export const local: Backend = {
+  name: "local",
+  capabilities: ({ isolation } = {}) => localCapabilities(isolation),
+  runsHere: true,
+  takesBaseDir: true,
+  check: checkPossible,
+  resolveOptions: (opts) => (opts.mounts === undefined ? opts : { ...opts, mounts: resolveMounts(opts.mounts) }),
+  async create(opts, entry) {
+    await sweepOnce();
+    const planned = await planWorkspace(entry.id, opts);
+    return await makeDriver(planned, opts, entry);
+  },
+  async reopen(plan, opts, entry) {
+    const { workspace } = plan as Plan;
+    const { kind, workDir, base } = workspace;
+    if (base !== undefined) recheckRepository(base.repository);
+    // The user may have made a git directory there since.
+    if (kind === "base-dir") workspace.trees = protectGit(checkBaseDir(workDir));
+    return await startDriver(workspace, opts, entry);
+  },
+  removeResource: (resource, { beside }) => beginRemoval(resource, beside),
+  removeSnapshot,
+  trimCache,
+  probe: () => probeLocal(createLocalSandbox, enforceableLimits()),
+  conformance,
+};
 
-/** What a kept sandbox remembers of how it was made. Never a secret, so never `env`. */
-interface Reopen {
-  workspace: Workspace;
-  isolation: "required" | "none";
-  network: NetworkPolicy;
-  limits: Limits;
-  options?: KeptOptions;
+let swept: Promise<void> | undefined;
+
+/** Removes what the cache of prepared directories has not needed for long, the first time this process makes a sandbox. */
+async function sweepOnce(): Promise<void> {
+  swept ??= sweepEtc().catch(() => undefined);
+  await swept;
 }
 
-/** What the local backend keeps on this machine with this kind of isolation, and with or without a repository. */
+/** What a kept sandbox is opened again from. */
+interface Plan {
+  workspace: Workspace;
+}
+
+/** What the local backend enforces on this machine with this kind of isolation, and with or without a repository. */
 export function localCapabilities(
   isolation: "required" | "none" = "required",
   git = true,
@@ -91,119 +102,31 @@ export function localCapabilities(
   };
 }
 
-/** What a confined sandbox on this machine keeps. */
-export function capabilities(): Capabilities {
-  return localCapabilities();
-}
-
 /** Opens a sandbox on this machine: a git worktree, a directory of the user's, or an empty one. */
-export async function createLocalSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
-  validateSandboxOptions(opts);
-  return await openInTime("local", opts, async (inTime) => {
-    await reapOnce();
-    return inTime.id === undefined ? await createNew(inTime) : await reopen(inTime.id, inTime);
-  });
-}
-
-/** What the registry calls. */
-export function open(opts: SandboxOptions): Promise<Sandbox> {
-  return createLocalSandbox(opts);
-}
-
-/** Looks at what the local backend needs on this machine. */
-export function probe(): Promise<Finding[]> {
-  return probeLocal(createLocalSandbox, enforceableLimits());
-}
-
-async function createNew(opts: SandboxOptions): Promise<Sandbox> {
-  const { isolation = "required" } = opts;
-  const network = opts.network ?? (isolation === "required" ? "none" : "full");
-  checkPossible({ ...opts, network }, isolation);
-  const id = newSandboxId();
-  const planned = await planWorkspace(id, opts);
-  const mounts = checkMounts(opts.mounts ?? [], planned.workDir);
-  if (mounts.length > 0 && isolation === "none") {
-    throw new SandboxError("unsupported", "Without isolation nothing is mounted: the host's paths are all there");
-  }
-  const rules = {
-    isolation,
-    network,
-    limits: opts.limits ?? {},
-    options: keptOptions({ ...opts, mounts: asMounts(mounts) }),
-  };
-  return createSandbox(await makeDriver(id, planned, rules, mounts, opts), opts);
-}
-
-/** Mounts as they are remembered: nothing in them depends on the directory that the process is in. */
-function asMounts(binds: ReturnType<typeof checkMounts>): readonly Mount[] {
-  return binds.map(({ source, target, writable = false }) => ({ source, target, writable }));
-}
-
-/** A sandbox that runs, and that the ledger does not call ready yet. */
-interface Begun {
-  driver: LocalDriver;
-  plan: Reopen;
-  /** As what looks at its files while it is being made sees it. */
-  tree: LiveTree;
+export function createLocalSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
+  return openWith(local, opts);
 }
 
 /** Makes a workspace and starts a sandbox on it; all of it or nothing. */
-async function makeDriver(
-  id: string,
-  planned: PlannedWorkspace,
-  rules: Omit<Reopen, "workspace">,
-  mounts: ReturnType<typeof checkMounts>,
-  opts: SandboxOptions,
-): Promise<LocalDriver> {
-  const begun = await begin(id, planned, rules, mounts, opts);
-  try {
-    await finish(begun, opts);
-    return begun.driver;
-  } catch (error) {
-    await undo(begun);
-    throw error;
-  }
-}
-
-async function begin(
-  id: string,
-  planned: PlannedWorkspace,
-  rules: Omit<Reopen, "workspace">,
-  mounts: ReturnType<typeof checkMounts>,
-  opts: SandboxOptions,
-): Promise<Begun> {
+async function makeDriver(planned: PlannedWorkspace, opts: SandboxOptions, entry: SandboxEntry): Promise<LocalDriver> {
   const { workDir, resources } = planned;
-  await createRecord({ id, backend: "local", workDir, resources });
+  // Refused before anything is made.
+  checkMounts(opts.mounts ?? [], workDir);
+  await entry.begin({ workDir, resources });
   let made: MadeWorkspace | undefined;
   let driver: LocalDriver | undefined;
   try {
-    await failpoint("create.recorded");
-    made = await planned.make(id, opts.signal);
-    const plan: Reopen = { workspace: made.workspace, ...rules };
-    driver = await startDriver(id, plan, mounts, opts);
+    made = await planned.make(entry.id, entry.signal);
+    await entry.savePlan({ workspace: made.workspace } satisfies Plan);
+    driver = await startDriver(made.workspace, opts, entry);
     await made.filled;
     await failpoint("create.populated");
-    return { driver, plan, tree: liveTree(id, plan, driver, opts.signal ?? new AbortController().signal, opts) };
+    return driver;
   } catch (error) {
     await driver?.stop();
     await made?.filled?.catch(() => undefined);
-    // What cannot be taken away now stays in the ledger for `reap`.
-    await remove(id).catch(() => undefined);
     throw error;
   }
-}
-
-async function finish({ driver: { id }, plan }: Begun, opts: SandboxOptions): Promise<void> {
-  // One that is ready too late must not be kept: nobody would be given its id.
-  opts.signal?.throwIfAborted();
-  if (opts.keep === true) await updateRecord(id, { state: "kept", reopen: plan });
-  else markReady(id);
-  await failpoint("create.ready");
-}
-
-async function undo({ driver }: Begun): Promise<void> {
-  await driver.stop();
-  await remove(driver.id).catch(() => undefined);
 }
 
 /** Makes copies of a sandbox as it is now; all of them or none. */
@@ -211,86 +134,53 @@ async function forkDrivers(
   tree: LiveTree,
   driver: LocalDriver,
   count: number,
-  plan: Reopen,
-  mounts: ReturnType<typeof checkMounts>,
-  { signal: _, ...opts }: SandboxOptions,
+  workspace: Workspace,
+  opts: SandboxOptions,
+  entry: SandboxEntry,
 ): Promise<LocalDriver[]> {
-  const { workspace, ...rules } = plan;
-  const made: Begun[] = [];
-  const makeAll = async (): Promise<LiveTree[]> => {
-    while (made.length < count) {
-      tree.signal.throwIfAborted();
-      const id = newSandboxId();
-      const planned = await planFork(id, made.length + 1, workspace, rules.isolation === "required");
-      made.push(await begin(id, planned, rules, mounts, opts));
-      await failpoint("fork.made");
-    }
-    return made.map((fork) => fork.tree);
+  const { kind } = workspace;
+  const create = async (own: SandboxEntry, n: number): Promise<LocalDriver> => {
+    tree.signal.throwIfAborted();
+    const planned = await planFork(own.id, n, workspace, opts.isolation !== "none");
+    return await makeDriver(planned, opts, own);
   };
-  try {
-    // A layer is copied as it is, when its fork is made.
-    if (workspace.kind === "overlay") await driver.frozen(makeAll);
-    else await fillForks(tree, await makeAll(), { areForeign: workspace.kind === "base-dir" });
-    for (const fork of made) {
-      if (workspace.kind === "overlay") await nameForkedBranch(fork.tree);
-      await finish(fork, opts);
-    }
-    return made.map((fork) => fork.driver);
-  } catch (error) {
-    for (const fork of made) await undo(fork);
-    throw error;
+  if (kind !== "overlay") {
+    const complete = (forks: readonly LocalDriver[]): Promise<void> =>
+      fillForks(
+        tree,
+        forks.map((fork) => fork.tree),
+        { areForeign: kind === "base-dir" },
+      );
+    return await entry.fork(count, create, { complete });
   }
+  const complete = async (forks: readonly LocalDriver[]): Promise<void> => {
+    for (const fork of forks) await nameForkedBranch(fork.tree);
+  };
+  // A layer is copied as it is, when its fork is made.
+  return await driver.frozen(() => entry.fork(count, create, { complete }));
 }
 
-function liveTree(
-  id: string,
-  plan: Reopen,
-  driver: LocalDriver,
-  signal: AbortSignal,
-  { operationTimeout }: SandboxOptions,
-): LiveTree {
-  const tree = localTree(id, plan.workspace, plan.isolation === "required", driver, signal);
-  return { ...tree, patience: operationTimeout };
-}
-
-async function reopen(id: string, given: SandboxOptions): Promise<Sandbox> {
-  const record = await claimRecord(id);
-  const plan = record.reopen as Reopen;
-  try {
-    const opts = reopenOptions(given, plan.options, plan);
-    await sweepScratch(id);
-    checkPossible({ network: plan.network, limits: plan.limits }, plan.isolation);
-    const { kind, workDir, base } = plan.workspace;
-    if (base !== undefined) recheckRepository(base.repository);
-    // The user may have made a git directory there since.
-    if (kind === "base-dir") plan.workspace.trees = protectGit(checkBaseDir(workDir));
-    // What a mount shows may have been replaced since, so it is checked again.
-    const mounts = checkMounts(opts.mounts ?? [], workDir);
-    const driver = await startDriver(id, plan, mounts, { ...opts, keep: opts.keep ?? true });
-    return createSandbox(driver, opts);
-  } catch (error) {
-    await updateRecord(id, { owner: undefined });
-    throw error;
-  }
-}
-
-/** Enforce or refuse: everything that cannot be kept is an error here, before anything is created. */
-function checkPossible(opts: SandboxOptions, isolation: "required" | "none"): void {
+/** Enforce or refuse: everything that can't be enforced is an error here, before anything is created. */
+function checkPossible(opts: SandboxOptions): void {
+  const { isolation = "required" } = opts;
   if (process.platform !== "linux") {
     throw new SandboxError("no_isolation", `The local backend needs Linux; this is ${process.platform}`, {
       hint: 'use the docker backend: openSandbox({ backend: "docker" })',
     });
   }
   if (isolation === "required") findBwrap();
-  assertCapabilities(opts, localCapabilities(isolation), "local");
   checkLimits(opts.limits ?? {});
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
-  if (isolation === "none" && opts.repo !== undefined && parseSourceUrl(opts.repo) !== undefined) {
+  if (isolation === "required") return;
+  if (opts.repo !== undefined && parseSourceUrl(opts.repo) !== undefined) {
     // The inside would commit in a clone that is in the cache, where nobody keeps it.
     throw unsupported("repo", shownUrl(opts.repo), "without isolation it takes the path of a clone, not a URL");
   }
-  if (opts.workspace === "overlay" && isolation === "none") {
+  if (opts.workspace === "overlay") {
     throw unsupported("workspace", opts.workspace, "without isolation there is nothing to mount it in");
+  }
+  if ((opts.mounts ?? []).length > 0) {
+    throw new SandboxError("unsupported", "Without isolation nothing is mounted: the host's paths are all there");
   }
 }
 
@@ -298,53 +188,49 @@ function unsupported(option: string, value: string, reason: string): SandboxErro
   return new SandboxError("unsupported", `The local backend cannot keep ${option} "${value}": ${reason}`);
 }
 
-async function startDriver(
-  id: string,
-  plan: Reopen,
-  mounts: ReturnType<typeof checkMounts>,
-  opts: SandboxOptions,
-): Promise<LocalDriver> {
-  const { workspace, isolation, network, limits } = plan;
+async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: SandboxEntry): Promise<LocalDriver> {
+  const { isolation = "required", network = "none", limits = {} } = opts;
+  const { id, signal } = entry;
   const { workDir } = workspace;
+  // What a mount shows may have been replaced since it was first asked for, so it is checked each time.
+  const mounts = checkMounts(opts.mounts ?? [], workDir);
   const cgroups = Object.keys(limits).length > 0 ? controlGroupPaths(id, limits) : [];
-  for (const path of cgroups) await addResource(id, { kind: "cgroup", path });
+  for (const path of cgroups) await entry.record({ kind: "cgroup", path });
   makeControlGroups(cgroups, limits);
   await failpoint("create.grouped");
-  const runtime = runtimeDir(id);
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
   const walls = confined ? buildWalls({ workDir, trees, network: walledNetwork(network), cgroups }) : undefined;
   if (walls) noteEtc(id, walls.etc);
-  const guest = walls
-    ? await startJailedGuest(walls.spec, opts.signal)
-    : await startPlainGuest(workDir, cgroups, opts.signal);
-  let driver: LocalDriver | undefined;
-  const warn = (message: string): void => driver?.onWarning?.(message);
-  const proxied = await openWay(guest, network, warn);
-  driver = new LocalDriver({
+  const guest = walls ? await startJailedGuest(walls.spec, signal) : await startPlainGuest(workDir, cgroups, signal);
+  const proxied = await openWay(guest, network, (message) => entry.warn(message));
+  return new LocalDriver({
     id,
     workDir,
     capabilities: localCapabilities(isolation, workspace.base !== undefined, renamesIn(workspace.kind)),
-    baseEnv: { ...(walls?.baseEnv ?? plainEnv(runtime)), ...proxied },
+    baseEnv: { ...(walls?.baseEnv ?? plainEnv(entry.directory)), ...proxied },
     guest,
     cgroups,
-    operations: (driver, signal) =>
-      createOperations(liveTree(id, plan, driver, signal, opts), {
-        fork: (tree, count) => forkDrivers(tree, driver, count, plan, mounts, opts),
+    tree: (own, ending) => ({
+      ...localTree(id, workspace, confined, own, ending),
+      patience: opts.operationTimeout,
+    }),
+    operations: (own, tree) =>
+      createOperations(tree, {
+        fork: (_, count) => forkDrivers(tree, own, count, workspace, opts, entry),
         token: opts.githubToken,
       }),
-    release: async (ended) => {
-      if (opts.keep !== true) return await removeOwn(id, workspace, cgroups, ended);
-      await ended;
-      // Whoever opens it next mounts its layer again.
-      await guest.stop();
-      await letGo(id);
+    async release() {
+      if (!entry.keep) return;
+      // They are not needed until somebody opens it again.
+      for (const path of cgroups) await removeCgroup(path);
+      if (cgroups.length > 0) await entry.forget(({ kind }) => kind === "cgroup");
     },
+    keeps: () => entry.keep,
   });
-  return driver;
 }
 
-/** A list of names is kept by an empty network: what is on it is reached through a proxy. */
+/** A list of names is enforced by an empty network: what is on it is reached through a proxy. */
 function walledNetwork(network: NetworkPolicy): "none" | "full" {
   return typeof network === "string" ? network : "none";
 }
@@ -362,43 +248,4 @@ async function openWay(
     await guest.stop();
     throw error;
   }
-}
-
-/** Takes a sandbox away, also when somebody has deleted its record meanwhile: this process still knows what it made. */
-async function removeOwn(
-  id: string,
-  workspace: Workspace,
-  cgroups: readonly string[],
-  ended: Promise<void>,
-): Promise<void> {
-  if (await dismantle(id, () => true, ownRemover, ended)) return;
-  for (const path of cgroups) await removeResource({ kind: "cgroup", path });
-  for (const resource of resourcesOf(id, workspace)) await removeResource(resource);
-}
-
-async function remove(id: string): Promise<void> {
-  await dismantle(id, () => true, ownRemover);
-}
-
-/** Leaves the files to whoever opens the sandbox next; its control groups are not needed until then. */
-async function letGo(id: string): Promise<void> {
-  const resources = (await readRecord(id))?.resources ?? [];
-  for (const resource of resources)
-    if (resource.kind === "cgroup") await removeCgroup(String((resource as { path: unknown }).path));
-  await updateRecord(id, {
-    state: "kept",
-    owner: undefined,
-    resources: resources.filter(({ kind }) => kind !== "cgroup"),
-  });
-}
-
-let reaped: Promise<unknown> | undefined;
-
-/** Removes what dead processes left, the first time this process opens a sandbox. */
-async function reapOnce(): Promise<void> {
-  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
-  reaped ??= reapRecords(ownRemover, { backend: "local" })
-    .then(sweepEtc)
-    .catch(() => undefined);
-  await reaped;
 }

@@ -1,114 +1,85 @@
-import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
-import type { Capabilities } from "../../../contracts/types.js";
-import {
-  claimRecord,
-  createRecord,
-  dismantle,
-  markReady,
-  type RemoverOf,
-  type Resource,
-  type SnapshotRecord,
-  updateRecord,
-} from "../../ledger.js";
-import { failpoint } from "../../machine/failpoint.js";
-import { fillMirror, mirrorResources, planMirror, removeGitResource, setInsideBranch, sweepScratch } from "../git.js";
-import { reopenOptions } from "../kept-options.js";
-import { validateSandboxOptions } from "../options.js";
-import { createSandbox } from "../portable.js";
-import { reapRecords } from "../reap-records.js";
+import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
+import { SandboxError } from "../../../contracts/errors.js";
+import { fillMirror, mirrorResources, planMirror, removeGitResource, setSandboxBranch } from "../git.js";
+import { closeDriver, openWith } from "../lifecycle.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../types.js";
 import { conformance, vercelCapabilities } from "./vercel/capabilities.js";
-import { connect, connectTo, type VercelClient } from "./vercel/client.js";
+import { connect, connectTo } from "./vercel/client.js";
 import { VercelDriver } from "./vercel/driver.js";
 import { gitSource, prepareRepository } from "./vercel/git-source.js";
 import { Machine } from "./vercel/machine.js";
 import { type MachineSource, resumeMachine } from "./vercel/machines.js";
-import { newId, type Plan, planOf, type Reopen } from "./vercel/plan.js";
+import { type Plan, planOf, type Reopen } from "./vercel/plan.js";
 import { probe } from "./vercel/probe.js";
 import { askedSnapshots, findStopped, removeMachine, removeServiceSnapshot, stopMachine } from "./vercel/removal.js";
 import { branchOf, forkOrigin, repositoryOperations } from "./vercel/repository.js";
-import { toSettings, type VercelSettings } from "./vercel/settings.js";
+import { toSettings, vercelOptions } from "./vercel/settings.js";
 import {
   detailsOf,
   type MachineResource,
   nextMachine,
-  noteKept,
+  removeOld,
   removeReplaced,
   restoreFiles,
-  retire,
   saveFiles,
+  savePlan,
   stopForSnapshot,
 } from "./vercel/succession.js";
 
-export { conformance, probe };
+export type * from "./vercel/vercel-options.js";
 
 /** How long a new sandbox may wait where the service asks for it: nothing is lost when it is opened later. */
 const OPENING_PATIENCE = 20_000;
 
-/** What a sandbox with a repository keeps. */
-export function capabilities(): Capabilities {
-  return vercelCapabilities(true);
-}
+/** Sandboxes in machines of the Vercel Sandbox service. */
+export const vercel: Backend = {
+  name: "vercel",
+  capabilities: () => vercelCapabilities(true),
+  options: vercelOptions,
+  check: (opts) => void toSettings(opts),
+  credentials: [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]],
+  writtenOptions: ["teamId", "projectId", "runtime", "timeout", "ports", "region", "snapshotExpiration"],
+  secrets: (opts) => [opts.vercel?.token],
+  async create(opts, entry) {
+    const plan = planOf(await connect(opts.vercel), toSettings(opts), opts, entry);
+    return await makeDriver(plan, await planRepository(plan), OPENING_PATIENCE);
+  },
+  async reopen(saved, opts, entry) {
+    const { name, teamId, projectId, settings, origin } = saved as Reopen;
+    const client = await connect(opts.vercel);
+    const { access } = client;
+    if (teamId !== access.teamId || projectId !== access.projectId) {
+      throw new SandboxError("conflict", `Sandbox "${entry.id}" is of another project`, { retryable: false });
+    }
+    const plan = { ...planOf(client, settings, opts, entry), origin };
+    const machine = await continueMachine(plan, name);
+    await removeReplaced(plan, machine);
+    return driverOf(plan, machine);
+  },
+  async removeResource(resource, { patience }) {
+    if ((await removeGitResource(resource)) || resource.kind !== "vercel-machine") return;
+    const { name, teamId, projectId } = resource as unknown as MachineResource;
+    await removeMachine(await connectTo(teamId, projectId), name, patience);
+  },
+  async removeSnapshot(record) {
+    const { snapshotId, teamId, projectId } = detailsOf(record);
+    await removeServiceSnapshot(await connectTo(teamId, projectId), snapshotId, DEFAULT_OPERATION_TIMEOUT);
+  },
+  probe,
+  conformance,
+};
 
 /** Opens a sandbox in a machine of the Vercel Sandbox service. */
-export async function createVercelSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
-  validateSandboxOptions(opts);
-  try {
-    opts.signal?.throwIfAborted();
-    const settings = toSettings(opts);
-    const client = await connect(opts.vercel);
-    await reapOnce();
-    return opts.id === undefined ? await createNew(client, settings, opts) : await reopen(opts.id, client, opts);
-  } catch (error) {
-    if (opts.signal?.aborted) {
-      throw new SandboxError("aborted", "The creation of the sandbox was aborted", {
-        backend: "vercel",
-        operation: "open",
-        cause: error,
-      });
-    }
-    throw toSandboxError(error, { backend: "vercel", operation: "open" });
-  }
-}
-
-/** What the registry calls. */
-export function open(opts: SandboxOptions): Promise<Sandbox> {
-  return createVercelSandbox(opts);
-}
-
-/** Takes away a machine that a record of the ledger names. */
-export async function removeResource(resource: Resource): Promise<void> {
-  await removeWithin(DEFAULT_OPERATION_TIMEOUT, resource);
-}
-
-async function removeWithin(patience: number, resource: Resource): Promise<void> {
-  if (await removeGitResource(resource)) return;
-  if (resource.kind !== "vercel-machine") return;
-  const { name, teamId, projectId } = resource as unknown as MachineResource;
-  await removeMachine(await connectTo(teamId, projectId), name, patience);
-}
-
-/** Deletes a snapshot of the service. */
-export async function removeSnapshot(record: SnapshotRecord): Promise<void> {
-  const { snapshotId, teamId, projectId } = detailsOf(record);
-  await removeServiceSnapshot(await connectTo(teamId, projectId), snapshotId, DEFAULT_OPERATION_TIMEOUT);
-}
-
-async function createNew(client: VercelClient, settings: VercelSettings, opts: SandboxOptions): Promise<Sandbox> {
-  const plan = planOf(newId(), client, settings, opts, opts.keep === true);
-  const warnings: string[] = [];
-  const driver = await makeDriver(plan, await planRepository(plan, warnings));
-  const sandbox = createSandbox(driver, opts);
-  for (const warning of warnings) plan.warn(warning);
-  return sandbox;
+export function createVercelSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
+  return openWith(vercel, opts);
 }
 
 /**
  * How the files of a repository get in: the service clones what it can reach, and everything else is brought from here. What
- * the user should know of that is added to `warnings`.
+ * the user should know of that is a warning.
  */
-async function planRepository(plan: Plan, warnings: string[]): Promise<Filling> {
-  const { repo, branch, githubToken, signal } = plan.opts;
+async function planRepository(plan: Plan): Promise<Filling> {
+  const { repo, branch, githubToken } = plan.opts;
   if (repo === undefined) return {};
   if (/^https:\/\//.test(repo)) {
     assertNoGitOptions(plan.opts);
@@ -117,10 +88,10 @@ async function planRepository(plan: Plan, warnings: string[]): Promise<Filling> 
     };
     return { source: gitSource(repo, githubToken), prepare };
   }
-  const mirror = await planMirror(plan.id, { ...plan.opts, repo });
+  const mirror = await planMirror(plan.entry.id, { ...plan.opts, repo });
   plan.origin = { base: mirror.base };
   const fill = async (driver: VercelDriver): Promise<void> => {
-    warnings.push(...(await fillMirror(mirror, driver, signal)));
+    for (const note of await fillMirror(mirror, driver, plan.entry.signal)) plan.entry.warn(note);
   };
   return { resources: mirror.resources, fill };
 }
@@ -144,55 +115,43 @@ interface Filling {
   readonly fill?: (driver: VercelDriver) => Promise<void>;
 }
 
-/**
- * Makes a sandbox with its record and its machine; all of it or nothing. A service that is busy is waited for as long as
- * `patience` says, in milliseconds.
- */
+/** Makes the machine of a sandbox, all of it or nothing. A busy service is waited for as long as `patience` says, in milliseconds. */
 async function makeDriver(
   plan: Plan,
   { source, resources = [], prepare, fill }: Filling,
-  patience = OPENING_PATIENCE,
+  patience: number,
 ): Promise<VercelDriver> {
-  const { id } = plan;
-  await createRecord({ id, backend: "vercel", workDir: "", resources });
+  await plan.entry.begin({ resources });
   let machine: Machine | undefined;
   try {
-    await failpoint("create.recorded");
     machine = await nextMachine(plan, patience, source);
     await prepare?.(machine);
     const driver = driverOf(plan, machine);
     await fill?.(driver);
-    await updateRecord(id, { workDir: machine.workDir });
-    plan.signal?.throwIfAborted();
-    if (plan.keep) await noteKept(plan, machine);
-    else markReady(id);
-    await failpoint("create.ready");
-    plan.signal = undefined;
+    await savePlan(plan, machine);
     return driver;
   } catch (error) {
     await machine?.close();
-    // What cannot be taken away now stays in the ledger for `reap`.
-    await dismantle(id, () => true, removerWith(plan, patience)).catch(() => undefined);
     throw error;
   }
 }
 
 function driverOf(plan: Plan, machine: Machine): VercelDriver {
   const { origin } = plan;
-  const driver = new VercelDriver(
+  return new VercelDriver(
     {
-      id: plan.id,
+      id: plan.entry.id,
       patience: plan.patience,
       ...(origin && { repository: (own) => repositoryOperations(origin, own, plan.opts) }),
       snapshot: (current) => saveFiles(plan, current),
       restore: (current, id) => restoreFiles(plan, current, id),
       fork: (current, count) => forkFiles(plan, current, count),
-      release: (current) => release(plan, current),
+      async release(current) {
+        if (plan.entry.keep) await stopMachine(plan.client, current.sandbox, plan.patience);
+      },
     },
     machine,
   );
-  plan.warn = (message) => driver.onWarning?.(message);
-  return driver;
 }
 
 async function forkFiles(
@@ -200,29 +159,27 @@ async function forkFiles(
   machine: Machine,
   count: number,
 ): Promise<{ next: Machine; forks: VercelDriver[]; failure?: unknown }> {
-  const { client, settings, opts, patience } = plan;
+  const { client, settings, opts, patience, entry } = plan;
   const snapshotId = await stopForSnapshot(plan, machine);
   const source = { type: "snapshot", snapshotId } as const;
-  const made = await Promise.allSettled([
+  const create = (own: SandboxEntry, n: number): Promise<VercelDriver> => {
+    const fork = planOf(client, settings, opts, own);
+    return makeDriver(fork, { source, ...forkRepository(plan, fork, n) }, patience);
+  };
+  const [next, forks] = await Promise.allSettled([
     nextMachine(plan, patience, source),
-    ...Array.from({ length: count }, (_, index) => {
-      const fork = { ...planOf(newId(), client, settings, opts, false), signal: undefined };
-      return makeDriver(fork, { source, ...forkRepository(plan, fork, index + 1) }, patience);
-    }),
-  ] as const);
-  const [next, ...forks] = made as [PromiseSettledResult<Machine>, ...PromiseSettledResult<VercelDriver>[]];
-  const drivers = forks.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
-  const failed = made.find((each) => each.status === "rejected");
-  if (failed !== undefined) for (const driver of drivers) await driver.destroy().catch(() => undefined);
+    entry.fork(count, create, { atOnce: true }),
+  ]);
   if (next.status === "rejected") {
+    if (forks.status === "fulfilled") for (const fork of forks.value) await closeDriver(fork).catch(() => undefined);
     throw new SandboxError("backend_lost", "No machine goes on with the files", { cause: next.reason });
   }
-  await retire(plan, machine.sandbox.name, next.value);
+  await removeOld(plan, machine.sandbox.name, next.value);
   await removeServiceSnapshot(client, snapshotId, patience).catch((error: Error) =>
-    plan.warn(`the snapshot of a fork could not be deleted: ${error.message}`),
+    entry.warn(`the snapshot of a fork could not be deleted: ${error.message}`),
   );
-  if (failed !== undefined) return { next: next.value, forks: [], failure: failed.reason };
-  return { next: next.value, forks: drivers };
+  if (forks.status === "rejected") return { next: next.value, forks: [], failure: forks.reason };
+  return { next: next.value, forks: forks.value };
 }
 
 /** A fork has a branch of its own. */
@@ -230,39 +187,9 @@ function forkRepository({ origin }: Plan, fork: Plan, n: number): Filling {
   if (origin === undefined) return {};
   const own = forkOrigin(origin, n);
   fork.origin = own;
-  const fill = (driver: VercelDriver): Promise<void> => setInsideBranch({ driver, warn: fork.warn }, branchOf(own));
+  const warn = (message: string): void => fork.entry.warn(message);
+  const fill = (driver: VercelDriver): Promise<void> => setSandboxBranch({ driver, warn }, branchOf(own));
   return { resources: "base" in own ? mirrorResources(own.base) : [], fill };
-}
-
-async function release(plan: Plan, machine: Machine): Promise<void> {
-  const { id, client, keep, patience } = plan;
-  if (!keep) {
-    if (await dismantle(id, () => true, removerWith(plan, patience))) return;
-    await removeMachine(client, machine.sandbox.name, patience);
-    return;
-  }
-  await stopMachine(client, machine.sandbox, patience);
-  await updateRecord(id, { state: "kept", owner: undefined });
-}
-
-async function reopen(id: string, client: VercelClient, given: SandboxOptions): Promise<Sandbox> {
-  const record = await claimRecord(id);
-  try {
-    const { name, teamId, projectId, settings, origin, options } = record.reopen as Reopen;
-    const opts = reopenOptions(given, options, { network: settings.network, isolation: "required" });
-    const { access } = client;
-    if (teamId !== access.teamId || projectId !== access.projectId) {
-      throw new SandboxError("conflict", `Sandbox "${id}" is of another project`, { retryable: false });
-    }
-    const plan = { ...planOf(id, client, settings, opts, opts.keep ?? true), origin };
-    await sweepScratch(id);
-    const machine = await continueMachine(plan, name);
-    await removeReplaced(plan, machine);
-    return createSandbox(driverOf(plan, machine), opts);
-  } catch (error) {
-    await updateRecord(id, { owner: undefined });
-    throw error;
-  }
 }
 
 /**
@@ -275,27 +202,10 @@ async function continueMachine(plan: Plan, name: string): Promise<Machine> {
   if (snapshotId !== undefined && status !== "running" && (await askedSnapshots()).has(snapshotId)) {
     // It is a kept one until it is torn down, whatever happens before.
     const next = await nextMachine(plan, patience, { type: "snapshot", snapshotId }, true);
-    await noteKept(plan, next);
-    await retire(plan, name, next);
+    await savePlan(plan, next);
+    await removeOld(plan, name, next);
     return next;
   }
   const sandbox = await resumeMachine(client, name, settings, patience);
-  return await Machine.start(sandbox, { timeout: settings.timeout, patience, warn: (text) => plan.warn(text) });
-}
-
-function removerWith({ client }: Plan, patience: number): RemoverOf {
-  return async () => async (resource) => {
-    if (await removeGitResource(resource)) return;
-    await removeMachine(client, (resource as unknown as MachineResource).name, patience);
-  };
-}
-
-let reaped: Promise<unknown> | undefined;
-
-/** Removes what dead processes left, the first time this process opens a sandbox. Nobody waits for a busy service here. */
-async function reapOnce(): Promise<void> {
-  reaped ??= reapRecords(async () => (resource) => removeWithin(0, resource), { backend: "vercel" }).catch(
-    () => undefined,
-  );
-  await reaped;
+  return await Machine.start(sandbox, { timeout: settings.timeout, patience, warn: (text) => plan.entry.warn(text) });
 }

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from "node:net";
 
-/** Blocks of IPv4 that lead to no host of the public internet, or to the cloud's own services. */
+/** Blocks of IPv4 that lead to no host of the public internet, or to a cloud's own services. */
 const NOT_PUBLIC_V4: readonly (readonly [network: string, bits: number])[] = [
   ["0.0.0.0", 8], // this network; 0.0.0.0 itself is the host
   ["10.0.0.0", 8],
@@ -23,7 +23,7 @@ const NOT_PUBLIC_V4: readonly (readonly [network: string, bits: number])[] = [
   ["240.0.0.0", 4], // reserved, and broadcast
 ];
 
-/** Blocks inside 2000::/3, the only part of IPv6 that is given out as public, that are not. */
+/** Blocks in 2000::/3, the public part of IPv6, that are not public. */
 const NOT_PUBLIC_V6: readonly (readonly [network: string, bits: number])[] = [
   ["2001::", 23], // protocol assignments, Teredo among them
   ["2001:db8::", 32], // documentation
@@ -35,21 +35,21 @@ const NAT64 = ["64:ff9b::", 96] as const;
 const V4_MAPPED = ["::ffff:0:0", 96] as const;
 const LOW_32 = 0xffff_ffffn;
 
-/** Whether an address, in text, belongs to a host of the public internet. What is no address is not public. */
+/** Whether an address, as text, belongs to a host of the public internet. Other text does not. */
 export function isPublicAddress(address: string): boolean {
   const value = addressValue(address);
   if (value === undefined) return false;
   return isIPv4(address) ? isPublicV4(value) : isPublicV6(value);
 }
 
-/** The number that an address stands for, the same for each of its spellings; undefined for what is none. */
+/** The number of an address, the same for each of its spellings; undefined for other text. */
 export function addressValue(address: string): bigint | undefined {
   if (isIPv4(address)) return bytesValue(address.split(".").map(Number));
   if (!isIPv6(address) || address.includes("%")) return undefined;
   return v6Value(address);
 }
 
-/** As `addressValue`, but of an IPv4 address that is mapped or translated into an IPv6 one it is the number of that. */
+/** As `addressValue`, but for an IPv4 address that is mapped or translated into an IPv6 one, the number of the IPv4 address. */
 export function hostValue(address: string): bigint | undefined {
   const value = addressValue(address);
   if (value === undefined || isIPv4(address) || !holdsV4(value)) return value;

@@ -1,7 +1,4 @@
-/**
- * What the first bytes of a tunnel say: at least `atLeast` of them are needed to know, they are no TLS, or a hello that
- * names no server, names one, or cannot be read.
- */
+/** The first bytes of a tunnel: too few (`atLeast` are needed), not TLS, or a hello that names no server, names one, or is malformed. */
 export type Hello =
   | { kind: "more"; atLeast: number }
   | { kind: "other" }
@@ -12,7 +9,7 @@ export type Hello =
 const HANDSHAKE = 22;
 const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
-/** A hello has a few thousand bytes at most; whoever sends more wants something else. */
+/** A hello has a few thousand bytes at most. */
 const MAX_BYTES = 32 << 10;
 const MALFORMED: Hello = { kind: "malformed" };
 

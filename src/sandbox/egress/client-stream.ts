@@ -1,12 +1,12 @@
 import type { EgressConnection } from "./connection.js";
 import type { Lifetime } from "./lifetime.js";
 
-/** The proxy's side of one connection: reading with a step back, writing, both no longer than its lifetime. */
+/** The proxy's side of one connection: reads, with a way to give bytes back, and writes, until its lifetime ends. */
 export class ClientStream {
   readonly #connection: EgressConnection;
   readonly #life: Lifetime;
   readonly #source: AsyncIterator<Uint8Array>;
-  /** A read that was given up on is still under way; the next reader takes it over. */
+  /** A read that nobody waits for any more; the next reader takes it over. */
   #pending: Promise<IteratorResult<Uint8Array, unknown>> | undefined;
   #returned: Buffer | undefined;
 

@@ -1,6 +1,6 @@
-/** One connection that a program inside made to the proxy, as bytes. */
+/** A connection from a program in the sandbox to the proxy, as bytes. */
 export interface EgressConnection {
-  /** What the program sends: pulled, so that it is slowed down while nobody asks. Ends with its half of the connection. */
+  /** What the program sends. Pulled, so that the program waits while nobody reads. Ends with its half of the connection. */
   readonly input: AsyncIterable<Uint8Array>;
   /** Resolves once there is room for more. */
   write(chunk: Uint8Array): Promise<void>;

@@ -8,16 +8,16 @@ import { blockedHost, Refusal } from "./refusal.js";
 
 /** How the proxy gets from a name to a connection. */
 export interface Route {
-  /** The addresses of a name, asked for once. */
+  /** Resolves a name, once. */
   lookup(host: string): Promise<readonly string[]>;
-  /** Whether an address may be connected to, whoever has named it. */
+  /** Whether the proxy may connect to an address, whatever its name. */
   isReachable(address: string): boolean;
   /** Milliseconds for the lookup, and for each address that is tried. */
   lookupTimeout: number;
   connectTimeout: number;
 }
 
-/** The way into the public internet, and nowhere else. */
+/** The route to the public internet only. */
 export const PUBLIC_ROUTE: Route = {
   lookup: async (host) => (await systemLookup(host, { all: true })).map(({ address }) => address),
   isReachable: (address) => isPublicAddress(address) && !isOwnAddress(address),
@@ -27,17 +27,14 @@ export const PUBLIC_ROUTE: Route = {
 
 const MAX_ATTEMPTS = 4;
 
-/** Whether an address is one of this host's: what listens on all of them is behind its public ones too. */
+/** Whether an address is one of this host's. What listens on all addresses is reachable by a public one too. */
 export function isOwnAddress(address: string): boolean {
   const value = hostValue(address);
   const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   return own.some((each) => hostValue(each.address.replace(/%.*$/, "")) === value);
 }
 
-/**
- * Connects to a host: its name is resolved once, its addresses are checked, and the checked address itself is connected
- * to, so that no second answer can lead elsewhere. A `Refusal` when that is not possible.
- */
+/** Resolves a host once, and connects to an address that was checked, so that no second answer leads elsewhere. May throw a `Refusal`. */
 export async function dial(host: string, port: number, route: Route, life: Lifetime): Promise<Socket> {
   const addresses = await resolve(host, port, route, life);
   let failure: unknown;
@@ -65,7 +62,7 @@ async function resolve(host: string, port: number, route: Route, life: Lifetime)
   }
   const reachable = found.filter((address) => isIP(address) > 0 && route.isReachable(address));
   if (found.length > 0 && reachable.length === 0) {
-    const message = `${hostInUrl(host)} has no public address, and no other is ever reached from a sandbox`;
+    const message = `${hostInUrl(host)} has no public address, and a sandbox can reach no other`;
     throw new Refusal(403, message, blockedHost(host, port, "not_public"));
   }
   const first = reachable.filter((address) => isIPv4(address));
@@ -83,7 +80,7 @@ async function attempt(address: string, port: number, route: Route, life: Lifeti
   });
   try {
     await life.within(connected, route.connectTimeout, () => new Refusal(504, "the connection was not made in time"));
-    socket.on("error", () => undefined); // whoever reads or writes it sees it fail
+    socket.on("error", () => undefined); // the next read or write fails
     return socket;
   } catch (error) {
     socket.destroy();
@@ -91,7 +88,7 @@ async function attempt(address: string, port: number, route: Route, life: Lifeti
   }
 }
 
-/** Writes to a socket and resolves once the system has taken it. */
+/** Writes to a socket and resolves when the system has taken the bytes. */
 export function writeTo(socket: Socket, chunk: Uint8Array, life: Lifetime): Promise<void> {
   return life.during(
     new Promise((resolve, reject) => {

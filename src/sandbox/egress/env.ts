@@ -1,6 +1,6 @@
 const NO_PROXY = "localhost,127.0.0.1,::1";
 
-/** The variables that make programs inside use the proxy at this port of the sandbox's own loopback. */
+/** The variables that make programs in the sandbox use the proxy at this port of its own loopback. */
 export function proxyEnv(port: number): Record<string, string> {
   const url = `http://127.0.0.1:${port}`;
   const java = ["http", "https"].flatMap((scheme) => [

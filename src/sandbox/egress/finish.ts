@@ -1,10 +1,7 @@
 import type { ClientStream } from "./client-stream.js";
 import type { Lifetime } from "./lifetime.js";
 
-/**
- * Ends a connection after its last answer. Cutting it while something that was sent is unread would reset it, and the
- * answer would be lost; so the program has a moment to see the end and to close its half.
- */
+/** Ends a connection after its last answer. The program gets a moment to close its half: a reset could lose the answer. */
 export async function finish(client: ClientStream, life: Lifetime, linger: number): Promise<void> {
   await client.end();
   await life.within(drain(client), linger, () => new Error("the program goes on sending"));

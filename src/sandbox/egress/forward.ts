@@ -9,10 +9,10 @@ import { MAX_HEAD_BYTES, type RequestHead } from "./request-head.js";
 import type { RequestTarget } from "./request-target.js";
 import type { Exchange } from "./tunnel.js";
 
-/** Methods that have no body unless they say so. */
+/** Methods without a body by default. */
 const BODILESS = ["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"];
 
-/** Passes one request on to its origin and the answer back; the connection ends with it. */
+/** Forwards one request to its origin and the answer back, then ends the connection. */
 export async function forward(
   exchange: Exchange,
   head: RequestHead,
@@ -47,7 +47,7 @@ export async function forward(
   request.flushHeaders();
   const sent = sendBody(exchange, framing, request);
   const late = (): Error => new Refusal(504, `${hostInUrl(target.host)}:${target.port} did not answer in time`);
-  // An origin may answer before it has read everything; a body that is malformed ends the exchange.
+  // An origin may answer before it has read everything; a malformed body ends the exchange.
   const first = await Promise.race([life.within(answered, responseTimeout, late), sent.then(() => undefined)]);
   const response = first ?? (await life.within(answered, responseTimeout, late));
   sent.catch(() => life.end());
@@ -63,7 +63,7 @@ function requestHeaders(head: RequestHead, { host, port }: RequestTarget, framin
   return headers.flat();
 }
 
-/** Fails when the program's body does; an origin that stops reading is seen by its answer. */
+/** Fails when the program's body is malformed. When an origin stops reading, its answer says why. */
 async function sendBody({ client, life }: Exchange, framing: Framing, request: ClientRequest): Promise<void> {
   for await (const piece of readBody(client, framing)) {
     const isTaken = await life.during(

@@ -13,7 +13,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 
 type Header = readonly [name: string, value: string];
 
-/** Takes away the headers that concern one connection only, those that the Connection header names among them. */
+/** Removes the headers of one connection only, including those that the Connection header names. */
 export function withoutHopByHop(headers: readonly Header[]): Header[] {
   const named = headers
     .filter(([name]) => name.toLowerCase() === "connection")

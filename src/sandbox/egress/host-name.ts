@@ -2,12 +2,12 @@ import { isIPv4, isIPv6 } from "node:net";
 
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const MAX_NAME = 253;
-/** What a resolver takes for a number: `1`, `0177`, `0x7f`. A name that ends in one may be an address in disguise. */
+/** What a resolver takes for a number: `1`, `0177`, `0x7f`. A name that ends in one may be an address. */
 const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/;
 
 /**
- * Brings a host, as anybody wrote it, into the one form that is compared and resolved: lower case, without the final
- * dot, addresses in their usual text and without brackets. Undefined when it names no host beyond doubt.
+ * Normalizes a host to the form that is compared and resolved: lower case, without the final dot, addresses in their usual text and without
+ * brackets. Undefined for anything that is not clearly a host.
  */
 export function normalizeHost(text: string): string | undefined {
   if (text.startsWith("[") && text.endsWith("]")) return normalizeIPv6(text.slice(1, -1));
@@ -18,7 +18,7 @@ export function normalizeHost(text: string): string | undefined {
   return name;
 }
 
-/** The shortest text of an IPv6 address; undefined for anything else, a zone among it. */
+/** The shortest text of an IPv6 address; undefined for anything else, also with a zone. */
 export function normalizeIPv6(text: string): string | undefined {
   if (!isIPv6(text) || text.includes("%")) return undefined;
   return new URL(`http://[${text}]`).hostname.slice(1, -1);
@@ -30,7 +30,7 @@ export interface Authority {
   port: number | undefined;
 }
 
-/** Reads `host`, `host:port` or `[address]:port`; undefined when it is anything else, one with a user among it. */
+/** Parses `host`, `host:port` or `[address]:port`; undefined for anything else, also with a user. */
 export function parseAuthority(text: string): Authority | undefined {
   const parts = /^(\[[^\]]*\]|[^:[\]]*)(?::([1-9]\d{0,4}))?$/.exec(text);
   const host = normalizeHost(parts?.[1] ?? "");
@@ -38,7 +38,7 @@ export function parseAuthority(text: string): Authority | undefined {
   return host === undefined || (port !== undefined && port > 65_535) ? undefined : { host, port };
 }
 
-/** Writes a host as it stands in a URL. */
+/** Formats a host for a URL. */
 export function hostInUrl(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }

@@ -1,16 +1,16 @@
-/** The span of one connection: ends once, for a reason, and everything that waits on it ends too. */
+/** The lifetime of one connection. It ends once, for a reason, and ends everything that waits on it. */
 export class Lifetime {
   readonly #endings = new Set<(reason: Error) => void>();
   readonly #idle: NodeJS.Timeout;
   #reason: Error | undefined;
 
-  /** It ends by itself when nothing has moved for `idle` milliseconds. */
+  /** Ends by itself when no byte has moved for `idle` milliseconds. */
   constructor(idle: number) {
     this.#idle = setTimeout(() => this.end(new Error("nothing moved for too long")), idle);
     this.#idle.unref();
   }
 
-  /** Says that something has moved. */
+  /** Restarts the idle time. */
   touch(): void {
     if (this.#reason === undefined) this.#idle.refresh();
   }
@@ -23,7 +23,7 @@ export class Lifetime {
     this.#endings.clear();
   }
 
-  /** Calls back at the end, or now when it is over; gives a way to take that back. */
+  /** Calls back at the end, or now if it has ended. Returns a function that cancels this. */
   onEnd(callback: (reason: Error) => void): () => void {
     if (this.#reason !== undefined) {
       callback(this.#reason);
@@ -33,7 +33,7 @@ export class Lifetime {
     return () => this.#endings.delete(callback);
   }
 
-  /** Waits for something no longer than the connection lasts. */
+  /** Waits for something until the connection ends. */
   during<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const forget = this.onEnd(reject);
@@ -41,7 +41,7 @@ export class Lifetime {
     });
   }
 
-  /** Waits as `during`, and no longer than this many milliseconds. */
+  /** Waits as `during`, for this many milliseconds at most. */
   async within<T>(work: Promise<T>, milliseconds: number, late: () => Error): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const expired = new Promise<never>((_resolve, reject) => {

@@ -4,21 +4,21 @@ import { parseAllow } from "./policy.js";
 import { EgressProxy, type ProxyInternals } from "./proxy.js";
 import { type BlockedHost, explainBlocked } from "./refusal.js";
 
-/** Where the proxy listens, on the sandbox's own loopback: nobody else is there yet when it does. */
+/** The proxy's port on the sandbox's own loopback. It listens before any program runs. */
 const PORT = 3128;
 
-/** The one way out of a sandbox whose network is a list of names. */
+/** The only way out of a sandbox whose network is a list of names. */
 export interface Egress {
-  /** What makes programs use it. */
+  /** Variables that make programs use it. */
   readonly env: Readonly<Record<string, string>>;
-  /** From now on nothing gets out. */
+  /** Lets nothing out from now on. */
   close(): Promise<void>;
 }
 
-/** Changed by tests only, which have no public host to reach; no option of a sandbox leads here. */
+/** Only tests change it, since they have no public host to reach. No option of a sandbox leads here. */
 export const egressInternals: ProxyInternals = {};
 
-/** Opens a proxy inside a sandbox that has no network, for these names and nothing else. It ends with the channel. */
+/** Opens a proxy in a sandbox without network, for these names and nothing else. It closes with the channel. */
 export async function openEgress(
   channel: GuestChannel,
   allow: readonly string[],

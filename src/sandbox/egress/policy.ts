@@ -7,20 +7,20 @@ import { normalizeHost, normalizeIPv6, parseAuthority } from "./host-name.js";
 
 /** What may be reached. */
 export interface EgressPolicy {
-  /** Whether a host, in any spelling, may be asked for at this port. What names no host may not. */
+  /** Whether a program may ask for a host, in any spelling, at this port. Never for text that names no host. */
   isAllowed(host: string, port: number): boolean;
-  /** Whether an entry for this host and port says `plain`: a tunnel there may carry something else than TLS. */
+  /** Whether an entry for this host and port says `plain`: a tunnel may carry something other than TLS. */
   isPlain(host: string, port: number): boolean;
 }
 
 /** The ports of an entry that names none. */
 const DEFAULT_PORTS: readonly number[] = [80, 443];
 
-/** Before an entry whose tunnels may carry something else than TLS. */
+/** The prefix of an entry whose tunnels may carry something other than TLS. */
 const PLAIN = "plain://";
 
 interface Rule {
-  /** For a wildcard, what must follow the labels that it stands for, with the dot before it. */
+  /** For a wildcard: the rest of the name, with the dot before it. */
   host: string;
   isWildcard: boolean;
   ports: readonly number[];
@@ -28,9 +28,9 @@ interface Rule {
 }
 
 /**
- * Reads a list of names: `host`, `host:port`, `*.host` for everything below `host` but not itself, or the exact public
- * address; with `plain://` before a host and its port, tunnels there need not carry TLS. An entry that could never match,
- * or would match too much, is `invalid_argument`. An empty list allows nothing.
+ * Parses a list of names: `host`, `host:port`, `*.host` for everything below `host` but not itself, or a public address; with `plain://` before
+ * a host and its port, tunnels there need not carry TLS. An entry that could never match, or would match too much, is `invalid_argument`. An
+ * empty list allows nothing.
  */
 export function parseAllow(list: readonly string[], name = "network.allow"): EgressPolicy {
   const rules = list.map((entry, index) => parseEntry(entry, `${name}[${index}]`));
@@ -80,7 +80,7 @@ function parseEntry(entry: unknown, name: string): Rule {
 function parseHost(text: string): ReturnType<typeof parseAuthority> {
   const address = normalizeIPv6(text);
   if (address !== undefined) return { host: address, port: undefined };
-  // Only what has other letters goes through the mapping: it also decodes percent signs and drops characters.
+  // Only for names with other letters: the mapping also decodes percent signs and drops characters.
   if (!/[^\0-\x7f]/.test(text)) return parseAuthority(text);
   if (!/^[A-Za-z0-9._:\u0080-\u{10ffff}-]+$/u.test(text)) return undefined;
   const [, name = "", port = ""] = /^([^:]*)(:.*)?$/s.exec(text) ?? [];

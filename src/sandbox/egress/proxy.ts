@@ -11,21 +11,21 @@ import { readHead } from "./request-head.js";
 import { type RequestTarget, targetOf } from "./request-target.js";
 import { type Exchange, tunnel } from "./tunnel.js";
 
-/** What a proxy keeps to, in milliseconds and connections. */
+/** The limits of a proxy, in milliseconds and connections. */
 export interface ProxyLimits {
-  /** Connections at one time. */
+  /** Open connections. */
   connections: number;
-  /** From the first moment of a connection to the end of its head, and from there to the end of a tunnel's TLS hello. */
+  /** From the start of a connection to the end of its head, and from there to the end of a tunnel's TLS hello. */
   head: number;
   /** From a request to the head of its response. */
   response: number;
-  /** Nothing moves, in either direction. */
+  /** No byte in either direction. */
   idle: number;
-  /** How long a program that was refused may go on sending before the connection is cut. */
+  /** For a refused program that goes on sending, until the connection is cut. */
   linger: number;
 }
 
-/** What a test may put in the place of the real internet and of the real patience. */
+/** What tests replace: the internet, and the limits. */
 export interface ProxyInternals {
   route?: Partial<Route>;
   limits?: Partial<ProxyLimits>;
@@ -56,14 +56,14 @@ export class EgressProxy {
     return this.#open.size;
   }
 
-  /** Takes over a connection. Never throws: whatever goes wrong ends that connection and nothing else. */
+  /** Serves a connection. Never throws: a failure ends that connection and nothing else. */
   accept(connection: EgressConnection): void {
     if (this.#isClosed) cut(connection);
     else if (this.#open.size < this.#limits.connections) this.#take(connection);
     else this.#turnAway(connection);
   }
 
-  /** Ends every connection and takes no more; resolves when all are over. */
+  /** Ends every connection and accepts no more; resolves when all have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const served = [...this.#open.values()];
@@ -83,7 +83,7 @@ export class EgressProxy {
     this.#open.set(life, served);
   }
 
-  /** Says that there are too many connections, to no more than could be open, and waits for nothing else. */
+  /** Answers that too many connections are open, to as many as the limit, and cuts the rest. */
   #turnAway(connection: EgressConnection): void {
     if (this.#turnedAway >= this.#limits.connections) {
       cut(connection);
@@ -124,7 +124,7 @@ export class EgressProxy {
     }
   }
 
-  /** Before anything is resolved: a name that is not allowed is not even asked for. */
+  /** Before anything is resolved: no resolver gets a name that is not allowed. */
   #check({ host, port }: RequestTarget): void {
     if (this.#policy.isAllowed(host, port)) return;
     const message = `the network rule of this sandbox does not allow ${hostInUrl(host)}:${port}`;
@@ -146,6 +146,6 @@ function cut(connection: EgressConnection): void {
   try {
     connection.destroy();
   } catch {
-    // It is of no use any more, whatever it says.
+    // It is closed one way or the other.
   }
 }

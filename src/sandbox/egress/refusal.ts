@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { hostInUrl } from "./host-name.js";
 
-/** Why a host was not reached although the program asked for it. */
+/** Why a program did not get a host. */
 export type BlockReason =
   | "not_allowed"
   | "malformed_host"
@@ -10,7 +10,7 @@ export type BlockReason =
   | "no_name"
   | "not_public";
 
-/** A host that was kept from a program. It is what the program wrote: no more than 255 printable characters of it. */
+/** A host that a program did not get, as the program wrote it: 255 printable characters at most. */
 export interface BlockedHost {
   host: string;
   /** Undefined when it could not be read. */
@@ -18,7 +18,7 @@ export interface BlockedHost {
   reason: BlockReason;
 }
 
-/** A request that is answered with an error status and nothing else. */
+/** The reason to answer a request with an error status and nothing else. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly status: number;
@@ -31,14 +31,14 @@ export class Refusal extends Error {
   }
 }
 
-/** Describes a blocked host; its name comes from inside and may be anything. */
+/** Describes a blocked host. Its name comes from the program and may be anything. */
 export function blockedHost(host: string, port: number | undefined, reason: BlockReason): BlockedHost {
   return { host: host.slice(0, 255).replace(/[^\x21-\x7e]/g, "?"), port, reason };
 }
 
 const MAX_REPORTS = 500;
 
-/** Reports each host, port and reason once, and no more than 500 of them: the inside decides how many there are. */
+/** Reports each host, port and reason once, and 500 of them at most: the sandbox decides how many there are. */
 export function reportOnce(onBlocked: (blocked: BlockedHost) => void): (blocked: BlockedHost) => void {
   const seen = new Set<string>();
   return (blocked) => {
@@ -48,7 +48,7 @@ export function reportOnce(onBlocked: (blocked: BlockedHost) => void): (blocked:
     try {
       onBlocked(blocked);
     } catch {
-      // Whoever listens only watches.
+      // A listener must not disturb the proxy.
     }
   };
 }
@@ -62,14 +62,14 @@ const WHY: Readonly<Record<BlockReason, string>> = {
   not_public: "its address is not public",
 };
 
-/** Says in a sentence what was blocked and why, and what allows it where that is not a new name. */
+/** A sentence about what was blocked and why, with the entry that would allow it if that is not a new name. */
 export function explainBlocked({ host, port, reason }: BlockedHost): string {
   const where = port === undefined ? host : `${hostInUrl(host)}:${port}`;
   const remedy = reason === "no_name" ? `; to allow that: "plain://${where}"` : "";
   return `blocked ${where}: ${WHY[reason]}${remedy}`;
 }
 
-/** The whole answer to a request that is refused. */
+/** The complete answer to a refused request. */
 export function toAnswer({ status, message }: Refusal): Buffer {
   const body = `glovebox: ${message}\n`;
   const head = [

@@ -2,12 +2,12 @@ import type { ClientStream } from "./client-stream.js";
 import { Refusal } from "./refusal.js";
 import { headerValues, MAX_HEAD_BYTES, type RequestHead } from "./request-head.js";
 
-/** How the end of a body is found: after this many bytes, or by its chunks. */
+/** How to find the end of a body: after this many bytes, or by its chunks. */
 export type Framing = number | "chunked";
 
 const MAX_LINE = 1024;
 
-/** How the body of a request is framed; a `Refusal` when that can be understood in more than one way. */
+/** The framing of a request's body; a `Refusal` when it is ambiguous. */
 export function framingOf(head: RequestHead): Framing {
   const lengths = headerValues(head, "content-length");
   const codings = headerValues(head, "transfer-encoding");
@@ -23,7 +23,7 @@ export function framingOf(head: RequestHead): Framing {
   return Number(length);
 }
 
-/** Gives the body of a request without its framing, and leaves what comes after it unread. */
+/** Yields the body of a request without its framing, and leaves what follows unread. */
 export async function* readBody(client: ClientStream, framing: Framing): AsyncGenerator<Buffer> {
   if (framing !== "chunked") {
     yield* take(client, framing);

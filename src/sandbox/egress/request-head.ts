@@ -1,7 +1,7 @@
 import type { ClientStream } from "./client-stream.js";
 import { Refusal } from "./refusal.js";
 
-/** The head of a request, as strictly read as it can be: nothing that two readers could understand differently. */
+/** The head of a request, parsed strictly: nothing that two parsers could understand differently. */
 export interface RequestHead {
   method: string;
   target: string;
@@ -16,7 +16,7 @@ const REQUEST_LINE = new RegExp(`^(${TOKEN}) ([\\x21-\\x7e\\x80-\\xff]+) HTTP/(1
 const HEADER_LINE = new RegExp(`^(${TOKEN}):[ \\t]*(.*?)[ \\t]*$`);
 const STRAY = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** Reads up to the end of a head; undefined when the program closes without a word. */
+/** Reads up to the end of a head; undefined when the program closes without sending anything. */
 export async function readHead(client: ClientStream): Promise<RequestHead | undefined> {
   let held = Buffer.alloc(1024);
   let length = 0;
@@ -45,14 +45,14 @@ export async function readHead(client: ClientStream): Promise<RequestHead | unde
   }
 }
 
-/** Reads a head without the empty line at its end, one character a byte; a `Refusal` when anything about it is odd. */
+/** Parses a head without the empty line at its end, one character per byte; a `Refusal` for anything unusual. */
 export function parseHead(text: string): RequestHead {
   const [first = "", ...lines] = text.split("\r\n");
   const request = REQUEST_LINE.exec(first);
   if (!request) throw new Refusal(400, "the request line is malformed");
   const headers = lines.map((line): readonly [string, string] => {
     const header = HEADER_LINE.exec(line);
-    // A line that starts with a space, a lone CR or LF, a space before the colon: each has been read in two ways.
+    // A space at the start, a lone CR or LF, a space before the colon: parsers disagree about each of these.
     if (!header || STRAY.test(line)) throw new Refusal(400, "a header line is malformed");
     return [header[1] ?? "", header[2] ?? ""];
   });
@@ -60,7 +60,7 @@ export function parseHead(text: string): RequestHead {
   return { method, target, version: version as RequestHead["version"], headers };
 }
 
-/** The values of all headers of this name, which is given in lower case. */
+/** The values of all headers with this lower-case name. */
 export function headerValues({ headers }: Pick<RequestHead, "headers">, name: string): string[] {
   return headers.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value);
 }

@@ -2,16 +2,16 @@ import { hostInUrl, parseAuthority } from "./host-name.js";
 import { blockedHost, Refusal } from "./refusal.js";
 import { headerValues, type RequestHead } from "./request-head.js";
 
-/** Where a request wants to go. */
+/** The target of a request. */
 export interface RequestTarget {
   kind: "tunnel" | "request";
   host: string;
   port: number;
-  /** For a request, what its origin is asked for. */
+  /** For a request: the path at its origin. */
   path: string;
 }
 
-/** Finds out where a request wants to go; a `Refusal` when it does not say so, or says two things. */
+/** Finds the target of a request; a `Refusal` when there is none, or two that differ. */
 export function targetOf(head: RequestHead): RequestTarget {
   return head.method === "CONNECT" ? tunnelTarget(head) : requestTarget(head);
 }
@@ -33,7 +33,7 @@ function requestTarget(head: RequestHead): RequestTarget {
   return { kind: "request", host, port, path: rest.startsWith("/") ? rest : `/${rest}` };
 }
 
-/** An origin serves whom the Host header names: it must be who was asked for. */
+/** The Host header decides which site an origin serves, so it must name the target. */
 function checkHostHeader(head: RequestHead, host: string, port: number): void {
   const named = headerValues(head, "host");
   if (named.length > 1) throw new Refusal(400, "the request has more than one Host");

@@ -9,7 +9,7 @@ import type { RequestTarget } from "./request-target.js";
 
 const ESTABLISHED = Buffer.from("HTTP/1.1 200 Connection established\r\n\r\n");
 
-/** What one exchange with a program works with. */
+/** What is needed to serve one connection. */
 export interface Exchange {
   client: ClientStream;
   life: Lifetime;
@@ -17,15 +17,15 @@ export interface Exchange {
   report(blocked: BlockedHost): void;
 }
 
-/** How a tunnel must open. */
+/** What a tunnel must start with. */
 export interface Opening {
-  /** Whether it may carry something else than TLS. */
+  /** Whether it may carry something other than TLS. */
   isPlain: boolean;
-  /** Milliseconds for a TLS hello. */
+  /** Milliseconds for the TLS hello. */
   timeout: number;
 }
 
-/** Joins a program with the host it asked for, both ways, each half as long as it lasts. */
+/** Connects a program with the host it asked for, both ways, until each half ends. */
 export async function tunnel(exchange: Exchange, target: RequestTarget, opening: Opening): Promise<void> {
   const { client, life, route } = exchange;
   const socket = await dial(target.host, target.port, route, life);
@@ -50,7 +50,7 @@ async function sendUp({ client, life }: Exchange, socket: Socket, first: Buffer)
 }
 
 async function sendDown({ client, life }: Exchange, socket: Socket): Promise<void> {
-  // A plain loop over a socket destroys it at the end of what it reads, and with it the half that still sends.
+  // A plain loop over a socket destroys it at the end of the input, and with it the half that still sends.
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
     life.touch();
     await client.write(chunk as Buffer);
@@ -58,7 +58,7 @@ async function sendDown({ client, life }: Exchange, socket: Socket): Promise<voi
   await client.end();
 }
 
-/** Waits for a hello while nothing passes either way; a server that speaks before it got one speaks no TLS. */
+/** Waits for a hello before any byte passes. A server that sends something before it got one doesn't speak TLS. */
 async function readHelloFirst(
   exchange: Exchange,
   target: RequestTarget,
@@ -81,8 +81,8 @@ async function readHelloFirst(
 }
 
 /**
- * Takes the first bytes until it is known whether they name a server. Any name but the tunnel's host, or none, could
- * reach a host that was never allowed at an address that many share. Gives nothing when the program closes unheard.
+ * Reads the first bytes until it is clear whether they name a server. Another name than the tunnel's host, or none, could reach a host that is
+ * not allowed, at an address that many share. Returns nothing when the program closes first.
  */
 async function readOpening(exchange: Exchange, target: RequestTarget, isPlain: boolean): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -120,7 +120,7 @@ function isNameOf(name: string, host: string): boolean {
   return (normalizeHost(name) ?? normalizeIPv6(name)) === host;
 }
 
-/** Reports a tunnel that is cut off; its program was answered before, and gets nothing more. */
+/** Reports a tunnel that is cut off. Its program got the answer to CONNECT and gets nothing more. */
 function refuse({ report }: Exchange, { host, port }: RequestTarget, reason: BlockReason): Error {
   report(blockedHost(host, port, reason));
   return new Error("the tunnel did not open as it must");

@@ -1,3 +1,4 @@
-export type { RunGuest } from "./fast-commit/gather-changes.js";
+export { createRef, lastNumber } from "./fast-commit/create-ref.js";
 export { writeLooseObjects } from "./fast-commit/loose-object.js";
-export { makePlainCommit, type PlainCommit, trustHead } from "./fast-commit/plain-commit.js";
+export { type FastCommit, makeFastCommit, trustHead } from "./fast-commit/make-fast-commit.js";
+export { countPackObjects } from "./fast-commit/pack-header.js";

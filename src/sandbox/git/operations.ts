@@ -1,14 +1,10 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { snapshotInTime } from "../../ledger.js";
 import type { Driver } from "../types.js";
-import type { LiveTree } from "./inside/live-tree.js";
-import { endSpareJail } from "./jailed/spare-jail.js";
-import { findDefaultBranch } from "./push/default-branch.js";
-import { pushBranch } from "./push/push-branch.js";
-import { listChanges } from "./snapshot/list-changes.js";
-import { removeSnapshot } from "./snapshot/remove-snapshot.js";
-import { restoreSnapshot } from "./snapshot/restore-snapshot.js";
-import { saveSnapshot } from "./snapshot/save-snapshot.js";
+import { closeSpareJail } from "./jailed.js";
+import type { LiveTree } from "./live-tree.js";
+import { findDefaultBranch, pushBranch } from "./push.js";
+import { listChanges, removeSnapshot, restoreSnapshot, saveSnapshot } from "./snapshot.js";
 
 /** The operations of a driver that not every sandbox has. */
 export interface TreeOperations extends Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git"> {
@@ -16,7 +12,7 @@ export interface TreeOperations extends Pick<Driver, "snapshot" | "restore" | "f
   settled(): Promise<void>;
 }
 
-/** What can be done with the files of a sandbox as a whole. */
+/** The operations on the files of a sandbox as a whole. */
 export function createOperations(
   tree: LiveTree,
   opts: { fork?: (tree: LiveTree, count: number) => Promise<Driver[]>; token: string | undefined },
@@ -30,7 +26,7 @@ export function createOperations(
       return await operation;
     } catch (error) {
       if (!tree.signal.aborted) throw error;
-      throw new SandboxError("closed", "The sandbox was torn down meanwhile", { cause: error });
+      throw new SandboxError("closed", "The sandbox was closed meanwhile", { cause: error });
     } finally {
       running.delete(operation);
     }
@@ -38,7 +34,7 @@ export function createOperations(
   return {
     settled: async () => {
       await Promise.allSettled(running);
-      await endSpareJail(tree);
+      await closeSpareJail(tree);
     },
     snapshot: (signal) => track(() => snapshotInTime(signal, () => saveSnapshot(tree), removeSnapshot)),
     restore: (id) => track(() => restoreSnapshot(tree, id)),

@@ -1,13 +1,11 @@
+import type { Resource } from "../../../contracts/backend.js";
+import type { Vanishing } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { Resource, Vanishing } from "../../ledger.js";
-import { removeUnfinishedSnapshots } from "./snapshot/remove-snapshot.js";
-import { removeUnfinishedBase } from "./source/base-cache.js";
-import { removeBranch, removeWorktree } from "./worktree/remove-worktree.js";
+import { removeUnfinishedSnapshots } from "./snapshot.js";
+import { removeUnfinishedBase } from "./source.js";
+import { removeBranch, removeWorktree } from "./worktree.js";
 
-/**
- * Takes away one resource that belongs to a repository, and the directories `beside` it when that takes no longer. Gives false when it is of
- * another kind. One that is gone is no error.
- */
+/** Removes a resource of a repository, if it still exists, and `beside` it other directories; false for a resource of another kind. */
 export async function removeGitResource(
   resource: Resource,
   beside: readonly string[] = [],
@@ -21,7 +19,7 @@ export async function removeGitResource(
       return true;
     case "base":
     case "clone":
-      return true; // shared with other sandboxes; the cache has its own rules
+      return true; // shared with other sandboxes; the cache removes them
     case "base-draft":
       await removeUnfinishedBase({ repo: text("repo"), dir: text("dir"), draft: text("draft") });
       return true;
@@ -33,7 +31,7 @@ export async function removeGitResource(
   }
 }
 
-/** A field of a resource that names something; `tampered` when it does not. */
+/** A text field of a resource; `tampered` when it is missing or unusable. */
 export function textOf(resource: Resource, field: string): string {
   const value = (resource as Readonly<Record<string, unknown>>)[field];
   if (typeof value === "string" && value !== "" && !value.includes("\0")) return value;

@@ -54,7 +54,7 @@ export class GuestFailure extends SandboxError {
   }
 }
 
-/** Exit codes of the archive calls (`guest/tar.h`). */
+/** Exit codes of the archive calls (`guest/files/tar.h`). */
 export function archiveError(exitCode: number, detail: string): SandboxError {
   const subject = detail.trim() || "the archive";
   switch (exitCode) {

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
 
-/** The guest's byte protocol, as `guest/frame.h` describes it. What comes from inside is hostile: every frame is checked. */
+/** The guest's byte protocol, as `guest/channel/frame.h` describes it. What comes from inside is hostile: every frame is checked. */
 export const PROTOCOL_VERSION = 2;
 const HEADER_BYTES = 13;
 const EMPTY = Buffer.alloc(0);

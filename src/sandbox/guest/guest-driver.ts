@@ -1,3 +1,4 @@
+import type { Vanishing } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities, FileStat } from "../../../contracts/types.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
@@ -139,7 +140,7 @@ export abstract class GuestDriver implements Driver {
     return this.#files.exportTree(path);
   }
 
-  abstract destroy(): Promise<void>;
+  abstract close(): Promise<void> | Promise<Vanishing | undefined>;
 
   #relative(path: string): string {
     if (path === this.workDir) return "";

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { RelayLines } from "./relay-lines.js";
 
-/** What a service must offer for a guest to be reached without a channel; see `guest/relay.c`. */
+/** What a service must offer for a guest to be reached without a channel; see `guest/channel/relay.c`. */
 export interface RelayPort {
   /** Writes the letter of this number. The same one may be written again. */
   post(number: number, letter: Uint8Array, signal: AbortSignal): Promise<void>;

@@ -1,4 +1,4 @@
-/** The reverse of `guest/squeeze.c`, which is a block of LZ4; undefined when it is not one of exactly that many bytes. */
+/** The reverse of `guest/channel/lz4.c`, which is a block of LZ4; undefined when it is not one of exactly that many bytes. */
 export function unsqueeze(from: Uint8Array, size: number): Buffer | undefined {
   if (size > MAX_BLOCK) return undefined;
   const to = Buffer.alloc(size);

@@ -3,7 +3,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 
 let found: string | undefined;
 
-/** Path of bubblewrap. Only the system's places are looked at: one found by PATH could be the sandbox's own. */
+/** The path of bubblewrap. Only in system directories: one in PATH could belong to a sandbox. */
 export function findBwrap(): string {
   found ??= ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"].find(
     isExecutable,

@@ -3,11 +3,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { JailUser } from "./jail.js";
 
-/** User ids that no distribution hands out, wide enough that two sandboxes never meet. */
+/** User ids that no distribution assigns; so many that two sandboxes never get the same. */
 const FIRST_UID = 0x7000_0000;
 const UID_COUNT = 1 << 24;
 
-/** The user for a new sandbox: an unused one when the manager is root, else none, and the manager's own is mapped. */
+/** The user for a new sandbox: an unused id if we are root. Otherwise undefined, and our own user is mapped. */
 export function chooseUser(): JailUser | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const ranges = readFileSync("/proc/self/uid_map", "utf8")
@@ -16,20 +16,20 @@ export function chooseUser(): JailUser | undefined {
     .map((line) => line.trim().split(/\s+/).map(Number));
   const range = ranges.find(([first = 0, , count = 0]) => first <= FIRST_UID && first + count >= FIRST_UID + UID_COUNT);
   if (range) return userAt(FIRST_UID + randomInt(UID_COUNT));
-  // In a container with its own user namespace there are fewer; the upper half of the largest is not handed out there.
+  // A container with its own user namespace has fewer ids; nobody assigns the upper half of its largest range.
   const [first = 0, outside = 0, count = 0] = ranges.sort((a, b) => (b[2] ?? 0) - (a[2] ?? 0))[0] ?? [];
   if (count >= 4096) return userAt(first + randomInt(count >> 1, count));
-  if (outside !== 0) return undefined; // our root is an ordinary user outside already
-  throw new SandboxError("no_isolation", "the manager runs as root and no other user id can be had for the sandbox");
+  if (outside !== 0) return undefined; // our root is an ordinary user of the host already
+  throw new SandboxError("no_isolation", "Glovebox runs as root, and there is no other user id for the sandbox");
 }
 
 function userAt(id: number): JailUser {
   return { uid: id, gid: id };
 }
 
-/** A directory of the host that a jail may hide without missing it. */
+/** A directory of the host that a jail can hide without needing it. */
 export function chooseStage(): string {
   const stage = ["/mnt", "/media", "/srv", "/run"].find((path) => existsSync(path));
   if (stage !== undefined) return stage;
-  throw new SandboxError("no_isolation", "no directory to collect the mounts of a sandbox at: make /mnt");
+  throw new SandboxError("no_isolation", "no directory to collect the mounts of a sandbox in: make /mnt");
 }

@@ -1,57 +1,54 @@
 import { guestBinary } from "../guest.js";
 
-/** A host path that is visible inside. */
+/** A host path that is visible in the jail. */
 export interface JailBind {
-  /** Of an overlay: what lies below, and is never changed. */
+  /** Of an overlay: the lower layer, which never changes. */
   source: string;
-  /** Lay a private layer over `source`: a directory with `upper` and `work`. Implies `owned`. */
+  /** A private layer on top of `source`: a directory with `upper` and `work`. Implies `owned`. */
   overlay?: string;
   target: string;
   /** Default false. */
   writable?: boolean;
-  /** The sandbox's user owns inside what the owner of `source` owns outside. Needed for private or writable trees. */
+  /** The sandbox's user owns in the jail what the owner of `source` owns on the host. Needed for private or writable trees. */
   owned?: boolean;
 }
 
-/** The user that a root manager gives to a sandbox: never the host's root. */
+/** The user of a sandbox that root opens: never the host's root. */
 export interface JailUser {
   uid: number;
   gid: number;
 }
 
-/** Everything that a jail is. What is not named is not there. */
+/** Everything in a jail. What is not listed does not exist there. */
 export interface JailSpec {
   binds: readonly JailBind[];
   symlinks: readonly { path: string; target: string }[];
   /** Private memory, in bytes. */
   tmpfs: readonly { path: string; size: number; mode: number }[];
   network: "none" | "full";
-  /** Absent when the manager is not root: its own user is mapped. */
+  /** Absent when we are not root: our own user is mapped. */
   user?: JailUser | undefined;
-  /** A directory that exists on the host, behind which trees are collected; only the jail sees that. */
+  /** An existing directory of the host to collect the trees in; only the jail sees them there. */
   stage: string;
-  /** Control groups that are joined before anything starts. */
+  /** Control groups to join before anything starts. */
   cgroups: readonly string[];
-  /** PID 1 inside. */
+  /** PID 1 of the jail. */
   program: readonly string[];
   cwd: string;
-  /**
-   * Keep two capabilities of the jail's own user namespace: CAP_SYS_ADMIN, for the guest to make namespaces with, and
-   * CAP_SETPCAP, to take even the bounding set from what it starts.
-   */
+  /** Keep CAP_SYS_ADMIN in the jail's user namespace, to make namespaces, and CAP_SETPCAP, to drop the bounding set of what starts. */
   privileged: boolean;
   env: Readonly<Record<string, string>>;
-  /** Whether descriptor 4 is to be told when everything inside has ended. Default false. */
+  /** Whether to report on descriptor 4 when everything in the jail has ended. Default false. */
   tellsEnd?: boolean;
 }
 
-/** User and group of everything inside. */
+/** User and group of everything in a jail, as seen there. */
 export const INSIDE_ID = 1000;
 
-/** One mount, and its place inside. */
+/** One mount, and its path in the jail. */
 type Step = { path: string } & ({ bind: JailBind } | { tmpfs: JailSpec["tmpfs"][number] });
 
-/** From the root down, so that what protects a path inside a writable tree always comes after that tree. */
+/** From the root down, so that a mount that protects a path in a writable tree comes after that tree. */
 function stepsOf(spec: JailSpec): Step[] {
   const depth = ({ path }: Step): number => path.split("/").filter(Boolean).length;
   return [
@@ -60,9 +57,9 @@ function stepsOf(spec: JailSpec): Step[] {
   ].sort((a, b) => depth(a) - depth(b));
 }
 
-/** What tells our launcher to make the whole root. */
+/** The arguments for our launcher to make the whole root. */
 function stagedMounts(spec: JailSpec): string[] {
-  const args = ["--stage", spec.stage];
+  const args = ["--build-root", spec.stage];
   for (const { path, target } of spec.symlinks) args.push("--link", target, path);
   for (const step of stepsOf(spec)) {
     if ("tmpfs" in step) args.push("--tmpfs", String(step.tmpfs.size), modeOf(step.tmpfs), step.path);
@@ -76,7 +73,7 @@ function stagedMounts(spec: JailSpec): string[] {
   return args;
 }
 
-/** What tells bubblewrap to make the root itself. */
+/** The arguments for bubblewrap to make the root itself. */
 function ownMounts(spec: JailSpec): string[] {
   const args = ["--proc", "/proc", "--dev", "/dev"];
   for (const { path, target } of spec.symlinks) args.push("--symlink", target, path);
@@ -93,8 +90,8 @@ function modeOf({ mode }: { mode: number }): string {
 
 /** The command that starts a jail: our launcher, then bubblewrap. */
 export function jailCommand(spec: JailSpec, bwrap: string): { file: string; args: string[] } {
-  // Only root can lend a tree to another user, and an overlay has to be mounted before bubblewrap starts. Elsewhere bubblewrap does it all: there
-  // are systems that let no other program make namespaces.
+  // Only root can map a tree to another user, and an overlay has to be mounted before bubblewrap starts. Otherwise bubblewrap does it all: some
+  // systems let no other program make namespaces.
   const isStaged = spec.user !== undefined || spec.binds.some(({ overlay }) => overlay !== undefined);
   const args = ["launch", ...(spec.tellsEnd === true ? ["--status"] : [])];
   for (const group of spec.cgroups) args.push("--cgroup", group);

@@ -9,32 +9,29 @@ import { GuestChannel, guestBinary } from "../guest.js";
 import { findBwrap } from "./find-bwrap.js";
 import { type JailSpec, jailCommand } from "./jail.js";
 
-/** A running guest and the process that holds it. */
+/** A running guest and its process. */
 export interface RunningGuest {
   channel: GuestChannel;
   /** Closes the channel and waits until the guest, and everything it started, is gone. */
   stop(): Promise<void>;
   /**
-   * Closes the channel and waits until nothing runs inside any more. What is given waits for the rest, but only shortly: the kernel forgets
-   * what it knew of an overlay's files, one by one, in a process that has neither memory nor files left.
+   * Closes the channel and waits until nothing runs in the jail any more. The returned function waits for the rest, but only shortly: in a
+   * process without memory or files, the kernel still drops an overlay's inodes one by one.
    */
   end(): Promise<() => Promise<void>>;
 }
 
-/** Where the inside of a jail finds the guest's program. */
+/** The path of the guest's program in a jail. */
 export const INSIDE_GUEST = "/glovebox/guest";
 const START_TIMEOUT = 20_000;
 const STOP_TIMEOUT = 5_000;
 const MAX_COMPLAINT = 4096;
-/** As the system says it, and as Node does. */
+/** In the words of the system, and of Node. */
 const SCARCE = /\b(EAGAIN|ENOMEM)\b|Resource temporarily unavailable|Cannot allocate memory/;
-/** How long an end that takes nothing but time is waited for. */
+/** Milliseconds to wait for the rest of an end. */
 const SHORTLY = 50;
 
-/**
- * Starts a guest as PID 1 of a jail; `no_isolation` when the jail cannot be had or does not hold, `not_found` when a
- * directory that belongs inside is gone.
- */
+/** Starts a guest as PID 1 of a jail; `no_isolation` when the jail can't be made or fails its self-test, `not_found` for a missing tree. */
 export async function startJailedGuest(
   spec: Omit<JailSpec, "program" | "privileged" | "env">,
   signal?: AbortSignal,
@@ -56,7 +53,7 @@ export async function startJailedGuest(
   }
 }
 
-/** Starts a guest as an ordinary process: it confines paths and ends trees, nothing else. */
+/** Starts a guest as an ordinary process: it confines paths and kills process trees, nothing else. */
 export async function startPlainGuest(
   workDir: string,
   cgroups: readonly string[],
@@ -74,12 +71,12 @@ async function start(
   signal?: AbortSignal,
 ): Promise<RunningGuest> {
   signal?.throwIfAborted();
-  // A minimal environment: PID 1's is readable inside for whoever shares its namespace.
+  // A minimal environment: whoever shares its namespace can read that of PID 1.
   const child = spawn(file, args, {
     stdio: ["ignore", "ignore", "pipe", "pipe", ...(args[1] === "--status" ? (["pipe"] as const) : [])],
     env: { PATH: "/usr/bin:/bin", ...ownerMark() },
     cwd: "/",
-    // A Ctrl-C on the terminal is for the manager: it ends what runs inside in order. The channel remains the lease.
+    // A Ctrl-C on the terminal is for us: we end what runs in the sandbox in order. The channel remains the lease.
     detached: true,
   });
   const gone = new Promise<void>((resolve) => {
@@ -125,7 +122,7 @@ async function start(
   return { channel, stop, end };
 }
 
-/** Resolves when the process outside says that everything inside has ended; never, unless it was asked to. */
+/** Resolves when bubblewrap reports that everything in the jail has ended; never, unless it was asked to. */
 function saysEnd(child: ChildProcess): Promise<void> {
   const status = child.stdio[4] as Socket | undefined;
   return new Promise((resolve) => {
@@ -152,7 +149,7 @@ function collect(child: ChildProcess): () => string {
   return () => text.trim();
 }
 
-/** A directory that somebody has removed says nothing about isolation; undefined when all of them are there. */
+/** The error for a directory that somebody removed, which is no matter of isolation; undefined when all exist. */
 function missingTree(binds: JailSpec["binds"], cause: unknown): SandboxError | undefined {
   if (!(cause instanceof SandboxError) || cause.code !== "no_isolation") return undefined;
   const trees = binds.flatMap(({ source, overlay }) => (overlay === undefined ? [source] : [source, overlay]));
@@ -160,11 +157,11 @@ function missingTree(binds: JailSpec["binds"], cause: unknown): SandboxError | u
   if (missing === undefined) return undefined;
   return new SandboxError("not_found", `${missing} is gone, and the sandbox needs it`, {
     cause,
-    hint: "Somebody removed it. Remove what is left of the sandbox (glovebox rm <id>) and open another",
+    hint: "Somebody removed it. Remove the rest of the sandbox (glovebox rm <id>) and open another",
   });
 }
 
-/** A guest that never said hello: what bubblewrap or the launcher complained about is the reason. */
+/** Explains a guest that never said hello by what bubblewrap or the launcher reported. */
 function explain(error: unknown, complaint: string): unknown {
   if (!(error instanceof SandboxError) || error.code !== "backend_lost") return error;
   if (SCARCE.test(complaint)) {

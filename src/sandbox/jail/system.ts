@@ -13,7 +13,7 @@ export function systemBinds(): Pick<JailSpec, "binds" | "symlinks"> {
   return { binds, symlinks };
 }
 
-/** Files of `/etc` that are made for the inside, by name. */
+/** The files of `/etc` in a jail, by name. */
 export function syntheticEtc(home: string): Record<string, string> {
   return {
     passwd: `root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:${home}:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n`,

@@ -68,7 +68,7 @@ function tellLinks(source: string, names: readonly string[]): string {
 
 /** Where the inside can write, it would say by a link above the host path where the files go. */
 function assertElsewhere({ driver }: OpenSandboxState, path: string): void {
-  if (driver.backend !== "local" || !`${path}/`.startsWith(`${driver.workDir}/`)) return;
+  if (driver.hostDir === undefined || !`${path}/`.startsWith(`${driver.hostDir}/`)) return;
   throw new SandboxError("conflict", `The host path ${path} lies in the sandbox's own directory`, {
     retryable: false,
     hint: "choose a directory elsewhere",

@@ -66,12 +66,12 @@ export const restrictionCases: readonly ConformanceCase[] = [
     requirement: "`url` gives an address at which a server inside is reached, or is refused with `unsupported`.",
     needs: ({ ports }) => (ports ? undefined : "capabilities.ports is false"),
     async refused({ sandbox }) {
-      if (sandbox.url) await refuses("unsupported", "url", async () => sandbox.url?.(8080));
+      await refuses("unsupported", "url", async () => sandbox.url(8080));
     },
     async run({ sandbox, skip }) {
       const tool = (await findSocketTool(sandbox)) ?? skip("no program inside can open a socket");
       const server = await tool.serve("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello");
-      const address = await sandbox.url?.(server.port);
+      const address = await sandbox.url(server.port);
       check(typeof address === "string", "there is no address");
       equal(await (await fetch(address)).text(), "hello", "what is at that address");
       await server.process.kill("SIGKILL");

@@ -3,8 +3,8 @@ import type { RunEventBody } from "../../../src/harness/types.js";
 import { loadBlueprint, resolveInputs, runBlueprint } from "../../../src/harness.js";
 import type { Sandbox } from "../../../src/sandbox/types.js";
 import { openSandbox } from "../../../src/sandbox.js";
-import { told, useSandbox } from "../../support/engine-run.js";
-import { withFakeAgents } from "../../support/fake-agents.js";
+import { told, useSandbox } from "../../support/harness/engine-run.js";
+import { withFakeAgents } from "../../support/harness/fake-agents.js";
 
 const place = useSandbox();
 

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { BlueprintSpec } from "../../../src/harness/types.js";
 import { openSandbox } from "../../../src/sandbox.js";
-import { only, runInSandbox, told, useSandbox } from "../../support/engine-run.js";
-import { withFakeAgents } from "../../support/fake-agents.js";
+import { only, runInSandbox, told, useSandbox } from "../../support/harness/engine-run.js";
+import { withFakeAgents } from "../../support/harness/fake-agents.js";
 
 const place = useSandbox((path) => withFakeAgents(path));
 const secrets = {
@@ -137,8 +137,8 @@ describe("an agent", () => {
 
 describe("a limit", () => {
   test.each([
-    ["idle", "fake: sh echo half > half.txt\nfake: silent", { idle: 300 }, { limit: "idle", allowed: 300 }],
-    ["wall", "fake: sh echo half > half.txt\nfake: silent", { wall: 600 }, { limit: "wall", allowed: 600 }],
+    ["idle", "fake: sh echo half > half.txt\nfake: silent", { idle: 2_000 }, { limit: "idle", allowed: 2_000 }],
+    ["wall", "fake: sh echo half > half.txt\nfake: silent", { wall: 3_000 }, { limit: "wall", allowed: 3_000 }],
   ])("of %s ends the agent gracefully, keeps the files, and is no failure", async (_name, prompt, limits, hit) => {
     await place.sandbox.deleteFile("half.txt");
     const { outcome, events } = await runInSandbox(place.sandbox, ask(prompt, { limits }), { secrets });

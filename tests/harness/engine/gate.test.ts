@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { BlueprintSpec, NodeSpec } from "../../../src/harness/types.js";
 import { openSandbox } from "../../../src/sandbox.js";
-import { of, only, runInSandbox, useSandbox } from "../../support/engine-run.js";
+import { of, only, runInSandbox, useSandbox } from "../../support/harness/engine-run.js";
 
 const place = useSandbox();
 

@@ -4,7 +4,7 @@ import type { NodeSpec, RunEventBody } from "../../../src/harness/types.js";
 import { command, deterministic, preflight } from "../../../src/harness.js";
 import type { Sandbox } from "../../../src/sandbox/types.js";
 import { openSandbox } from "../../../src/sandbox.js";
-import { of, only, runInSandbox, told, useSandbox } from "../../support/engine-run.js";
+import { of, only, runInSandbox, told, useSandbox } from "../../support/harness/engine-run.js";
 
 const place = useSandbox();
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type RunningProxy, startProxy, statusOf, talk } from "../../support/egress-harness.js";
-import { type Origin, startOrigin } from "../../support/egress-origin.js";
+import { type Origin, startOrigin } from "../../support/egress/origin.js";
+import { type RunningProxy, startProxy, statusOf, talk } from "../../support/egress/running-proxy.js";
 
 const NAME = "allowed.test";
 let origin: Origin;

@@ -4,8 +4,8 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { parseAllow } from "../../../src/sandbox/egress/policy.js";
 import { EgressProxy } from "../../../src/sandbox/egress/proxy.js";
-import { listen, startProxy, statusOf, talk } from "../../support/egress-harness.js";
-import { openTunnel } from "../../support/egress-origin.js";
+import { openTunnel } from "../../support/egress/origin.js";
+import { listen, startProxy, statusOf, talk } from "../../support/egress/running-proxy.js";
 
 const NAME = "allowed.test";
 const names = { [NAME]: "127.0.0.1" };

@@ -7,9 +7,9 @@ import { text } from "node:stream/consumers";
 import { connect as connectTls } from "node:tls";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Certificate, createCertificate } from "../../support/certificate.js";
-import { listen, type RunningProxy, startProxy, talk } from "../../support/egress-harness.js";
-import { type Origin, openTunnel, startOrigin } from "../../support/egress-origin.js";
+import { type Certificate, createCertificate } from "../../support/egress/certificate.js";
+import { type Origin, openTunnel, startOrigin } from "../../support/egress/origin.js";
+import { listen, type RunningProxy, startProxy, talk } from "../../support/egress/running-proxy.js";
 import { createScratch, type Scratch } from "../../support/scratch.js";
 
 const run = promisify(execFile);
@@ -198,8 +198,7 @@ describe("a tunnel", () => {
     first.resetAndDestroy();
     await once(accepted[0] as Socket, "close");
     const second = await openTunnel(own.port, `${NAME}:${port}`);
-    second.on("error", () => undefined);
-    const ended = once(second, "close");
+    const ended = new Promise((resolve) => void second.on("error", () => undefined).once("close", resolve));
     accepted[1]?.resetAndDestroy();
     await ended;
     server.close();

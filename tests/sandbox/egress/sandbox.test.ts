@@ -12,10 +12,10 @@ import { egressInternals, openEgress } from "../../../src/sandbox/egress/open-eg
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
 import { startJailedGuest } from "../../../src/sandbox/jail/start-guest.js";
 import type { Sandbox } from "../../../src/sandbox/types.js";
-import { type Certificate, createCertificate } from "../../support/certificate.js";
-import { listen } from "../../support/egress-harness.js";
-import { type Origin, startOrigin } from "../../support/egress-origin.js";
-import { processesWith } from "../../support/processes.js";
+import { type Certificate, createCertificate } from "../../support/egress/certificate.js";
+import { type Origin, startOrigin } from "../../support/egress/origin.js";
+import { listen } from "../../support/egress/running-proxy.js";
+import { processesWith } from "../../support/processes/host-processes.js";
 import { createScratch, type Scratch } from "../../support/scratch.js";
 
 const NAME = "allowed.test";

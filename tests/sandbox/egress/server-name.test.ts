@@ -1,7 +1,7 @@
 import { createServer as createTcpServer } from "node:net";
 import { describe, expect, test } from "vitest";
-import { helloFor, inPieces } from "../../support/client-hello.js";
-import { listen, startProxy, statusOf, talk } from "../../support/egress-harness.js";
+import { helloFor, inPieces } from "../../support/egress/client-hello.js";
+import { listen, startProxy, statusOf, talk } from "../../support/egress/running-proxy.js";
 
 const NAME = "allowed.test";
 

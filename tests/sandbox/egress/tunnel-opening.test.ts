@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { helloFor, inPieces, serverName, withExtensions } from "../../support/client-hello.js";
-import { listen, startProxy, statusOf, talk } from "../../support/egress-harness.js";
-import { openTunnel, startOrigin } from "../../support/egress-origin.js";
+import { helloFor, inPieces, serverName, withExtensions } from "../../support/egress/client-hello.js";
+import { openTunnel, startOrigin } from "../../support/egress/origin.js";
+import { listen, startProxy, statusOf, talk } from "../../support/egress/running-proxy.js";
 
 const NAME = "allowed.test";
 const names = { [NAME]: "127.0.0.1" };
@@ -62,14 +62,14 @@ async function tunnelled(
     return { status: statusOf(answer), got: server.got(), reasons: proxy.blocked.map(({ reason }) => reason) };
   }
   const client = await openTunnel(proxy.port, where);
-  client.on("error", () => undefined).resume();
-  const closed = once(client, "close");
+  client.resume();
+  const over = new Promise((resolve) => void client.on("error", () => undefined).once("close", resolve));
   client.setNoDelay(true);
   for (let at = 0; at < bytes.length && client.writable; at += opts.segment) {
     await new Promise((resolve) => client.write(bytes.subarray(at, at + (opts.segment ?? 1)), resolve));
   }
   client.end();
-  await closed;
+  await over;
   return { status: 200, got: server.got(), reasons: proxy.blocked.map(({ reason }) => reason) };
 }
 
@@ -194,7 +194,7 @@ describe("a tunnel in which nobody says hello", () => {
     const got: Buffer[] = [];
     socket.on("error", () => undefined).on("data", (chunk: Buffer) => got.push(chunk));
     say(socket);
-    await once(socket, "close");
+    await new Promise((resolve) => void socket.once("close", resolve));
     return { ms: performance.now() - started, got: Buffer.concat(got).toString() };
   };
 

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FAILPOINTS, type Failpoint, failpoint, parsePlans } from "../../../src/machine/failpoint.js";
-import { compileSources } from "../../support/compiled.js";
-import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "../../support/crash-place.js";
-import { type GitServer, serveGit } from "../../support/git-server.js";
-import { createReapers, type Reapers } from "../../support/reapers.js";
+import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "../../support/git/crash-place.js";
+import { type GitServer, serveGit } from "../../support/git/server.js";
+import { createReapers, type Reapers } from "../../support/processes/reapers.js";
+import { compileSources } from "../../support/run/compiled.js";
 import { git } from "../../support/scratch.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -31,7 +31,7 @@ const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly numb
   "create.drafted": [{ scenario: "create" }],
   "create.registered": [{ scenario: "create" }],
   "create.populated": [{ scenario: "create" }],
-  "create.private-git": [{ scenario: "create" }],
+  "create.sandbox-git": [{ scenario: "create" }],
   "create.grouped": [{ scenario: "create" }],
   "create.started": [{ scenario: "create" }],
   "create.ready": [{ scenario: "create" }],

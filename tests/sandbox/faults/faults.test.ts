@@ -7,9 +7,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { compileSources } from "../../support/compiled.js";
-import { type CrashPlace, createCrashPlace, takeCensus } from "../../support/crash-place.js";
-import { processesWith } from "../../support/processes.js";
+import { type CrashPlace, createCrashPlace, takeCensus } from "../../support/git/crash-place.js";
+import { processesWith } from "../../support/processes/host-processes.js";
+import { compileSources } from "../../support/run/compiled.js";
 import { createScratch, git, gitEach } from "../../support/scratch.js";
 
 const run = promisify(execFile);
@@ -122,7 +122,7 @@ describe("time", () => {
     // Dates that other machines read, or that a service wrote; and when a file was asked for, to compare with its age.
     const dated = [
       ...["backends/docker/labels.ts", "backends/vercel/credentials.ts", "backends/vercel/failure.ts"],
-      ...["git/source/clone-cache.ts", "git/repository/repository-lock.ts", "git/fast-commit/plain-commit.ts"],
+      ...["git/source/clone-cache.ts", "git/repository/repository-lock.ts", "git/fast-commit/make-fast-commit.ts"],
     ].map((name) => `sandbox/${name}`);
     const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) =>
       /^(machine|ledger|sandbox)\b.*\.ts$/.test(name),
@@ -165,8 +165,8 @@ describe("time", () => {
     const sandbox = await createLocalSandbox();
     try {
       const marker = `glovebox-blocked-${process.pid}`;
-      const call = sandbox.exec({ argv: ["sh", "-c", "while :; do sleep 1; done", marker], timeout: 1_000 });
-      await expect.poll(() => processesWith(marker).length, { timeout: 10_000, interval: 20 }).toBeGreaterThan(0);
+      const call = sandbox.exec({ argv: ["sh", "-c", "while :; do sleep 1; done", marker], timeout: 2_000 });
+      await expect.poll(() => processesWith(marker).length, { interval: 20 }).toBeGreaterThan(0);
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4_000);
       expect(processesWith(marker)).toEqual([]);
       expect(await call).toMatchObject({ timedOut: true, exitCode: 137 });
@@ -185,7 +185,7 @@ test("[F-28] a worker thread that ends takes the processes of its sandbox along;
     expect(await child.line()).toBe("open");
     expect(await child.line()).toBe("ended");
     const alive = (): unknown => processesWith(place.marker).filter(({ pid }) => pid !== child.pid);
-    await expect.poll(alive, { timeout: 20_000 }).toEqual([]);
+    await expect.poll(alive).toEqual([]);
   } finally {
     child.kill();
     await child.ended;

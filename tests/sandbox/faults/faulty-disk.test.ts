@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { compileSources } from "../../support/compiled.js";
-import { type Acknowledged, createCrashPlace, takeCensus } from "../../support/crash-place.js";
+import { type Acknowledged, createCrashPlace, takeCensus } from "../../support/git/crash-place.js";
+import { compileSources } from "../../support/run/compiled.js";
 
 let root: string;
 let library: string;
@@ -26,7 +26,7 @@ afterAll(() => {
 /** One line of what the child says. */
 type Said = Partial<Acknowledged> & { wrong?: string; total?: number; told?: number };
 
-describe.concurrent("[F-26] the n-th change of a file fails", { timeout: 240_000 }, () => {
+describe.concurrent("[F-26] the n-th change of a file fails", () => {
   test.for([
     ["ledger", 1, "once", false],
     ["ledger", 1, "and so do all after it", true],

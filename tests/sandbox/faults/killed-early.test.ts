@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { descendants } from "../../support/descendants.js";
-import { until } from "../../support/plain-guest.js";
+import { until } from "../../support/guest/plain-guest.js";
+import { descendants } from "../../support/processes/descendants.js";
 
 const SIGTERM = 15;
 

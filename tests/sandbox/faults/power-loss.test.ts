@@ -3,8 +3,8 @@ import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, truncateSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { compileSources } from "../../support/compiled.js";
-import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "../../support/crash-place.js";
+import { type Acknowledged, type CrashPlace, createCrashPlace, takeCensus } from "../../support/git/crash-place.js";
+import { compileSources } from "../../support/run/compiled.js";
 import { git } from "../../support/scratch.js";
 
 const missing = whyNot();
@@ -75,7 +75,7 @@ async function reap(place: CrashPlace): Promise<unknown> {
   return JSON.parse((await place.start("reap.mjs", [JSON.stringify({ cache: 0 })]).ended).output);
 }
 
-describe.concurrent("[F-30] the power is lost", { timeout: 120_000 }, () => {
+describe.concurrent("[F-30] the power is lost", () => {
   test.for([
     ["create", "create.ready=kill"],
     ["snapshot", "snapshot.imported=kill@2"],

@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import type { Sandbox } from "../../../src/sandbox/types.js";
 import { listSnapshots } from "../../../src/sandbox.js";
-import { END, member, pax } from "../../support/hostile-tar.js";
+import { END, member, pax } from "../../support/git/hostile-tar.js";
 import { expectRefused } from "../../support/refused.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
@@ -49,7 +49,7 @@ async function expectUnchanged(call: () => Promise<unknown>, code: string, ...wo
   expect([await state(), await listSnapshots()]).toEqual(before);
 }
 
-describe("restore", { timeout: 60_000 }, () => {
+describe("restore", () => {
   test.each(["none-such", "", "../../x", "-x", "a\nb", "x".repeat(5_000)])("of the snapshot %j", async (id) => {
     await expectUnchanged(() => sandbox.restore(id), id === "" ? "invalid_argument" : "not_found");
   });
@@ -92,7 +92,7 @@ describe("restore", { timeout: 60_000 }, () => {
   });
 });
 
-describe("exportDirectory", { timeout: 60_000 }, () => {
+describe("exportDirectory", () => {
   test("onto a directory that is not empty, a file, a link to an empty one, a link to nothing", async () => {
     const at = (name: string): string => join(scratch.path, "host", name);
     for (const name of ["full", "empty"]) mkdirSync(at(name), { recursive: true });
@@ -126,7 +126,7 @@ describe("exportDirectory", { timeout: 60_000 }, () => {
   });
 });
 
-describe("refreshFromHost", { timeout: 60_000 }, () => {
+describe("refreshFromHost", () => {
   test("of more than fits changes nothing, whatever comes before it", async () => {
     const host = join(scratch.path, "host");
     mkdirSync(join(host, "z"), { recursive: true });
@@ -141,20 +141,20 @@ describe("refreshFromHost", { timeout: 60_000 }, () => {
   });
 });
 
-describe("pushBranch", { timeout: 60_000 }, () => {
+describe("pushBranch", () => {
   test.each(["ext::sh -c touch% canary", "--upload-pack=touch canary", "-x"])("to the remote %j", async (url) => {
     git(repo, "config", "remote.origin.url", url);
     const config = readFileSync(join(repo, ".git", "config"), "utf8");
-    await expectUnchanged(async () => sandbox.pushBranch?.("work", TOKEN), "invalid_argument", url);
-    expect(await sandbox.defaultBranch?.()).toBe("main");
+    await expectUnchanged(async () => sandbox.pushBranch("work", TOKEN), "invalid_argument", url);
+    expect(await sandbox.defaultBranch()).toBe("main");
     expect(readFileSync(join(repo, ".git", "config"), "utf8")).toBe(config);
     expect(existsSync(join(repo, "canary")) || existsSync(join(repo, ".git", "canary"))).toBe(false);
   });
 
   test.each([`${TOKEN}\n`, `${TOKEN}\nhost=evil.invalid`, `${TOKEN}\r`, ""])("with the token %j", async (token) => {
     git(repo, "config", "remote.origin.url", "https://example.invalid/x.git");
-    await expectUnchanged(async () => sandbox.pushBranch?.("work", token), "invalid_argument", "token");
-    const failure = await sandbox.pushBranch?.("work", token).catch((error: Error) => error.message);
+    await expectUnchanged(async () => sandbox.pushBranch("work", token), "invalid_argument", "token");
+    const failure = await sandbox.pushBranch("work", token).catch((error: Error) => error.message);
     expect(failure).not.toContain(TOKEN);
   });
 });

@@ -3,11 +3,11 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRecord } from "../../../src/ledger/records.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
+import { listIndexPaths, listLayerPaths } from "../../../src/sandbox/git/commit/changed-paths.js";
 import { createJailedGit } from "../../../src/sandbox/git/jailed/jailed-git.js";
 import { objectBinds } from "../../../src/sandbox/git/repository/object-store.js";
 import { findRepository } from "../../../src/sandbox/git/repository/repository.js";
-import { listIndexPaths, listLayerPaths } from "../../../src/sandbox/git/snapshot/changed-paths.js";
-import { createSnapshot } from "../../../src/sandbox/git/snapshot/snapshot.js";
+import { createSnapshot } from "../../../src/sandbox/git/snapshot/create-snapshot.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
@@ -145,7 +145,7 @@ test("of the paths that differ, git makes the commit that it makes of all files,
           verbs.push(...call[0].filter((word) => ["fast-import", "write-tree"].includes(word)));
           return run(...call);
         },
-        { end: async () => await run.end?.() },
+        { close: async () => await run.close?.() },
       ),
       ...(paths && { changedPaths: () => listIndexPaths(join(gitDir, "index"), tree, opened.path) }),
     });

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readCheckoutSettings } from "../../../src/sandbox/git/repository/checkout-settings.js";
 import { findRepository, type Repository } from "../../../src/sandbox/git/repository/repository.js";
+import { readCheckoutSettings } from "../../../src/sandbox/git/repository/repository-settings.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;

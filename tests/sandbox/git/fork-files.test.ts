@@ -16,8 +16,9 @@ import {
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { listIndexPaths } from "../../../src/sandbox/git/snapshot/changed-paths.js";
-import { readPlainHead, replicateTree } from "../../../src/sandbox/git/snapshot/replicate.js";
+import { listIndexPaths } from "../../../src/sandbox/git/commit/changed-paths.js";
+import { readSandboxHead } from "../../../src/sandbox/git/live-tree/sandbox-head.js";
+import { replicateTree } from "../../../src/sandbox/git/snapshot/replicate.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { listSandboxes } from "../../../src/sandbox.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
@@ -152,7 +153,7 @@ test.concurrent.each([
   await run(origin, `printf mine > a.txt; cd /glovebox/git; ${script}`);
   await using fork = await origin.fork();
   expect(await run(fork, "cat a.txt; git log -1 --format=%s")).toBe("minesecond\n");
-  expect(warnings.join("\n")).toContain("commits made inside are left out");
+  expect(warnings.join("\n")).toContain("commits of the sandbox are left out");
 });
 
 test.concurrent("a file that is larger than a copy may be is refused, and nothing stays", async () => {
@@ -258,7 +259,7 @@ test("a head is told by plain files alone", async () => {
   mkdirSync(join(dir, "refs", "heads"), { recursive: true });
   const told = async (head: string): Promise<string | undefined> => {
     writeFileSync(join(dir, "HEAD"), head);
-    return await readPlainHead(dir);
+    return await readSandboxHead(dir);
   };
   writeFileSync(join(dir, "refs", "heads", "main"), `${sha}\n`);
   writeFileSync(join(scratch.path, "outside-head"), `${sha}\n`);

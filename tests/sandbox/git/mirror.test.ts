@@ -7,8 +7,8 @@ import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import type { Sandbox } from "../../../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots } from "../../../src/sandbox.js";
 import { change } from "../../support/change.js";
-import { liveThrough, type Stage, setStage } from "../../support/hostile-cycle.js";
-import { type MirroredOptions, openMirrored } from "../../support/mirrored.js";
+import { liveThrough, type Stage, setStage } from "../../support/git/hostile-cycle.js";
+import { type MirroredOptions, openMirrored } from "../../support/git/mirrored.js";
 import { git } from "../../support/scratch.js";
 
 let stage: Stage;
@@ -79,7 +79,7 @@ describe("a repository in a sandbox that the host cannot look into", () => {
   test("commits made inside are pushed with what came after them, and the inside knows of it", async () => {
     const sandbox = await open();
     await run(sandbox, "printf one > one; git add -A; git commit -qm inside; printf two > two");
-    expect(await sandbox.pushBranch?.("work", stage.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("work", stage.token)).toEqual({ pushed: true });
     expect(git(stage.remote, "log", "--format=%s", "work").split("\n").slice(1)).toEqual(["inside", "second", "first"]);
     expect(git(stage.remote, "show", "work:two")).toBe("two");
     expect(git(stage.repo, "rev-parse", "work")).toBe(git(stage.remote, "rev-parse", "work"));
@@ -87,9 +87,9 @@ describe("a repository in a sandbox that the host cannot look into", () => {
       `${git(stage.remote, "rev-parse", "work")}\n`,
     );
     await run(sandbox, "printf three > three");
-    expect(await sandbox.pushBranch?.("work", stage.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("work", stage.token)).toEqual({ pushed: true });
     expect(git(stage.remote, "rev-list", "--count", "work")).toBe("5");
-    expect(await sandbox.defaultBranch?.()).toBe("main");
+    expect(await sandbox.defaultBranch()).toBe("main");
     expect(warnings()).toEqual([]);
   });
 
@@ -98,9 +98,9 @@ describe("a repository in a sandbox that the host cannot look into", () => {
     expect((await sandbox.shell("git status")).exitCode).not.toBe(0);
     await run(sandbox, "printf one > one");
     expect((await sandbox.changes()).files).toEqual([{ path: "one", status: "added" }]);
-    expect(await sandbox.pushBranch?.("work", stage.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("work", stage.token)).toEqual({ pushed: true });
     await run(sandbox, "printf two > two");
-    expect(await sandbox.pushBranch?.("work", stage.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("work", stage.token)).toEqual({ pushed: true });
     expect(git(stage.remote, "rev-list", "--count", "work")).toBe("4");
     expect(git(stage.remote, "ls-tree", "--name-only", "work").split("\n")).toEqual(
       expect.arrayContaining(["one", "two"]),
@@ -130,7 +130,7 @@ describe("a repository in a sandbox that the host cannot look into", () => {
       const another = await open({ branch: "other-work", hasGit });
       await another.restore(id);
       expect(await another.readFile("new")).toBe("new");
-      expect(await another.pushBranch?.("other-work", stage.token)).toEqual({ pushed: true });
+      expect(await another.pushBranch("other-work", stage.token)).toEqual({ pushed: true });
       expect(git(stage.remote, "log", "--format=%s", "other-work").includes("inside")).toBe(hasGit);
       await deleteSnapshot(id);
       expect(await listSnapshots()).toEqual([]);
@@ -147,7 +147,7 @@ describe("a repository in a sandbox that the host cannot look into", () => {
       "work-fork-2\ninside\n",
     );
     expect((await first?.changes())?.files.map(({ path }) => path)).toEqual(["one"]);
-    expect(await second?.pushBranch?.("work-fork-2", stage.token)).toEqual({ pushed: true });
+    expect(await second?.pushBranch("work-fork-2", stage.token)).toEqual({ pushed: true });
     expect(git(stage.remote, "log", "--format=%s", "work-fork-2").split("\n").slice(1)).toEqual([
       "inside",
       "second",
@@ -253,12 +253,14 @@ function fixed(header: Buffer): Buffer {
 }
 
 test("where the history is too large, the one commit goes in alone, and the user is told", async () => {
-  const { writeSealedGit } = await import("../../../src/sandbox/git/inside/sealed-git.js");
+  const { writeStandaloneGit } = await import("../../../src/sandbox/git/sandbox-git/standalone-git.js");
   const { findRepository } = await import("../../../src/sandbox/git/repository/repository.js");
   const repository = await findRepository(stage.repo);
   const sha = git(stage.repo, "rev-parse", "main");
-  const dir = join(stage.scratch.path, "sealed");
-  expect(await writeSealedGit({ repository, branch: "work", sha, dir, maxHistory: 0 })).toEqual({ isComplete: false });
+  const dir = join(stage.scratch.path, "standalone");
+  expect(await writeStandaloneGit({ repository, branch: "work", sha, dir, maxHistory: 0 })).toEqual({
+    isComplete: false,
+  });
   writeFileSync(join(dir, "config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n");
   expect(git(dir, "log", "--format=%s", "work")).toBe("second");
   expect(git(dir, "fsck", "--strict", "--no-progress")).toBe("");

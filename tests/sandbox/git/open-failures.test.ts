@@ -3,8 +3,8 @@ import { appendFileSync, chmodSync, readdirSync, readFileSync, rmSync, writeFile
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { explainGitFailure } from "../../../src/sandbox/git/repository/explain-failure.js";
-import { gitError } from "../../../src/sandbox/git/repository/host-git.js";
+import { explainGitFailure } from "../../../src/sandbox/git/host/explain-failure.js";
+import { gitError, runHostGit } from "../../../src/sandbox/git/host/host-git.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;
@@ -116,13 +116,13 @@ const CASES: [what: string, damage: (repo: string) => void, code: string, hint: 
     "a HEAD of garbage",
     (r) => writeFileSync(inGit(r, "HEAD"), "garbage\n"),
     "invalid_argument",
-    "Its .git lacks something",
+    "Its .git lacks a valid HEAD",
   ],
   [
     "no objects",
     (r) => rmSync(inGit(r, "objects"), { recursive: true }),
     "invalid_argument",
-    "Its .git lacks something",
+    "Its .git lacks a valid HEAD",
   ],
   ["a path that git refuses", (r) => commitOf(r, "100644", ".git", "x", true), "invalid_argument", "refuses to write"],
   ["a name that is too long", (r) => commitOf(r, "100644", "x".repeat(300), "x"), "invalid_path", "this file system"],
@@ -179,6 +179,19 @@ describe("a worktree in whose way something is", () => {
     const opened = createLocalSandbox({ repo, branch: "work" });
     await expect(opened).rejects.toMatchObject({ code, hint: expect.stringContaining(hint) });
   });
+});
+
+test("git speaks English, whatever is set: its words are read", async () => {
+  const { PATH } = process.env;
+  const program = join(scratch.path, "git");
+  writeFileSync(program, '#!/bin/sh\nprintf %s "$LC_ALL"\n', { mode: 0o755 });
+  try {
+    process.env["PATH"] = scratch.path;
+    const answer = await runHostGit(["status"], { cwd: "/usr", env: { LC_ALL: "de_DE.UTF-8" } });
+    expect(answer.stdout).toBe("C");
+  } finally {
+    process.env["PATH"] = PATH;
+  }
 });
 
 test.each([

@@ -84,7 +84,7 @@ describe.concurrent("pipes in the places that git reads", () => {
       await sandbox.shell("rm /glovebox/git/HEAD && mkfifo /glovebox/git/HEAD");
       await sandbox.writeFile("later", "later");
       const second = await sandbox.snapshot();
-      expect(told).toContainEqual(expect.stringMatching(/commits made inside are left out: .*HEAD" is a pipe/));
+      expect(told).toContainEqual(expect.stringMatching(/commits of the sandbox are left out: .*HEAD" is a pipe/));
       await using fork = await sandbox.fork();
       expect(await fork.readFile("later")).toBe("later");
       await sandbox.restore(first);

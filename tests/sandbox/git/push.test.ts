@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../../../contracts/types.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { withAskpass } from "../../../src/sandbox/git/push/askpass.js";
-import { parsePushUrl } from "../../../src/sandbox/git/push/push-url.js";
+import { withAskpass } from "../../../src/sandbox/git/remote/askpass.js";
+import { parsePushUrl } from "../../../src/sandbox/git/remote/remote-url.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
-import { type GitServer, serveEvil, serveGit, type Trick } from "../../support/git-server.js";
+import { type GitServer, serveEvil, serveGit, type Trick } from "../../support/git/server.js";
+import { filesBelow, readQuietly, watchForToken } from "../../support/processes/token-watch.js";
 import { addOrigin, createRemote, createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
-import { filesBelow, readQuietly, watchForToken } from "../../support/token-watch.js";
 
 // Nobody else's: the machine's processes are searched for it, and other tests run beside this one.
 /** No other run's: the machine's processes are searched for it. */
@@ -137,7 +137,7 @@ describe("pushBranch", () => {
     git(clone, "commit", "--quiet", "--allow-empty", "-m", "theirs");
     git(clone, "push", "--quiet", "origin", "HEAD:work");
     const theirs = git(remote, "rev-parse", "work");
-    expect(await push(sandbox)).toEqual({ pushed: false, error: expect.stringContaining("does not build upon") });
+    expect(await push(sandbox)).toEqual({ pushed: false, error: expect.stringContaining("does not have") });
     expect([git(remote, "rev-parse", "work"), git(repo, "rev-parse", "work")]).toEqual([
       theirs,
       git(repo, "rev-parse", "main"),
@@ -177,7 +177,7 @@ describe("pushBranch", () => {
     expect(await push(sandbox)).toEqual({ pushed: true });
     expect(git(repo, "rev-parse", "work")).toBe(mine);
     expect(events.filter(({ type }) => type === "warning").map(({ message }) => message)).toEqual([
-      expect.stringContaining("local one stays"),
+      expect.stringContaining("local branch stays"),
     ]);
   });
 
@@ -453,18 +453,20 @@ describe("defaultBranch", () => {
     const sandbox = await open({ githubToken: TOKEN });
     git(remote, "branch", "trunk", "main");
     git(remote, "symbolic-ref", "HEAD", "refs/heads/trunk");
-    expect(await sandbox.defaultBranch?.()).toBe("trunk");
+    expect(await sandbox.defaultBranch()).toBe("trunk");
     git(repo, "update-ref", "refs/remotes/origin/develop", "main");
     git(repo, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/develop");
-    expect(await sandbox.defaultBranch?.()).toBe("develop");
+    expect(await sandbox.defaultBranch()).toBe("develop");
     git(repo, "symbolic-ref", "--delete", "refs/remotes/origin/HEAD");
     git(repo, "remote", "remove", "origin");
-    expect(await sandbox.defaultBranch?.()).toBe("main");
+    expect(await sandbox.defaultBranch()).toBe("main");
   });
 
-  test("is not there without a repository, nor is pushBranch", async () => {
+  test("is unsupported without a repository, and so is pushBranch", async () => {
     const sandbox = await createLocalSandbox();
     opened.push(sandbox);
-    expect([sandbox.pushBranch, sandbox.defaultBranch]).toEqual([undefined, undefined]);
+    for (const call of [sandbox.pushBranch("topic", "token"), sandbox.defaultBranch()]) {
+      await expect(call).rejects.toMatchObject({ code: "unsupported" });
+    }
   });
 });

@@ -5,8 +5,8 @@ import { ownerTag } from "../../../src/machine/owner.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, reap, removeSandbox } from "../../../src/sandbox.js";
-import { type GitServer, serveEvil, serveGit, type Trick } from "../../support/git-server.js";
-import { openMirrored } from "../../support/mirrored.js";
+import { openMirrored } from "../../support/git/mirrored.js";
+import { type GitServer, serveEvil, serveGit, type Trick } from "../../support/git/server.js";
 import { createRemote, createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 const TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
@@ -69,8 +69,8 @@ describe("a repository by its URL", () => {
       ).toBe("second\nfirst\n  remotes/origin/main\n  remotes/origin/other\none more\n");
       await run(sandbox, "printf one > one; git add -A; git commit -qm inside; printf two > two");
       expect((await sandbox.changes()).files.map(({ path }) => path)).toEqual(["one", "two"]);
-      expect(await sandbox.defaultBranch?.()).toBe("main");
-      expect(await sandbox.pushBranch?.("work", TOKEN)).toEqual({ pushed: true });
+      expect(await sandbox.defaultBranch()).toBe("main");
+      expect(await sandbox.pushBranch("work", TOKEN)).toEqual({ pushed: true });
       expect(git(remote, "log", "--format=%s", "work").split("\n").slice(1)).toEqual(["inside", "second", "first"]);
       await sandbox.teardown();
       const again = await open({ branch: "work", workspace });
@@ -83,7 +83,7 @@ describe("a repository by its URL", () => {
   test("starts from a branch of the remote's as it is now, wherever an earlier sandbox left it", async () => {
     const first = await open({ branch: "other" });
     expect(await run(first, "cat a.txt; printf mine > mine")).toBe("one\n");
-    expect(await first.pushBranch?.("other", TOKEN)).toEqual({ pushed: true });
+    expect(await first.pushBranch("other", TOKEN)).toEqual({ pushed: true });
     await first.teardown();
     git(origin, "push", "--quiet", "--force", remote, "main:other");
     const second = await open({ branch: "other" });
@@ -114,7 +114,7 @@ describe("a repository by its URL", () => {
     const sandbox = await openMirrored(scratch.path, { repo, branch: "work", githubToken: TOKEN });
     opened.push(sandbox);
     await run(sandbox, "printf one > one");
-    expect(await sandbox.pushBranch?.("work", TOKEN)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("work", TOKEN)).toEqual({ pushed: true });
     expect(git(remote, "show", "work:one")).toBe("one");
   });
 
@@ -122,7 +122,7 @@ describe("a repository by its URL", () => {
     const other = createRepository(join(scratch.path, "sha256"), "--object-format=sha256");
     const sandbox = await open({ repo: `file://${other}` });
     expect(await run(sandbox, "git log -1 --format=%s; cat a.txt")).toBe("second\none more\n");
-    await expect(sandbox.pushBranch?.("work", TOKEN)).rejects.toMatchObject({ code: "invalid_argument" });
+    await expect(sandbox.pushBranch("work", TOKEN)).rejects.toMatchObject({ code: "invalid_argument" });
     expect(git(other, "for-each-ref", "refs/glovebox")).toBe("");
   });
 

@@ -1,13 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../../../contracts/types.js";
 import { runtimeDir } from "../../../src/machine/home.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { deleteSnapshot, listSnapshots, reap } from "../../../src/sandbox.js";
-import { descendants, stillBelow } from "../../support/descendants.js";
+import { descendants, stillBelow } from "../../support/processes/descendants.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;
@@ -67,7 +67,7 @@ describe("many snapshots of one sandbox", () => {
       }
       const stores = (): string[] => readdirSync(runtimeDir(sandbox.id)).filter((name) => name.startsWith("store-"));
       // Over a layer no jail is begun beforehand.
-      await vi.waitFor(() => expect(stores()).toHaveLength(workspace === "overlay" ? 0 : 1));
+      await expect.poll(stores).toHaveLength(workspace === "overlay" ? 0 : 1);
       await sandbox.teardown();
       expect(await stillBelow(before)).toEqual([]);
       expect(existsSync(runtimeDir(sandbox.id))).toBe(false);
@@ -182,7 +182,7 @@ break"; printf y > ./-rf; printf z > "$(printf 'b\\377d')"; printf q > 'quote"\\
     const id = await sandbox.snapshot();
     const [info] = await listSnapshots();
     expect(git(repo, "rev-parse", `${info?.ref}^`)).toBe(git(repo, "rev-parse", "main"));
-    expect(warnings()).toEqual([expect.stringContaining("commits made inside are left out")]);
+    expect(warnings()).toEqual([expect.stringContaining("commits of the sandbox are left out")]);
     await run(sandbox, "rm one");
     await sandbox.restore(id);
     expect(await run(sandbox, "cat one; git status --porcelain; git log --format=%s")).toBe("1alone\n");
@@ -203,7 +203,7 @@ break"; printf y > ./-rf; printf z > "$(printf 'b\\377d')"; printf q > 'quote"\\
         "git log -1 --format=%s; git symbolic-ref --short HEAD; git status --porcelain; git fsck --no-dangling",
       ),
     ).toBe("one\nwork\n?? two\n");
-    expect(warnings()).toEqual([expect.stringContaining("was broken and is new")]);
+    expect(warnings()).toEqual([expect.stringContaining("was broken and has been replaced")]);
   });
 
   test("without a repository, with a .git that was made inside", async () => {

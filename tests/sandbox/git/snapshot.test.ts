@@ -3,13 +3,13 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, syml
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createRecord } from "../../../src/ledger/records.js";
-import type { RunJailedGit } from "../../../src/sandbox/git/jailed/jailed-commit.js";
-import { withPrivateStore } from "../../../src/sandbox/git/jailed/private-store.js";
-import { hostGit } from "../../../src/sandbox/git/repository/host-git.js";
+import { hostGit } from "../../../src/sandbox/git/host/host-git.js";
+import type { RunJailedGit } from "../../../src/sandbox/git/jailed/jailed-git.js";
 import { findRepository, type Repository } from "../../../src/sandbox/git/repository/repository.js";
-import { createSnapshot, type Snapshot } from "../../../src/sandbox/git/snapshot/snapshot.js";
+import { withScratchRepository } from "../../../src/sandbox/git/repository/scratch-repository.js";
+import { createSnapshot, type Snapshot } from "../../../src/sandbox/git/snapshot/create-snapshot.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
-import { runInJail } from "../../support/jail.js";
+import { runInJail } from "../../support/local/jail.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;
@@ -261,7 +261,7 @@ describe("hostile trees", () => {
   });
 
   test("what git may hold of one object is bounded where it reads what comes from inside, and beyond it is limit_exceeded", async () => {
-    const limit = await withPrivateStore(join(scratch.path, "private"), repository, (own) =>
+    const limit = await withScratchRepository(join(scratch.path, "private"), repository, (own) =>
       hostGit(["-c", "alias.limit=!echo $GIT_ALLOC_LIMIT", "limit"], own),
     );
     expect(limit).toBe("1g\n");

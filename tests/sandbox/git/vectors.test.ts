@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Changes } from "../../../contracts/types.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
-import { type Life, liveThrough, type Stage, setStage } from "../../support/hostile-cycle.js";
+import { type Life, liveThrough, type Stage, setStage } from "../../support/git/hostile-cycle.js";
 import { createRepository, git } from "../../support/scratch.js";
 
 const HOOKS = [
@@ -187,7 +187,7 @@ END
       `find ${GIT} -mindepth 1 -delete; ln -s /etc/passwd ${GIT}/HEAD; mkfifo ${GIT}/config`,
     );
     expect(life).toMatchObject({ ...unharmed, changes: added("work.txt") });
-    expect(life.warnings.join("\n")).toContain("commits made inside are left out");
+    expect(life.warnings.join("\n")).toContain("commits of the sandbox are left out");
   });
 
   test("[N-GIT-13] HEAD on main and branches that are other branches: no ref of the user's moves", async () => {
@@ -250,7 +250,7 @@ END
     );
     expect(life.planted).toBe("");
     expect(life).toMatchObject({ ...unharmed, changes: added("work.txt") });
-    expect(life.warnings.join("\n")).toContain("commits made inside are left out");
+    expect(life.warnings.join("\n")).toContain("commits of the sandbox are left out");
     expect(git(stage.remote, "ls-tree", "-r", "--name-only", "work")).not.toContain("stolen");
   });
 
@@ -315,7 +315,7 @@ END
     // By the snapshot, the fork and the push.
     const told = Object.entries(life.each).map(([name, { warnings }]) => [
       name,
-      warnings.filter((text) => text.includes("commits made inside are left out")).length,
+      warnings.filter((text) => text.includes("commits of the sandbox are left out")).length,
     ]);
     expect(told).toEqual(Object.keys(trees).map((name) => [name, 3]));
     // Nor is one among those that a later push wrote over.

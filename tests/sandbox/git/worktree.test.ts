@@ -17,7 +17,7 @@ import { findRepository } from "../../../src/sandbox/git/repository/repository.j
 import { removeBranch, removeWorktree } from "../../../src/sandbox/git/worktree/remove-worktree.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
 import { assertBranchName } from "../../../src/util/branch-name.js";
-import { compileSources, startChild } from "../../support/compiled.js";
+import { compileSources, startChild } from "../../support/run/compiled.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch;

@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { GuestChannel } from "../../../src/sandbox/guest/channel.js";
 import { GuestFiles } from "../../../src/sandbox/guest/guest-files.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
-import { text } from "../../support/plain-guest.js";
+import { text } from "../../support/guest/plain-guest.js";
 import { createScratch, type Scratch } from "../../support/scratch.js";
 
-const GUEST = join(fileURLToPath(new URL("../../..", import.meta.url)), "agent/bin/linux-arm64/glovebox-agent");
+const GUEST = join(fileURLToPath(new URL("../../..", import.meta.url)), "guest/bin/linux-arm64/glovebox-guest");
 const QEMU = "/usr/bin/qemu-aarch64-static";
 const COMPILER = "/usr/bin/aarch64-linux-gnu-gcc";
 const PROGRAM = `

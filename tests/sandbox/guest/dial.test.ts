@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { guestBinary } from "../../../src/sandbox/guest/binary.js";
 import { GuestChannel } from "../../../src/sandbox/guest/channel.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
-import { text } from "../../support/plain-guest.js";
+import { text } from "../../support/guest/plain-guest.js";
 
 let root: string;
 let server: Server;

@@ -9,7 +9,7 @@ import {
 } from "../../../src/sandbox/guest/frames.js";
 import { GuestFiles } from "../../../src/sandbox/guest/guest-files.js";
 import { GuestCall } from "../../../src/sandbox/guest/guest-process.js";
-import { type EvilGuest, greeting, startEvilGuest } from "../../support/evil-guest.js";
+import { type EvilGuest, greeting, startEvilGuest } from "../../support/guest/evil-guest.js";
 
 const WINDOW = 256 << 10;
 let guest: EvilGuest;

@@ -10,7 +10,7 @@ import { guestBinary } from "../../../src/sandbox/guest/binary.js";
 import { GuestChannel } from "../../../src/sandbox/guest/channel.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
 import type { DriverProcess } from "../../../src/sandbox/types.js";
-import { text } from "../../support/plain-guest.js";
+import { text } from "../../support/guest/plain-guest.js";
 
 test("a guest that runs out of descriptors refuses calls, and those under way go on", async () => {
   const root = mkdtempSync(join(tmpdir(), "glovebox-limits-"));

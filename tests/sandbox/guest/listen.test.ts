@@ -75,7 +75,7 @@ test("frozen, nothing runs; thawed, everything goes on", async () => {
   const size = (): number => statSync(join(scratch.path, "beat"), { throwIfNoEntry: false })?.size ?? 0;
   const grows = async (): Promise<boolean> => {
     const before = size();
-    for (let i = 0; i < 500 && size() === before; i++) await delay(10);
+    for (let i = 0; i < 3000 && size() === before; i++) await delay(10);
     return size() > before;
   };
   expect(await grows()).toBe(true);

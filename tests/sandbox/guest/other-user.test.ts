@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { guestBinary } from "../../../src/sandbox/guest/binary.js";
 import { GuestChannel } from "../../../src/sandbox/guest/channel.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
-import { processesWith, text, uniqueSeconds, until } from "../../support/plain-guest.js";
+import { processesWith, text, uniqueSeconds, until } from "../../support/guest/plain-guest.js";
 
 const NOBODY = 65_534;
 /** What `sudo -n` does on a machine whose user may do all. */
@@ -94,7 +94,7 @@ describe("a command that has made itself another user", () => {
       const env = { PATH: "/usr/bin:/bin" };
       const command = await startCommand(
         channel,
-        { argv: ["sh", "-c", script], cwd: "/", env, stdin: "none", timeout: 500 },
+        { argv: ["sh", "-c", script], cwd: "/", env, stdin: "none", timeout: 2_000 },
         "",
       );
       try {

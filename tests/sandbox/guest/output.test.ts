@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { DriverExit, StartSpec } from "../../../src/sandbox/types.js";
-import { openPlainGuest, type PlainGuest, until } from "../../support/plain-guest.js";
+import { openPlainGuest, type PlainGuest, until } from "../../support/guest/plain-guest.js";
 
 let plain: PlainGuest;
 beforeEach(async () => {

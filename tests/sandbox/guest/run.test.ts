@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { guestBinary } from "../../../src/sandbox/guest/binary.js";
 import { chooseStage } from "../../../src/sandbox/jail/identity.js";
-import { processesWith, uniqueSeconds, until } from "../../support/plain-guest.js";
+import { processesWith, uniqueSeconds, until } from "../../support/guest/plain-guest.js";
 
 let scratch: string;
 beforeEach(() => {
@@ -197,7 +197,7 @@ describe("launch", () => {
     writeFileSync(join(tree, "file"), "content\n");
     symlinkSync(outside, join(tree, "out"));
     const staged = (steps: readonly string[], script: string): ReturnType<typeof guest> =>
-      guest(["launch", ...user, "--stage", stage, ...steps, "--", "/bin/sh", "-c", `cd ${stage}/root; ${script}`]);
+      guest(["launch", ...user, "--build-root", stage, ...steps, "--", "/bin/sh", "-c", `cd ${stage}/root; ${script}`]);
     const steps = ["--link", "in/tree", "/linked", "--tree", "or", tree, "/in/tree", "--tmpfs", "4096", "0700", "/m"];
     expect(await staged(steps, "ls; cat linked/file; stat -c %A m; echo > m/new; echo > linked/new")).toMatchObject({
       stdout: "dev\nin\nlinked\nm\nproc\ncontent\ndrwx------\n",

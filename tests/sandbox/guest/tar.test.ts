@@ -1,8 +1,8 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { END, member, pax } from "../../support/hostile-tar.js";
-import { openPlainGuest, type PlainGuest } from "../../support/plain-guest.js";
+import { END, member, pax } from "../../support/git/hostile-tar.js";
+import { openPlainGuest, type PlainGuest } from "../../support/guest/plain-guest.js";
 
 let plain: PlainGuest;
 let victim: string;

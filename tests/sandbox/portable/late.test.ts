@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { SandboxEvent } from "../../../contracts/types.js";
-import { openInTime } from "../../../src/sandbox/open-in-time.js";
+import { openInTime } from "../../../src/sandbox/lifecycle/open-in-time.js";
 import { createSandbox } from "../../../src/sandbox/portable.js";
 import type { DriverProcess, Sandbox, StartSpec } from "../../../src/sandbox/types.js";
 import { openPlainDriver, PlainDriver } from "../../fixtures/plain-driver.js";
@@ -11,7 +11,7 @@ import { openPlainDriver, PlainDriver } from "../../fixtures/plain-driver.js";
 const GRACE = 2_000;
 const open: PlainDriver[] = [];
 afterEach(async () => {
-  for (const driver of open.splice(0)) await driver.destroy();
+  for (const driver of open.splice(0)) await driver.close();
 });
 
 async function driverOf<T extends PlainDriver>(kind: new (workDir: string) => T): Promise<T> {
@@ -123,7 +123,7 @@ test("forks that are made too late for their call are taken down", async () => {
   const { error } = await timed(box.fork({ count: 2 }));
   expect(error).toMatchObject({ code: "unavailable" });
   await driver.isMade;
-  await expect.poll(() => driver.made.map(({ destroyed }) => destroyed), { timeout: 5_000 }).toEqual([1, 1]);
+  await expect.poll(() => driver.made.map(({ destroyed }) => destroyed)).toEqual([1, 1]);
 });
 
 describe("an opening", () => {

@@ -27,9 +27,9 @@ describe("what only some drivers can do", () => {
         defaultBranch: async () => "trunk",
       },
     });
-    expect(await box.pushBranch?.("topic", TOKEN)).toEqual({ pushed: false, error: "behind" });
+    expect(await box.pushBranch("topic", TOKEN)).toEqual({ pushed: false, error: "behind" });
     expect(pushed).toEqual([["topic", TOKEN]]);
-    expect(await box.defaultBranch?.()).toBe("trunk");
+    expect(await box.defaultBranch()).toBe("trunk");
   });
 
   it("refuses a push without a branch or a token before the driver hears of it", async () => {
@@ -37,8 +37,8 @@ describe("what only some drivers can do", () => {
       throw new Error("the driver was asked");
     };
     const box = await open({ git: { pushBranch, defaultBranch: pushBranch } });
-    await expect(box.pushBranch?.("", TOKEN)).rejects.toMatchObject({ code: "invalid_argument" });
-    await expect(box.pushBranch?.("topic", "")).rejects.toMatchObject({ code: "invalid_argument" });
+    await expect(box.pushBranch("", TOKEN)).rejects.toMatchObject({ code: "invalid_argument" });
+    await expect(box.pushBranch("topic", "")).rejects.toMatchObject({ code: "invalid_argument" });
   });
 
   it("never shows the token in the error of a push", async () => {
@@ -46,7 +46,7 @@ describe("what only some drivers can do", () => {
       pushBranch: () => Promise.reject(new Error(`https://x:${TOKEN}@example.invalid refused`)),
       defaultBranch: async () => "trunk",
     };
-    const error: unknown = await (await open({ git })).pushBranch?.("topic", TOKEN).catch((caught: unknown) => caught);
+    const error: unknown = await (await open({ git })).pushBranch("topic", TOKEN).catch((caught: unknown) => caught);
     expect(error).toMatchObject({
       code: "internal",
       operation: "pushBranch",
@@ -57,15 +57,15 @@ describe("what only some drivers can do", () => {
 
   it("gives the address of a port", async () => {
     const box = await open({ url: async (port) => `https://${port}.example.invalid` });
-    expect(await box.url?.(8080)).toBe("https://8080.example.invalid");
+    expect(await box.url(8080)).toBe("https://8080.example.invalid");
     for (const port of [0, 65_536, 1.5, "80" as unknown as number]) {
-      await expect(box.url?.(port)).rejects.toMatchObject({ code: "invalid_argument" });
+      await expect(box.url(port)).rejects.toMatchObject({ code: "invalid_argument" });
     }
   });
 
   it("refuses the address of a port where ports are no capability", async () => {
     const box = await open({ url: async () => "https://example.invalid" }, false);
-    await expect(box.url?.(8080)).rejects.toMatchObject({ code: "unsupported" });
+    await expect(box.url(8080)).rejects.toMatchObject({ code: "unsupported" });
   });
 
   it("forks into sandboxes that work", async () => {

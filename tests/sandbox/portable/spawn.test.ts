@@ -179,13 +179,13 @@ describe("teardown", () => {
 
   test("never throws: what could not be removed is an event, and the next call tries again", async () => {
     driver = await openPlainDriver();
-    const destroy = driver.destroy.bind(driver);
-    driver.destroy = () => Promise.reject(new Error("busy"));
+    const close = driver.close.bind(driver);
+    driver.close = () => Promise.reject(new Error("busy"));
     const events: string[] = [];
     box = createSandbox(driver, { onEvent: (event) => events.push(`${event.type}: ${event.message}`) });
     await box.teardown();
     expect(events.at(-1)).toMatch(/^leak: .*busy/);
-    driver.destroy = destroy;
+    driver.close = close;
     await box.teardown();
     expect(driver.destroyed).toBe(1);
     expect(events.at(-1)).toMatch(/^teardown: /);

@@ -1,16 +1,13 @@
 import type { Finding } from "../../../sandbox.js";
 
-/** For each service the sets of variables of which one is enough. */
-const VARIABLES: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  daytona: [["DAYTONA_API_KEY"], ["DAYTONA_JWT_TOKEN", "DAYTONA_ORGANIZATION_ID"]],
-  vercel: [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]],
-  github: [["GITHUB_TOKEN"], ["GH_TOKEN"], ["GLOVEBOX_TOKEN"]],
-};
+/** Sets of variables of which one complete set is enough. */
+type Credentials = readonly (readonly string[])[];
+
+export const GITHUB: Credentials = [["GITHUB_TOKEN"], ["GH_TOKEN"], ["GLOVEBOX_TOKEN"]];
 
 /** Which credentials of a service are there. Names only: no value is ever shown. */
-export function credentialFindings(service: string, env: Readonly<Record<string, string | undefined>>): Finding[] {
-  const sets = VARIABLES[service];
-  if (sets === undefined) return [];
+export function credentialFindings(sets: Credentials, env: Readonly<Record<string, string | undefined>>): Finding[] {
+  if (sets.length === 0) return [];
   const complete = sets.find((names) => names.every((name) => env[name]));
   if (complete !== undefined) {
     return [

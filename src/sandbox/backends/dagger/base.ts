@@ -1,6 +1,6 @@
 import type { Container, Service } from "@dagger.io/dagger";
 import { guestBinary } from "../../guest.js";
-import type { DaggerOptions } from "../../types.js";
+import type { DaggerOptions } from "./dagger-options.js";
 import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
 import { GUEST_PATH, HOST_ALIAS } from "./guest-call.js";

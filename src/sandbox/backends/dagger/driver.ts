@@ -107,7 +107,7 @@ export class DaggerDriver implements Driver {
     }
   }
 
-  async destroy(): Promise<void> {
+  async close(): Promise<void> {
     await this.#release(this);
   }
 

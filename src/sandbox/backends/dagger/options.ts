@@ -2,7 +2,8 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import { invalidArgument } from "../../../util/checks.js";
 import * as is from "../../../util/schema.js";
 import { type Parser, parser, type Schema } from "../../../util/schema.js";
-import type { DaggerOptions, SandboxOptions } from "../../types.js";
+import type { SandboxOptions } from "../../types.js";
+import type { DaggerOptions } from "./dagger-options.js";
 import { session } from "./endpoint.js";
 import { HOST_ALIAS } from "./guest-call.js";
 
@@ -49,15 +50,12 @@ export const daggerOptions: Parser<DaggerOptions> = parser(
   }),
 );
 
-/** Refuses what is wrong in the options of this backend, and what it has no place for. */
-export function checkDaggerOptions(opts: SandboxOptions): DaggerOptions {
-  const { dagger: given = {} } = opts;
-  const dagger = daggerOptions.parse(given);
+/** Refuses options that an engine has no place for. */
+export function checkNoPlace(opts: SandboxOptions): void {
   for (const name of LOOSE) {
     if (opts[name] === undefined) continue;
     throw new SandboxError("unsupported", `The dagger backend cannot keep ${name}: its files are in the engine`, {
       hint: "bring files in with refreshFromHost, and out with exportDirectory",
     });
   }
-  return dagger;
 }

@@ -1,5 +1,4 @@
 import type { TreeBase } from "../../git.js";
-import type { KeptOptions } from "../../kept-options.js";
 
 /** How the container of a sandbox is built, on any engine. Never a secret. */
 export interface Recipe {
@@ -16,8 +15,6 @@ export interface Saved extends Recipe {
   readonly removed?: readonly string[];
   /** Name of the archive, where it is not known from elsewhere. */
   readonly archive?: string;
-  /** Of a kept sandbox: what restricts it. */
-  readonly options?: KeptOptions;
 }
 
 /** Whether something that was read back is one. */

@@ -1,5 +1,5 @@
 import type { Client, Container } from "@dagger.io/dagger";
-import type { DaggerOptions } from "../../types.js";
+import type { DaggerOptions } from "./dagger-options.js";
 import { sessionOf } from "./endpoint.js";
 import { daggerError } from "./failure.js";
 import { patientFetch } from "./fetch.js";

@@ -180,10 +180,10 @@ export class Steps {
     const how = { expect: sdk.ReturnType.Any, ...AS_FIRST_PROCESS };
     const result = cancellable(signal, () => container.withExec(args, how).sync());
     result.catch(() => undefined);
-    let isBegun = false;
+    let isStarted = false;
     const early = result.then(
       async (ended): Promise<never> => {
-        const said = isBegun ? "" : await ended.stderr().catch(() => "");
+        const said = isStarted ? "" : await ended.stderr().catch(() => "");
         throw new SandboxError("unavailable", `A step of the sandbox ended before it began: ${said.trim()}`);
       },
       (error: unknown) => {
@@ -193,7 +193,7 @@ export class Steps {
     early.catch(() => undefined);
     try {
       const channel = await Promise.race([receiving, early]);
-      isBegun = true;
+      isStarted = true;
       const step: LiveStep = { channel, result, isBound, users: 0, isChanged: false, timer: undefined };
       channel.onClosed = () => this.#lose(step);
       return step;

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import type { Daytona, Sandbox as RemoteSandbox } from "@daytona/sdk";
 import { SandboxError } from "../../../../contracts/errors.js";
+import { ownFile } from "../../../util/own-version.js";
 import type { Account } from "./options.js";
 
 export type { Daytona, RemoteSandbox };
@@ -29,7 +30,7 @@ export async function loadSdk(): Promise<Sdk> {
 /** The same code as CommonJS is there in half the time. Undefined where it is not found so, for example in a bundle. */
 function requireSdk(): Sdk | undefined {
   try {
-    return createRequire(import.meta.url)("@daytona/sdk") as Sdk;
+    return createRequire(ownFile())("@daytona/sdk") as Sdk;
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
-import type { BackendModule } from "../../registry.js";
+import type { Backend } from "../../../../contracts/backend.js";
 
 /** What the kit is to know of the Daytona backend. */
-export const conformance: NonNullable<BackendModule["conformance"]> = {
+export const conformance: NonNullable<Backend["conformance"]> = {
   skips: {
     "network.default":
       "the network of a sandbox at the service is open unless asked: accounts of a lower tier cannot close it, and it is not the network of this machine",

@@ -26,7 +26,7 @@ export interface DaytonaParts {
   readonly guest: GuestSession;
   readonly capabilities: Capabilities;
   operations(driver: DaytonaDriver): DaytonaOperations;
-  /** Gives the sandbox back, or leaves it to whoever opens it next. */
+  /** Gives back what this process holds; a machine that is kept is stopped. */
   release(driver: DaytonaDriver): Promise<void>;
 }
 
@@ -166,7 +166,7 @@ export class DaytonaDriver implements Driver {
     this.#guest.channel.close();
   }
 
-  async destroy(): Promise<void> {
+  async close(): Promise<void> {
     await this.#parts.release(this);
   }
 

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { DaytonaOptions } from "../../types.js";
 import type { RemoteSandbox } from "./client.js";
+import type { DaytonaOptions } from "./daytona-options.js";
 import { isPassing, toFailure } from "./failure.js";
 
 /** A size in whole cores and GiB; what is absent is left as it is. */

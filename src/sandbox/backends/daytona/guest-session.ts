@@ -84,7 +84,7 @@ function startCommand(place: Place, arch: string): string {
   const workDir = shellQuote([place.workDir]);
   const head = `git -C ${workDir} rev-parse --verify --quiet HEAD 2>/dev/null`;
   const facts = `printf '@machine %s\\n@path %s\\n@head %s\\n' "$(uname -m)" "$PATH" "$(${head})"`;
-  const run = `mkdir -p ${workDir} && chmod 700 ${guest} && ${guest} armour ${workDir}`;
+  const run = `mkdir -p ${workDir} && chmod 700 ${guest} && ${guest} serve-text ${workDir}`;
   return `${facts}; if [ "$(uname -m)" = ${machine} ]; then ${run}; else false; fi`;
 }
 

@@ -1,21 +1,21 @@
 import { randomBytes } from "node:crypto";
+import type { SandboxEntry } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, NetworkPolicy } from "../../../../contracts/types.js";
-import { addResource, createRecord, dismantle, markReady, updateRecord } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
-import type { KeptOptions } from "../../kept-options.js";
-import type { DaytonaOptions, SandboxOptions } from "../../types.js";
+import type { SandboxOptions } from "../../types.js";
 import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
 import { createRemote, fitRemote, type RemotePlan, wasRefused } from "./create-remote.js";
+import type { DaytonaOptions } from "./daytona-options.js";
 import { DaytonaDriver, type DaytonaOperations } from "./driver.js";
 import { isBetweenStates, isPassing, persist, statusOf, toFailure } from "./failure.js";
 import { gitOperations } from "./git-operations.js";
 import { type GuestSession, type Place, startGuest, uploadGuest } from "./guest-session.js";
 import { keepAlive } from "./keep-alive.js";
-import { findNativeSnapshot, forgetAfter, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
+import { findNativeSnapshot, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
 import { networkSettings } from "./network-settings.js";
-import { type Account, BACKEND, readLifetime, type Source } from "./options.js";
+import { type Account, readLifetime, type Source } from "./options.js";
 import { remoteResource, removeResource } from "./remove.js";
 
 /** Milliseconds that a change of a state at the service may take. */
@@ -26,7 +26,6 @@ export interface Plan {
   readonly source?: Source | undefined;
   readonly branch?: string | undefined;
   readonly network: NetworkPolicy;
-  readonly options?: KeptOptions;
   /** Sizes and times of the machine, which another one in its place gets too. */
   readonly machine?: Pick<DaytonaOptions, "snapshot" | "resources" | "autoStopMinutes" | "ttlMinutes">;
   /** What of the service's is under the sandbox now; `restore` changes it. */
@@ -54,17 +53,17 @@ export function daytonaCapabilities(git: boolean): Capabilities {
 
 /** One sandbox and all that hangs on it, from its making to its end. */
 export class Life {
-  readonly id: string;
   readonly #account: Account;
   readonly #opts: SandboxOptions;
+  readonly #entry: SandboxEntry;
   readonly #plan: Plan;
   readonly #connection: Connection;
   #endHeartbeat: () => void = () => undefined;
 
-  constructor(id: string, account: Account, opts: SandboxOptions, plan: Plan, connection: Connection) {
-    this.id = id;
+  constructor(account: Account, opts: SandboxOptions, entry: SandboxEntry, plan: Plan, connection: Connection) {
     this.#account = account;
     this.#opts = opts;
+    this.#entry = entry;
     this.#plan = plan;
     this.#connection = connection;
   }
@@ -73,48 +72,38 @@ export class Life {
   static async create(
     account: Account,
     opts: SandboxOptions,
+    entry: SandboxEntry,
     plan: Omit<Plan, "name">,
     saved?: Saved,
   ): Promise<DaytonaDriver> {
-    const id = newId();
+    const { id } = entry;
     const own = { ...plan, name: `glovebox-${id}` };
     const resources = [remoteResource("daytona-sandbox", own.name, account)];
     const workDir = own.place?.workDir ?? `/home/daytona/workspace/${own.source?.name ?? id}`;
     // A client that cannot be had must not leave a record that nobody can remove.
     const connection = await connect(account);
-    await createRecord({ id, backend: BACKEND, workDir, resources });
     try {
-      await failpoint("create.recorded");
-      const life = new Life(id, account, opts, own, connection);
+      await entry.begin({ workDir, resources });
+      const life = new Life(account, opts, entry, own, connection);
       const driver = await life.#make(saved);
-      // One that is ready too late must not be kept: nobody would be given its id.
-      opts.signal?.throwIfAborted();
-      if (opts.keep === true) await updateRecord(id, { state: "kept", workDir: driver.workDir, reopen: life.#plan });
-      else markReady(id);
-      await failpoint("create.ready");
+      await entry.savePlan(life.#plan);
       return driver;
     } catch (error) {
-      // What cannot be taken away now stays in the ledger for `reap`.
-      await dismantle(
-        id,
-        () => true,
-        async () => removeResource,
-      ).catch(() => undefined);
       await connection.close();
       throw error;
     }
   }
 
   /** Goes on with a kept one. */
-  static async reopen(id: string, account: Account, opts: SandboxOptions, plan: Plan): Promise<DaytonaDriver> {
+  static async reopen(account: Account, opts: SandboxOptions, entry: SandboxEntry, plan: Plan): Promise<DaytonaDriver> {
     const { place } = plan;
-    if (place === undefined) throw new SandboxError("not_found", `The sandbox "${id}" was never finished`);
+    if (place === undefined) throw new SandboxError("not_found", `The sandbox "${entry.id}" was never finished`);
     const connection = await connect(account);
     try {
       remoteResource("daytona-sandbox", plan.name, account);
       const remote = await wake(connection, plan.name);
       await uploadGuest(remote, place);
-      return new Life(id, account, opts, plan, connection).#begin(remote, place, await startGuest(remote, place));
+      return new Life(account, opts, entry, plan, connection).#begin(remote, place, await startGuest(remote, place));
     } catch (error) {
       await connection.close();
       throw error;
@@ -127,21 +116,21 @@ export class Life {
     // A repository is cloned from inside, so the network is closed after that.
     const atOnce = source === undefined || saved !== undefined ? rules : {};
     const remote = await this.#request({
-      ...{ id: this.id, name, opts: this.#opts, network: atOnce },
+      ...{ id: this.#entry.id, name, opts: this.#opts, network: atOnce },
       ...(saved === undefined ? undefined : { snapshot: saved.snapshot }),
     });
     await failpoint("create.registered");
-    this.#opts.signal?.throwIfAborted();
+    this.#entry.signal.throwIfAborted();
     if (saved !== undefined) {
       await uploadGuest(remote, saved.place);
       const guest = await startGuest(remote, saved.place);
       return this.#begin(remote, saved.place, guest);
     }
     const token = this.#token();
-    const made = await bootstrap(remote, { id: this.id, source, branch, token, network: rules });
+    const made = await bootstrap(remote, { id: this.#entry.id, source, branch, token, network: rules });
     this.#plan.base = made.guest.head;
     await failpoint("create.started");
-    this.#opts.signal?.throwIfAborted();
+    this.#entry.signal.throwIfAborted();
     return this.#begin(remote, made.place, made.guest);
   }
 
@@ -151,7 +140,7 @@ export class Life {
       remote = await createRemote(this.#connection.client, plan);
     } catch (error) {
       // Refused: there is nothing to be taken away, and perhaps nobody who may.
-      if (wasRefused(error)) await updateRecord(this.id, { resources: [] });
+      if (wasRefused(error)) await this.#entry.forget(() => true);
       throw error;
     }
     await fitRemote(remote, plan);
@@ -161,16 +150,16 @@ export class Life {
   #begin(remote: RemoteSandbox, place: Place, guest: GuestSession): DaytonaDriver {
     this.#plan.place = place;
     const driver = new DaytonaDriver({
-      ...{ id: this.id, remote, place, guest },
+      ...{ id: this.#entry.id, remote, place, guest },
       capabilities: daytonaCapabilities(this.#plan.source !== undefined),
       operations: (own) => this.#operations(own),
-      release: (own) => (this.#opts.keep === true ? this.#letGo(own) : this.#remove(own)),
+      release: (own) => this.#close(own),
     });
     const third = (readLifetime(this.#opts).autoStop * 60_000) / 3;
     this.#endHeartbeat = keepAlive(
       () => driver.remote.refreshActivity(),
       third,
-      (message) => driver.onWarning?.(message),
+      (message) => this.#entry.warn(message),
     );
     return driver;
   }
@@ -191,69 +180,56 @@ export class Life {
   /** Copies of the machine as it is now; all of them or none. */
   async #fork(driver: DaytonaDriver, count: number): Promise<DaytonaDriver[]> {
     const { name: _, ...plan } = this.#plan;
-    const { signal: __, id: ___, ...opts } = this.#opts;
+    const { id: __, ...opts } = this.#opts;
     return await withMachineCopy(driver, this.#account, async (snapshot) => {
       const saved = { snapshot, place: driver.place };
-      const made = await Promise.allSettled(
-        Array.from({ length: count }, async (_, index) => {
-          const branch = plan.branch === undefined ? undefined : `${plan.branch}-fork-${index + 1}`;
-          const fork = await Life.create(this.#account, opts, { ...plan, branch }, saved);
-          if (branch !== undefined) await checkOut(fork, branch);
-          return fork;
-        }),
-      );
-      const forks = made.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-      const failed = made.find((result) => result.status === "rejected");
-      if (failed === undefined) return forks;
-      await Promise.allSettled(forks.map((fork) => fork.destroy()));
-      throw failed.reason;
+      const create = async (entry: SandboxEntry, n: number): Promise<DaytonaDriver> => {
+        const branch = plan.branch === undefined ? undefined : `${plan.branch}-fork-${n}`;
+        const fork = await Life.create(this.#account, opts, entry, { ...plan, branch }, saved);
+        if (branch !== undefined) await checkOut(fork, branch);
+        return fork;
+      };
+      return await this.#entry.fork(count, create, { atOnce: true });
     });
   }
 
   /** A new machine with the saved files takes the place of the old one, which is deleted. */
   async #restore(driver: DaytonaDriver, snapshot: string): Promise<void> {
     const old = this.#plan.name;
-    const name = `glovebox-${this.id}-${randomBytes(4).toString("hex")}`;
+    const { id } = this.#entry;
+    const name = `glovebox-${id}-${randomBytes(4).toString("hex")}`;
     const resource = remoteResource("daytona-sandbox", name, this.#account);
-    await addResource(this.id, resource);
+    await this.#entry.record(resource);
     try {
       const network = networkSettings(this.#plan.network);
-      const plan = { id: this.id, name, opts: this.#opts, network, snapshot };
+      const plan = { id, name, opts: this.#opts, network, snapshot };
       const remote = await createRemote(this.#connection.client, plan);
       await fitRemote(remote, plan);
       await uploadGuest(remote, driver.place);
       await driver.replace(remote, await startGuest(remote, driver.place));
     } catch (error) {
-      await forgetAfter(this.id, name, () => removeResource(resource)).catch(() => undefined);
+      await this.#removeMachine(name).catch(() => undefined);
       throw error;
     }
     this.#plan.name = name;
-    if (this.#opts.keep === true) await updateRecord(this.id, { reopen: this.#plan });
-    await forgetAfter(this.id, old, () => removeResource(remoteResource("daytona-sandbox", old, this.#account)));
+    await this.#entry.savePlan(this.#plan);
+    await this.#removeMachine(old);
   }
 
-  async #remove(driver: DaytonaDriver): Promise<void> {
-    this.#endHeartbeat();
-    driver.abandon();
-    const known = await dismantle(
-      this.id,
-      () => true,
-      async () => removeResource,
-    );
-    // Somebody may have deleted the record; this process still knows what it made.
-    if (!known) await removeResource(remoteResource("daytona-sandbox", this.#plan.name, this.#account));
-    await this.#connection.close();
+  async #removeMachine(name: string): Promise<void> {
+    await removeResource(remoteResource("daytona-sandbox", name, this.#account));
+    await this.#entry.forget((resource) => resource["name"] === name);
   }
 
-  /** Stopped it costs disk only, and is there when it is opened again; one that is gone cannot be kept. */
-  async #letGo(driver: DaytonaDriver): Promise<void> {
+  async #close(driver: DaytonaDriver): Promise<void> {
     this.#endHeartbeat();
-    await driver.stop();
-    if (!(await whenSettled(() => standStill(driver.remote)))) {
-      await this.#remove(driver);
-      return;
+    if (this.#entry.keep) {
+      await driver.stop();
+      // Stopped it costs disk only, and is there when it is opened again; one that is gone cannot be kept.
+      if (!(await whenSettled(() => standStill(driver.remote)))) this.#entry.discard();
+      else await this.#entry.savePlan(this.#plan);
     }
-    await updateRecord(this.id, { state: "kept", owner: undefined, reopen: this.#plan });
+    driver.abandon();
     await this.#connection.close();
   }
 
@@ -305,10 +281,6 @@ async function standStill(remote: RemoteSandbox): Promise<boolean> {
     if (isBetweenStates(error)) throw error;
     throw toFailure(error, `sandbox ${remote.name} could not be stopped`);
   }
-}
-
-function newId(): string {
-  return randomBytes(8).toString("hex");
 }
 
 /** By git itself: the service's own way is not safe when the tree has changes. */

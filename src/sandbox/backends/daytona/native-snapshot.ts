@@ -1,13 +1,7 @@
 import { randomBytes } from "node:crypto";
+import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import {
-  addResource,
-  readRecord,
-  readSnapshotRecord,
-  type SnapshotRecord,
-  updateRecord,
-  writeSnapshotRecord,
-} from "../../../ledger.js";
+import { addResource, readRecord, readSnapshotRecord, updateRecord, writeSnapshotRecord } from "../../../ledger.js";
 import type { RemoteSandbox } from "./client.js";
 import type { DaytonaDriver } from "./driver.js";
 import { diagnose } from "./failure.js";

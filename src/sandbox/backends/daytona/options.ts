@@ -3,7 +3,8 @@ import { invalidArgument } from "../../../util/checks.js";
 import { parseGitHubRepo } from "../../../util/github.js";
 import * as is from "../../../util/schema.js";
 import { check, type Parser, parser } from "../../../util/schema.js";
-import type { DaytonaOptions, SandboxOptions } from "../../types.js";
+import type { SandboxOptions } from "../../types.js";
+import type { DaytonaOptions } from "./daytona-options.js";
 
 export const BACKEND = "daytona";
 export const DEFAULT_SNAPSHOT = "daytona-medium";
@@ -60,8 +61,7 @@ export const daytonaOptions: Parser<DaytonaOptions> = parser(
 
 /** Reads the account out of the options and the environment; refuses what cannot be one. */
 export function readAccount(opts: SandboxOptions, env: NodeJS.ProcessEnv = process.env): Account {
-  const { daytona: given = {} } = opts;
-  const daytona = daytonaOptions.parse(given);
+  const { daytona = {} } = opts;
   const apiKey = daytona.apiKey ?? env["DAYTONA_API_KEY"] ?? "";
   if (apiKey === "" && daytona.client === undefined) {
     throw new SandboxError(

@@ -3,7 +3,7 @@ import { connect, type Daytona, loadSdk } from "./client.js";
 import { statusOf, toFailure } from "./failure.js";
 import { readAccount } from "./options.js";
 
-/** Snapshots that `glovebox daytona snapshot` can build, each with the commands that make it. */
+/** Snapshots that can be built, each with the commands that make it. */
 const RECIPES: Readonly<Record<string, readonly string[]>> = {
   "harness-node22": [
     "apt-get update && apt-get install -y --no-install-recommends ca-certificates curl git gnupg && rm -rf /var/lib/apt/lists/*",
@@ -14,6 +14,8 @@ const RECIPES: Readonly<Record<string, readonly string[]>> = {
       " > /etc/apt/sources.list.d/github-cli.list && apt-get update && apt-get install -y gh",
   ],
 };
+/** The names of the snapshots that can be built. */
+export const SNAPSHOTS: readonly string[] = Object.keys(RECIPES);
 const FAILED: ReadonlySet<string> = new Set(["error", "build_failed"]);
 const RESOURCES = { cpu: 2, memory: 4, disk: 16 };
 
@@ -22,7 +24,7 @@ export async function buildSnapshot(name: string, onLog?: (line: string) => void
   const commands = RECIPES[name];
   if (commands === undefined) {
     throw new SandboxError("invalid_argument", `There is no recipe for a snapshot "${name}"`, {
-      hint: `known: ${Object.keys(RECIPES).join(", ")}`,
+      hint: `known: ${SNAPSHOTS.join(", ")}`,
     });
   }
   const account = readAccount({});

@@ -1,4 +1,4 @@
-import type { RemoteSandboxInfo } from "../../registry.js";
+import type { RemoteSandboxInfo } from "../../../../contracts/backend.js";
 import { connect } from "./client.js";
 import { toFailure } from "./failure.js";
 import { MARK, readLabels } from "./labels.js";
@@ -7,6 +7,7 @@ import { remoteResource, removeResource } from "./remove.js";
 
 /** Our sandboxes at the service, by their label, with what they say of themselves. */
 export async function listRemote(): Promise<RemoteSandboxInfo[]> {
+  if (!process.env["DAYTONA_API_KEY"]) return [];
   const account = readAccount({});
   const { client, close } = await connect(account);
   const found: RemoteSandboxInfo[] = [];

@@ -1,11 +1,11 @@
+import type { Resource } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { OtherResource, Resource } from "../../../ledger.js";
 import { connect, type Daytona } from "./client.js";
 import { isPassing, persist, statusOf, toFailure } from "./failure.js";
 import { type Account, readAccount } from "./options.js";
 
 /** Something at the service that a record names. */
-export interface RemoteResource extends OtherResource {
+export interface RemoteResource extends Resource {
   readonly kind: "daytona-sandbox" | "daytona-snapshot";
   readonly name: string;
   readonly apiUrl: string;

@@ -1,6 +1,6 @@
 import type { Limits, Mount } from "../../../../contracts/types.js";
-import type { DockerOptions } from "../../types.js";
 import { type EngineMount, GUEST_PATH } from "./deliver-guest.js";
+import type { DockerOptions } from "./docker-options.js";
 
 /** How a container is created. Plain data, which is recorded to create or start it again. */
 export interface ContainerPlan {

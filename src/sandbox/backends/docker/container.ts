@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { GuestChannel } from "../../guest.js";
 import { type ContainerPlan, containerConfig } from "./container-config.js";
-import { forgetVolume, guestMount } from "./deliver-guest.js";
+import { forgetVolume, guestMount, restoreProgram } from "./deliver-guest.js";
 import { AttachedStream } from "./engine/attached-stream.js";
 import type { Engine } from "./engine/engine.js";
 import { EngineError } from "./engine/engine-error.js";
@@ -46,11 +46,14 @@ export async function resumeContainer(
   plan: ContainerPlan,
   signal?: AbortSignal,
 ): Promise<RunningContainer> {
-  const found = await engine.call<{ Id: string; State: { Running: boolean } }>("GET", `/containers/${plan.name}/json`, {
-    signal,
-  });
+  const found = await engine.call<{
+    Id: string;
+    State: { Running: boolean };
+    Mounts: Parameters<typeof restoreProgram>[1];
+  }>("GET", `/containers/${plan.name}/json`, { signal });
   // Nobody is attached any more, but on a busy machine it may not have ended yet, and its guest would not greet us.
   if (found.State.Running) await endContainer(engine, found.Id, signal);
+  await restoreProgram(engine, found.Mounts);
   return await hold(engine, plan, found.Id, signal);
 }
 

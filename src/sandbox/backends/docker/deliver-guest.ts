@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { dirname, posix } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { encodeTarMember, TAR_BLOCK, tarPadding } from "../../../util/tar/tar-encode.js";
 import { guestBinary } from "../../guest.js";
@@ -21,6 +22,9 @@ export interface EngineMount {
   VolumeOptions?: { NoCopy: boolean };
 }
 
+/** Where a package has the program; version 0.1 called it the agent. */
+const PROGRAM = /\/(guest|agent)\/bin\/linux-\w+\/glovebox-\1$/;
+
 const ARCHITECTURES: Readonly<Record<string, string>> = {
   amd64: "x64",
   x86_64: "x64",
@@ -32,7 +36,7 @@ const volumes = new WeakMap<Engine, Promise<string>>();
 
 /** The mount that brings the guest into a container: a file of this machine, or a volume that is filled once. */
 export async function guestMount(engine: Engine, image: string, how?: "bind" | "volume"): Promise<EngineMount> {
-  const binary = guestBinary(await remember(architectures, engine, () => askArchitecture(engine)));
+  const binary = guestBinary(await architectureOf(engine));
   if ((how ?? (isHere(engine) ? "bind" : "volume")) === "bind") {
     return { Type: "bind", Source: binary, Target: GUEST_PATH, ReadOnly: true };
   }
@@ -43,6 +47,27 @@ export async function guestMount(engine: Engine, image: string, how?: "bind" | "
 /** Forgets a volume that somebody has removed, so that the next container gets a new one. */
 export function forgetVolume(engine: Engine): void {
   volumes.delete(engine);
+}
+
+/** A container mounts the program from where it was at its creation. After an update it may be elsewhere, so it is copied to where it was. */
+export async function restoreProgram(
+  engine: Engine,
+  mounts: readonly { Type: string; Source: string; Destination: string }[],
+): Promise<void> {
+  const mount = mounts.find(({ Type, Destination }) => Type === "bind" && posix.dirname(Destination) === FOLDER);
+  // Nothing but a program of ours is ever written there, whatever the engine says.
+  if (mount === undefined || existsSync(mount.Source) || !PROGRAM.test(mount.Source)) return;
+  const copy = `${mount.Source}.${process.pid}`;
+  try {
+    mkdirSync(dirname(copy), { recursive: true });
+    copyFileSync(guestBinary(await architectureOf(engine)), copy);
+    renameSync(copy, mount.Source);
+  } catch (cause) {
+    throw new SandboxError("missing_dependency", `The program that the container mounts is gone: ${mount.Source}`, {
+      cause,
+      hint: "Make that path writable, or install Glovebox there again.",
+    });
+  }
 }
 
 /** An engine behind a socket may still see other files than this process. Then it refuses the mount. */
@@ -60,6 +85,10 @@ function remember(
   known.set(engine, answer);
   answer.catch(() => known.delete(engine));
   return answer;
+}
+
+function architectureOf(engine: Engine): Promise<string> {
+  return remember(architectures, engine, () => askArchitecture(engine));
 }
 
 async function askArchitecture(engine: Engine): Promise<string> {

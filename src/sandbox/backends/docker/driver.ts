@@ -11,7 +11,7 @@ export interface DockerParts extends DriverIdentity {
   container: RunningContainer;
   /** Operations on the files as a whole. */
   operations?(driver: DockerDriver): DockerOperations;
-  /** Removes what belongs to the sandbox. */
+  /** Ends the container, or removes it. */
   release(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export class DockerDriver extends GuestDriver {
     return super.startNow({ ...spec, keepCapabilities });
   }
 
-  async destroy(): Promise<void> {
+  async close(): Promise<void> {
     this.#container.channel.close();
     await this.#release();
   }

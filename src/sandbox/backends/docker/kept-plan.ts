@@ -1,6 +1,5 @@
 import type { NetworkPolicy } from "../../../../contracts/types.js";
 import type { TreeBase } from "../../git.js";
-import type { KeptOptions } from "../../kept-options.js";
 import type { ContainerPlan } from "./container-config.js";
 import type { EndpointChoice } from "./engine/endpoint.js";
 
@@ -15,8 +14,13 @@ export interface KeptPlan {
   readonly layers: number;
   /** Where the files come from. A snapshot can be restored only where this is the same. */
   readonly source: string;
-  /** Options that the portable part enforces. */
-  readonly options?: KeptOptions;
   /** The commit that the files started from, where there is a repository. */
   readonly base?: TreeBase;
+}
+
+/** The plan of a kept sandbox. Version 0.1 called what is now `guest` by another name. */
+export function readKeptPlan(saved: unknown): KeptPlan {
+  const kept = saved as KeptPlan & { plan: { agent?: ContainerPlan["guest"] } };
+  const { agent, ...plan } = kept.plan;
+  return agent === undefined ? kept : { ...kept, plan: { ...plan, guest: agent } };
 }

@@ -1,16 +1,7 @@
 import { randomBytes } from "node:crypto";
+import type { Resource, SandboxEntry } from "../../../../contracts/backend.js";
 import type { Capabilities } from "../../../../contracts/types.js";
-import {
-  addResource,
-  createRecord,
-  dismantle,
-  markReady,
-  type RemoverOf,
-  type Resource,
-  readRecord,
-  snapshotInTime,
-  updateRecord,
-} from "../../../ledger.js";
+import { snapshotInTime } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { openEgress } from "../../egress.js";
 import { createOperations, fillMirror, forkMirror, mirroredTree, nameForkedBranch } from "../../git.js";
@@ -23,11 +14,8 @@ import { engineOf } from "./engine/engines.js";
 import { createNetwork } from "./engine/network.js";
 import { findSnapshot, removeSnapshot, saveForForks, saveSnapshot } from "./image/save-image.js";
 import type { KeptPlan } from "./kept-plan.js";
-import { ownerLabels, SANDBOX_LABEL } from "./labels.js";
-import { type EngineResource, removeResource } from "./resources.js";
-
-/** What removes the resources of this backend. */
-export const ownRemover: RemoverOf = async () => removeResource;
+import { KEPT_LABEL, ownerLabels, SANDBOX_LABEL } from "./labels.js";
+import type { EngineResource } from "./resources.js";
 
 /** What a container keeps. */
 export const DOCKER_CAPABILITIES: Capabilities = {
@@ -51,66 +39,54 @@ export function networkOf(id: string, { network }: Pick<KeptPlan, "network">): C
   return network === "full" ? { name: `glovebox-${id}`, aliases: [] } : "none";
 }
 
-/** A new id of a sandbox. */
-export function newSandboxId(): string {
-  return randomBytes(8).toString("hex");
-}
-
-/** Makes the container of a sandbox and a driver for it; all of it or nothing. `resources`: what it needs beside. */
-export async function makeSandbox(
-  id: string,
-  kept: KeptPlan,
-  opts: SandboxOptions,
-  { isFork = false, resources = [] }: { isFork?: boolean; resources?: readonly Resource[] } = {},
-): Promise<DockerDriver> {
-  const { plan, base, engine } = kept;
-  const keep = opts.keep === true;
-  const network = typeof plan.network === "string" ? [] : [{ kind: "network", name: plan.network.name, engine }];
-  const own: EngineResource = { kind: "container", name: plan.name, engine };
-  await createRecord({ id, backend: "docker", workDir: plan.workDir, resources: [...resources, ...network, own] });
-  let container: RunningContainer | undefined;
-  try {
-    await failpoint("create.recorded");
-    await makeNetwork(plan, engineOf(engine), opts.signal);
-    container = await startContainer(engineOf(engine), plan, opts.signal);
-    await failpoint("create.started");
-    const live = new LiveSandbox(id, kept, opts);
-    const driver = await live.attach(container);
-    if (base && !isFork) await live.fill(driver, opts.signal);
-    if (base && isFork) await nameForkedBranch(mirroredTree(base, driver, live.signal));
-    // One that is ready too late must not be kept: nobody would be given its id.
-    opts.signal?.throwIfAborted();
-    if (keep) await updateRecord(id, { state: "kept", reopen: kept });
-    else markReady(id);
-    await failpoint("create.ready");
-    return driver;
-  } catch (error) {
-    await container?.remove().catch(() => undefined);
-    // What cannot be taken away now stays in the ledger for `reap`.
-    await dismantle(id, () => true, ownRemover).catch(() => undefined);
-    throw error;
-  }
-}
-
-/** Its own network: on the one that the engine offers to all, containers of different sandboxes see each other. */
-async function makeNetwork({ network, labels }: ContainerPlan, engine: Engine, signal?: AbortSignal): Promise<void> {
-  if (typeof network === "string") return;
-  await createNetwork(engine, { name: network.name, internal: false, members: 1, labels }, signal);
+/** What the engine shows of a sandbox's container, and what it is found by after a crash. */
+export function labelsOf(id: string, keep: boolean): Record<string, string> {
+  return { ...ownerLabels(), [SANDBOX_LABEL]: id, ...(keep && { [KEPT_LABEL]: "1" }) };
 }
 
 /** A sandbox in a container, as it is now: `restore` puts another container in its place. */
 export class LiveSandbox {
-  readonly #id: string;
+  readonly #entry: SandboxEntry;
   readonly #opts: SandboxOptions;
   readonly #ending = new AbortController();
   #kept: KeptPlan;
   #forks = 0;
   #settled: () => Promise<void> = async () => undefined;
 
-  constructor(id: string, kept: KeptPlan, opts: SandboxOptions) {
-    this.#id = id;
+  constructor(kept: KeptPlan, opts: SandboxOptions, entry: SandboxEntry) {
     this.#kept = kept;
     this.#opts = opts;
+    this.#entry = entry;
+  }
+
+  /** Makes the container and a driver for it; all of it or nothing. `resources`: what it needs beside. */
+  async create({
+    isFork = false,
+    resources = [],
+  }: {
+    isFork?: boolean;
+    resources?: readonly Resource[];
+  }): Promise<DockerDriver> {
+    const { plan, base, engine: choice } = this.#kept;
+    const { signal } = this.#entry;
+    const engine = engineOf(choice);
+    const network =
+      typeof plan.network === "string" ? [] : [{ kind: "network", name: plan.network.name, engine: choice }];
+    const own: EngineResource = { kind: "container", name: plan.name, engine: choice };
+    await this.#entry.begin({ workDir: plan.workDir, resources: [...resources, ...network, own] });
+    let container: RunningContainer | undefined;
+    try {
+      await makeNetwork(plan, engine, signal);
+      container = await startContainer(engine, plan, signal);
+      await failpoint("create.started");
+      const driver = await this.attach(container);
+      if (base && isFork) await nameForkedBranch(mirroredTree(base, driver, this.signal));
+      else if (base) for (const note of await fillMirror({ base }, driver, signal)) this.#entry.warn(note);
+      return driver;
+    } catch (error) {
+      await container?.remove().catch(() => undefined);
+      throw error;
+    }
   }
 
   get signal(): AbortSignal {
@@ -120,37 +96,24 @@ export class LiveSandbox {
   /** The driver of a container that runs. */
   async attach(container: RunningContainer): Promise<DockerDriver> {
     const { plan, imageEnv, base } = this.#kept;
-    let driver: DockerDriver | undefined;
-    const proxied = await this.#openWay(container, (message) => driver?.onWarning?.(message));
-    driver = new DockerDriver({
-      id: this.#id,
+    await this.#entry.savePlan(this.#kept);
+    const proxied = await this.#openWay(container);
+    const driver: DockerDriver = new DockerDriver({
+      id: this.#entry.id,
       workDir: plan.workDir,
       capabilities: { ...DOCKER_CAPABILITIES, git: base !== undefined },
       baseEnv: { PATH: DEFAULT_PATH, LANG: "C.UTF-8", ...imageEnv, ...proxied },
       container,
       operations: (self) => this.#operations(self),
-      release: () => this.#release(driver as DockerDriver),
+      release: () => this.#close(driver),
     });
     return driver;
   }
 
-  /** Puts the files of the repository in. */
-  async fill(driver: DockerDriver, signal: AbortSignal | undefined): Promise<void> {
-    const { base } = this.#kept;
-    if (base === undefined) return;
-    const notes = await fillMirror({ base }, driver, signal);
-    // Nobody listens yet.
-    setImmediate(() => {
-      for (const note of notes) driver.onWarning?.(note);
-    });
-  }
-
   /** A list of names is kept by an empty network: what is on it is reached through a proxy. */
-  async #openWay(
-    { channel }: RunningContainer,
-    warn: (message: string) => void,
-  ): Promise<Readonly<Record<string, string>>> {
+  async #openWay({ channel }: RunningContainer): Promise<Readonly<Record<string, string>>> {
     const { network } = this.#kept;
+    const warn = (message: string): void => this.#entry.warn(message);
     return typeof network === "string" ? {} : (await openEgress(channel, network.allow, warn)).env;
   }
 
@@ -159,7 +122,7 @@ export class LiveSandbox {
     const files: DockerOperations = {
       snapshot: (signal) =>
         driver.undisturbed((container) =>
-          snapshotInTime(signal, () => saveSnapshot(this.#id, container, this.#kept), removeSnapshot),
+          snapshotInTime(signal, () => saveSnapshot(this.#entry.id, container, this.#kept), removeSnapshot),
         ),
       restore: (snapshot) => this.#restore(driver, snapshot),
       fork: (count) => this.#fork(driver, count),
@@ -175,65 +138,51 @@ export class LiveSandbox {
   async #restore(driver: DockerDriver, snapshot: string): Promise<void> {
     const { config } = await findSnapshot(snapshot, this.#kept);
     await driver.replace(async (old) => {
-      const name = `glovebox-${this.#id}-${randomBytes(4).toString("hex")}`;
+      const name = `glovebox-${this.#entry.id}-${randomBytes(4).toString("hex")}`;
       const plan = { ...this.#kept.plan, name, image: config.id };
       const resource: EngineResource = { kind: "container", name, engine: this.#kept.engine };
-      await addResource(this.#id, resource);
+      await this.#entry.record(resource);
       const container = await startContainer(old.engine, plan);
-      await this.#openWay(container, (message) => driver.onWarning?.(message));
+      await this.#openWay(container);
       this.#kept = { ...this.#kept, plan, layers: config.layers };
       await old.remove();
-      await this.#note(old.plan.name);
+      await this.#entry.forget(({ name: gone }) => gone === old.plan.name);
+      await this.#entry.savePlan(this.#kept);
       return container;
-    });
-  }
-
-  /** Writes down that a container has gone, and which one is there now. */
-  async #note(gone: string): Promise<void> {
-    const resources = (await readRecord(this.#id))?.resources ?? [];
-    await updateRecord(this.#id, {
-      resources: resources.filter((resource) => (resource as Partial<EngineResource>).name !== gone),
-      ...(this.#opts.keep === true && { reopen: this.#kept }),
     });
   }
 
   /** Makes copies of the container as it is now; all of them or none. */
   async #fork(driver: DockerDriver, count: number): Promise<DockerDriver[]> {
-    const saved = await driver.undisturbed((container) => saveForForks(this.#id, container, this.#kept));
-    const { signal: _, ...opts } = this.#opts;
-    const made = await Promise.allSettled(
-      Array.from({ length: count }, () => {
-        const id = newSandboxId();
-        const { plan, engine } = this.#kept;
-        const mirror = this.#kept.base && forkMirror({ base: this.#kept.base }, ++this.#forks);
-        const image: EngineResource = { kind: "image", name: saved.name, engine };
-        const labels = { ...plan.labels, ...ownerLabels(), [SANDBOX_LABEL]: id };
-        const forked: KeptPlan = {
-          ...this.#kept,
-          plan: { ...plan, name: `glovebox-${id}`, image: saved.config.id, labels, network: networkOf(id, this.#kept) },
-          layers: saved.config.layers,
-          ...(mirror && { base: mirror.base }),
-        };
-        return makeSandbox(id, forked, opts, { isFork: true, resources: [...(mirror?.resources ?? []), image] });
-      }),
-    );
-    const failed = made.find((each) => each.status === "rejected");
-    const drivers = made.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
-    if (failed === undefined) return drivers;
-    for (const each of drivers) await each.destroy().catch(() => undefined);
-    throw failed.reason;
+    const saved = await driver.undisturbed((container) => saveForForks(this.#entry.id, container, this.#kept));
+    const create = (entry: SandboxEntry): Promise<DockerDriver> => {
+      const { id } = entry;
+      const { plan, engine } = this.#kept;
+      const mirror = this.#kept.base && forkMirror({ base: this.#kept.base }, ++this.#forks);
+      const image: EngineResource = { kind: "image", name: saved.name, engine };
+      const labels = { ...plan.labels, ...ownerLabels(), [SANDBOX_LABEL]: id };
+      const forked: KeptPlan = {
+        ...this.#kept,
+        plan: { ...plan, name: `glovebox-${id}`, image: saved.config.id, labels, network: networkOf(id, this.#kept) },
+        layers: saved.config.layers,
+        ...(mirror && { base: mirror.base }),
+      };
+      const resources = [...(mirror?.resources ?? []), image];
+      return new LiveSandbox(forked, this.#opts, entry).create({ isFork: true, resources });
+    };
+    return await this.#entry.fork(count, create, { atOnce: true });
   }
 
-  async #release(driver: DockerDriver): Promise<void> {
+  async #close({ container }: DockerDriver): Promise<void> {
     this.#ending.abort();
     await this.#settled();
-    const { container } = driver;
-    if (this.#opts.keep === true) {
-      await container.stop();
-      await updateRecord(this.#id, { state: "kept", owner: undefined });
-      return;
-    }
-    await container.remove();
-    await dismantle(this.#id, () => true, ownRemover);
+    if (this.#entry.keep) await container.stop();
+    else await container.remove();
   }
+}
+
+/** Its own network: on the one that the engine offers to all, containers of different sandboxes see each other. */
+async function makeNetwork({ network, labels }: ContainerPlan, engine: Engine, signal: AbortSignal): Promise<void> {
+  if (typeof network === "string") return;
+  await createNetwork(engine, { name: network.name, internal: false, members: 1, labels }, signal);
 }

@@ -1,9 +1,11 @@
 import { posix } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { invalidArgument } from "../../../util/checks.js";
 import * as is from "../../../util/schema.js";
 import { check, type Parser, parser, type Schema } from "../../../util/schema.js";
-import type { DockerOptions, SandboxOptions } from "../../types.js";
+import type { SandboxOptions } from "../../types.js";
+import type { DockerOptions } from "./docker-options.js";
 import { imageName } from "./image/image-name.js";
 
 const workDir = is.and(is.path, (value, name) => {
@@ -63,13 +65,8 @@ export const dockerOptions: Parser<DockerOptions> = parser(
   }),
 );
 
-/** Checks what only this backend knows of the options, and refuses what it cannot keep. */
-export function checkDockerOptions(opts: SandboxOptions): DockerOptions {
-  return dockerOptions.parse(opts.docker ?? {});
-}
-
 /** Refuses what a container cannot keep, and what must be asked for as unsafe; before anything is made. */
-export function checkPossible(opts: SandboxOptions, docker: DockerOptions): void {
+export function checkPossible(opts: SandboxOptions): void {
   if (opts.id === undefined && opts.image === undefined) {
     throw new SandboxError("invalid_argument", "The docker backend needs the option image", {
       hint: 'image: "debian:bookworm-slim"',
@@ -78,11 +75,19 @@ export function checkPossible(opts: SandboxOptions, docker: DockerOptions): void
   if (opts.image !== undefined) check(opts.image, imageName, "image");
   if (opts.baseDir !== undefined) throw unsupported("baseDir", opts.baseDir, "a container has its own files");
   if (opts.workspace !== undefined) throw unsupported("workspace", opts.workspace, "files go in as a copy");
-  if ((opts.mounts ?? []).length > 0 && docker.unsafe?.mounts !== true) {
+  if ((opts.mounts ?? []).length > 0 && opts.docker?.unsafe?.mounts !== true && opts.id === undefined) {
     throw new SandboxError("unsupported", "The docker backend mounts no host paths", {
       hint: "docker: { unsafe: { mounts: true } } allows it; refreshFromHost copies instead",
     });
   }
+}
+
+/** Refuses other mounts than a container was made with. */
+export function checkMountsUnchanged({ mounts }: SandboxOptions, made: SandboxOptions["mounts"]): void {
+  if (mounts === undefined || isDeepStrictEqual(mounts, made)) return;
+  throw new SandboxError("unsupported", "The mounts of a container cannot be changed", {
+    hint: "leave mounts out, or make another sandbox",
+  });
 }
 
 function unsupported(option: string, value: string, reason: string): SandboxError {

@@ -1,5 +1,6 @@
+import type { Resource } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { type Resource, snapshotIds } from "../../../ledger.js";
+import { snapshotIds } from "../../../ledger.js";
 import { removeGitResource } from "../../git.js";
 import type { EndpointChoice } from "./engine/endpoint.js";
 import type { Engine } from "./engine/engine.js";

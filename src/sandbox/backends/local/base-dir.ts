@@ -53,6 +53,15 @@ export function checkMounts(mounts: readonly Mount[], workDir: string): JailBind
   return binds;
 }
 
+/** Mounts as they are remembered: nothing in them depends on the directory that the process is in, or on a link. */
+export function resolveMounts(mounts: readonly Mount[]): Mount[] {
+  return mounts.map(({ source, target = resolve(source), writable = false }, index) => ({
+    source: realOf(source, `mounts[${index}].source`),
+    target,
+    writable,
+  }));
+}
+
 function checkMount(
   { source, target, writable = false }: Mount,
   index: number,

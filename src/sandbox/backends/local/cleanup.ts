@@ -1,5 +1,6 @@
+import type { Resource } from "../../../../contracts/backend.js";
+import type { Vanishing } from "../../../../contracts/driver.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { Resource, Vanishing } from "../../../ledger.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
 import { removeGitResource, textOf } from "../../git.js";
 import { removeCgroup } from "./remove-cgroup.js";

@@ -1,7 +1,7 @@
-import type { BackendModule } from "../../registry.js";
+import type { Backend } from "../../../../contracts/backend.js";
 
 /** What the conformance kit is to know about the local backend. */
-export const conformance: NonNullable<BackendModule["conformance"]> = {
+export const conformance: NonNullable<Backend["conformance"]> = {
   directoryOf: ({ workDir }) => workDir,
   sharesNetwork: true,
 };

@@ -1,7 +1,8 @@
+import type { Vanishing } from "../../../../contracts/driver.js";
 import type { Changes } from "../../../../contracts/types.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { readUpTo } from "../../../util/read-up-to.js";
-import type { RunGuest, TreeOperations } from "../../git.js";
+import type { LiveTree, RunGuest, TreeOperations } from "../../git.js";
 import { type DriverIdentity, GuestDriver } from "../../guest.js";
 import { INSIDE_GUEST, type RunningGuest } from "../../jail.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
@@ -13,15 +14,21 @@ const RUN_TIMEOUT = 60_000;
 export interface LocalParts extends DriverIdentity {
   guest: RunningGuest;
   cgroups: readonly string[];
+  /** The files as what saves and compares them sees them. `ending` is aborted when the sandbox is closed. */
+  tree(driver: LocalDriver, ending: AbortSignal): LiveTree;
   /** What can be done with the files as a whole. */
-  operations(driver: LocalDriver, signal: AbortSignal): TreeOperations;
-  /** Takes away what belongs to the sandbox, once its processes are gone, which `ended` says. */
-  release(ended: Promise<void>): Promise<void>;
+  operations(driver: LocalDriver, tree: LiveTree): TreeOperations;
+  /** Whether the files stay, for whoever opens the sandbox next. */
+  keeps(): boolean;
+  /** Gives back what a sandbox that is closed does not need. */
+  release(): Promise<void>;
 }
 
 /** The local driver. */
 export class LocalDriver extends GuestDriver {
   readonly backend = "local";
+  readonly hostDir: string;
+  readonly tree: LiveTree;
   readonly #parts: LocalParts;
   readonly #ending = new AbortController();
   readonly #settled: () => Promise<void>;
@@ -34,7 +41,9 @@ export class LocalDriver extends GuestDriver {
   constructor(parts: LocalParts) {
     super(parts, parts.guest.channel);
     this.#parts = parts;
-    const { settled, ...operations } = parts.operations(this, this.#ending.signal);
+    this.hostDir = parts.workDir;
+    this.tree = parts.tree(this, this.#ending.signal);
+    const { settled, ...operations } = parts.operations(this, this.tree);
     this.#settled = settled;
     Object.assign(this, operations);
   }
@@ -86,17 +95,19 @@ export class LocalDriver extends GuestDriver {
     await this.#settled();
   }
 
-  async destroy(): Promise<void> {
+  async close(): Promise<Vanishing> {
     this.#ending.abort();
-    const end = this.#parts.guest.end();
-    const ended = end.then(async () => {
-      await this.#settled();
-      await failpoint("teardown.stopped");
-    });
-    ended.catch(() => undefined);
-    await this.#parts.release(ended);
-    const rest = await end;
-    await rest();
+    const { guest, keeps, release } = this.#parts;
+    if (keeps()) {
+      // Whoever opens it next mounts its layer again.
+      await this.stop();
+      await release();
+      return { gone: Promise.resolve() };
+    }
+    const rest = await guest.end();
+    await this.#settled();
+    await release();
+    return { gone: rest() };
   }
 }
 

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { INSIDE_GIT, type InsideGit, type LiveTree, readPlainHead, type TreeBase } from "../../git.js";
+import { INSIDE_GIT, type LiveTree, readSandboxHead, type SandboxGit, type TreeBase } from "../../git.js";
 import type { JailBind } from "../../jail.js";
 import type { LocalDriver } from "./driver.js";
-import { rebuildInsideGit } from "./rebuild-git.js";
+import { rebuildSandboxGit } from "./rebuild-git.js";
 import type { Workspace } from "./workspace.js";
 
 /** A running local sandbox as what looks at its files sees it: they are in a directory of the host's. */
@@ -22,12 +22,12 @@ export function localTree(
     base,
     source: sourceOf(workspace),
     ownsGit: ownsGit(workspace),
-    ...(git && base && { inside: insideGit(id, git, base, driver) }),
+    ...(git && base && { sandboxGit: sandboxGit(id, git, base, driver) }),
     driver,
     isLasting: true,
     look: () => ({
       root,
-      inside: git,
+      sandboxGit: git,
       tar: () => driver.exportTree(driver.workDir),
       ...(isConfined && { runGuest: (args, stdin, most) => driver.runGuest(args, stdin, most) }),
       frozen: (work) => driver.frozen(work),
@@ -37,10 +37,10 @@ export function localTree(
   };
 }
 
-function insideGit(id: string, { source, overlay }: JailBind, base: TreeBase, driver: LocalDriver): InsideGit {
+function sandboxGit(id: string, { source, overlay }: JailBind, base: TreeBase, driver: LocalDriver): SandboxGit {
   return {
-    rebuild: () => rebuildInsideGit(id, base, driver),
-    ...(overlay === undefined && { plainHead: () => readPlainHead(source) }),
+    rebuild: () => rebuildSandboxGit(id, base, driver),
+    ...(overlay === undefined && { headCommit: () => readSandboxHead(source) }),
   };
 }
 

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { packDirectory } from "../../../util/tar/tar-pack.js";
 import {
+  borrowingGitDir,
   INSIDE_GIT,
   type LiveTree,
-  privateGitDir,
   runInside,
   scratchPath,
   type TreeBase,
-  writePrivateGit,
+  writeBorrowingGit,
 } from "../../git.js";
 
 /** `$1` is the new directory, `$2` the one that it replaces. */
@@ -24,7 +24,7 @@ rm -rf "./$1"
  * Gives the inside a new git directory in place of one that it has broken; gives why that failed, if it did. Written by the
  * inside itself: the host opens no path in a directory that the inside could write.
  */
-export async function rebuildInsideGit(
+export async function rebuildSandboxGit(
   id: string,
   base: TreeBase,
   driver: LiveTree["driver"],
@@ -35,8 +35,8 @@ export async function rebuildInsideGit(
   try {
     const { repository, branch, sha } = base;
     // Without an index: whoever replaced the files makes one that belongs to them.
-    await writePrivateGit({ repository, branch, baseSha: sha, dir });
-    await driver.importTree(packDirectory(privateGitDir(dir)), join(workDir, name));
+    await writeBorrowingGit({ repository, branch, baseSha: sha, dir });
+    await driver.importTree(packDirectory(borrowingGitDir(dir)), join(workDir, name));
     return await runInside(driver, ["/bin/sh", "-c", REPLACE, "git", name, INSIDE_GIT]);
   } finally {
     await driver.remove(join(workDir, name), { recursive: true });

@@ -1,30 +1,28 @@
-import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
-import { basename, join } from "node:path";
-import type { Resource } from "../../../ledger.js";
+import { join } from "node:path";
+import type { Resource } from "../../../../contracts/backend.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { runtimeDir } from "../../../machine/home.js";
 import { temporaryDirectory } from "../../../machine/temporary-directory.js";
 import {
   baseDirOf,
-  beginCheckOut,
-  beginWorktree,
-  branchMark,
+  borrowingGitBinds,
+  borrowingGitDir,
   findSource,
   findStart,
-  type GitSource,
-  givePrivateIndex,
+  giveIndex,
   INSIDE_GIT,
+  type InheritedGit,
   openBase,
-  privateGitBinds,
-  privateGitDir,
   type Repository,
-  readGitSource,
+  readInheritedGit,
   resolveCommit,
   resourcesOfSource,
+  startCheckOut,
+  startWorktree,
   type TreeBase,
+  writeBorrowingGit,
   writeBranch,
-  writePrivateGit,
 } from "../../git.js";
 import type { JailBind } from "../../jail.js";
 import type { SandboxOptions } from "../../types.js";
@@ -56,11 +54,6 @@ export interface MadeWorkspace {
   workspace: Workspace;
   /** Pending while its files are still being written. To be waited for before anything of the inside runs, and before they are taken away. */
   filled?: Promise<void>;
-}
-
-/** A name that no other sandbox has; also the end of its directory's. */
-export function newSandboxId(): string {
-  return randomBytes(8).toString("hex");
 }
 
 /** Checks what the sandbox shall work on, without making anything. */
@@ -153,18 +146,6 @@ export async function planFork(
   };
 }
 
-/** What a workspace consists of outside its runtime directory, last first. */
-export function resourcesOf(id: string, { kind, workDir: path, base }: Workspace): Resource[] {
-  if (kind === "copy" || kind === "empty") return [{ kind: "directory", path }];
-  if (kind !== "worktree" || base?.worktree === undefined) return [];
-  const { sha, branch, repository, worktree } = base;
-  const repo = repository.gitDir;
-  return [
-    { kind: "worktree", repo, path, name: basename(worktree) },
-    { kind: "branch", repo, name: branch, sha, mark: branchMark(id) },
-  ];
-}
-
 function newWorkDir(id: string): string {
   return join(temporaryDirectory(), `harness-${id}`);
 }
@@ -181,13 +162,13 @@ function makeEmpty(workDir: string): MadeWorkspace {
 async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
   const { id, repository, newAt, resetTo, forkAt, workDir } = plan;
   const start = { branch: plan.branch, newAt, resetTo, forkAt };
-  let source: Promise<GitSource> | undefined;
+  let source: Promise<InheritedGit> | undefined;
   const onFilling = (): void => {
-    source = readGitSource(repository);
+    source = readInheritedGit(repository);
     source.catch(() => undefined);
   };
   const place = { repository, path: workDir, record: id, onFilling, signal };
-  const { worktree, filled } = await beginWorktree({ ...start, ...place });
+  const { worktree, filled } = await startWorktree({ ...start, ...place });
   const { baseSha: sha, branch, gitDir } = worktree;
   const index = join(gitDir, "index");
   const base = { repository, sha, branch, index, worktree: gitDir };
@@ -198,7 +179,7 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
 async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
   const { id, repository, branch, workDir, at: sha } = plan;
   const indexDir = join(runtimeDir(id), "index");
-  const { filled } = await beginCheckOut(repository, sha, { tree: workDir, index: indexDir }, signal);
+  const { filled } = await startCheckOut(repository, sha, { tree: workDir, index: indexDir }, signal);
   const base = { repository, sha, branch, index: join(indexDir, "index") };
   return await besides(filled, plan, { kind: "copy", base });
 }
@@ -206,13 +187,13 @@ async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<M
 /** Makes the rest of a workspace whose files are being written. */
 async function besides(
   filled: Promise<void>,
-  plan: Plan & { source?: Promise<GitSource> | undefined },
+  plan: Plan & { source?: Promise<InheritedGit> | undefined },
   what: { kind: "worktree" | "copy"; base: TreeBase & { index: string } },
 ): Promise<MadeWorkspace> {
   const { id, workDir } = plan;
   try {
-    const trees = await privateGit(plan, what.base.sha, plan.source);
-    const indexed = filled.then(() => givePrivateIndex(insideGitDir(id), what.base.index));
+    const trees = await borrowingGit(plan, what.base.sha, plan.source);
+    const indexed = filled.then(() => giveIndex(insideGitDir(id), what.base.index));
     indexed.catch(() => undefined);
     return { workspace: { ...what, workDir, root: directory(workDir), trees }, filled: indexed };
   } catch (error) {
@@ -225,13 +206,13 @@ function insideGitDir(id: string): string {
   return join(runtimeDir(id), "git");
 }
 
-async function privateGit(plan: Plan, baseSha: string, source?: Promise<GitSource>): Promise<JailBind[]> {
+async function borrowingGit(plan: Plan, baseSha: string, source?: Promise<InheritedGit>): Promise<JailBind[]> {
   const { id, repository, branch, workDir } = plan;
   const dir = insideGitDir(id);
-  await writePrivateGit({ repository, branch, baseSha, dir, source });
-  await failpoint("create.private-git");
-  const git = { source: privateGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
-  return [git, ...privateGitBinds(repository, dir, workDir)];
+  await writeBorrowingGit({ repository, branch, baseSha, dir, source });
+  await failpoint("create.sandbox-git");
+  const git = { source: borrowingGitDir(dir), target: INSIDE_GIT, writable: true, owned: true };
+  return [git, ...borrowingGitBinds(repository, dir, workDir)];
 }
 
 /**
@@ -250,8 +231,8 @@ async function makeOverlay(plan: Start, origin?: Workspace): Promise<MadeWorkspa
       workDir,
       root: { source: base.tree, overlay: files, target: workDir, writable: true },
       trees: [
-        { source: privateGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
-        ...privateGitBinds(repository, base.git, workDir),
+        { source: borrowingGitDir(base.git), overlay: git, target: INSIDE_GIT, writable: true },
+        ...borrowingGitBinds(repository, base.git, workDir),
       ],
       base: { repository, sha, branch, index: base.index },
     },

@@ -1,5 +1,5 @@
+import type { Backend } from "../../../../contracts/backend.js";
 import type { Capabilities } from "../../../../contracts/types.js";
-import type { BackendModule } from "../../registry.js";
 
 /** What the Vercel backend keeps; git is there with a repository. */
 export function vercelCapabilities(git: boolean): Capabilities {
@@ -19,7 +19,7 @@ export function vercelCapabilities(git: boolean): Capabilities {
 }
 
 /** What the conformance kit is to know about the Vercel backend. */
-export const conformance: NonNullable<BackendModule["conformance"]> = {
+export const conformance: NonNullable<Backend["conformance"]> = {
   skips: {
     "limits.memory": "a machine has 2 GiB for each processor; a limit of 128 MiB is refused",
     "limits.cpus": "a machine has whole processors; a quarter of one is refused",

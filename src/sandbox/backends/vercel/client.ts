@@ -1,8 +1,8 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { registerSecret } from "../../../util/redact.js";
-import type { VercelOptions } from "../../types.js";
 import { findCredentials, type VercelCredentials } from "./credentials.js";
 import { WAIT_HEADER } from "./failure.js";
+import type { VercelOptions } from "./vercel-options.js";
 
 /** The SDK's module. */
 export type VercelSdk = typeof import("@vercel/sandbox");

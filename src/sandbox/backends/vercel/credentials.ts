@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { VercelOptions } from "../../types.js";
+import type { VercelOptions } from "./vercel-options.js";
 
 /** What every call of the service needs. */
 export interface VercelCredentials {

@@ -22,7 +22,7 @@ export interface VercelParts {
   restore(machine: Machine, id: string): Promise<Machine>;
   /** As `snapshot`, without an id, and with so many sandboxes more, or why there are none; this one goes on. */
   fork(machine: Machine, count: number): Promise<{ next: Machine; forks: VercelDriver[]; failure?: unknown }>;
-  /** Gives the machine back, or leaves its files to who opens it next. */
+  /** Stops a machine whose files are kept. */
   release(machine: Machine): Promise<void>;
 }
 
@@ -157,7 +157,7 @@ export class VercelDriver implements Driver {
     throw new SandboxError("unavailable", `The service opened no way to port ${port}`);
   }
 
-  async destroy(): Promise<void> {
+  async close(): Promise<void> {
     await this.#settled().catch(() => undefined);
     await this.#endRepository();
     await this.#machine.close();

@@ -3,9 +3,8 @@ import type { NetworkPolicy } from "../../../../contracts/types.js";
 import { invalidArgument } from "../../../util/checks.js";
 import * as is from "../../../util/schema.js";
 import { type Parser, parser } from "../../../util/schema.js";
-import { assertCapabilities } from "../../capabilities.js";
-import type { SandboxOptions, VercelOptions } from "../../types.js";
-import { vercelCapabilities } from "./capabilities.js";
+import type { SandboxOptions } from "../../types.js";
+import type { VercelOptions } from "./vercel-options.js";
 
 /** What the service is asked for; nothing of it is a secret, so a kept sandbox remembers it. */
 export interface VercelSettings {
@@ -50,8 +49,7 @@ export const vercelOptions: Parser<VercelOptions> = parser(
 
 /** Enforce or refuse: everything that cannot be kept is an error here, before any request. */
 export function toSettings(opts: SandboxOptions): VercelSettings {
-  const { vercel: given = {} } = opts;
-  const vercel = vercelOptions.parse(given);
+  const { vercel = {} } = opts;
   for (const name of ["baseDir", "workspace", "mounts"] as const) {
     const value = opts[name];
     if (value === undefined || (Array.isArray(value) && value.length === 0)) continue;
@@ -68,7 +66,6 @@ export function toSettings(opts: SandboxOptions): VercelSettings {
     );
   }
   const { network = "none" } = opts;
-  assertCapabilities({ ...opts, network }, vercelCapabilities(true), "vercel");
   assertNames(network);
   const ports = vercel.ports ?? [];
   if (ports.length > MAX_PORTS) throw invalidArgument("vercel.ports", `at most ${MAX_PORTS} ports`, ports.length);

@@ -1,21 +1,13 @@
 import { randomBytes } from "node:crypto";
+import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import {
-  addResource,
-  type Resource,
-  readRecord,
-  readSnapshotRecord,
-  type SnapshotRecord,
-  updateRecord,
-  writeSnapshotRecord,
-} from "../../../ledger.js";
+import { readSnapshotRecord, writeSnapshotRecord } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
-import { keptOptions } from "../../kept-options.js";
 import { toVercelError } from "./failure.js";
 import { Machine } from "./machine.js";
 import { createMachine, type MachineSource, RefusedMachine } from "./machines.js";
 import { patiently } from "./patience.js";
-import { newId, type Plan, type Reopen } from "./plan.js";
+import type { Plan, Reopen } from "./plan.js";
 import { removeMachine } from "./removal.js";
 import { sourceOf } from "./repository.js";
 
@@ -37,62 +29,60 @@ export async function nextMachine(
   plan: Plan,
   patience: number,
   source?: MachineSource,
-  persistent: boolean = plan.keep,
+  persistent: boolean = plan.entry.keep,
 ): Promise<Machine> {
-  const { id, client, settings, signal } = plan;
+  const { client, settings, entry } = plan;
+  const { id, signal } = entry;
   const { teamId, projectId } = client.access;
   const name = `${id}-${randomBytes(4).toString("hex")}`;
   const resource: MachineResource = { kind: "vercel-machine", name, teamId, projectId };
-  await addResource(id, { ...resource });
+  await entry.record({ ...resource });
   const made = { name, owner: id, persistent, signal, patience, ...(source !== undefined && { source }) };
   try {
     const sandbox = await createMachine(client, settings, made);
     await failpoint("create.started");
-    const warn = (message: string): void => plan.warn(message);
+    const warn = (message: string): void => entry.warn(message);
     return await Machine.start(sandbox, { timeout: settings.timeout, patience, warn, signal });
   } catch (error) {
     const isRefused = error instanceof RefusedMachine;
     // What cannot be taken away now stays in the ledger.
     const isGone = isRefused || (await removeMachine(client, name, patience).then(...SETTLED));
-    if (isGone) await forget(id, name);
+    if (isGone) await forget(plan, name);
     throw isRefused ? error.reason : error;
   }
 }
 
 const SETTLED = [() => true, () => false] as const;
 
-async function forget(id: string, name: string): Promise<void> {
-  const resources = (await readRecord(id))?.resources ?? [];
-  await updateRecord(id, { resources: resources.filter((each) => (each as { name?: unknown }).name !== name) });
+async function forget({ entry }: Plan, name: string): Promise<void> {
+  await entry.forget((resource) => resource["name"] === name);
 }
 
 /** Writes down what a later process needs to open a kept sandbox again. */
-export async function noteKept(plan: Plan, { sandbox: { name } }: Machine): Promise<void> {
-  const { id, client, settings, origin } = plan;
+export async function savePlan(
+  { client, settings, origin, entry }: Plan,
+  { sandbox: { name } }: Machine,
+): Promise<void> {
   const { teamId, projectId } = client.access;
-  const options = keptOptions(plan.opts);
-  const reopenable: Reopen = { name, teamId, projectId, settings, options, ...(origin && { origin }) };
-  await updateRecord(id, { state: "kept", reopen: reopenable });
+  await entry.savePlan({ name, teamId, projectId, settings, ...(origin && { origin }) } satisfies Reopen);
 }
 
-/** Takes away the machine of this name, which another one has replaced. Where that fails it is tried again at the end. */
-export async function retire(plan: Plan, name: string, next: Machine): Promise<void> {
-  const { id, client, keep, patience } = plan;
-  if (keep) await noteKept(plan, next);
+/** Removes the machine of this name, which another one has replaced. Where that fails it is tried again at the end. */
+export async function removeOld(plan: Plan, name: string, next: Machine): Promise<void> {
+  await savePlan(plan, next);
   try {
-    await removeMachine(client, name, patience);
-    await forget(id, name);
+    await removeMachine(plan.client, name, plan.patience);
+    await forget(plan, name);
   } catch (error) {
-    plan.warn(`the machine ${name} could not be removed yet: ${(error as Error).message}`);
+    plan.entry.warn(`the machine ${name} could not be removed yet: ${(error as Error).message}`);
   }
 }
 
-/** Takes away machines that a kept sandbox had before this one, and that could not be removed then. */
+/** Removes machines that a kept sandbox had before this one, and that could not be removed then. */
 export async function removeReplaced(plan: Plan, current: Machine): Promise<void> {
-  const { resources = [] } = (await readRecord(plan.id)) ?? {};
-  for (const { kind, name } of resources as readonly (Resource & { name?: unknown })[]) {
+  for (const { kind, name } of plan.entry.resources) {
     if (kind !== "vercel-machine" || typeof name !== "string" || name === current.sandbox.name) continue;
-    await retire(plan, name, current);
+    await removeOld(plan, name, current);
   }
 }
 
@@ -114,18 +104,18 @@ export async function stopForSnapshot({ settings, patience }: Plan, machine: Mac
 export async function saveFiles(plan: Plan, machine: Machine): Promise<{ id: string; next: Machine }> {
   const { teamId, projectId } = plan.client.access;
   const snapshotId = await stopForSnapshot(plan, machine);
-  const id = newId();
+  const id = `vercel-${randomBytes(8).toString("hex")}`;
   await writeSnapshotRecord({
     version: 1,
     id,
-    sandboxId: plan.id,
+    sandboxId: plan.entry.id,
     backend: "vercel",
     createdAt: new Date().toISOString(),
     details: { snapshotId, teamId, projectId, source: sourceOf(plan.origin) },
   });
   try {
     const next = await nextMachine(plan, plan.patience, { type: "snapshot", snapshotId });
-    await retire(plan, machine.sandbox.name, next);
+    await removeOld(plan, machine.sandbox.name, next);
     return { id, next };
   } catch (error) {
     throw new SandboxError("backend_lost", `The files are saved as ${id}, but no machine goes on with them`, {
@@ -152,7 +142,7 @@ export async function restoreFiles(plan: Plan, machine: Machine, id: string): Pr
     throw new SandboxError("not_found", `The service has the files of the snapshot ${id} no more`, { cause, hint });
   });
   await machine.close();
-  await retire(plan, machine.sandbox.name, next);
+  await removeOld(plan, machine.sandbox.name, next);
   return next;
 }
 

@@ -3,64 +3,60 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { guestBinary } from "../../guest.js";
 import type { JailBind } from "../../jail.js";
-import { INSIDE_GIT } from "../inside/private-git.js";
+import type { RunGuest } from "../live-tree.js";
+import { INSIDE_GIT } from "../repository.js";
 
-/** A file or a link that is there now. */
+/** A file or symbolic link as it is now. */
 export interface GatheredFile {
-  /** One character a byte. */
+  /** One character per byte. */
   readonly path: string;
   readonly mode: "100644" | "100755" | "120000";
   readonly content: Buffer;
 }
 
-/** What has changed in a tree, with what is there now. All of it comes from inside. */
+/** The changes of a tree. Untrusted: the sandbox may have made them up. */
 export interface Gathered {
-  /** The line of HEAD and the commit, in the git directory of the inside. Absent: there is none. */
+  /** The line of HEAD and the commit in the sandbox git. Absent: there is none. */
   readonly head?: { readonly line: string; readonly commit: string };
-  /** Everything at and below these is to be replaced. One character a byte. */
+  /** Replace everything at and below these. One character per byte. */
   readonly paths: readonly string[];
-  /** All that is at and below them. */
+  /** All files at and below them. */
   readonly files: readonly GatheredFile[];
 }
 
-/** What is compared. */
+/** What to compare. */
 export interface GatherOptions {
   root: Pick<JailBind, "source" | "overlay">;
-  /** One that the host made of the files of `tree`, a tree object. */
+  /** An index that the host made of the files of `tree`, a tree object. */
   index: string;
   tree: string;
-  inside?: Pick<JailBind, "source" | "overlay"> | undefined;
+  sandboxGit?: Pick<JailBind, "source" | "overlay"> | undefined;
   /** As `TreeLook.runGuest`. */
-  runInside?: RunGuest | undefined;
+  runGuest?: RunGuest | undefined;
 }
-
-/** Runs the guest's program inside, in the work directory; undefined when it could not be run. */
-export type RunGuest = (
-  args: readonly string[],
-  stdin: Uint8Array,
-  maxOutput: number,
-) => Promise<{ exitCode: number; stdout: Uint8Array } | undefined>;
 
 const MOST_PATHS = 200;
 const MOST_FILES = 500;
 const MOST_BYTES = 8 << 20;
-/** With paths, and numbers. */
+/** With paths and numbers. */
 const MOST_OUTPUT = MOST_BYTES + (8 << 20);
-/** What the guest says where git has to look. */
+/** The guest's exit code when git has to do it. */
 const NOT_PLAIN = 3;
-const LIMITS = ["gather", String(MOST_FILES), String(MOST_BYTES)];
-/** Bytes beyond which an index has further to go than a program takes to start. */
+const LIMITS = ["gather-changes", String(MOST_FILES), String(MOST_BYTES)];
+/** Bytes of an index beyond which sending it takes longer than starting a program. */
 const LARGE_INDEX = 1 << 18;
 
-/** Reads what is changed in a tree; undefined where that is much, or not as plain as files and links. */
+/** Reads the changes of a tree; undefined when there are many, or other things than files and symbolic links. */
 export async function gatherChanges(opts: GatherOptions): Promise<Gathered | undefined> {
-  const within = opts.runInside && (await gatherInside(opts, opts.runInside));
+  const within = opts.runGuest && (await gatherInside(opts, opts.runGuest));
   if (within?.exitCode === 0) return parseGathered(within.stdout);
   if (within?.exitCode === NOT_PLAIN) return undefined;
-  const { root, index, tree, inside } = opts;
+  const { root, index, tree, sandboxGit } = opts;
   const how =
-    root.overlay === undefined ? ["compare", index, tree, root.source] : ["layer", root.source, upperOf(root)];
-  const args = [...LIMITS, inside === undefined ? "-" : upperOf(inside), ...how, String(MOST_PATHS)];
+    root.overlay === undefined
+      ? ["compare-index", index, tree, root.source]
+      : ["compare-overlay", root.source, upperOf(root)];
+  const args = [...LIMITS, sandboxGit === undefined ? "-" : upperOf(sandboxGit), ...how, String(MOST_PATHS)];
   const options = { encoding: "buffer", maxBuffer: MOST_OUTPUT, env: {} } as const;
   return await new Promise((resolve) => {
     execFile(guestBinary(), args, options, (error, stdout) =>
@@ -69,22 +65,22 @@ export async function gatherChanges(opts: GatherOptions): Promise<Gathered | und
   });
 }
 
-/** By the guest that is there already: a program of this process's takes the longer the larger it is. Undefined where that cannot be done. */
+/** Asks the running guest: starting a program takes longer the more memory this process has. Undefined when that is not possible. */
 async function gatherInside(
-  { index, tree, inside }: GatherOptions,
-  run: NonNullable<GatherOptions["runInside"]>,
+  { index, tree, sandboxGit }: GatherOptions,
+  run: NonNullable<GatherOptions["runGuest"]>,
 ): ReturnType<typeof run> {
   const found = statSync(index, { throwIfNoEntry: false });
   if (found === undefined || found.size > LARGE_INDEX) return undefined;
-  const how = ["compare", `-${Math.floor(found.mtimeMs / 1000)}`, tree, ".", String(MOST_PATHS)];
-  return await run([...LIMITS, inside === undefined ? "-" : INSIDE_GIT, ...how], readFileSync(index), MOST_OUTPUT);
+  const how = ["compare-index", `-${Math.floor(found.mtimeMs / 1000)}`, tree, ".", String(MOST_PATHS)];
+  return await run([...LIMITS, sandboxGit === undefined ? "-" : INSIDE_GIT, ...how], readFileSync(index), MOST_OUTPUT);
 }
 
 function upperOf({ source, overlay }: Pick<JailBind, "source" | "overlay">): string {
   return overlay === undefined ? source : join(overlay, "upper");
 }
 
-/** Undefined for what is no answer: it may come from inside. */
+/** Parses the guest's answer; undefined when it is malformed, since the sandbox may have made it up. */
 function parseGathered(answer: Uint8Array): Gathered | undefined {
   const bytes = Buffer.from(answer.buffer, answer.byteOffset, answer.length);
   let at = 0;

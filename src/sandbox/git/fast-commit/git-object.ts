@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
-import type { Repository } from "../repository/repository.js";
+import type { Repository } from "../repository.js";
 
-/** An object of a repository, as it is stored. */
+/** A git object. */
 export interface GitObject {
   readonly id: string;
-  /** With its header; not compressed. */
+  /** With its header, not compressed. */
   readonly bytes: Buffer;
 }
 
-/** One entry of a tree object. The name is one character a byte. */
+/** An entry of a tree object. The name is one character per byte. */
 export interface TreeEntry {
-  /** As the object has it, so `40000` for a directory. */
+  /** As in the object: `40000` for a directory. */
   readonly mode: string;
   readonly name: string;
   readonly id: string;
@@ -20,7 +20,7 @@ export interface TreeEntry {
 export const DIRECTORY = "40000";
 const PLAIN_MODES: ReadonlySet<string> = new Set([DIRECTORY, "100644", "100755", "120000", "160000"]);
 
-/** Makes an object of its content. */
+/** Makes an object from its content. */
 export function gitObject(
   type: "blob" | "tree" | "commit",
   content: Uint8Array,
@@ -30,7 +30,7 @@ export function gitObject(
   return { id: createHash(format).update(bytes).digest("hex"), bytes };
 }
 
-/** Makes a tree object of its entries, whatever their order. */
+/** Makes a tree object from entries in any order. */
 export function treeObject(entries: readonly TreeEntry[], format: Repository["objectFormat"]): GitObject {
   const sorted = [...entries].sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
   const parts = sorted.flatMap(({ mode, name, id }) => [
@@ -40,7 +40,7 @@ export function treeObject(entries: readonly TreeEntry[], format: Repository["ob
   return gitObject("tree", Buffer.concat(parts), format);
 }
 
-/** The entries of a tree object's content; undefined where git itself would write it otherwise. */
+/** Parses a tree object's content; undefined when git would have written it differently. */
 export function parseTree(content: Buffer, format: Repository["objectFormat"]): TreeEntry[] | undefined {
   const length = format === "sha1" ? 20 : 32;
   const entries: TreeEntry[] = [];

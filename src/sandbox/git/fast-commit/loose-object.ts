@@ -10,13 +10,10 @@ import type { GitObject } from "./git-object.js";
 const compress = promisify(deflate);
 const decompress = promisify(inflate);
 const sync = promisify(fsync);
-/** Bytes that are compressed sooner than they are handed to another thread. */
+/** Bytes that are compressed faster than they are sent to another thread. */
 const SMALL = 1 << 15;
 
-/**
- * Stores objects in a repository, each in a file of its own, as git does; durable ones would survive a power loss from then on. Only what can
- * take long is waited for aside: there are a few of them after each step of a run.
- */
+/** Stores objects in a repository as git does, each in its own file; durable ones survive a power loss. Fast for the usual few. */
 export async function writeLooseObjects(
   objects: string,
   wanted: readonly GitObject[],
@@ -30,7 +27,7 @@ async function writeLooseObject(objects: string, { id, bytes }: GitObject, isDur
   const path = join(directory, id.slice(2));
   if (freshen(path)) return await checkStored(path, bytes, isDurable);
   const content = bytes.length <= SMALL ? deflateSync(bytes) : await compress(bytes);
-  // Git knows such names, and cleans them up when whoever wrote them was killed.
+  // Git knows such names, and removes them if we are killed.
   const draft = join(directory, `tmp_obj_${randomBytes(6).toString("hex")}`);
   mkdirSync(directory, { recursive: true });
   const file = openSync(draft, "wx", 0o444);
@@ -48,13 +45,13 @@ async function writeLooseObject(objects: string, { id, bytes }: GitObject, isDur
   }
 }
 
-/** Refuses an object that was stored by the same name with another content, as somebody could make two of by SHA-1. */
+/** Refuses an object whose name has another content in the store: SHA-1 collisions can be made. */
 async function checkStored(path: string, bytes: Buffer, isDurable: boolean): Promise<void> {
   const file = await open(path);
   try {
     const stored = await decompress(await file.readFile(), { maxOutputLength: bytes.length }).catch(() => undefined);
     if (stored === undefined || !bytes.equals(stored)) {
-      throw new SandboxError("tampered", `${path} is stored already, and is something else`);
+      throw new SandboxError("tampered", `${path} exists with another content`);
     }
     if (isDurable) await file.sync();
   } finally {
@@ -62,7 +59,7 @@ async function checkStored(path: string, bytes: Buffer, isDurable: boolean): Pro
   }
 }
 
-/** Whether an object is there already; it is as new then, so that no cleaning takes it for a leftover. */
+/** Whether an object exists; if so, makes it look new, so that git doesn't remove it as a leftover. */
 function freshen(path: string): boolean {
   const now = new Date();
   try {

@@ -1,11 +1,17 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { readUpTo } from "../../../util/read-up-to.js";
 import type { DriverProcess } from "../../types.js";
-import type { JailedGitResult } from "./jailed-commit.js";
 
 const MAX_OUTPUT = 64 << 20;
 
-/** Waits for a program in a jail and gives what it said. */
+/** What a jailed git answered. */
+export interface JailedGitResult {
+  exitCode: number;
+  stdout: Uint8Array;
+  stderr: string;
+}
+
+/** Waits for a program in a jail and returns its output. */
 export async function finishJailed(
   git: DriverProcess,
   stdin?: Uint8Array,
@@ -22,7 +28,8 @@ export async function finishJailed(
       stdin === undefined ? undefined : git.writeStdin(stdin).then(() => git.closeStdin()),
     ]);
     if (signal?.aborted === true) throw new SandboxError("aborted", "Aborted while git ran");
-    if (exit.timedOut === true) throw new SandboxError("unavailable", "git was not done in time with what is inside");
+    if (exit.timedOut === true)
+      throw new SandboxError("unavailable", "git did not finish in time with the files of the sandbox");
     if (!stdout.isWhole || !stderr.isWhole) {
       throw new SandboxError("limit_exceeded", `git said more than ${MAX_OUTPUT} bytes`);
     }

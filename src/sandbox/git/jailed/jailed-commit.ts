@@ -1,89 +1,62 @@
 import { toSandboxError } from "../../../../contracts/errors.js";
 import { isBranchName } from "../../../util/branch-name.js";
-import { INSIDE_OBJECTS } from "../repository/git-directory.js";
-import { addAll, type CommitStory, commitPaths, GITLINK, hash, type Jailed, must } from "./jailed-paths.js";
+import type { SandboxHead } from "../live-tree.js";
+import { INSIDE_OBJECTS } from "../repository.js";
+import type { RunJailedGit } from "./jailed-git.js";
+import { addAll, type CommitDetails, commitPaths, GITLINK, hash, type Jailed, must } from "./jailed-paths.js";
 
-/** What a jailed git answered. */
-export interface JailedGitResult {
-  exitCode: number;
-  stdout: Uint8Array;
-  stderr: string;
-}
-
-/**
- * Runs git in a jail: the store writable at `/gd` and its git directory, the sandbox's tree read-only at `/wt` and its
- * work tree, the source's objects read-only at `/glovebox/objects` (and its alternates at their own paths), no network,
- * no capabilities, nothing else of the host's.
- */
-export type RunJailedGit = ((
-  args: readonly string[],
-  opts?: { stdin?: Uint8Array; env?: Readonly<Record<string, string>> },
-) => Promise<JailedGitResult>) & {
-  /** Makes the jail before it is needed. Its store must be there. */
-  begin?(): void;
-  /** Ends the jail, when it outlives a call. */
-  end?(): Promise<void>;
-};
-
-const CONFIG = ["safe.directory=*", "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.bare=false"];
-/** In a store: the index as the host made it, beside the one that changes. */
+/** In a store: the index as the host made it, beside the one that git changes. */
 export const INDEX_OF_BASE = "index-of-base";
 
-/** Where the inside's own history stands. */
-export interface InsideHead {
-  readonly sha: string;
-  /** Absent when no branch is checked out. */
-  readonly branch?: string;
-}
-
-/** What a jailed commit is made on. */
+/** What `commitInJail` needs. */
 export interface CommitPlan {
   sandboxId: string;
-  /** Of the commit. Default: one that names the sandbox. */
+  /** The message. Default: one that names the sandbox. */
   message?: string | undefined;
   /** The commit that the sandbox started from. */
   base: string | undefined;
-  /** The store has an index that knows how the base's files looked when they were written. Default false. */
+  /** Whether the store has the index of the base's files. Default false. */
   isIndexed?: boolean | undefined;
-  /** Where the jail sees the git directory of the inside, whose commits are to come along. */
-  inside?: string | undefined;
-  /** A commit that is known to be in the source and to descend from the base: the parent instead of the base. */
+  /** Where the jail sees the sandbox git, if its commits should come along. */
+  sandboxGit?: string | undefined;
+  /** The parent, instead of the base: a commit of the source that descends from the base. */
   parent?: string | undefined;
-  /** All paths that can differ from the base, each ended by a zero byte. Absent: that is not known. */
+  /** All paths that can differ from the base, each ended by a zero byte. Absent: unknown. */
   changedPaths?: Uint8Array | undefined;
-  /** Whether to look for what does not come along, which takes as long as the rest. Default false. */
+  /** Whether to list what the commit leaves out, which takes as long as the rest. Default false. */
   withOthers?: boolean | undefined;
 }
 
-/** A commit that a jail made. Nothing of it is to be believed before it was checked. */
+/** A commit that jailed git made. Untrusted until it is checked. */
 export interface JailedCommit {
   readonly commit: string;
-  /** The last of the commits made inside, which is the parent. Absent: they are not in it. */
-  readonly head?: InsideHead;
-  /** Name of the file in the store that holds its objects, less those of the base. */
+  /** What is checked out in the sandbox git, and the parent. Absent: the sandbox's commits are not in it. */
+  readonly head?: SandboxHead;
+  /** The file in the store with its objects, without those of the base. */
   readonly pack: string;
-  /** Directories that are repositories of their own; they stay as they are in the base, see `writeTree`. */
+  /** Directories that are repositories of their own; in the commit they are as in the base. */
   readonly nested: readonly string[];
-  /** What lies in the tree and not in the commit, a directory with a slash at its end; one character a byte. Empty unless asked for. */
+  /** Files that are not in the commit, directories with a slash at the end; one character per byte. Empty unless asked for. */
   readonly others: readonly string[];
-  /** Why the commits made inside are not in it. */
+  /** Why the sandbox's commits are not in it. */
   readonly complaint?: string;
 }
 
-/** Commits the jail's tree on top of a base, or of what was committed inside since, and packs it. */
+/** Commits the files on the base, or on what the sandbox committed since, and packs the commit. */
 export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan): Promise<JailedCommit> {
-  const { base, inside } = plan;
-  const jailed = jail(runJailedGit, base !== undefined, inside);
-  // The files are added meanwhile.
-  const looking = inside === undefined || base === undefined ? undefined : findInsideHead(jailed, inside, base);
+  const { base, sandboxGit } = plan;
+  const jailed = jail(runJailedGit, base !== undefined, sandboxGit);
+  // Git adds the files meanwhile.
+  const looking =
+    sandboxGit === undefined || base === undefined ? undefined : findSandboxHead(jailed, sandboxGit, base);
   looking?.catch(() => undefined);
-  const story = async (): Promise<CommitStory> => {
+  const details = async (): Promise<CommitDetails> => {
     const found = await looking;
     const parent = (typeof found === "object" ? found.sha : undefined) ?? plan.parent ?? base;
     return { parent, message: plan.message ?? snapshotMessage(plan.sandboxId) };
   };
   const { commit, nested, others } =
-    (await commitChanged(jailed, plan, story)) ?? (await commitAll(jailed, plan, story));
+    (await commitChanged(jailed, plan, details)) ?? (await commitAll(jailed, plan, details));
   const found = await looking;
   const known = [base, plan.parent].filter((sha) => sha !== undefined).map((sha) => `^${sha}\n`);
   const range = `${commit}\n${known.join("")}`;
@@ -98,27 +71,27 @@ export async function commitInJail(runJailedGit: RunJailedGit, plan: CommitPlan)
   };
 }
 
-/** What the commit of a snapshot says. */
+/** The message of a snapshot's commit. */
 export function snapshotMessage(sandboxId: string): string {
   return `Snapshot of sandbox ${sandboxId}`;
 }
 
 type Committed = Pick<JailedCommit, "commit" | "nested" | "others">;
-type Story = () => Promise<CommitStory>;
+type Details = () => Promise<CommitDetails>;
 
-/** Commits the few paths that can differ; undefined where that does not suffice or does not work. */
-async function commitChanged(jailed: Jailed, plan: CommitPlan, story: Story): Promise<Committed | undefined> {
+/** Commits the few paths that can differ; undefined when that is not enough or doesn't work. */
+async function commitChanged(jailed: Jailed, plan: CommitPlan, details: Details): Promise<Committed | undefined> {
   const { base, changedPaths, withOthers } = plan;
   if (base === undefined || changedPaths === undefined || withOthers === true) return undefined;
   try {
-    return { ...(await commitPaths(jailed, changedPaths, base, await story())), others: [] };
+    return { ...(await commitPaths(jailed, changedPaths, base, await details())), others: [] };
   } catch (error) {
     if (toSandboxError(error).code !== "internal") throw error;
     return undefined;
   }
 }
 
-async function commitAll(jailed: Jailed, plan: CommitPlan, story: Story): Promise<Committed> {
+async function commitAll(jailed: Jailed, plan: CommitPlan, details: Details): Promise<Committed> {
   const { base } = plan;
   const unborn = (await addChanged(jailed, plan)) ?? (await addAnew(jailed, base));
   const [written, listed] = await Promise.all([
@@ -127,13 +100,13 @@ async function commitAll(jailed: Jailed, plan: CommitPlan, story: Story): Promis
   ]);
   const { tree, changed } = await withLinksOfBase(jailed, base, hash(written), listed?.links);
   const others = listed === undefined ? [] : [...listed.others, ...[...listed.links.keys()].map((path) => `${path}/`)];
-  const { parent, message } = await story();
+  const { parent, message } = await details();
   const onto = parent === undefined ? [] : ["-p", parent];
   const commit = hash(await must(jailed, ["commit-tree", ...onto, "-m", message, tree]));
   return { commit, nested: [...unborn, ...changed], others };
 }
 
-/** Adds what has changed to the index that the host made of the base; undefined when it is not one of the base any more. */
+/** Adds what has changed to the index of the base; undefined when that index is of another commit. */
 async function addChanged(jailed: Jailed, plan: CommitPlan): Promise<string[] | undefined> {
   const { base, isIndexed, changedPaths } = plan;
   if (base === undefined || isIndexed !== true) return undefined;
@@ -145,17 +118,20 @@ async function addChanged(jailed: Jailed, plan: CommitPlan): Promise<string[] | 
   return comparison.exitCode === 0 ? unborn : undefined;
 }
 
-/** Makes the index one of the base, whatever it was, and adds everything. */
+/** Makes a new index of the base, and adds everything. */
 async function addAnew(jailed: Jailed, base: string | undefined): Promise<string[]> {
   const isMerged = base !== undefined && (await jailed(["read-tree", "-m", base])).exitCode === 0;
   if (!isMerged) await must(jailed, ["read-tree", base ?? "--empty"]);
-  // Without this every unchanged file would be written as an object once more. Answers 1 when something has changed.
+  // Without this, git would write every unchanged file as an object again. Exits with 1 when something has changed.
   await jailed(["update-index", "-q", "--refresh"]);
   return await addAll(jailed, undefined);
 }
 
-function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | undefined): Jailed {
-  const stores = [...(hasSource ? [INSIDE_OBJECTS] : []), ...(inside === undefined ? [] : [`${inside}/objects`])];
+function jail(runJailedGit: RunJailedGit, hasSource: boolean, sandboxGit: string | undefined): Jailed {
+  const stores = [
+    ...(hasSource ? [INSIDE_OBJECTS] : []),
+    ...(sandboxGit === undefined ? [] : [`${sandboxGit}/objects`]),
+  ];
   const env = {
     ...(stores.length > 0 && { GIT_ALTERNATE_OBJECT_DIRECTORIES: stores.join(":") }),
     GIT_AUTHOR_NAME: "Glovebox",
@@ -163,19 +139,17 @@ function jail(runJailedGit: RunJailedGit, hasSource: boolean, inside: string | u
     GIT_COMMITTER_NAME: "Glovebox",
     GIT_COMMITTER_EMAIL: "glovebox@localhost",
   };
-  const settings = CONFIG.flatMap((setting) => ["-c", setting]);
   return async (args, stdin, more) => {
     const input = stdin === undefined ? {} : { stdin: Buffer.from(stdin, "latin1") };
-    const result = await runJailedGit([...settings, ...args], { env: { ...env, ...more }, ...input });
-    // One character a byte: a file name need not be UTF-8, and must go back as it came.
+    const result = await runJailedGit(args, { env: { ...env, ...more }, ...input });
+    // One character per byte: a file name need not be UTF-8, and must stay as it is.
     return { ...result, text: Buffer.from(result.stdout).toString("latin1") };
   };
 }
 
 /**
- * Makes a tree of the index, in which links to other repositories are as they are in the base: the commits they link to
- * would not come along. Gives the names of those that differed, too. `tree` is that of the index as it is, `known` all
- * links in it.
+ * Makes a tree of the index with submodules as they are in the base: the commits that they name would be missing. Also returns those that
+ * differ. `tree` is the tree of the index, `known` all submodules in it.
  */
 async function withLinksOfBase(
   jailed: Jailed,
@@ -195,13 +169,13 @@ async function withLinksOfBase(
   return { tree: hash(await must(jailed, ["write-tree"])), changed };
 }
 
-/** A link to another repository: the commit now, and that of the base if it was one there too. */
+/** A submodule: its commit now, and in the base if it is one there too. */
 interface Link {
   readonly now: string;
   readonly before?: string;
 }
 
-/** What an ordinary commit leaves out: what is ignored, and what lies in other repositories, to which the index has links. */
+/** What a commit leaves out: ignored files, and nested repositories, which the index has as submodules. */
 async function listFiles(jailed: Jailed): Promise<{ others: string[]; links: Map<string, Link> }> {
   const links = new Map<string, Link>();
   const others: string[] = [];
@@ -227,14 +201,14 @@ async function changedLinks(jailed: Jailed, base: string, tree: string): Promise
   return links;
 }
 
-/** The commit that is checked out inside, or why it cannot be built upon. */
-async function findInsideHead(jailed: Jailed, inside: string, base: string): Promise<InsideHead | string> {
-  const there = `--git-dir=${inside}`;
+/** What is checked out in the sandbox git, or why the commit can't be based on it. */
+async function findSandboxHead(jailed: Jailed, sandboxGit: string, base: string): Promise<SandboxHead | string> {
+  const there = `--git-dir=${sandboxGit}`;
   const [answer, name] = await Promise.all([
     jailed([there, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"]),
     jailed([there, "symbolic-ref", "HEAD"]),
   ]);
-  if (answer.exitCode !== 0) return "the git directory inside has no commit that can be read";
+  if (answer.exitCode !== 0) return "the git directory of the sandbox has no readable commit";
   const sha = hash(answer.text);
   const isAncestor = sha === base || (await jailed(["merge-base", "--is-ancestor", base, sha])).exitCode === 0;
   if (!isAncestor) return "they do not descend from the commit that the sandbox started from";

@@ -9,38 +9,47 @@ import {
   startJailedGuest,
   systemBinds,
 } from "../../jail.js";
-import { finishJailed } from "./finish-jailed.js";
-import type { RunJailedGit } from "./jailed-commit.js";
-import { watchForPipe } from "./watch-for-pipe.js";
+import { NO_CONFIG } from "../host.js";
+import { finishJailed, type JailedGitResult } from "./finish-jailed.js";
+import { watchTreeForPipe } from "./tree-pipes.js";
 
 /** What a jailed git works on. */
 export interface JailedGitPlaces {
-  /** Host-private bare repository; the only thing that can be written, at /gd. */
+  /** The jail store, at /gd: all that git can write. */
   store: string;
-  /** The tree that the inside wrote, at /wt. */
+  /** The files of the sandbox, at /wt. */
   tree: Pick<JailBind, "source" | "overlay">;
-  /** Whether the tree is to be written: one of ours, for the files of a snapshot. Default false. */
+  /** Whether git may write the tree: a directory of ours, for the files of a snapshot. Default false. */
   writable?: boolean;
-  /** Whatever else the store refers to, read-only. */
+  /** Whatever else the store needs, read-only. */
   objects: readonly JailBind[];
-  /** Ends a git that is running. */
+  /** Kills a running git. */
   signal?: AbortSignal;
-  /** Milliseconds that one git may take. Default and most: ten minutes. */
+  /** Milliseconds for one git. Default and maximum: ten minutes. */
   timeout?: number | undefined;
 }
 
-/** What the tree holds can make git wait for ever. */
+/**
+ * Runs git in a jail: the store writable at `/gd` and its git directory, the sandbox's tree read-only at `/wt` and its
+ * work tree, the source's objects read-only at `/glovebox/objects` (and its alternates at their own paths), no network,
+ * no capabilities, nothing else of the host's.
+ */
+export type RunJailedGit = ((
+  args: readonly string[],
+  opts?: { stdin?: Uint8Array; env?: Readonly<Record<string, string>> },
+) => Promise<JailedGitResult>) & {
+  /** Makes the jail before it is needed. Its store must be there. */
+  start?(): void;
+  /** Closes the jail, where it outlives a call. */
+  close?(): Promise<void>;
+};
+
+/** Files of the sandbox can make git wait without end. */
 const TIMEOUT = 600_000;
 const ENV: Readonly<Record<string, string>> = {
+  ...NO_CONFIG,
   PATH: "/usr/bin:/bin",
-  HOME: "/nonexistent",
   LC_ALL: "C",
-  GIT_CONFIG_NOSYSTEM: "1",
-  GIT_CONFIG_GLOBAL: "/dev/null",
-  GIT_ATTR_NOSYSTEM: "1",
-  GIT_NO_LAZY_FETCH: "1",
-  GIT_NO_REPLACE_OBJECTS: "1",
-  GIT_ALLOW_PROTOCOL: "none",
   GIT_TERMINAL_PROMPT: "0",
   GIT_DIR: "/gd",
   GIT_WORK_TREE: "/wt",
@@ -57,10 +66,10 @@ const CONFIG = [
 ];
 
 /**
- * A git that sees a hostile tree read-only, has no network, no capability and no user of the host's, and can write nothing but
- * its store. Filters and the like that the tree names may run in there: they find nothing to harm.
+ * A git that sees a hostile tree read-only, has no network, no capability and no user of the host, and can write nothing but its store.
+ * Filters and the like that the tree names may run there: they find nothing to harm.
  *
- * One jail serves all calls, behind a guest of its own; it is made by the first and ended by `end`, after which another begins.
+ * One jail serves all calls, behind a guest of its own; the first call makes it, `close` ends it, and the next call makes another.
  */
 export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
   const { store, tree, writable = false, objects, signal, timeout = TIMEOUT } = places;
@@ -87,20 +96,20 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
       },
       signal,
     );
-  const begin = (): Promise<RunningGuest> => {
+  const start = (): Promise<RunningGuest> => {
     jail ??= open();
-    // Whoever uses it is told.
+    // Whoever uses it gets the error.
     jail.catch(() => undefined);
     return jail;
   };
   const run: RunJailedGit = async (args, opts = {}) => {
-    const { channel } = await begin();
+    const { channel } = await start();
     const argv = ["git", ...CONFIG.flatMap((setting) => ["-c", setting]), ...args];
     const stdin = opts.stdin === undefined ? "none" : "pipe";
     const bound = Math.min(timeout, TIMEOUT);
     const spec = { argv, cwd: "/wt", env: { ...ENV, ...opts.env }, stdin, timeout: bound } as const;
     const git = await startCommand(channel, spec, "");
-    const awaitPipe = watchForPipe(git, (argv) =>
+    const awaitPipe = watchTreeForPipe(git, (argv) =>
       startCommand(channel, { argv, cwd: "/wt", env: ENV, stdin: "none", timeout: bound }, ""),
     );
     try {
@@ -109,23 +118,23 @@ export function createJailedGit(places: JailedGitPlaces): RunJailedGit {
       await awaitPipe();
     }
   };
-  const end = async (): Promise<void> => {
-    const ending = jail;
+  const close = async (): Promise<void> => {
+    const closing = jail;
     jail = undefined;
-    // One that could not be opened has nothing to end; whoever used it knows why.
-    const opened = await ending?.catch(() => undefined);
+    // A jail that failed to start needs no end; whoever used it got the error.
+    const opened = await closing?.catch(() => undefined);
     await opened?.stop();
   };
-  return Object.assign(run, { begin: () => void begin(), end });
+  return Object.assign(run, { start: () => void start(), close });
 }
 
-/** For other backends than the local one a jail is not what their sandboxes are made of, so it is said what it is needed for. */
+/** Adds to the error what the jail is for: the sandboxes of most backends need none. */
 async function startJail(...args: Parameters<typeof startJailedGuest>): Promise<RunningGuest> {
   try {
     return await startJailedGuest(...args);
   } catch (error) {
     if (!(error instanceof SandboxError) || error.code !== "no_isolation") throw error;
-    const message = `git looks at the files of a sandbox in a jail only, and there is none to be had: ${error.message}`;
+    const message = `git may read the files of a sandbox in a jail only, and no jail can be made: ${error.message}`;
     throw new SandboxError("no_isolation", message, { cause: error, hint: "apt-get install bubblewrap, on Linux" });
   }
 }

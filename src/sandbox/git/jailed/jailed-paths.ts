@@ -1,39 +1,36 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { gitError } from "../repository/host-git.js";
+import { gitError } from "../host.js";
 
-/** A git in its jail whose output is one character a byte. */
+/** Runs jailed git; text is one character per byte. */
 export type Jailed = (
   args: string[],
   stdin?: string,
   env?: Readonly<Record<string, string>>,
 ) => Promise<{ exitCode: number; text: string; stderr: string }>;
 
-/** What a commit is to be. */
-export interface CommitStory {
+/** The parent and the message of a commit. */
+export interface CommitDetails {
   parent: string | undefined;
   message: string;
 }
 
 const NO_COMMIT = /^error: '(.*?)\/?' does not have a commit checked out$/;
-/** A pipe or the like where the index has a file. */
+/** A pipe or the like in the place of a file of the index. */
 const NO_FILE = /^error: ([^\ufffd]*): can only add regular files, symbolic links or git-directories$/;
-/** The mode of a link to another repository. */
+/** The mode of a submodule. */
 export const GITLINK = "160000";
 const FROM_STDIN = ["--pathspec-from-file=-", "--pathspec-file-nul"];
-/** In the store: an index of nothing but the paths that matter. */
+/** In the store: an index of the given paths only. */
 const FEW = { GIT_INDEX_FILE: "/gd/few" };
-/** In the store: those paths as they are in the base. */
+/** In the store: an index of those paths in the base. */
 const BEFORE = { GIT_INDEX_FILE: "/gd/few-before" };
 
-/**
- * Commits the files of the base with those of the given paths as they are now. Neither an index of all files is needed nor a walk over
- * them, so it takes as long as there are paths.
- */
+/** Commits the base with the given paths as they are now, without an index of all files and without a walk over them. */
 export async function commitPaths(
   jailed: Jailed,
   paths: Uint8Array,
   base: string,
-  { parent = base, message }: CommitStory,
+  { parent = base, message }: CommitDetails,
 ): Promise<{ commit: string; nested: string[] }> {
   const listed = latin1(paths);
   const isSame = listed === "";
@@ -56,12 +53,12 @@ export async function commitPaths(
   return { commit, nested: [...unborn, ...changed] };
 }
 
-/** Gives an index, which is not there yet, the entries of a commit that are at or below the paths. */
+/** Makes an index of a commit's entries at or below the paths. */
 async function fillIndex(jailed: Jailed, listed: string, base: string, env: typeof FEW): Promise<void> {
   await must(jailed, ["--literal-pathspecs", "reset", "-q", ...FROM_STDIN, base], listed, env);
 }
 
-/** What was added, but links to other repositories as they are in the base: the commits they link to would not come along. */
+/** What was added, with submodules as they are in the base: the commits that they name would be missing. */
 async function withLinksOfBase(jailed: Jailed, listed: string, base: string): Promise<typeof NONE> {
   const entries = await readIndex(jailed, FEW);
   if (!entries.some(isLink)) return { kept: entries, changed: [] };
@@ -93,7 +90,7 @@ function isLink({ mode }: StageEntry): boolean {
   return mode === GITLINK;
 }
 
-/** As git reads a path that can hold any byte. */
+/** Quotes a path of any bytes for `git fast-import`. */
 function quote(path: string): string {
   const escaped = (char: string): string => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`;
   return `"${path.replace(/["\\]|[^ -~]/g, escaped)}"`;
@@ -103,17 +100,14 @@ function latin1(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("latin1");
 }
 
-/** Runs git in its jail, and gives what it said; a typed error when it fails. */
+/** Runs jailed git and returns its output; throws a typed error when it fails. */
 export async function must(jailed: Jailed, args: string[], stdin?: string, env?: typeof FEW): Promise<string> {
   const result = await jailed(args, stdin, env);
   if (result.exitCode === 0) return result.text;
   throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: result.stderr });
 }
 
-/**
- * Adds every file, or those of the paths; a nested repository without a commit cannot be added and is given back. What is no file any more is
- * no longer in the index.
- */
+/** Adds every file, or the given paths. Returns nested repositories without a commit, which git can't add. */
 export async function addAll(jailed: Jailed, paths: Uint8Array | undefined, env?: typeof FEW): Promise<string[]> {
   if (paths?.length === 0) return [];
   const args = [
@@ -124,7 +118,7 @@ export async function addAll(jailed: Jailed, paths: Uint8Array | undefined, env?
   if (result.exitCode === 0) return [];
   const complaints = result.stderr.split("\n").filter((line) => /^(error|fatal):/.test(line));
   const other = complaints.filter((line) => !NO_COMMIT.test(line) && !NO_FILE.test(line));
-  // One that is named and ignored is passed over, too, without an error but not without a word.
+  // Git also skips ignored paths that are named, with a message that is no error.
   const isKnown = other.length === 0 && (complaints.length > 0 || paths !== undefined);
   if (result.exitCode !== 1 || !isKnown) {
     throw gitError(args, { exitCode: result.exitCode, stdout: "", stderr: other.join("\n") || result.stderr });
@@ -135,7 +129,7 @@ export async function addAll(jailed: Jailed, paths: Uint8Array | undefined, env?
   return named(NO_COMMIT);
 }
 
-/** An object id that the jail answered with. */
+/** Checks an object id that came from a jail. */
 export function hash(text: string): string {
   const found = text.trim();
   if (/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(found)) return found;

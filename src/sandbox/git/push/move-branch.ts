@@ -1,12 +1,9 @@
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { LiveTree } from "../inside/live-tree.js";
-import { checkedOutAt } from "../repository/checked-out.js";
-import { resolveCommit } from "../repository/repository.js";
-import { repositoryGit, runRepositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
+import type { LiveTree } from "../live-tree.js";
+import { checkedOutAt, repositoryGit, resolveCommit, runRepositoryGit, withRepositoryLock } from "../repository.js";
 
-/** Refuses a branch that is checked out somewhere else than in this sandbox. */
+/** Refuses a branch that is checked out elsewhere than in this sandbox. */
 export async function assertFree(gitDir: string, branch: string, own: string | undefined): Promise<void> {
   const place = await checkedOutAt(gitDir, branch);
   if (place === undefined || place === own) return;
@@ -17,8 +14,8 @@ export async function assertFree(gitDir: string, branch: string, own: string | u
 }
 
 /**
- * Lets the local branch follow what was pushed: forward, or from `before`, which we had pushed ourselves. The sandbox's own
- * is made again when it is gone; another one is only moved. One that somebody else has moved elsewhere stays, and that is told.
+ * Moves the local branch to what was pushed: forward, or from `before`, which we pushed ourselves. The sandbox's own branch is created again if it
+ * is gone; any other is only moved. A branch that somebody else moved stays, with a warning.
  */
 export async function moveBranch(
   tree: LiveTree,
@@ -36,7 +33,7 @@ export async function moveBranch(
     if (old === sha || (old === undefined && !isOwn)) return;
     const forward = old === undefined || (await isAncestor(gitDir, old, sha));
     if (!forward && old !== before) {
-      tree.warn(`Branch "${branch}" was pushed; the local one stays, because it was moved elsewhere meanwhile`);
+      tree.warn(`Branch "${branch}" was pushed; the local branch stays, because somebody else moved it meanwhile`);
       return;
     }
     const move = ["update-ref", "--no-deref", "--create-reflog", "-m", `glovebox: pushed from ${tree.id}`];

@@ -1,41 +1,28 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { assertBranchName } from "../../../util/branch-name.js";
-import type { PushOptions } from "../../types.js";
-import { advanceInsideHead } from "../inside/inside-git.js";
-import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../inside/live-tree.js";
-import { withPrivateStore } from "../jailed/private-store.js";
-import { type HostGitOptions, type HostGitResult, runHostGit } from "../repository/host-git.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { readRepositorySettings } from "../repository/repository-settings.js";
-import { deleteRef } from "../snapshot/remove-snapshot.js";
-import { holdCommit } from "../snapshot/restore-snapshot.js";
-import { answerForSnapshots } from "../snapshot/save-snapshot.js";
-import { createSnapshot } from "../snapshot/snapshot.js";
-import { withAskpass } from "./askpass.js";
+import type { Driver, PushOptions } from "../../types.js";
+import { commitOptionsOf } from "../commit.js";
+import { type HostGitOptions, type HostGitResult, runHostGit } from "../host.js";
+import { advanceSandboxHead, type LiveTree, needsRepository, scratchPath } from "../live-tree.js";
+import { assertServer, complaintOf, parsePushUrl, type RemoteTarget, runRemoteGit, withAskpass } from "../remote.js";
+import { readRepositorySettings, repositoryGit, withScratchRepository } from "../repository.js";
+import { createSnapshot, holdCommit, recordSnapshots, removeRef } from "../snapshot.js";
 import { assertFree, moveBranch } from "./move-branch.js";
-import { assertServer, type PushTarget, parsePushUrl } from "./push-url.js";
-import { complaintOf, runRemoteGit } from "./remote-git.js";
 
-/** What a push led to. */
-export interface PushResult {
-  pushed: boolean;
-  error?: string;
-}
+/** Whether the remote took it, and if not, why. */
+type Outcome = Awaited<ReturnType<NonNullable<Driver["git"]>["pushBranch"]>>;
 
-/** What this process pushed of each sandbox, by branch: the only commits at the remote that may be written over. */
+/** What this process pushed from each sandbox, by branch: the only commits at the remote that a push may replace. */
 const pushes = new WeakMap<LiveTree, Map<string, string>>();
 
-/**
- * Commits the files as they are and pushes them to the `origin` of the user's repository. What the remote has to say
- * against it is a result; the local branch follows only a push that succeeded.
- */
+/** Commits the files and pushes them to `origin`. A refusal by the remote is a result, no error; then the local branch stays. */
 export async function pushBranch(
   tree: LiveTree,
   branch: string,
   token: string,
   { message, server }: PushOptions = {},
-): Promise<PushResult> {
+): Promise<Outcome> {
   const { base } = tree;
   if (base === undefined) throw needsRepository("pushBranch");
   assertBranchName(branch);
@@ -46,9 +33,9 @@ export async function pushBranch(
   const target = await findPushTarget(gitDir);
   assertServer(target.url, server);
   await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
-  await answerForSnapshots(tree);
-  const pack = await jailedPackOf(tree, { withCommits: true });
-  const snapshot = await createSnapshot({ ...pack, message, isDurable: true, fate: "not pushed" });
+  await recordSnapshots(tree);
+  const pack = await commitOptionsOf(tree, { withCommits: true });
+  const snapshot = await createSnapshot({ ...pack, message, isDurable: true, nestedNote: "not pushed" });
   try {
     for (const warning of snapshot.warnings) tree.warn(warning);
     const work = await withoutEmptyCommit(gitDir, snapshot.commit);
@@ -61,15 +48,15 @@ export async function pushBranch(
     await holdCommit(tree, gitDir, sha);
     await moveBranch(tree, branch, sha, before);
     await failpoint("push.moved");
-    if (work.parent !== undefined) await advanceInsideHead(tree, work.parent, sha, "glovebox: pushed");
+    if (work.parent !== undefined) await advanceSandboxHead(tree, work.parent, sha, "glovebox: pushed");
     return result;
   } finally {
-    await deleteRef(gitDir, snapshot.ref, snapshot.commit);
+    await removeRef(gitDir, snapshot.ref, snapshot.commit);
   }
 }
 
-/** The remote that the user's repository calls origin, as its own file names it: no setting elsewhere changes it. */
-export async function findPushTarget(gitDir: string): Promise<PushTarget> {
+/** The `origin` of the source, as its own configuration file names it; no other setting counts. */
+export async function findPushTarget(gitDir: string): Promise<RemoteTarget> {
   const { originUrl: url = "" } = await readRepositorySettings(gitDir);
   if (url !== "") return parsePushUrl(url);
   throw new SandboxError("invalid_argument", `The repository ${gitDir} has no remote "origin"`, {
@@ -77,39 +64,38 @@ export async function findPushTarget(gitDir: string): Promise<PushTarget> {
   });
 }
 
-/** The parent instead of a commit that changes nothing; else the commit, and the parent that it was made on. */
+/** The commit with its parent, or only the parent if the commit changes nothing. */
 async function withoutEmptyCommit(gitDir: string, commit: string): Promise<{ sha: string; parent?: string }> {
   const query = ["rev-parse", `${commit}^`, `${commit}^{tree}`, `${commit}^^{tree}`];
   const [parent = "", tree, before] = (await repositoryGit(query, gitDir)).trimEnd().split("\n");
   return tree === before ? { sha: parent } : { sha: commit, parent };
 }
 
-/** Pushes; gives the commit that is at the remote, too, when it is another that says the same. */
+/** Pushes. Also returns the commit at the remote, if it is another with the same files and history. */
 async function push(
   tree: LiveTree,
-  target: PushTarget,
+  target: RemoteTarget,
   what: { branch: string; sha: string; before: string | undefined; token: string },
-): Promise<PushResult & { sha?: string }> {
+): Promise<Outcome & { sha?: string }> {
   const { branch, sha, before, token } = what;
   const { base } = tree;
   if (base === undefined) throw needsRepository("pushBranch");
   const ref = `refs/heads/${branch}`;
-  const secrets = [token, Buffer.from(`x-access-token:${token}`).toString("base64")];
-  return await withPrivateStore(scratchPath(tree.id, "push"), base.repository, (own) =>
+  return await withScratchRepository(scratchPath(tree.id, "push"), base.repository, (own) =>
     withAskpass(scratchPath(tree.id, "askpass"), target, token, async (asking) => {
       const store = { ...own, signal: tree.signal };
       const list = await runRemoteGit(["ls-remote", "--refs", "--", target.url, ref], target, store, asking);
-      if (list.exitCode !== 0) return { pushed: false, error: complaintOf(list, secrets) };
+      if (list.exitCode !== 0) return { pushed: false, error: complaintOf(list, token) };
       const old = /^([0-9a-f]{40,64})\t/.exec(list.stdout)?.[1] ?? "";
       if (old === sha) return { pushed: true };
       if (old !== "" && old !== before && !(await isAncestor(store, old, sha))) {
-        // As after a push of which nobody learned any more that it had succeeded.
+        // For example after a push whose success nobody got to know.
         if (await isSameWork(store, old, sha)) return { pushed: true, sha: old };
-        return { pushed: false, error: `${branch} at ${target.url} has commits that this sandbox does not build upon` };
+        return { pushed: false, error: `${branch} at ${target.url} has commits that this sandbox does not have` };
       }
       const options = ["--porcelain", "--no-verify", "--no-follow-tags", `--force-with-lease=${ref}:${old}`];
       const answer = await runRemoteGit(["push", ...options, "--", target.url, `${sha}:${ref}`], target, store, asking);
-      return answer.exitCode === 0 ? { pushed: true } : { pushed: false, error: complaintOf(answer, secrets) };
+      return answer.exitCode === 0 ? { pushed: true } : { pushed: false, error: complaintOf(answer, token) };
     }),
   );
 }

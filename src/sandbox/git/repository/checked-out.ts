@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { entryNames } from "../worktree/worktree-entry.js";
 import { repositoryGit } from "./repository-git.js";
 import { readRepositorySettings } from "./repository-settings.js";
 import { openView } from "./repository-view.js";
@@ -11,14 +11,14 @@ export async function checkedOutAt(shared: string, branch: string): Promise<stri
   if (existsSync(join(shared, "reftable"))) return await askGit(shared, branch);
   const { isBare = basename(shared) !== ".git" } = await readRepositorySettings(shared);
   if (!isBare && isHead(shared, branch)) return mainWorktree(shared);
-  for (const name of await entryNames(shared)) {
+  for (const name of await worktreeNames(shared)) {
     const entry = join(shared, "worktrees", name);
     if (isHead(entry, branch)) return dirname(resolve(entry, readUntrustedText(join(entry, "gitdir")).trimEnd()));
   }
   return undefined;
 }
 
-/** Where each worktree has a HEAD that is no file. */
+/** For a repository whose HEADs are no files. */
 async function askGit(shared: string, branch: string): Promise<string | undefined> {
   const list = await repositoryGit(["worktree", "list", "--porcelain"], shared);
   for (const block of list.split("\n\n")) {
@@ -36,4 +36,14 @@ function mainWorktree(shared: string): string {
 
 function isHead(gitDir: string, branch: string): boolean {
   return readUntrustedText(join(gitDir, "HEAD")).trimEnd() === `ref: refs/heads/${branch}`;
+}
+
+/** The names of a repository's linked worktrees. */
+export async function worktreeNames(gitDir: string): Promise<string[]> {
+  try {
+    return await readdir(join(gitDir, "worktrees"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
 }

@@ -3,27 +3,24 @@ import { dirname, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { readUntrustedFile } from "./untrusted-file.js";
 
-/** How the sandbox's jails see the object store of the source repository. */
-export const INSIDE_OBJECTS = "/glovebox/objects";
-
-/** How objects are named. */
+/** The hash that names objects. */
 type ObjectFormat = "sha1" | "sha256";
 
 /** Settings of a git directory, by section. */
 export type GitConfig = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** Makes a directory for one use below a sandbox's own, which must be there: it never comes back when somebody has deleted it. */
+/** Makes a directory for one use. Its parent must exist: the directory of a removed sandbox must not come back. */
 export async function makeScratchDirectory(path: string): Promise<void> {
   await mkdir(path, { mode: 0o700 });
 }
 
-/** Makes a git directory by writing its few files, which is quicker than `git init` and has no templates in it. */
+/** Writes the few files of a git directory. Faster than `git init`, and without templates. */
 export async function writeGitDirectory(
   path: string,
   opts: {
     head: string;
     config: GitConfig;
-    /** One whose objects it will read. */
+    /** The repository whose objects it will read. */
     repository?: { readonly gitDir: string; readonly objectFormat: ObjectFormat } | undefined;
     objectFormat?: ObjectFormat;
   },
@@ -38,17 +35,14 @@ export async function writeGitDirectory(
   await writeFile(join(path, "config"), formatConfig({ ...config, core, ...extensions }), { mode: 0o600 });
   await writeFile(join(path, "HEAD"), `ref: ${head}\n`, { mode: 0o600 });
   if (repository === undefined) return;
-  // A shallow history ends where this file says; without it git takes the missing parents for damage.
+  // The file `shallow` says where the history ends; without it git takes the missing parents for damage.
   for (const name of ["shallow", "info/exclude", "info/attributes"]) {
     const content = readUntrustedFile(join(repository.gitDir, name));
     if (content !== undefined) await writeFile(join(path, name), content, { mode: 0o600 });
   }
 }
 
-/**
- * Copies a file; false when it is not there. It keeps its time: git reads every file again that was written in the second of its index or
- * later, and would miss changes if the index seemed to be younger than it is.
- */
+/** Copies a file; false when it doesn't exist. With its time: git would miss changes if an index seemed younger than it is. */
 export async function copyIfThere(from: string, to: string): Promise<boolean> {
   await mkdir(dirname(to), { recursive: true, mode: 0o700 });
   try {

@@ -1,27 +1,28 @@
 import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
+import { lstat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { readHead } from "./plain-ref.js";
+import { readHeadFile } from "./ref-file.js";
 import { readRepositorySettings } from "./repository-settings.js";
 import { lookAt, readUntrustedFile } from "./untrusted-file.js";
 
-/** Where the parts of a repository are. Every path is absolute and real. */
+/** Where the parts of a repository are; absolute, real paths. */
 export interface Location {
-  /** The git directory that all its worktrees share. */
+  /** The git directory, which all worktrees share. */
   readonly gitDir: string;
-  /** Absent for a bare one. */
+  /** Absent for a bare repository. */
   readonly topLevel?: string;
-  /** The worktree's own git directory, when it is another than the shared one. */
+  /** The git directory of a linked worktree. */
   readonly ownGitDir?: string;
 }
 
 const MAX_LINE = 64 << 10;
 
 /**
- * Finds the git directory of a directory that is to be a repository, without git, which would go wherever the files in it lead.
+ * Finds the git directory of a repository, without git, which would follow whatever the files say.
  *
- * A `.git` may only lead elsewhere when the place that it leads to says so, too, as it does for linked worktrees and submodules: else a directory
- * from anywhere could claim to belong to any repository of the user's, and its objects would become visible inside.
+ * A `.git` file may only lead to a git directory that names this directory in turn, as linked worktrees and submodules do. Otherwise a
+ * directory from anywhere could claim any repository of the user's, and its objects would become visible in the sandbox.
  */
 export async function locateRepository(path: string): Promise<Location> {
   const cwd = realDirectory(path);
@@ -57,17 +58,22 @@ async function followGitFile(path: string, cwd: string, dot: string): Promise<Lo
   return { gitDir, topLevel: cwd, ownGitDir: own };
 }
 
-/** The top level of the repository that a directory is in, by the first `.git` at it or above; the directory itself where there is none. */
+/** The nearest directory at or above a path that has a `.git`; the path itself when there is none. */
 export function enclosingRepository(path: string): string {
   let top = resolve(path);
   while (!existsSync(join(top, ".git")) && top !== dirname(top)) top = dirname(top);
   return existsSync(join(top, ".git")) ? top : path;
 }
 
-/** Whether a directory has what git takes a git directory by. */
+/** Whether a repository still exists. Checks nothing else. */
+export async function repositoryExists(gitDir: string): Promise<boolean> {
+  return (await lstat(join(gitDir, "HEAD")).catch(() => undefined)) !== undefined;
+}
+
+/** Whether git would take a directory for a git directory. */
 function isGitDirectory(path: string): boolean {
   if (["HEAD", "objects", "refs"].some((name) => lookAt(join(path, name)) === undefined)) return false;
-  const { ref, sha } = readHead(path);
+  const { ref, sha } = readHeadFile(path);
   return ref !== undefined || sha !== undefined;
 }
 
@@ -106,7 +112,7 @@ function claimed(path: string, why: string, elsewhere?: string): SandboxError {
 function noRepository(path: string, cwd: string): SandboxError {
   if (lookAt(join(cwd, ".git")) !== undefined) {
     return new SandboxError("invalid_argument", `Invalid repo "${path}" — not a git repository`, {
-      hint: "Its .git lacks something, or leads nowhere: HEAD, objects and refs must be there. A fresh clone has them",
+      hint: "Its .git lacks a valid HEAD, objects or refs, or leads nowhere. Clone it again",
     });
   }
   const above = enclosingRepository(dirname(cwd));

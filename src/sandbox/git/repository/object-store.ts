@@ -2,18 +2,18 @@ import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { isAbsolute, join, sep } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { JailBind } from "../../jail.js";
-import { INSIDE_OBJECTS } from "./git-directory.js";
-import { notPlain, readUntrustedFile } from "./untrusted-file.js";
+import { INSIDE_OBJECTS } from "./inside-paths.js";
+import { readUntrustedFile, unsafePart } from "./untrusted-file.js";
 
-/** A store that another one borrows from. */
+/** An object store that another one borrows from. */
 export interface Alternate {
-  /** As the files of the store name it: there git will look for it. */
+  /** The path in the file `alternates`: git looks there. */
   readonly path: string;
-  /** Where it really is. */
+  /** Its real path. */
   readonly store: string;
 }
 
-/** Where objects are, and what was found to be borrowed from when the repository was opened. */
+/** An object store, with the stores that it borrowed from when the repository was opened. */
 export interface ObjectStore {
   readonly objects: string;
   readonly alternates?: readonly Alternate[] | undefined;
@@ -21,12 +21,12 @@ export interface ObjectStore {
 
 const DEEPEST = 5;
 const PART = /^([0-9a-f]{2}|info|pack)$/;
-/** What a git that was interrupted leaves there. */
+/** What an interrupted git leaves there. */
 const LEFTOVER = /^(tmp_|maintenance\.lock$)/;
 
 /**
- * The object stores that the one of a repository borrows from, and those that they borrow from, each checked. One outside the repository is
- * refused unless it is in `allowed`: what is in there would become visible inside, whatever it is.
+ * The object stores that a repository borrows from, directly or not, each checked. A store outside the repository is refused unless it is
+ * in `allowed`: everything in it would become visible in the sandbox.
  */
 export function findAlternates(gitDir: string, allowed: readonly string[] = []): Alternate[] {
   const objects = join(gitDir, "objects");
@@ -42,10 +42,7 @@ export function findAlternates(gitDir: string, allowed: readonly string[] = []):
   return [...found.values()];
 }
 
-/**
- * What shows the objects of a repository to a jail: nothing but what an object store consists of. Alternates appear at the very paths that the
- * read-only files of the store name.
- */
+/** The binds that show a repository's objects, and nothing else, to a jail. Alternates appear at the paths that the store names. */
 export function objectBinds({ objects, alternates = [] }: ObjectStore): JailBind[] {
   const { uid } = lstatSync(join(objects, ".."));
   const borrowed = alternates.map(({ path, store }) => bindsOf(store, path, lstatSync(join(store, "..")).uid));
@@ -58,14 +55,14 @@ function bindsOf(store: string, target: string, uid: number): JailBind[] {
   return parts === undefined ? [{ source: store, target, owned: true }] : parts.map(bind);
 }
 
-/** The names of what a store consists of, where there is more than that in its directory; undefined where there is not. */
+/** The parts of a store by name, if its directory holds anything else; undefined if it doesn't. */
 function partsOf(store: string, uid: number): string[] | undefined {
   const top = lstatSync(store);
-  if (!top.isDirectory() || top.uid !== uid) throw notPlain(store, "a directory of the repository's owner");
+  if (!top.isDirectory() || top.uid !== uid) throw unsafePart(store, "a directory of the repository's owner");
   const entries = readdirSync(store, { withFileTypes: true });
   const parts = entries.filter(({ name }) => PART.test(name));
   for (const part of parts) {
-    if (!part.isDirectory()) throw notPlain(join(store, part.name), "a directory of its own");
+    if (!part.isDirectory()) throw unsafePart(join(store, part.name), "a directory of its own");
   }
   const isStray = (entry: (typeof entries)[number]): boolean => !(LEFTOVER.test(entry.name) && entry.isFile());
   const hasStrays = entries.some((entry) => !PART.test(entry.name) && isStray(entry));
@@ -83,7 +80,7 @@ function readAlternates(store: string): string[] {
   return paths;
 }
 
-/** The real path of a store that may be borrowed from. */
+/** The real path of a store that the repository may borrow from. */
 function assertAllowed(path: string, gitDir: string, named: ReadonlySet<string>): string {
   const store = realOf(path);
   if (named.has(store) || (store === path && path.startsWith(gitDir + sep))) {
@@ -91,7 +88,7 @@ function assertAllowed(path: string, gitDir: string, named: ReadonlySet<string>)
     return store;
   }
   throw new SandboxError("permission_denied", `The repository borrows objects from ${path}, which is outside of it`, {
-    hint: `if you trust that, allow it by name: gitAlternates: [${JSON.stringify(path)}], or --git-alternate ${path}`,
+    hint: `if you trust it, allow it by name: gitAlternates: [${JSON.stringify(path)}], or --git-alternate ${path}`,
   });
 }
 
@@ -104,7 +101,7 @@ function realOf(path: string): string {
 }
 
 function unsupported(objects: string, why: string): SandboxError {
-  return new SandboxError("unsupported", `The object store ${objects} cannot be shown inside: ${why}`, {
+  return new SandboxError("unsupported", `The object store ${objects} cannot be shown to a sandbox: ${why}`, {
     hint: "Make the repository independent: git repack -a -d && rm .git/objects/info/alternates",
   });
 }

@@ -1,29 +1,37 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { assertOutside, findGit } from "./find-git.js";
-import { gitError, type HostGitOptions, type HostGitResult, NO_CONFIG, NO_FETCH, runHostGit } from "./host-git.js";
-import { withPipeWatch } from "./pipe-watch.js";
+import {
+  assertOutside,
+  findGit,
+  gitError,
+  type HostGitOptions,
+  type HostGitResult,
+  NO_CONFIG,
+  NO_FETCH,
+  runHostGit,
+} from "../host.js";
 import { checkWayTo } from "./repository-layout.js";
+import { withRepositoryPipeWatch } from "./repository-pipes.js";
 import { readRepositorySettings } from "./repository-settings.js";
 import { openView } from "./repository-view.js";
 
-/** How git runs on a repository of the user's. */
+/** How git runs on a source. */
 export interface RepositoryGitOptions extends Omit<HostGitOptions, "cwd" | "gitDir"> {
-  /** Whether the user's own configuration counts, outside the repository. For commands that run no filter. Default false. */
+  /** Whether the user's own configuration counts. Only for commands that run no filter. Default false. */
   withUserSettings?: boolean;
 }
 
 const MISSING = /unable to read|missing|bad object|not a valid object|could not (get|parse)|failed to unpack/;
 
-/** Whose name is in the logs of refs that we write. */
+/** The name in the reflogs of refs that Glovebox writes. */
 const COMMITTER = { GIT_COMMITTER_NAME: "Glovebox", GIT_COMMITTER_EMAIL: "glovebox@localhost" };
 
 /**
- * Runs git on the git directory of a repository of the user's, and gives whatever came out.
+ * Runs git on the git directory of a source, and returns whatever came out.
  *
- * The repository may come from anywhere. Git sees its objects and refs through a view of ours; nothing that its configuration, its hooks or its
- * attributes say is executed, and nothing is fetched. It has no HEAD: `resolveCommit` knows that.
+ * The source may come from anywhere. Git sees its objects and refs through a view, so nothing that its configuration, hooks or attributes
+ * name is executed, and nothing is fetched. A view has no HEAD; use `resolveCommit` for that.
  */
 export async function runRepositoryGit(
   args: readonly string[],
@@ -32,16 +40,16 @@ export async function runRepositoryGit(
 ): Promise<HostGitResult> {
   const view = await openView(gitDir);
   if (args[0] === "update-ref") for (const arg of args) if (arg.startsWith("refs/")) checkWayTo(gitDir, arg);
-  // Git makes it where it is missing, but not at the end of a link.
+  // Git makes it where it is missing, but not through the link of a view.
   if (args.includes("--create-reflog")) await mkdir(join(gitDir, "logs"), { recursive: true });
   assertOutside(findGit().program, gitDir);
   const { withUserSettings = false, ...rest } = opts;
   const env = { ...(withUserSettings ? NO_FETCH : NO_CONFIG), ...COMMITTER, ...opts.env };
   const place = { ...rest, cwd: opts.workTree ?? view, gitDir: view, env };
-  return await withPipeWatch(gitDir, opts.signal, (signal) => runHostGit(args, { ...place, signal }));
+  return await withRepositoryPipeWatch(gitDir, opts.signal, (signal) => runHostGit(args, { ...place, signal }));
 }
 
-/** As `runRepositoryGit`, gives the output, and a typed error when git fails. */
+/** As `runRepositoryGit`, but returns the output and throws a typed error when git fails. */
 export async function repositoryGit(
   args: readonly string[],
   gitDir: string,
@@ -53,6 +61,6 @@ export async function repositoryGit(
   if (!MISSING.test(result.stderr) || !(await readRepositorySettings(gitDir)).isPartial) throw error;
   throw new SandboxError("unsupported", error.message, {
     cause: error,
-    hint: "This is a partial clone, and nothing is fetched while a sandbox opens. Clone the repository whole",
+    hint: "This is a partial clone, and Glovebox fetches nothing from its remote. Make a full clone",
   });
 }

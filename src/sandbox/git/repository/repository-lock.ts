@@ -1,18 +1,18 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { abandonedLocks, type LockOptions, withLock } from "../../../machine/lock.js";
-import { wasGitKilled } from "./host-git.js";
+import { wasGitKilled } from "../host.js";
 import { removeStaleRefLock } from "./stale-ref-lock.js";
 
 const PREFIX = "repo:";
-/** The clock that files are dated by can be as much behind. */
+/** Milliseconds that the clock of the file system can be behind. */
 const TICK = 10;
 
 /**
- * Runs something while no other process of ours adds to or takes from a repository.
+ * Runs something while no other Glovebox process changes a repository.
  *
- * When one that held the lock has died, or a git of its was killed, that git may have left the lock of all packed refs, without which
- * nobody can delete a branch any more. It is taken away if it was made while ours was held, and no git is at work there.
+ * When the last holder of the lock died, or its git was killed, that git may have left `packed-refs.lock`, and nobody can delete a branch
+ * any more. Removes it if it was made while our lock was held and no git is at work there.
  */
 export async function withRepositoryLock<T>(
   gitDir: string,
@@ -22,12 +22,12 @@ export async function withRepositoryLock<T>(
   return await withLock(
     `${PREFIX}${gitDir}`,
     async (heldBefore) => {
-      if (heldBefore !== undefined) await mendPackedRefs(gitDir, heldBefore);
+      if (heldBefore !== undefined) await removePackedRefsLock(gitDir, heldBefore);
       const since = Date.now();
       try {
         return await work();
       } catch (error) {
-        if (wasGitKilled(error)) await mendPackedRefs(gitDir, since - TICK).catch(() => undefined);
+        if (wasGitKilled(error)) await removePackedRefsLock(gitDir, since - TICK).catch(() => undefined);
         throw error;
       }
     },
@@ -35,15 +35,15 @@ export async function withRepositoryLock<T>(
   );
 }
 
-/** Takes the locks that dead processes hold, and so mends what their gits may have left; one that cannot be had stays. */
-export async function mendRepositories(): Promise<void> {
+/** Takes the repository locks of dead processes, and so removes what their gits may have left. Skips a lock that it can't get. */
+export async function sweepRepositoryLocks(): Promise<void> {
   const names = (await abandonedLocks()).filter((name) => name.startsWith(PREFIX));
   for (const name of names) {
     await withRepositoryLock(name.slice(PREFIX.length), async () => undefined).catch(() => undefined);
   }
 }
 
-async function mendPackedRefs(gitDir: string, since: number): Promise<void> {
+async function removePackedRefsLock(gitDir: string, since: number): Promise<void> {
   const lock = await lstat(join(gitDir, "packed-refs.lock")).catch(() => undefined);
   if (lock !== undefined && lock.ctimeMs >= since) await removeStaleRefLock(gitDir, "packed-refs");
 }

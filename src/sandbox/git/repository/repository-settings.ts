@@ -3,25 +3,25 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { gloveboxHome } from "../../../machine/home.js";
+import { gitError, type HostGitOptions, runHostGit } from "../host.js";
 import type { GitConfig } from "./git-directory.js";
-import { gitError, type HostGitOptions, runHostGit } from "./host-git.js";
 import { readUntrustedFile } from "./untrusted-file.js";
 
-/** All that counts of what a repository's own configuration says: nothing that names a program, a place on this machine or another file. */
+/** The settings of a repository that count: none that names a program, a place on this machine or another file. */
 export interface RepositorySettings {
   readonly objectFormat: "sha1" | "sha256";
   readonly refStorage: "files" | "reftable";
-  /** Whether objects may be missing, to be fetched when they are needed. We never fetch them. */
+  /** Whether objects may be missing, for git to fetch on demand. Glovebox never fetches them. */
   readonly isPartial: boolean;
-  /** Undefined where it is not said. */
+  /** Undefined if not set. */
   readonly isBare?: boolean | undefined;
-  /** Those of `core` that say how files are written. */
+  /** Settings of `core` that decide how files are written. */
   readonly core: Readonly<Record<string, string>>;
-  /** Those of `core` that say who may read what git writes, and whether it writes logs. */
+  /** Settings of `core` that decide who may read what git writes, and whether git writes reflogs. */
   readonly sharing: Readonly<Record<string, string>>;
-  /** What `core.worktree` says. Never followed: only compared. */
+  /** The value of `core.worktree`. Only compared, never followed. */
   readonly workTree?: string | undefined;
-  /** Where `origin` is. */
+  /** The URL of `origin`. */
   readonly originUrl?: string | undefined;
 }
 
@@ -42,7 +42,7 @@ const DAMAGED_CONFIG = "The repository's .git/config is damaged. git config --li
 const ofRepositories = createMemory<RepositorySettings>();
 const ofUser = createMemory<Readonly<Record<string, string>>>();
 
-/** Reads a repository's own configuration; again when it was written. What it includes is not read. */
+/** Reads a repository's own configuration, without includes. Remembers it until the file changes. */
 export async function readRepositorySettings(gitDir: string): Promise<RepositorySettings> {
   const paths = ["config", "config.worktree"].map((name) => join(gitDir, name));
   return await ofRepositories(gitDir, stateOf(paths), async () => {
@@ -53,7 +53,7 @@ export async function readRepositorySettings(gitDir: string): Promise<Repository
   });
 }
 
-/** What the user's own configuration says about how files are written; again when it was written, or includes others. */
+/** Reads how the user's configuration wants files written. Remembers it until a file changes, unless it has includes. */
 export async function readUserSettings(): Promise<Readonly<Record<string, string>>> {
   const home = process.env["HOME"] ?? homedir();
   const shared = process.env["XDG_CONFIG_HOME"] ?? join(home, ".config");
@@ -65,7 +65,13 @@ export async function readUserSettings(): Promise<Readonly<Record<string, string
   });
 }
 
-/** How the user's own configuration defines a filter, as settings; none where it does not. */
+/** How user and repository want files written: a few words of a known list, nothing that could be a secret, a path or a program. */
+export async function readCheckoutSettings({ gitDir }: { gitDir: string }): Promise<Readonly<Record<string, string>>> {
+  const [user, own] = await Promise.all([readUserSettings(), readRepositorySettings(gitDir)]);
+  return { ...user, ...own.core };
+}
+
+/** The settings of a filter in the user's configuration; empty when it is not defined there. */
 export async function readUserFilter(name: string): Promise<Readonly<Record<string, string>>> {
   const entries = (await runHostGit(["config", "--null", "--get-regexp", "^filter\\."], nowhere())).stdout.split("\0");
   const prefix = `filter.${name}.`;
@@ -73,12 +79,12 @@ export async function readUserFilter(name: string): Promise<Readonly<Record<stri
   return Object.fromEntries(own) as Record<string, string>;
 }
 
-/** In no repository, so that none is looked for. */
+/** Outside of any repository, so that git doesn't search for one. */
 function nowhere(): HostGitOptions {
   return { cwd: gloveboxHome(), env: { GIT_DIR: "/nonexistent" } };
 }
 
-/** Filters that were named, as sections of a configuration for a git that runs in a sandbox or a jail. */
+/** The given filters, as sections of a configuration for a git in a sandbox or a jail. */
 export async function filterSections(names: readonly string[] = []): Promise<GitConfig> {
   const sections: Record<string, Readonly<Record<string, string>>> = {};
   for (const name of names) {
@@ -106,14 +112,14 @@ async function listSettings(path: string): Promise<string[]> {
 function toSettings(gitDir: string, entries: readonly string[]): RepositorySettings {
   const version = lastOf(entries, "core.repositoryformatversion") ?? "0";
   const extensions = entries.map(split).flatMap(([key]) => /^extensions\.(.+)$/.exec(key)?.[1] ?? []);
-  // Objects that are elsewhere are missing here, and nobody fetches them. All others are only known in version 1.
+  // A partial clone lacks objects, and nobody fetches them. Other extensions count in version 1 only.
   const unknown = extensions.filter(
     (name) => !KNOWN_EXTENSIONS.has(name) && !/^(partialclone|preciousobjects)$/.test(name),
   );
   if (!/^[01]$/.test(version) || (version === "1" && unknown.length > 0)) {
     const what = unknown.length > 0 ? `the extension ${unknown[0]}` : `format version ${version}`;
     throw new SandboxError("unsupported", `The repository ${gitDir} uses ${what}, which Glovebox does not know`, {
-      hint: "Update git and Glovebox, or clone the repository anew in a format that they know",
+      hint: "Update git and Glovebox, or clone the repository in a format that they know",
     });
   }
   const objectFormat = lastOf(entries, "extensions.objectformat")?.toLowerCase() ?? "sha1";
@@ -147,7 +153,7 @@ function pick<K extends string>(name: K, latin1: string | undefined): { [key in 
   return { [name]: Buffer.from(latin1, "latin1").toString("utf8") } as { [key in K]?: string };
 }
 
-/** A key without a value is true. */
+/** Splits `key\nvalue`; a key without a value is true. */
 function split(entry: string): [key: string, value: string | undefined] {
   const end = entry.indexOf("\n");
   return end === -1 ? [entry, entry === "" ? undefined : "true"] : [entry.slice(0, end), entry.slice(end + 1)];
@@ -175,7 +181,7 @@ function stateOf(paths: readonly string[]): string {
     .join("\n");
 }
 
-/** Remembers one value for each key, for as long as the state stays the same. */
+/** Remembers one value per key until the state changes. */
 function createMemory<T>(): (
   key: string,
   state: string,

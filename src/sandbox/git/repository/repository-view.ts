@@ -5,18 +5,17 @@ import { dirname, join } from "node:path";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { isTagDead, ownerTag } from "../../../machine/owner.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import { readCheckoutSettings } from "./checkout-settings.js";
 import { formatConfig } from "./git-directory.js";
 import { checkLayout } from "./repository-layout.js";
-import { type RepositorySettings, readRepositorySettings } from "./repository-settings.js";
+import { type RepositorySettings, readCheckoutSettings, readRepositorySettings } from "./repository-settings.js";
 import { readUntrustedFile } from "./untrusted-file.js";
 
-/** What a view shares with its repository. */
+/** What a view shares with its source. */
 const SHARED = ["objects", "refs", "logs", "worktrees", "packed-refs", "shallow"];
 const FILES: ReadonlySet<string> = new Set(["packed-refs", "shallow"]);
 /** What a view has a copy of. */
 const COPIED = ["info/attributes", "info/exclude"];
-/** No branch has such a name, so nothing that is done to a branch is done to the view's HEAD. */
+/** No branch can have this name, so no change of a branch changes the HEAD of the view. */
 const NO_HEAD = "ref: refs/heads/.glovebox\n";
 
 const DRAFT = ".new.";
@@ -25,10 +24,10 @@ const UNUSED_AFTER = 30 * 24 * 3_600_000;
 const touched = new Set<string>();
 
 /**
- * A git directory of ours through which git sees a repository of the user's: with its objects, refs and logs, and none of its settings, hooks,
- * filters or remotes. Git believes the configuration of the directory that it is given, and a repository may come from anywhere.
+ * The view of a source: a git directory of ours with the source's objects, refs and logs, and none of its settings, hooks, filters or
+ * remotes. Git obeys the configuration of the directory that it is given, and a source may come from anywhere.
  *
- * It has no HEAD of its own: `resolveCommit` reads the one of the repository.
+ * A view has no HEAD of its own: `resolveCommit` reads that of the source.
  */
 export async function openView(gitDir: string): Promise<string> {
   checkLayout(gitDir);
@@ -36,7 +35,7 @@ export async function openView(gitDir: string): Promise<string> {
   const root = privateSubdirectory("views");
   const path = join(root, nameOf(parts));
   if (touched.size === 0) await sweepViews(root);
-  // What was made before may have been damaged since, by a power loss for example.
+  // An older view may be damaged, for example by a power loss.
   if (!touched.has(path) && existsSync(path) && !(await isWhole(path, parts))) await removeOwnTree(path);
   if (!existsSync(path)) await makeView(path, parts);
   else if (!touched.has(path)) await touch(path);
@@ -44,10 +43,10 @@ export async function openView(gitDir: string): Promise<string> {
   return path;
 }
 
-/** Everything that a view consists of. */
+/** The files and links of a view. */
 interface Parts {
   readonly files: ReadonlyMap<string, Buffer>;
-  /** Where links lead. */
+  /** Targets by name. */
   readonly links: ReadonlyMap<string, string>;
 }
 
@@ -88,7 +87,7 @@ async function makeView(path: string, { files, links }: Parts): Promise<void> {
     await rename(draft, path);
   } catch (error) {
     await removeOwnTree(draft);
-    // Another process was quicker, and made the same.
+    // Another process may have made the same view meanwhile.
     if (!existsSync(path)) throw error;
   }
 }
@@ -117,7 +116,7 @@ async function touch(path: string): Promise<void> {
   await utimes(path, now, now);
 }
 
-/** Removes the views of repositories that are gone, those that nobody has opened for long, and what a dead process was making. */
+/** Removes the views of sources that are gone, views that nobody has opened for long, and drafts of dead processes. */
 async function sweepViews(root: string): Promise<void> {
   for (const name of await readdir(root)) {
     const path = join(root, name);

@@ -6,13 +6,10 @@ import { SandboxError } from "../../../../contracts/errors.js";
 
 const PAUSE = 100;
 const ATTEMPTS = 20;
-/** A lock that a live program holds for longer than this has a git behind it that can be seen. */
+/** Attempts after which a lock of a live git belongs to a process that `/proc` shows. */
 const SHORT = 5;
 
-/**
- * Removes the lock of a ref that only we write, when the git that made it is gone: after a power loss, or when the system
- * ran out of memory, nothing else ever would. To be called by the holder of the repository's lock.
- */
+/** Removes the lock of a ref that only Glovebox writes, if its git is gone. For the holder of the repository's lock. */
 export async function removeStaleRefLock(gitDir: string, ref: string): Promise<void> {
   if (process.platform !== "linux") return;
   const path = join(gitDir, `${ref}.lock`);
@@ -25,9 +22,9 @@ export async function removeStaleRefLock(gitDir: string, ref: string): Promise<v
     await rm(path, { force: true });
     return;
   }
-  throw new SandboxError("unavailable", `${path} is there, and a git is at work in the repository`, {
+  throw new SandboxError("unavailable", `${path} exists, and a git is at work in the repository`, {
     operation: "remove",
-    hint: "Try again when that git has ended.",
+    hint: "Try again when that git has finished.",
   });
 }
 
@@ -44,7 +41,7 @@ async function identify(path: string): Promise<string | undefined> {
   return found && `${found.ino} ${found.ctimeMs}`;
 }
 
-/** Whether a process called git works in the repository or in the directory it belongs to. */
+/** Whether a process called git works in the repository or its working tree. */
 function isGitAtWork(gitDir: string): boolean {
   const place = basename(gitDir) === ".git" ? dirname(gitDir) : gitDir;
   return readdirSync("/proc").some((pid) => {

@@ -1,12 +1,12 @@
 import { join } from "node:path";
-import { gitError } from "./host-git.js";
+import { gitError } from "../host.js";
 import { type Repository, resolveCommit } from "./repository.js";
 import { type RepositoryGitOptions, repositoryGit, runRepositoryGit } from "./repository-git.js";
 
-/** Repositories in the tree are left out: git would do what their settings say. */
+/** Without nested repositories: git would obey their settings. */
 const DIFF = ["diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
 
-/** The files of a working tree of the user's that differ from what is checked out there. */
+/** The files in the user's working tree that differ from the commit checked out there. */
 export async function uncommittedFiles(
   { gitDir, ownGitDir = gitDir, topLevel }: Repository,
   { withUntracked = false }: { withUntracked?: boolean } = {},
@@ -19,7 +19,7 @@ export async function uncommittedFiles(
   const changed = await runRepositoryGit(query, gitDir, place);
   if (changed.exitCode !== 0) throw gitError(query, changed);
   const others = ["ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"];
-  // What the user ignores everywhere is ignored here.
+  // With the user's global ignore rules.
   const untracked = withUntracked ? await repositoryGit(others, gitDir, { ...place, withUserSettings: true }) : "";
   return `${changed.stdout}${untracked}`.split("\0").filter((path) => path !== "");
 }

@@ -14,10 +14,10 @@ const TYPES: Readonly<Record<string, "file" | "directory" | "symlink">> = {
 };
 
 /**
- * Writes those members of a stream whose names are wanted to a new archive, and gives how many there were.
+ * Writes the wanted members of a tar stream to a new archive, and returns how many there were.
  *
- * The stream comes from inside and is believed nothing; the archive is one of ours, which only this user can read. Names
- * are bytes in Latin-1 strings. It is never larger than what can be put back.
+ * The stream comes from a sandbox and is untrusted. Only this user can read the archive. Names are bytes in Latin-1 strings. The archive is
+ * never too large to be restored.
  */
 export async function writeArchive(
   tar: AsyncIterable<Uint8Array>,
@@ -56,7 +56,7 @@ export async function writeArchive(
   return count;
 }
 
-/** Whether a name is one of a list, or lies below one of its directories, which end with a slash. */
+/** Whether a name is in a list, or below a directory in it; directories end with a slash. */
 export function isAmong(list: readonly string[]): (name: string) => boolean {
   const names = new Set(list);
   return (name) => {

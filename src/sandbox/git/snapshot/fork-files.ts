@@ -1,17 +1,17 @@
 import { failpoint } from "../../../machine/failpoint.js";
-import { setInsideBranch, setInsideHead } from "../inside/inside-git.js";
-import { jailedPackOf, type LiveTree, type TreeLook } from "../inside/live-tree.js";
-import { deleteRef } from "./remove-snapshot.js";
+import { commitOptionsOf } from "../commit.js";
+import { type LiveTree, setSandboxBranch, setSandboxHead, type TreeLook } from "../live-tree.js";
+import { createSnapshot } from "./create-snapshot.js";
+import { removeRef } from "./remove-snapshot.js";
 import { replicateTree } from "./replicate.js";
 import { holdCommit } from "./restore-snapshot.js";
-import { answerForSnapshots } from "./save-snapshot.js";
-import { createSnapshot } from "./snapshot.js";
+import { recordSnapshots } from "./save-snapshot.js";
 
 /**
- * Gives new sandboxes the files of another, all of them as they are at one moment, and the commits made inside.
+ * Gives new sandboxes the files of another as they are at one moment, and its commits.
  *
- * They were made as any other: a fork of a repository has the files of the base already, so that little is to be copied, and its index
- * belongs to what was not. Nothing was ever run in them.
+ * The forks were opened like any other sandbox: with a source they have the files of the base already, so there is little to copy, and their
+ * index fits what was not copied. Nothing has run in them yet.
  */
 export async function fillForks(
   tree: LiveTree,
@@ -32,25 +32,25 @@ export async function fillForks(
     return true;
   });
   if (isFilled) return;
-  await answerForSnapshots(tree);
-  const pack = await jailedPackOf(tree, { withCommits: true, look, isExact: true });
+  await recordSnapshots(tree);
+  const pack = await commitOptionsOf(tree, { withCommits: true, look, isExact: true });
   const { gitDir, ref, commit, head, warnings } = await createSnapshot({ ...pack, beside: fill });
   try {
-    // Files need no warning: all of them are copied, wherever they would be in a snapshot.
+    // Only about commits: all files were copied, also those that a snapshot leaves out.
     if (head === undefined && warnings[0] !== undefined) tree.warn(warnings[0]);
     for (const fork of forks) {
       if (head === undefined || fork.base === undefined) continue;
       await holdCommit(fork, gitDir, head.sha);
-      await setInsideHead(fork, { sha: head.sha, branch: fork.base.branch });
+      await setSandboxHead(fork, { sha: head.sha, branch: fork.base.branch });
     }
   } finally {
-    await deleteRef(gitDir, ref, commit);
+    await removeRef(gitDir, ref, commit);
   }
 }
 
-/** An inside that lies about it loses its commits in the forks, and nothing else. */
-async function mayHaveCommits({ inside, base }: LiveTree): Promise<boolean> {
-  return inside !== undefined && (await inside.plainHead?.()) !== base?.sha;
+/** A sandbox that lies about it loses its commits in the forks, and nothing else. */
+async function mayHaveCommits({ sandboxGit, base }: LiveTree): Promise<boolean> {
+  return sandboxGit !== undefined && (await sandboxGit.headCommit?.()) !== base?.sha;
 }
 
 async function copyFiles({ base, signal }: LiveTree, look: TreeLook, fork: LiveTree): Promise<void> {
@@ -58,12 +58,12 @@ async function copyFiles({ base, signal }: LiveTree, look: TreeLook, fork: LiveT
   await replicateTree(look.root.source, fork.look().root.source, { spared, signal });
 }
 
-/** For files that are not the sandbox's own: the inside may not read all of them, and of a copy it could. */
+/** For files that are not the sandbox's own: it may not be allowed to read all of them, but could read a copy. */
 async function carryFiles(_: LiveTree, look: TreeLook, { driver }: LiveTree): Promise<void> {
   await driver.importTree(look.tar(), driver.workDir);
 }
 
-/** Gives a fork whose layers were copied the branch of its own. */
+/** Gives a fork whose layers were copied its own branch. */
 export async function nameForkedBranch(fork: LiveTree): Promise<void> {
-  if (fork.base !== undefined) await setInsideBranch(fork, fork.base.branch);
+  if (fork.base !== undefined) await setSandboxBranch(fork, fork.base.branch);
 }

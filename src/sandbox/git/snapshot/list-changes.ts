@@ -1,20 +1,20 @@
 import { join } from "node:path";
 import type { Changes } from "../../../../contracts/types.js";
+import { commitOptionsOf, importPack, withTreeCommit } from "../commit.js";
 import { writeLooseObjects } from "../fast-commit.js";
-import { jailedPackOf, type LiveTree, needsRepository, scratchPath } from "../inside/live-tree.js";
-import { importPack, withJailedPack } from "../jailed/jailed-pack.js";
-import { withPrivateStore } from "../jailed/private-store.js";
-import { gitIn, type HostGitOptions, hostGit } from "../repository/host-git.js";
+import { gitIn, type HostGitOptions, hostGit } from "../host.js";
+import { type LiveTree, needsRepository, scratchPath } from "../live-tree.js";
+import { withScratchRepository } from "../repository.js";
+import { warningsOf } from "./create-snapshot.js";
 import { parseChanges, RAW_AND_PATCH } from "./raw-diff.js";
-import { told } from "./snapshot.js";
 
 const MAX_OUTPUT = 256 * 1024 * 1024;
 
 /**
- * What differs from the commit that the sandbox started from, ignored files left out.
+ * What differs from the base, without ignored files.
  *
- * A commit is made of the files, in a jail unless they are plain; the comparison is made of its checked objects in a store that nobody else writes,
- * so that no attribute or setting from inside has a say in it. Nothing of it gets into the user's repository.
+ * Commits the files and compares the commit's checked objects in a scratch repository, so that no attribute or setting of the sandbox has an
+ * effect. Nothing gets into the source.
  */
 export async function listChanges(tree: LiveTree): Promise<Changes> {
   const { base } = tree;
@@ -23,14 +23,14 @@ export async function listChanges(tree: LiveTree): Promise<Changes> {
     commit: string,
     fill: (store: HostGitOptions & { gitDir: string }) => Promise<void>,
   ): Promise<Changes> =>
-    await withPrivateStore(scratchPath(tree.id, "changes"), base.repository, async (store) => {
+    await withScratchRepository(scratchPath(tree.id, "changes"), base.repository, async (store) => {
       await fill(store);
       return await compare({ ...store, maxOutput: MAX_OUTPUT, signal: tree.signal }, base.sha, commit);
     });
-  return await withJailedPack(
-    await jailedPackOf(tree, { withCommits: false }),
+  return await withTreeCommit(
+    await commitOptionsOf(tree, { withCommits: false }),
     async (made, pack) => {
-      for (const warning of told(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
+      for (const warning of warningsOf(made, "not in the changes; a snapshot saves it")) tree.warn(warning);
       return await compared(made.commit, (store) => importPack(gitIn(store), pack));
     },
     async ({ commit, isUnchanged, objects }) => {

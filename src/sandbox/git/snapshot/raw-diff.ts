@@ -6,20 +6,20 @@ const STATUS: Readonly<Record<string, Changes["files"][number]["status"]>> = {
   R: "renamed",
 };
 
-/** What makes git tell of each path and give the patch in one go, for `parseChanges`. */
+/** Options that make git print all paths and the patch at once, for `parseChanges`. */
 export const RAW_AND_PATCH: readonly string[] = [
   ...["-M", "--no-ext-diff", "--no-textconv", "--no-color"],
   ...["--raw", "--patch", "--binary", "-z"],
 ];
 
-/** Reads what git writes with `RAW_AND_PATCH`: the paths, an empty entry, and the patch as it is without `-z`. */
+/** Parses git's output with `RAW_AND_PATCH`: the paths, an empty entry, and the patch as without `-z`. */
 export function parseChanges(text: string): Changes {
   const border = text.indexOf("\0\0");
   if (border === -1) return { patch: "", files: [] };
   return { patch: text.slice(border + 2), files: parseRawDiff(text.slice(0, border + 1)) };
 }
 
-/** Reads `git diff --raw -z`: `:<modes> <ids> <status>` and one path, or two of a rename, each ended by a zero byte. */
+/** Parses `git diff --raw -z`: `:<modes> <ids> <status>` and one path, or two for a rename, each ended by a zero byte. */
 function parseRawDiff(raw: string): Changes["files"] {
   const files: Changes["files"] = [];
   const parts = raw.split("\0");

@@ -1,17 +1,20 @@
 import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { readRecord, readSnapshotRecords, type SnapshotRecord, snapshotIds, snapshotsDir } from "../../../ledger.js";
+import { readRecord, readSnapshotRecords, snapshotIds, snapshotsDir } from "../../../ledger.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 import { assertSandboxId } from "../../../machine/sandbox-id.js";
-import { resolveCommit } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { removeStaleRefLocks } from "../repository/stale-ref-lock.js";
-import { isGitDirectory } from "../worktree/worktree-entry.js";
-import { ownRepository } from "./snapshot.js";
+import {
+  removeStaleRefLocks,
+  repositoryExists,
+  repositoryGit,
+  resolveCommit,
+  withRepositoryLock,
+} from "../repository.js";
+import { ownRepository } from "./create-snapshot.js";
 
-/** Takes away what a snapshot consists of. Its objects go when the repository is next cleaned up by its user. */
+/** Removes the ref and the archive of a snapshot. Its objects go with the repository's next `git gc`. */
 export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archive }: SnapshotRecord): Promise<void> {
   if (gitDir === undefined || ref === undefined || commit === undefined) return;
   if (
@@ -21,17 +24,17 @@ export async function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archi
     throw new SandboxError("tampered", `The record of snapshot "${id}" names what is not a snapshot`);
   }
   if (archive !== undefined) await rm(archive, { force: true });
-  if (!(await isGitDirectory(gitDir))) return;
+  if (!(await repositoryExists(gitDir))) return;
   await withRepositoryLock(gitDir, async () => {
-    // One that somebody else moved is not ours any more.
-    if ((await resolveCommit(gitDir, ref)) === commit) await dropRef(gitDir, ref, commit);
+    // A ref that somebody moved is not ours any more.
+    if ((await resolveCommit(gitDir, ref)) === commit) await removeRefLocked(gitDir, ref, commit);
   });
   if (gitDir !== ownRepository(sandboxId)) return;
   const isUsed = (await readSnapshotRecords()).some((other) => other.id !== id && other.gitDir === gitDir);
   if (!isUsed && (await readRecord(sandboxId)) === undefined) await removeTree(gitDir);
 }
 
-/** Takes away what a sandbox left of snapshots that were never finished; finished ones stay. Idempotent. */
+/** Removes what is left of a sandbox's unfinished snapshots; finished ones stay. Idempotent. */
 export async function removeUnfinishedSnapshots(sandboxId: string, repo: string | undefined): Promise<void> {
   assertSandboxId(sandboxId);
   const finished = await snapshotIds();
@@ -44,11 +47,11 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
   const gitDir = repo ?? ownRepository(sandboxId);
   const isKept = (ref: string): boolean =>
     known.some((record) => record.gitDir === gitDir && record.ref === ref) ||
-    // The record of a damaged one does not tell its ref.
+    // A damaged record has no ref; the id of the snapshot names it.
     finished.some(
       (id) => !known.some((record) => record.id === id) && id.startsWith(`${ref.split("/").slice(2).join("-")}-`),
     );
-  if (!(await isGitDirectory(gitDir))) return;
+  if (!(await repositoryExists(gitDir))) return;
   const left = await withRepositoryLock(gitDir, async () => {
     await removeStaleRefLocks(gitDir, `refs/glovebox/${sandboxId}/`);
     const format = "--format=%(objectname) %(refname)";
@@ -57,18 +60,18 @@ export async function removeUnfinishedSnapshots(sandboxId: string, repo: string 
       .split("\n")
       .filter(Boolean)
       .map((line) => line.split(" ") as [string, string]);
-    for (const [sha, ref] of refs) if (!isKept(ref)) await dropRef(gitDir, ref, sha);
+    for (const [sha, ref] of refs) if (!isKept(ref)) await removeRefLocked(gitDir, ref, sha);
     return refs.filter(([, ref]) => isKept(ref)).length;
   });
   if (repo === undefined && left === 0) await removeTree(gitDir);
 }
 
-/** Deletes a ref that still is what it was. */
-export async function deleteRef(gitDir: string, ref: string, sha: string): Promise<void> {
-  await withRepositoryLock(gitDir, () => dropRef(gitDir, ref, sha));
+/** Removes a ref if it is still at the commit. */
+export async function removeRef(gitDir: string, ref: string, sha: string): Promise<void> {
+  await withRepositoryLock(gitDir, () => removeRefLocked(gitDir, ref, sha));
 }
 
-/** As `deleteRef`, for the holder of the repository's lock. */
-async function dropRef(gitDir: string, ref: string, sha: string): Promise<void> {
+/** As `removeRef`, for the holder of the repository's lock. */
+async function removeRefLocked(gitDir: string, ref: string, sha: string): Promise<void> {
   await repositoryGit(["update-ref", "--no-deref", "-d", ref, sha], gitDir);
 }

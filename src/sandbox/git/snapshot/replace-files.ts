@@ -2,12 +2,11 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { failpoint } from "../../../machine/failpoint.js";
 import { encodeTarMember, TAR_BLOCK } from "../../../util/tar/tar-encode.js";
-import type { LiveTree } from "../inside/live-tree.js";
-import { mustRunInside } from "../inside/run-inside.js";
+import { type LiveTree, mustRunInside } from "../live-tree.js";
 
 /**
- * Takes away all but the staged files, then moves those up. By programs inside, because a name there need not be text, and
- * what they do cannot lead outside. `$1` is the stage, `$2` the name that stays.
+ * Removes everything but the staged files, then moves those up. Runs in the sandbox, because names there need not be text, and nothing it does can
+ * lead out. `$1` is the stage, `$2` the name that stays.
  */
 const SWAP = `
 set -e
@@ -20,10 +19,7 @@ find "./$1" -mindepth 1 -maxdepth 1 -exec sh -c 'mv -- "$@" .' sh {} +
 rmdir "./$1"
 `;
 
-/**
- * Replaces all files of a sandbox by those of the given archives, unpacked over each other. They are complete before
- * anything of the old is touched, so that a failure until then changes nothing.
- */
+/** Replaces all files of a sandbox by those of the archives. A failure before all are unpacked changes nothing. */
 export async function replaceFiles(
   { driver }: Pick<LiveTree, "driver">,
   archives: readonly AsyncIterable<Uint8Array>[],

@@ -3,10 +3,7 @@ import { toSandboxError } from "../../../../contracts/errors.js";
 import { archiveError, guestBinary } from "../../guest.js";
 import { MAX_IMPORT_BYTES } from "../../types.js";
 
-/**
- * Makes a directory of the host's, in which nothing of the inside runs yet, hold what another one holds that the inside could write: only what
- * differs is copied, and only bytes say what does. `spared` is a name at the top that stays as it is.
- */
+/** Makes the directory of a sandbox that has run nothing yet equal to that of another, except for the name `spared` at the top. */
 export async function replicateTree(
   from: string,
   to: string,
@@ -20,19 +17,6 @@ export async function replicateTree(
       if (error === null) resolve();
       else if (typeof error.code === "number") reject(archiveError(error.code, stderr));
       else reject(toSandboxError(error, { operation: "fork" }));
-    });
-  });
-}
-
-/**
- * The commit that is checked out in a git directory that the inside can write, where two plain files say so; undefined where only git could
- * tell. Not to be relied upon: the inside may have written anything there.
- */
-export async function readPlainHead(gitDir: string): Promise<string | undefined> {
-  return await new Promise((resolve) => {
-    execFile(guestBinary(), ["head", gitDir], { env: {} }, (error, stdout) => {
-      const [, sha] = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/.exec(stdout) ?? [];
-      resolve(error === null ? sha : undefined);
     });
   });
 }

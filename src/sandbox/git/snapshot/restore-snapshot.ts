@@ -1,24 +1,19 @@
 import { createReadStream } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { readSnapshotRecord, type SnapshotRecord } from "../../../ledger.js";
+import { readSnapshotRecord } from "../../../ledger.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { packDirectory } from "../../../util/tar/tar-pack.js";
-import { setInsideHead } from "../inside/inside-git.js";
-import { type LiveTree, scratchPath } from "../inside/live-tree.js";
-import { createJailedGit } from "../jailed/jailed-git.js";
-import { prepareStore } from "../jailed/jailed-pack.js";
-import { INSIDE_OBJECTS } from "../repository/git-directory.js";
-import { gitError } from "../repository/host-git.js";
-import { objectBinds } from "../repository/object-store.js";
-import { resolveCommit } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
+import { gitError } from "../host.js";
+import { createJailedGit, fillStore, makeStore } from "../jailed.js";
+import { type LiveTree, scratchPath, setSandboxHead } from "../live-tree.js";
+import { INSIDE_OBJECTS, objectBinds, repositoryGit, resolveCommit, withRepositoryLock } from "../repository.js";
 import { replaceFiles } from "./replace-files.js";
-import { answerForSnapshots, type SnapshotDetails } from "./save-snapshot.js";
+import { recordSnapshots, type SnapshotDetails } from "./save-snapshot.js";
 
-/** Brings the files of a snapshot back, and takes away what is not in it. Reads nothing but our own stores. */
+/** Restores the files of a snapshot, and removes all others. Reads our own stores only. */
 export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void> {
   const record = await readSnapshotRecord(id);
   const { gitDir, commit, details } = await checkRecord(tree, record);
@@ -35,12 +30,12 @@ export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void>
   if (head !== undefined) await holdCommit(tree, gitDir, head.sha);
   const isOwn = record.sandboxId === tree.id;
   const branch = tree.base?.branch;
-  await setInsideHead(tree, head && !isOwn && branch !== undefined ? { sha: head.sha, branch } : head);
+  await setSandboxHead(tree, head && !isOwn && branch !== undefined ? { sha: head.sha, branch } : head);
 }
 
-/** Keeps a commit that the inside builds upon from being cleaned up, for as long as the sandbox is there. */
+/** Keeps a commit that the sandbox needs from `git gc`, as long as the sandbox exists. */
 export async function holdCommit(tree: LiveTree, gitDir: string, sha: string): Promise<void> {
-  await answerForSnapshots(tree);
+  await recordSnapshots(tree);
   const ref = `refs/glovebox/${tree.id}/held`;
   await withRepositoryLock(gitDir, () => repositoryGit(["update-ref", "--no-deref", ref, sha], gitDir));
 }
@@ -51,7 +46,7 @@ async function checkRecord(
 ): Promise<{ gitDir: string; commit: string; details: SnapshotDetails }> {
   const local = details as SnapshotDetails | undefined;
   if (local?.source !== source) {
-    throw new SandboxError("conflict", `Snapshot "${id}" is not one of what this sandbox works on`, {
+    throw new SandboxError("conflict", `Snapshot "${id}" does not belong to what this sandbox works on`, {
       retryable: false,
       hint: local === undefined ? undefined : `It belongs to ${local.source}`,
     });
@@ -65,19 +60,20 @@ async function checkRecord(
   return { gitDir, commit, details: local };
 }
 
-/** Writes the files of a commit to a directory of ours, in a jail, since their attributes come from inside. */
+/** Writes the files of a commit to a directory of ours, in a jail, since the sandbox wrote their attributes. */
 async function checkOut(tree: LiveTree, gitDir: string, commit: string, out: string): Promise<void> {
   const { id, base, signal } = tree;
   const store = scratchPath(id, "store");
   const objects = objectBinds(base?.repository ?? { objects: join(gitDir, "objects") });
   const git = createJailedGit({ store, tree: { source: out }, writable: true, objects, signal });
   try {
-    await prepareStore(store, base?.repository);
+    await makeStore(store);
+    await fillStore(store, base?.repository);
     const args = ["read-tree", "--reset", "-u", commit];
     const answer = await git(args, { env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: INSIDE_OBJECTS } });
     if (answer.exitCode !== 0) throw gitError(args, { ...answer, stdout: "" });
   } finally {
-    await git.end?.();
+    await git.close?.();
     await removeOwnTree(store);
   }
 }

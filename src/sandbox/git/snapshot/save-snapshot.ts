@@ -1,43 +1,44 @@
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { addResource, type SnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
+import type { SnapshotRecord } from "../../../../contracts/backend.js";
+import { addResource, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
+import { commitOptionsOf } from "../commit.js";
 import { trustHead } from "../fast-commit.js";
-import { jailedPackOf, type LiveTree, scratchPath } from "../inside/live-tree.js";
-import type { InsideHead } from "../jailed/jailed-commit.js";
+import { type LiveTree, type SandboxHead, scratchPath } from "../live-tree.js";
 import { isAmong, writeArchive } from "./archive.js";
-import { createSnapshot } from "./snapshot.js";
+import { createSnapshot } from "./create-snapshot.js";
 
-/** What the record of a snapshot that is a commit says beside the common fields. */
+/** The details in the record of a snapshot that is a commit. */
 export interface SnapshotDetails {
-  /** What the files belong to; they can only be restored there. */
+  /** What the files belong to. They can only be restored there. */
   source: string;
-  head?: InsideHead;
+  head?: SandboxHead;
 }
 
 const answering = new WeakSet<LiveTree["driver"]>();
 
-/** Notes, once, that the sandbox may leave unfinished snapshots behind. */
-export async function answerForSnapshots({ id, base, driver }: LiveTree): Promise<void> {
+/** Adds to the ledger, once, that the sandbox may leave unfinished snapshots. */
+export async function recordSnapshots({ id, base, driver }: LiveTree): Promise<void> {
   if (answering.has(driver)) return;
   await addResource(id, { kind: "snapshots", sandbox: id, repo: base?.repository.gitDir ?? "" });
   answering.add(driver);
 }
 
-/** Saves a sandbox's files and commits for good, and gives the id under which they are restored. */
+/** Saves a sandbox's files and commits, and returns the id to restore them by. */
 export async function saveSnapshot(tree: LiveTree): Promise<string> {
   const { id: sandboxId, backend, source } = tree;
   const look = tree.look();
-  await answerForSnapshots(tree);
+  await recordSnapshots(tree);
   const draft = scratchPath(sandboxId, "archive");
   let kept = 0;
   try {
     const { ref, commit, head, gitDir, warnings } = await createSnapshot({
-      ...(await jailedPackOf(tree, { withCommits: true, look, isOneOfMany: true, isExact: true })),
+      ...(await commitOptionsOf(tree, { withCommits: true, look, isOneOfMany: true, isExact: true })),
       withOthers: true,
       isDurable: true,
-      fate: "saved beside the commit, with the ignored files",
+      nestedNote: "saved beside the commit, with the ignored files",
       async beside({ others }) {
         const wanted = tree.ownsGit ? [...others, ".git", ".git/"] : others;
         kept = 0;

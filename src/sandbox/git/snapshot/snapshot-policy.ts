@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { gitError, type RunGit } from "../repository/host-git.js";
+import { gitError, type RunGit } from "../host.js";
 
 const GITLINK = "160000";
 const SYMLINK = "120000";
@@ -14,10 +14,7 @@ interface Difference {
   readonly path: string;
 }
 
-/**
- * Looks at what a snapshot brings into the repository, beyond what git's own check refuses. Gives what the user should
- * know; throws `tampered` for what must not come in.
- */
+/** Checks a snapshot beyond git's own checks. Returns warnings for the user; throws `tampered` for what must not come in. */
 export async function checkSnapshot(
   git: RunGit,
   commit: string,
@@ -38,27 +35,28 @@ export async function checkSnapshot(
   return warnings;
 }
 
-/** What the user should know about a link: that it leads out of the tree. */
+/** The warning about a symbolic link that leads out of the tree. */
 export function warnOfLink(path: string, target: string): [string] | undefined {
   const landing = posix.normalize(posix.join(posix.dirname(path), target));
   if (!target.startsWith("/") && landing !== ".." && !landing.startsWith("../")) return undefined;
   return [`The link ${JSON.stringify(path)} leads outside, to ${JSON.stringify(target)}`];
 }
 
-/** What a commit changes. Refuses one that is not the one it should be, on the parent that it should have. */
+/** What a commit changes. Refuses another commit than the expected one, and another parent. */
 async function readCommit(git: RunGit, commit: string, parent: string | undefined): Promise<Difference[]> {
   const query = [...LOG, "--max-count=1", "--format=%H %P", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", commit];
   const [story = "", ...parts] = (await read(git, [...query, "--"])).split("\0");
   if (story.trim() !== [commit, ...(parent === undefined ? [] : [parent])].join(" ")) {
-    throw new SandboxError("tampered", "The snapshot is not the commit that it should be, on the base of the sandbox");
+    throw new SandboxError("tampered", "The snapshot is not the expected commit on the expected parent");
   }
   return parse([(parts[0] ?? "").trimStart(), ...parts.slice(1)]);
 }
 
-/** Looks at every commit between two as `checkSnapshot` does at one; the newer must descend from the older. */
+/** Checks every commit between two as `checkSnapshot` checks one; the newer must descend from the older. */
 export async function checkHistory(git: RunGit, head: string, base: string): Promise<void> {
   const answer = await git(["merge-base", "--is-ancestor", base, head]);
-  if (answer.exitCode !== 0) throw new SandboxError("tampered", "The commits made inside are not what they seemed");
+  if (answer.exitCode !== 0)
+    throw new SandboxError("tampered", "The commits of the sandbox do not descend from its base");
   // With every parent of a merge, so that nothing can hide in one.
   await refuseLinks(git, await listChanges(git, [...LOG, "--format="], [head, `^${base}`]));
 }
@@ -82,7 +80,7 @@ async function readBlob(git: RunGit, sha: string): Promise<string> {
   throw gitError(query, answer);
 }
 
-/** What the given command of git lists as changed between the given commits and is still there. */
+/** What git lists as added or changed between commits. */
 async function listChanges(git: RunGit, command: string[], range: string[]): Promise<Difference[]> {
   const query = [...command, "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ...range, "--"];
   return parse((await read(git, query)).split("\0"));

@@ -9,39 +9,41 @@ import { failpoint } from "../../../machine/failpoint.js";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { isLocked, withLock } from "../../../machine/lock.js";
 import { removeTree } from "../../../machine/remove-tree.js";
-import { givePrivateIndex, writePrivateGit } from "../inside/private-git.js";
-import type { Repository } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { removeStaleRefLock } from "../repository/stale-ref-lock.js";
-import { isGitDirectory } from "../worktree/worktree-entry.js";
+import {
+  type Repository,
+  removeStaleRefLock,
+  repositoryExists,
+  repositoryGit,
+  withRepositoryLock,
+} from "../repository.js";
+import { giveIndex, writeBorrowingGit } from "../sandbox-git.js";
 import { checkOut } from "./checkout.js";
 
-/** A checkout that is never changed again: any number of sandboxes lay their own layer over it. */
+/** A checkout that never changes. Any number of sandboxes put their own layer on it. */
 export interface Base {
-  /** Of the entry in the cache; what a record names to say that it is in use. */
+  /** The entry in the cache. A record that names it keeps it from being removed. */
   dir: string;
   tree: string;
-  /** What `writePrivateGit` made. */
+  /** A borrowing git. */
   git: string;
   index: string;
 }
 
-/** Names the git directory that an entry was made from. */
+/** A file with the path of the git directory that an entry was made from. */
 const SOURCE = "source";
 const ABANDONED_AFTER = 24 * 3_600_000;
-/** What all bases together may take; the least recently used go first. */
+/** Limit for all bases together. The least recently used are removed first. */
 const MAX_BYTES = 20 * 1024 ** 3;
 const making = new Map<string, Promise<void>>();
 
-/** Where the base of a commit is, or will be; to be noted in the ledger before `openBase`, so that it is not taken away. */
+/** The directory of a commit's base, whether it exists or not. Add it to the ledger before `openBase`, so that it isn't removed. */
 export function baseDirOf(repository: Repository, sha: string): string {
   const { filters = [] } = repository;
   const mark = createHash("sha256").update(filters.join("\n")).digest("hex").slice(0, 8);
   return join(basesDirOf(repository.gitDir), filters.length === 0 ? sha : `${sha}-${mark}`);
 }
 
-/** The commit that an entry of the cache is of. */
+/** The commit of a base. */
 function shaOf(dir: string): string {
   return basename(dir).split("-")[0] ?? "";
 }
@@ -50,18 +52,15 @@ function basesDirOf(gitDir: string): string {
   return join(privateSubdirectory("bases"), createHash("sha256").update(gitDir).digest("hex").slice(0, 16));
 }
 
-/**
- * The base of a commit, made when it is not in the cache yet; one process makes it while the others wait. `record` is the
- * id of the one that answers for it until it is made.
- */
+/** Opens the base of a commit, which one process makes while others wait. `record` is the id of the ledger record that names the draft. */
 export async function openBase(repository: Repository, sha: string, record: string): Promise<Base> {
   const dir = baseDirOf(repository, sha);
   const lock = `base:${dir}`;
-  // Its use was noted before. Whoever takes a base away has the lock first, and looks for such notes then.
+  // The caller's record names it already. Whoever removes a base takes the lock first, then looks at the records.
   if (!existsSync(dir) || isLocked(lock)) {
-    const begun = making.get(dir) ?? withLock(lock, () => makeBase(repository, sha, dir, record));
-    making.set(dir, begun);
-    await begun.finally(() => making.delete(dir));
+    const made = making.get(dir) ?? withLock(lock, () => makeBase(repository, sha, dir, record));
+    making.set(dir, made);
+    await made.finally(() => making.delete(dir));
   }
   const now = new Date();
   utimesSync(dir, now, now);
@@ -76,11 +75,11 @@ async function makeBase(repository: Repository, sha: string, dir: string, record
     try {
       await checkOut(repository, sha, { tree: join(draft, "tree"), index: join(draft, "index") });
       await failpoint("base.drafted");
-      // As long as the base is there its objects are too, whatever becomes of the branches.
+      // Keeps the objects as long as the base exists, whatever happens to the branches.
       await repositoryGit(["update-ref", holdingRef(sha), sha], repository.gitDir);
       await failpoint("base.held");
-      await writePrivateGit({ repository, baseSha: sha, dir: join(draft, "git") });
-      await givePrivateIndex(join(draft, "git"), join(draft, "index", "index"));
+      await writeBorrowingGit({ repository, baseSha: sha, dir: join(draft, "git") });
+      await giveIndex(join(draft, "git"), join(draft, "index", "index"));
       await writeFile(join(draft, SOURCE), repository.gitDir, { mode: 0o600 });
       await trimEntries(await listBases(), MAX_BYTES);
       await rename(draft, dir);
@@ -98,7 +97,7 @@ export async function listBases(): Promise<CacheEntry[]> {
   const entries: CacheEntry[] = [];
   for (const repository of await readdir(root)) {
     for (const name of await readdir(join(root, repository))) {
-      // One that is being made, or was when its process died; the latter goes like any other.
+      // A draft. An old one was left by a dead process and counts like any other.
       if (name.endsWith(".new") && !(await isOld(join(root, repository, name)))) continue;
       const path = join(root, repository, name);
       const found = await stat(path);
@@ -110,27 +109,26 @@ export async function listBases(): Promise<CacheEntry[]> {
 
 async function removeUnused(dir: string): Promise<boolean> {
   return await withLock(`base:${dir}`, async () => {
-    if (await isUsed(dir)) return false;
+    if (await isRecorded("base", dir)) return false;
     await removeBase(dir);
     return true;
   });
 }
 
-/** Removes the bases of a repository that is going to be removed; gives false when one is in use. */
+/** Removes the bases of a repository that is about to be removed; false when one is in use. */
 export async function removeBasesOf(gitDir: string): Promise<boolean> {
   const dir = basesDirOf(gitDir);
   for (const name of await readdir(dir).catch(() => [])) if (!(await removeUnused(join(dir, name)))) return false;
   return true;
 }
 
-async function isUsed(dir: string): Promise<boolean> {
+/** Whether the record of a sandbox names a directory of a cache. */
+export async function isRecorded(kind: "base" | "clone", path: string): Promise<boolean> {
   const records = (await listRecords()).flatMap((entry) => ("record" in entry ? [entry.record] : []));
-  return records.some(({ resources }) =>
-    resources.some((resource) => resource.kind === "base" && resource["path"] === dir),
-  );
+  return records.some(({ resources }) => resources.some((each) => each.kind === kind && each["path"] === path));
 }
 
-/** Takes away what was left of a base that was never finished; a finished one stays. Idempotent. */
+/** Removes what is left of an unfinished base; a finished one stays. Idempotent. */
 export async function removeUnfinishedBase(target: { repo: string; dir: string; draft: string }): Promise<void> {
   const { repo, dir, draft } = target;
   if (dirname(dirname(dir)) !== privateSubdirectory("bases") || dirname(draft) !== dirname(dir)) {
@@ -139,7 +137,7 @@ export async function removeUnfinishedBase(target: { repo: string; dir: string; 
   await removeTree(draft);
   if (existsSync(dir)) return;
   await withLock(`base:${dir}`, async () => {
-    if (!existsSync(dir) && (await isGitDirectory(repo))) await removeHoldingRef(repo, shaOf(dir));
+    if (!existsSync(dir) && (await repositoryExists(repo))) await removeHoldingRef(repo, shaOf(dir));
   });
 }
 
@@ -152,8 +150,8 @@ async function removeHoldingRef(gitDir: string, sha: string): Promise<void> {
 
 async function removeBase(dir: string): Promise<void> {
   const gitDir = await readFile(join(dir, SOURCE), "utf8").catch(() => undefined);
-  // The repository may be gone by now, and its ref with it.
-  if (gitDir !== undefined && (await isGitDirectory(gitDir))) await removeHoldingRef(gitDir, shaOf(dir));
+  // The repository may be gone, and its ref with it.
+  if (gitDir !== undefined && (await repositoryExists(gitDir))) await removeHoldingRef(gitDir, shaOf(dir));
   await removeTree(dir);
 }
 

@@ -1,17 +1,14 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { INSIDE_GIT } from "../inside/private-git.js";
-import type { Repository } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
-import { readUserFilter } from "../repository/repository-settings.js";
+import { INSIDE_GIT, type Repository, readUserFilter, repositoryGit } from "../repository.js";
 
-/** Writes the files of a commit into a new directory, without a worktree of the repository being registered, and the index that belongs to them. */
-export async function checkOut(...args: Parameters<typeof beginCheckOut>): Promise<void> {
-  await (await beginCheckOut(...args)).filled;
+/** Writes the files of a commit and their index into new directories, without registering a worktree. */
+export async function checkOut(...args: Parameters<typeof startCheckOut>): Promise<void> {
+  await (await startCheckOut(...args)).filled;
 }
 
-/** As `checkOut`; the files are still being written when the directories are there. */
-export async function beginCheckOut(
+/** As `checkOut`, but returns when the directories exist; `filled` resolves when the files are written. */
+export async function startCheckOut(
   repository: Repository,
   sha: string,
   places: { tree: string; index: string },
@@ -20,14 +17,14 @@ export async function beginCheckOut(
   const { tree, index } = places;
   await mkdir(tree, { recursive: true, mode: 0o700 });
   await mkdir(index, { recursive: true, mode: 0o700 });
-  // What the inside finds here; a read-only file is bound over it.
+  // For the sandbox; a read-only file is bound over it.
   await writeFile(join(tree, ".git"), `gitdir: ${INSIDE_GIT}\n`, { mode: 0o644 });
   const filled = writeFiles(repository, sha, { tree, index: join(index, "index") }, signal);
   filled.catch(() => undefined);
   return { filled };
 }
 
-/** A full checkout whatever the repository says: what is not there could not be told from what was deleted inside. */
+/** Always a full checkout: a missing file would look as if the sandbox had deleted it. */
 const FULL = {
   "core.sparseCheckout": "false",
   "index.sparse": "false",
@@ -35,10 +32,7 @@ const FULL = {
   "index.version": "2",
 };
 
-/**
- * Writes the files of a commit into an empty directory of the host's, and their index. Attributes of the files say how they are written, but no
- * filter runs that was not named.
- */
+/** Writes the files of a commit into an empty directory, and their index. Attributes count, but only filters that the user named run. */
 export async function writeFiles(
   { gitDir, filters = [] }: Repository,
   sha: string,
@@ -50,12 +44,12 @@ export async function writeFiles(
   await repositoryGit(["read-tree", "--reset", "-u", sha], gitDir, { ...how, config: FULL, ...named });
 }
 
-/** Filters as the user's own configuration defines them; a filter is a program of the user's and finds the user's files. */
+/** The named filters, as the user's configuration defines them. A filter is the user's own program and gets the user's HOME. */
 async function namedFilters(
   gitDir: string,
   filters: readonly string[],
 ): Promise<{ config: Record<string, string>; env: Record<string, string> }> {
-  // Git LFS keeps what it has fetched in the repository; from elsewhere nothing is fetched.
+  // Git LFS has its files in the repository. Nothing is fetched.
   const config: Record<string, string> = { ...FULL, "lfs.storage": join(gitDir, "lfs") };
   for (const name of filters) Object.assign(config, await readUserFilter(name));
   const { HOME = "" } = process.env;

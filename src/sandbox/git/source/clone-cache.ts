@@ -2,40 +2,37 @@ import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rename, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { listRecords, readSnapshotRecords } from "../../../ledger.js";
+import { readSnapshotRecords } from "../../../ledger.js";
 import { type CacheEntry, sizeOf, trimEntries } from "../../../machine/cache-entries.js";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { withLock } from "../../../machine/lock.js";
 import { isTagDead, ownerTag } from "../../../machine/owner.js";
 import { removeTree } from "../../../machine/remove-tree.js";
-import { writeGitDirectory } from "../repository/git-directory.js";
-import { removeBasesOf } from "./base-cache.js";
+import { writeGitDirectory } from "../repository.js";
+import { isRecorded, removeBasesOf } from "./base-cache.js";
 import { fetchAll } from "./fetch-clone.js";
 import type { SourceUrl } from "./source-url.js";
 
-/** What all clones together may take; the least recently used go first. */
+/** Limit for all clones together. The least recently used are removed first. */
 const MAX_BYTES = 20 * 1024 ** 3;
-/** A clone that was just asked for has no record yet that says so. */
+/** Milliseconds for a new user of a clone to write its record. */
 const GRACE = 60_000;
 const LOCK_TIMEOUT = 600_000;
-/** Its time says when the remote was last asked. */
+/** A file whose time says when the remote was last asked. */
 const FETCHED = "glovebox-fetched";
 
-/** How a remote is asked. */
+/** How to reach a remote. */
 export interface CloneOptions {
   token?: string | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** Where the clone of a repository is, or will be. */
+/** The directory of a source's clone, whether it exists or not. */
 export function cloneDirOf({ url }: SourceUrl): string {
   return join(clonesDir(), createHash("sha256").update(url).digest("hex").slice(0, 32));
 }
 
-/**
- * A bare clone with what the remote has now, in the cache. One process asks the remote while the others wait; who has waited does
- * not ask again.
- */
+/** Opens the clone of a source, with what the remote has now. Processes that wait for another one's fetch don't fetch again. */
 export async function openClone(source: SourceUrl, opts: CloneOptions = {}): Promise<string> {
   const dir = cloneDirOf(source);
   const askedAt = Date.now();
@@ -87,7 +84,7 @@ async function removeClone(dir: string): Promise<boolean> {
   return await withLock(lockOf(dir), async () => {
     const found = await stat(dir).catch(() => undefined);
     if (found === undefined || Date.now() - found.mtimeMs < GRACE || (await isUsed(dir))) return false;
-    // They borrow its objects.
+    // Bases borrow its objects.
     if (!(await removeBasesOf(dir))) return false;
     return await withScratch(async (scratch) => {
       await rename(dir, join(scratch, "clone"));
@@ -96,13 +93,9 @@ async function removeClone(dir: string): Promise<boolean> {
   });
 }
 
-/** By a sandbox, or by a snapshot, whose commit is nowhere else. */
+/** Whether a sandbox uses a clone, or a snapshot is in it. */
 async function isUsed(dir: string): Promise<boolean> {
-  const records = (await listRecords()).flatMap((entry) => ("record" in entry ? [entry.record] : []));
-  const isNamed = records.some(({ resources }) =>
-    resources.some((resource) => resource.kind === "clone" && resource["path"] === dir),
-  );
-  return isNamed || (await readSnapshotRecords()).some(({ gitDir }) => gitDir === dir);
+  return (await isRecorded("clone", dir)) || (await readSnapshotRecords()).some(({ gitDir }) => gitDir === dir);
 }
 
 async function withScratch<T>(use: (dir: string) => Promise<T>): Promise<T> {
@@ -115,7 +108,7 @@ async function withScratch<T>(use: (dir: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** Removes what processes that are dead were making or removing. */
+/** Removes what dead processes were making or removing. */
 async function sweepDrafts(): Promise<void> {
   for (const name of await readdir(clonesDir())) {
     if (name.startsWith(".new.") && isTagDead(name.split(".")[2] ?? "")) await removeTree(join(clonesDir(), name));

@@ -2,17 +2,12 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError, type SandboxErrorCode } from "../../../../contracts/errors.js";
 import { isBranchName } from "../../../util/branch-name.js";
-import { withAskpass } from "../push/askpass.js";
-import { shownUrl } from "../push/push-url.js";
-import { complaintOf, runRemoteGit } from "../push/remote-git.js";
-import type { HostGitOptions, HostGitResult } from "../repository/host-git.js";
-import { hostGit, inStore, NO_CONFIG } from "../repository/host-git.js";
-import type { Repository } from "../repository/repository.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { removeStaleRefLock } from "../repository/stale-ref-lock.js";
+import { type HostGitOptions, type HostGitResult, hostGit, inStore, NO_CONFIG } from "../host.js";
+import { complaintOf, runRemoteGit, shownUrl, withAskpass } from "../remote.js";
+import { type Repository, removeStaleRefLock, withRepositoryLock } from "../repository.js";
 import type { SourceUrl } from "./source-url.js";
 
-/** What holds the commit that the remote begins with. */
+/** The ref for HEAD of the remote. */
 export const REMOTE_HEAD = "refs/glovebox/remote-head";
 
 const REFSPECS = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*", `+HEAD:${REMOTE_HEAD}`];
@@ -43,8 +38,8 @@ const REASONS: readonly [RegExp, SandboxErrorCode, string?][] = [
 ];
 
 /**
- * Brings everything that a remote has into a bare repository of ours. `make` makes that repository, when there is none yet, for
- * the object format that the remote has. `scratch` is a directory for one use.
+ * Fetches everything that a remote has into a bare repository of ours. `make` makes that repository, if there is none yet, in the object
+ * format of the remote. `scratch` is a directory for one use.
  */
 export async function fetchAll(
   source: SourceUrl,
@@ -86,7 +81,7 @@ async function asking<T>(
   return target === undefined ? await use({}) : await withAskpass(dir, target, token, use);
 }
 
-/** A git that was killed leaves its locks for ever. Nobody else writes these refs, and we hold the lock of the clone. */
+/** Removes the locks that a killed git left. Nobody else writes these refs, and we hold the lock of the clone. */
 async function removeLeftLocks(dir: string): Promise<void> {
   for (const top of ["refs/remotes", "refs/tags"]) {
     for (const name of await readdir(join(dir, top), { recursive: true }).catch(() => [])) {
@@ -99,8 +94,7 @@ async function removeLeftLocks(dir: string): Promise<void> {
 }
 
 function remoteError(source: SourceUrl, answer: HostGitResult, token: string): SandboxError {
-  const secrets = token === "" ? [] : [token, Buffer.from(`x-access-token:${token}`).toString("base64")];
-  const said = complaintOf(answer, secrets);
+  const said = complaintOf(answer, token);
   const [, code = "unavailable", hint] = REASONS.find(([pattern]) => pattern.test(said)) ?? [];
   return new SandboxError(code, `The repository ${shownUrl(source.url)} cannot be fetched: ${said}`, {
     operation: "clone",

@@ -3,15 +3,15 @@ import { posix, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { parseGitHubRepo } from "../../../util/github.js";
-import { type PushTarget, parseHttpUrl, shownUrl, toHttps } from "../push/push-url.js";
+import { parseHttpUrl, type RemoteTarget, shownUrl, toHttps } from "../remote.js";
 
-/** A repository elsewhere, as git is told of it. */
+/** A source on another machine. */
 export interface SourceUrl {
-  /** As it was meant; what tells one repository from another, and what a push goes to. */
+  /** In its full form: identifies the source, and is where a push goes. */
   readonly url: string;
   readonly protocol: "https" | "http" | "ssh" | "file";
-  /** What may be asked for a token. Absent: nothing is ever sent there. */
-  readonly target?: PushTarget;
+  /** The server that may get a token. Absent: none may. */
+  readonly target?: RemoteTarget;
 }
 
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
@@ -19,10 +19,7 @@ const SCP = /^[A-Za-z0-9_][\w.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:(?!-)[^\s:][^\s]*$/;
 const SSH =
   /^ssh:\/\/(?:[A-Za-z0-9_][\w.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-f:]+\])(?::\d{1,5})?\/(?!-)[^\s]+$/i;
 
-/**
- * Reads the option `repo` as that of a repository elsewhere; undefined when it is a path. `owner/name` stands for one on GitHub
- * unless there is such a directory. What is neither is `invalid_argument`.
- */
+/** Parses the option `repo` as a URL; undefined for a path. `owner/name` means GitHub unless such a directory exists. */
 export function parseSourceUrl(repo: string, opts: { hasToken?: boolean } = {}): SourceUrl | undefined {
   const short = shortForm(repo);
   if (short !== undefined) return ofHttp(short, repo);
@@ -54,7 +51,7 @@ function ofHttp(text: string, repo: string): SourceUrl {
   return { url: target.url, protocol: target.protocol, target };
 }
 
-/** With a token GitHub is asked by https, which needs no key. */
+/** With a token, GitHub is reached by https, which needs no key. */
 function ofSsh(text: string, hasToken: boolean): SourceUrl {
   const https = hasToken ? toHttps(text) : undefined;
   return https === undefined ? { url: text, protocol: "ssh" } : ofHttp(https, text);

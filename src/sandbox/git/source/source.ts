@@ -1,13 +1,13 @@
+import type { Resource } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { Resource } from "../../../ledger.js";
 import { assertBranchName } from "../../../util/branch-name.js";
 import type { SandboxOptions } from "../../types.js";
-import { findRepository, type Repository, type RepositoryTrust, resolveCommit } from "../repository/repository.js";
+import { findRepository, type Repository, type RepositoryTrust, resolveCommit } from "../repository.js";
 import { openClone } from "./clone-cache.js";
 import { REMOTE_HEAD } from "./fetch-clone.js";
 import { parseSourceUrl } from "./source-url.js";
 
-/** Finds the repository that `repo` names, on this machine or elsewhere; then a clone in the cache is brought up to date. */
+/** Finds the source that `repo` names: on this machine, or as a clone in the cache, which is brought up to date. */
 export async function findSource(
   repo: string,
   opts: Pick<SandboxOptions, "githubToken" | "signal"> & RepositoryTrust,
@@ -19,10 +19,10 @@ export async function findSource(
   return { ...(await findRepository(dir, { gitFilters: opts.gitFilters })), url: elsewhere.url };
 }
 
-/** The commit to start from: that of a branch which was named and exists, else the one that the repository begins with. */
+/** The commit to start from: that of the given branch if it exists, otherwise HEAD of the source. */
 export async function findStart({ gitDir, topLevel, url }: Repository, branch: string | undefined): Promise<string> {
   if (branch !== undefined) assertBranchName(branch);
-  // The own branches of a clone are what sandboxes left there.
+  // The local branches of a clone are leftovers of sandboxes.
   const heads = url === undefined ? "refs/heads/" : "refs/remotes/origin/";
   const own = branch === undefined ? undefined : await resolveCommit(gitDir, `${heads}${branch}`);
   const sha = own ?? (await resolveCommit(gitDir, url === undefined ? "HEAD" : REMOTE_HEAD));
@@ -31,7 +31,7 @@ export async function findStart({ gitDir, topLevel, url }: Repository, branch: s
   throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — it has no commit yet`, { hint: "git commit" });
 }
 
-/** What the record of a sandbox names for as long as it uses a repository, beside what it makes there. */
+/** The resources that a sandbox's record names while it uses a source. */
 export function resourcesOfSource({ gitDir, url }: Repository): Resource[] {
   return url === undefined ? [] : [{ kind: "clone", path: gitDir }];
 }

@@ -1,15 +1,14 @@
-import type { Repository } from "../repository/repository.js";
-import { repositoryGit } from "../repository/repository-git.js";
+import { type Repository, repositoryGit } from "../repository.js";
 
-/** The commit that the files of a sandbox started from, in the user's repository. Nothing but data: it can be written down. */
+/** The commit of the source that a sandbox's files started from. Plain data, for the ledger. */
 export interface TreeBase {
   repository: Repository;
   sha: string;
-  /** The sandbox's own; in the repository it may exist or not. */
+  /** The sandbox's branch. It may exist in the source or not. */
   branch: string;
-  /** An index that belongs to the files of the commit, which only the host writes. Absent: every file is read. */
+  /** An index of the commit's files that only the host writes. Absent: git reads every file. */
   index?: string;
-  /** The own git directory of a worktree that the repository knows; its files are then at the driver's `workDir`. */
+  /** The git directory of a linked worktree, whose files are at the driver's `workDir`. */
   worktree?: string;
 }
 

@@ -1,21 +1,22 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Vanishing } from "../../../ledger.js";
+import type { Vanishing } from "../../../../contracts/driver.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
-import { checkedOutAt } from "../repository/checked-out.js";
-import { gitError } from "../repository/host-git.js";
-import { resolveCommit } from "../repository/repository.js";
-import { runRepositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { removeStaleRefLock } from "../repository/stale-ref-lock.js";
-import { readUntrustedText } from "../repository/untrusted-file.js";
-import { unmovedMark } from "./branch-story.js";
-import { entryNames, isGitDirectory, removeEntry } from "./worktree-entry.js";
+import { gitError } from "../host.js";
+import {
+  checkedOutAt,
+  readUntrustedText,
+  removeStaleRefLock,
+  repositoryExists,
+  resolveCommit,
+  runRepositoryGit,
+  withRepositoryLock,
+  worktreeNames,
+} from "../repository.js";
+import { unmovedMark } from "./branch-mark.js";
+import { removeEntry } from "./worktree-entry.js";
 
-/**
- * Removes a worktree, whole or half-made: its directory and what git knows about it, nothing else. Idempotent. When git knows nothing of it
- * any more, its files may still be going.
- */
+/** Removes a worktree, whole or half-made. Idempotent. Returns when its entry is gone; its files may still be vanishing. */
 export async function removeWorktree(target: {
   repo: string;
   path: string;
@@ -25,16 +26,13 @@ export async function removeWorktree(target: {
   const gone = removeTrees([target.path, ...(target.beside ?? [])]);
   gone.catch(() => undefined);
   const forget = (): Promise<void> => removeEntry(target.repo, target.name, target.path);
-  if (await isGitDirectory(target.repo)) await withRepositoryLock(target.repo, forget);
+  if (await repositoryExists(target.repo)) await withRepositoryLock(target.repo, forget);
   return { gone };
 }
 
-/**
- * Deletes a branch that we created and nobody has moved or checked out since. Any other one stays: a sandbox that has it
- * checked out took it over. Idempotent.
- */
+/** Removes a branch that was created for a sandbox, unless somebody has moved it or checked it out since. Idempotent. */
 export async function removeBranch(target: { repo: string; name: string; sha: string; mark: string }): Promise<void> {
-  if (!(await isGitDirectory(target.repo))) return;
+  if (!(await repositoryExists(target.repo))) return;
   await withRepositoryLock(target.repo, async () => {
     const ref = `refs/heads/${target.name}`;
     await removeStaleRefLock(target.repo, ref);
@@ -49,6 +47,6 @@ export async function removeBranch(target: { repo: string; name: string; sha: st
 
 async function isCheckedOut(repo: string, branch: string): Promise<boolean> {
   if (existsSync(join(repo, "reftable"))) return (await checkedOutAt(repo, branch)) !== undefined;
-  const heads = [repo, ...(await entryNames(repo)).map((name) => join(repo, "worktrees", name))];
+  const heads = [repo, ...(await worktreeNames(repo)).map((name) => join(repo, "worktrees", name))];
   return heads.some((dir) => readUntrustedText(join(dir, "HEAD")).trimEnd() === `ref: refs/heads/${branch}`);
 }

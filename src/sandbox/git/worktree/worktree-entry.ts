@@ -1,12 +1,12 @@
-import { lstat, readdir, rename, rmdir } from "node:fs/promises";
+import { rename, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
-import { readUntrustedText } from "../repository/untrusted-file.js";
+import { readUntrustedText, worktreeNames } from "../repository.js";
 import { hiddenEntry } from "./register-worktree.js";
 
-/** The name under which git will register a worktree: the first free one of `work`, `work1`, `work2`, … */
+/** The name that git would give a worktree: the first free one of `work`, `work1`, `work2`, … */
 export async function freeEntryName(gitDir: string, wanted: string): Promise<string> {
-  const taken = await entryNames(gitDir);
+  const taken = await worktreeNames(gitDir);
   for (let n = 0; ; n++) {
     const name = n === 0 ? wanted : `${wanted}${n}`;
     if (!taken.includes(name)) return name;
@@ -14,42 +14,27 @@ export async function freeEntryName(gitDir: string, wanted: string): Promise<str
 }
 
 /**
- * Removes what git knows about one worktree, also when git was killed while it wrote that down.
+ * Removes the entry of one worktree, also a half-written one.
  *
- * `git worktree prune` never removes an entry that is still `locked initializing`, and would also take the user's entries
- * whose directories are away, as on a disk that is not mounted.
+ * `git worktree prune` never removes an entry that is `locked initializing`, and would remove entries of the user whose directories are
+ * away, for example on a disk that is not mounted.
  */
 export async function removeEntry(gitDir: string, name: string, path: string): Promise<void> {
-  for (const entry of await entryNames(gitDir)) {
+  for (const entry of await worktreeNames(gitDir)) {
     const place = join(gitDir, "worktrees", entry);
     const link = readUntrustedText(join(place, "gitdir"));
     const isHalfMade = entry === name && link.trim() === "";
     if (isHalfMade || link.trimEnd() === join(path, ".git")) await removeWhole(gitDir, entry);
   }
   await removeOwnTree(hiddenEntry(gitDir, name));
-  // As git does after the last one. Fails while there are others, which is right.
+  // As git does after the last one. Fails while there are others.
   await rmdir(join(gitDir, "worktrees")).catch(() => undefined);
 }
 
-/** Takes an entry out of git's sight at once: one that lacks a file would be in the way of everybody's git. */
+/** Hides an entry before it is removed: one that lacks a file makes every git in the repository fail. */
 async function removeWhole(gitDir: string, name: string): Promise<void> {
   const hidden = hiddenEntry(gitDir, name);
   await removeOwnTree(hidden);
   await rename(join(gitDir, "worktrees", name), hidden);
   await removeOwnTree(hidden);
-}
-
-/** Whether a directory is (still) a git directory. */
-export async function isGitDirectory(gitDir: string): Promise<boolean> {
-  return (await lstat(join(gitDir, "HEAD")).catch(() => undefined)) !== undefined;
-}
-
-/** The names of the worktrees that a repository knows, beside its main one. */
-export async function entryNames(gitDir: string): Promise<string[]> {
-  try {
-    return await readdir(join(gitDir, "worktrees"));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
 }

@@ -1,74 +1,79 @@
 import { existsSync } from "node:fs";
 import { lstat, mkdir, realpath, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import type { Resource } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { addResource, type Resource } from "../../../ledger.js";
+import { addResource } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { runtimeDir } from "../../../machine/home.js";
 import { assertBranchName } from "../../../util/branch-name.js";
-import { checkedOutAt } from "../repository/checked-out.js";
-import { copyIfThere } from "../repository/git-directory.js";
-import { gitError } from "../repository/host-git.js";
-import { type Repository, resolveCommit } from "../repository/repository.js";
-import { repositoryGit, runRepositoryGit } from "../repository/repository-git.js";
-import { withRepositoryLock } from "../repository/repository-lock.js";
-import { writeFiles } from "../source/checkout.js";
-import { branchMark, unmovedMark } from "./branch-story.js";
+import { gitError } from "../host.js";
+import {
+  checkedOutAt,
+  copyIfThere,
+  type Repository,
+  repositoryGit,
+  resolveCommit,
+  runRepositoryGit,
+  withRepositoryLock,
+} from "../repository.js";
+import { writeFiles } from "../source.js";
+import { branchMark, unmovedMark } from "./branch-mark.js";
 import { registerWorktree } from "./register-worktree.js";
 import { freeEntryName } from "./worktree-entry.js";
 
-/** A registered worktree of the user's repository. */
+/** A registered worktree of a source. */
 export interface Worktree {
   readonly path: string;
-  /** Its own git directory, below the repository's. */
+  /** Its entry, below the git directory of the source. */
   readonly gitDir: string;
   readonly branch: string;
-  /** The commit that it started from. */
+  /** The commit that it starts from. */
   readonly baseSha: string;
 }
 
 /** What `addWorktree` needs. */
 export interface AddWorktree {
   repository: Repository;
-  /** Created from HEAD when it does not exist. Checked out elsewhere: `conflict`. */
+  /** Created from HEAD if it doesn't exist. `conflict` if it is checked out elsewhere. */
   branch: string;
-  /** The branch is known not to exist; this commit is where it is created. */
+  /** Create the branch at this commit; it must not exist. */
   newAt?: string | undefined;
-  /** The branch starts at this commit, wherever it was before; only for a repository of ours. */
+  /** Start the branch at this commit, wherever it was before; only for a clone. */
   resetTo?: string | undefined;
-  /** Start at this commit instead, on a new branch that is called after `branch`, with `-fork-<n>`. */
+  /** Start at this commit instead, on a new branch `<branch>-fork-<n>`. */
   forkAt?: string | undefined;
-  /** Must not exist; its parent must. */
+  /** Must not exist. Its parent must. */
   path: string;
-  /** Id of the ledger record that answers for the worktree, and for the branch when it is created. */
+  /** The id of the ledger record that will name the worktree, and the branch if it is created. */
   record: string;
-  /** Called when the files begin to be written: what needs them not can be begun, too. */
+  /** Called when the first file is about to be written. What doesn't need the files can start too. */
   onFilling?: (() => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /** Makes a registered worktree with its files. */
 export async function addWorktree(opts: AddWorktree): Promise<Worktree> {
-  const { worktree, filled } = await beginWorktree(opts);
+  const { worktree, filled } = await startWorktree(opts);
   await filled;
   return worktree;
 }
 
 /**
- * Makes a registered worktree, and begins to write its files, which takes most of the time: whoever goes on meanwhile must wait for them also
- * when that fails.
+ * Makes a registered worktree, and starts to write its files, which takes most of the time. Always wait for `filled`, also when something
+ * else fails.
  *
- * Registering is done by one process at a time, so that a name and a branch that were found free still are.
+ * One process at a time registers, so that a free name and a free branch stay free.
  */
-export async function beginWorktree(opts: AddWorktree): Promise<{ worktree: Worktree; filled: Promise<void> }> {
+export async function startWorktree(opts: AddWorktree): Promise<{ worktree: Worktree; filled: Promise<void> }> {
   const { repository, path, record, signal } = opts;
   assertBranchName(opts.branch);
   const target = await freePath(path);
   const { gitDir: shared } = repository;
   const index = join(runtimeDir(record), "index.new");
   let files: Promise<void> | undefined;
-  // By git it would be open to every user of the machine, however private the repository is.
+  // Git would let every user of the machine read it, however private the repository is.
   const makeTarget = (): Promise<unknown> => mkdir(target, { mode: 0o700 });
   const fill = (sha: string): void => {
     files = writeFiles(repository, sha, { tree: target, index }, signal);
@@ -80,10 +85,10 @@ export async function beginWorktree(opts: AddWorktree): Promise<{ worktree: Work
     assertBranchName(branch);
     const name = await freeEntryName(shared, basename(target));
     const entry = { kind: "worktree", repo: shared, path: target, name };
-    if (opts.resetTo !== undefined) await dropBranch(shared, branch);
+    if (opts.resetTo !== undefined) await removeUnusedBranch(shared, branch);
     const newAt = opts.newAt ?? opts.resetTo ?? opts.forkAt;
     const used = newAt === undefined ? await useBranch(shared, branch) : undefined;
-    // Git itself registers nothing but an empty directory, and has to where refs are no files.
+    // Where refs are no files git has to register the worktree, and it accepts only an empty directory.
     const fillEarly = async (sha: string): Promise<void> => {
       await makeTarget();
       if (!existsSync(join(shared, "reftable"))) fill(sha);
@@ -121,7 +126,7 @@ async function moveFile(from: string, to: string): Promise<void> {
   }
 }
 
-/** The commit of an existing branch that is free to be checked out; undefined when there is no such branch. */
+/** The commit of a branch that can be checked out; undefined when there is no such branch. */
 async function useBranch(shared: string, branch: string): Promise<string | undefined> {
   const sha = await resolveCommit(shared, `refs/heads/${branch}`);
   if (sha === undefined) return undefined;
@@ -133,17 +138,14 @@ async function useBranch(shared: string, branch: string): Promise<string | undef
   });
 }
 
-/**
- * A branch that another sandbox created, left unmoved and has checked out no longer: its teardown is under way and keeps
- * its hands off what is in use. Whoever uses it last removes it.
- */
+/** A branch that another sandbox created, did not move, and left behind because it is in use here. Whoever uses it last removes it. */
 async function leftBranch(shared: string, branch: string, sha: string): Promise<Resource[]> {
   const mark = await unmovedMark(shared, `refs/heads/${branch}`);
   return mark === undefined ? [] : [{ kind: "branch", repo: shared, name: branch, sha, mark }];
 }
 
-/** Takes away a branch that is checked out nowhere. What is on it was pushed: else no branch of a clone ever moves. */
-async function dropBranch(shared: string, branch: string): Promise<void> {
+/** Removes a branch that is not checked out. Its commits were pushed: nothing else moves a branch of a clone. */
+async function removeUnusedBranch(shared: string, branch: string): Promise<void> {
   const sha = await useBranch(shared, branch);
   if (sha !== undefined) await repositoryGit(["update-ref", "-d", `refs/heads/${branch}`, sha], shared);
 }
@@ -158,7 +160,7 @@ async function freeForkName(shared: string, branch: string): Promise<string> {
   }
 }
 
-/** Makes a branch, after the ledger knows of it and of `next`, the resource that is made after it: `onRecorded` may begin to. */
+/** Creates a branch, after adding it and `next` to the ledger; `onRecorded` may then start to make `next`. */
 async function createBranch(
   shared: string,
   branch: string,
@@ -182,7 +184,7 @@ async function createBranch(
   const create = ["update-ref", "--create-reflog", "-m", mark, `refs/heads/${branch}`, sha, ""];
   const answer = await runRepositoryGit(create, shared);
   if (answer.exitCode === 0) {
-    // By it the branch is known to be ours. Git never syncs it, and elsewhere than in a file it is as safe as the branch.
+    // The reflog marks the branch as ours. Git never syncs its file; in another storage it is as durable as the branch.
     const log = join(shared, "logs", "refs", "heads", branch);
     if (existsSync(log)) await syncPath(log);
     return sha;
@@ -196,7 +198,7 @@ async function createBranch(
   }
   if (/Unable to create '.*\.lock': File exists/.test(answer.stderr)) {
     throw new SandboxError("conflict", `Branch "${branch}" cannot be created: ${answer.stderr.trim()}`, {
-      hint: "Another git is at work there. If there is none, remove the lock file that the message names",
+      hint: "Another git may be at work. If not, remove the lock file in the message",
     });
   }
   throw new SandboxError("conflict", `Branch "${branch}" cannot be created: ${answer.stderr.trim()}`, {

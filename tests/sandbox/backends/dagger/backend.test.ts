@@ -7,9 +7,9 @@ import { runtimeDir } from "../../../../src/machine/home.js";
 import { createDaggerSandbox } from "../../../../src/sandbox/backends/dagger.js";
 import type { SandboxOptions } from "../../../../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots, openSandbox, reap } from "../../../../src/sandbox.js";
-import { startDaggerEngine } from "../../../fakes/dagger-engine.js";
-import { createDaggerHarness } from "../../../support/dagger-harness.js";
-import { sessionOf, useDaggerPlace } from "../../../support/dagger-place.js";
+import { startDaggerEngine } from "../../../fakes/dagger/engine.js";
+import { createDaggerHarness } from "../../../support/dagger/harness.js";
+import { sessionOf, useDaggerPlace } from "../../../support/dagger/place.js";
 import { withEnv } from "../../../support/environment.js";
 import { expectRefused } from "../../../support/refused.js";
 import { createRepository, git } from "../../../support/scratch.js";
@@ -271,7 +271,7 @@ describe("a repository", () => {
       "changed\nwork-fork-1\ninside\n",
     );
     await deleteSnapshot(id);
-    expect(await sandbox.defaultBranch?.()).toBe("main");
+    expect(await sandbox.defaultBranch()).toBe("main");
   });
 
   test("is there again when a kept sandbox is opened again", async () => {
@@ -296,8 +296,8 @@ describe("services and secrets", () => {
     await using sandbox = await createDaggerSandbox(options({ services: { web } }));
     const inside = await sandbox.shell(`busybox wget -q -O - http://web:${port}/`);
     expect(inside.stdout).toBe("hello from web");
-    expect(await fetchText((await sandbox.url?.(port)) ?? "")).toBe("hello from web");
-    await expectRefused(sandbox.url?.(1) ?? Promise.resolve(), "not_found", "port 1");
+    expect(await fetchText((await sandbox.url(port)) ?? "")).toBe("hello from web");
+    await expectRefused(sandbox.url(1) ?? Promise.resolve(), "not_found", "port 1");
   });
 
   test("what is spawned as a service has a host name, and the graph goes on without it", async ({ skip }) => {
@@ -312,7 +312,7 @@ describe("services and secrets", () => {
     const ask = `busybox wget -q -O - http://web:${port}/`;
     // Its files are those of its start, and its own ones stay with it.
     expect((await sandbox.shell(`${ask}; echo; ls`)).stdout).toBe("first\nindex.html\n");
-    expect(await fetchText((await sandbox.url?.(port)) ?? "")).toBe("first");
+    expect(await fetchText((await sandbox.url(port)) ?? "")).toBe("first");
     for (const hostname of ["web", "glovebox-host"]) {
       const again = sandbox.spawn({ argv: ["true"], service: { hostname, ports: [port] } });
       await expectRefused(again, "conflict", `"${hostname}"`);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDaggerSandbox } from "../../../../src/sandbox/backends/dagger.js";
 import { deleteSnapshot } from "../../../../src/sandbox.js";
-import { createDaggerHarness } from "../../../support/dagger-harness.js";
+import { createDaggerHarness } from "../../../support/dagger/harness.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 import { testConformanceAtOnce } from "../../../support/test-conformance.js";
 

@@ -1,5 +1,5 @@
-import { createDaggerHarness } from "../../../support/dagger-harness.js";
-import { useDaggerPlace } from "../../../support/dagger-place.js";
+import { createDaggerHarness } from "../../../support/dagger/harness.js";
+import { useDaggerPlace } from "../../../support/dagger/place.js";
 import { testConformanceAtOnce } from "../../../support/test-conformance.js";
 
 const { options } = useDaggerPlace();

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { buildSchema, isObjectType } from "graphql";
 import { describe, expect, test } from "vitest";
-import { startDaggerEngine } from "../../../fakes/dagger-engine.js";
-import { SCHEMA } from "../../../fakes/dagger-schema.js";
-import { useDaggerPlace } from "../../../support/dagger-place.js";
+import { startDaggerEngine } from "../../../fakes/dagger/engine.js";
+import { SCHEMA } from "../../../fakes/dagger/schema.js";
+import { useDaggerPlace } from "../../../support/dagger/place.js";
 
 const place = useDaggerPlace();
 const BASE = 'container { from (address: "debian:stable-slim")';

@@ -3,8 +3,8 @@ import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { createDaggerSandbox } from "../../../../src/sandbox/backends/dagger.js";
 import { deleteSnapshot } from "../../../../src/sandbox.js";
-import { startDaggerEngine } from "../../../fakes/dagger-engine.js";
-import { sessionOf, useDaggerPlace } from "../../../support/dagger-place.js";
+import { startDaggerEngine } from "../../../fakes/dagger/engine.js";
+import { sessionOf, useDaggerPlace } from "../../../support/dagger/place.js";
 import { expectRefused } from "../../../support/refused.js";
 
 const place = useDaggerPlace();

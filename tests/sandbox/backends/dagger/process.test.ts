@@ -3,16 +3,16 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runtimeDir } from "../../../../src/machine/home.js";
 import { listSandboxes, reap } from "../../../../src/sandbox.js";
-import { type Child, compileSources, startChild } from "../../../support/compiled.js";
-import { useDaggerPlace } from "../../../support/dagger-place.js";
-import { until } from "../../../support/plain-guest.js";
+import { useDaggerPlace } from "../../../support/dagger/place.js";
+import { until } from "../../../support/guest/plain-guest.js";
+import { type Child, compileSources, startChild } from "../../../support/run/compiled.js";
 
 const place = useDaggerPlace();
 let compiled: ReturnType<typeof compileSources>;
 beforeAll(() => {
   compiled = compileSources();
   const root = join(import.meta.dirname, "../../../..");
-  for (const name of ["node_modules", "agent"]) symlinkSync(join(root, name), join(compiled.directory, name));
+  for (const name of ["node_modules", "guest"]) symlinkSync(join(root, name), join(compiled.directory, name));
 });
 afterAll(() => compiled.remove());
 

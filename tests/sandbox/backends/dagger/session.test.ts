@@ -3,10 +3,10 @@ import { Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openSession } from "../../../../src/sandbox/backends/dagger/session.js";
-import { createDaggerSandbox, probe } from "../../../../src/sandbox/backends/dagger.js";
+import { createDaggerSandbox, dagger } from "../../../../src/sandbox/backends/dagger.js";
 import type { SandboxOptions } from "../../../../src/sandbox/types.js";
 import { openSandbox } from "../../../../src/sandbox.js";
-import { sessionOf, useDaggerPlace } from "../../../support/dagger-place.js";
+import { sessionOf, useDaggerPlace } from "../../../support/dagger/place.js";
 import { withEnv } from "../../../support/environment.js";
 import { expectRefused } from "../../../support/refused.js";
 
@@ -25,7 +25,7 @@ describe("the session", () => {
     await withEnv(env, async () => {
       await using sandbox = await openSandbox({ backend: "dagger" });
       expect((await sandbox.exec({ argv: ["pwd"] })).stdout).toBe("/work\n");
-      const findings = await probe();
+      const findings = (await dagger.probe?.()) ?? [];
       expect(findings.find(({ name }) => name === "engine")).toMatchObject({ status: "ok" });
     });
   });
@@ -62,7 +62,9 @@ describe("the session", () => {
         code: "unavailable",
         hint: expect.stringContaining("docs.dagger.io"),
       });
-      expect((await probe()).find(({ name }) => name === "session")).toMatchObject({ status: "missing" });
+      expect(((await dagger.probe?.()) ?? []).find(({ name }) => name === "session")).toMatchObject({
+        status: "missing",
+      });
     });
     await withEnv({ ...none, _EXPERIMENTAL_DAGGER_CLI_BIN: "/no/such/dagger" }, () =>
       expectRefused(createDaggerSandbox({}), "unavailable", "/no/such/dagger", "_EXPERIMENTAL_DAGGER_CLI_BIN"),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readAccount, readSource } from "../../../../src/sandbox/backends/daytona/options.js";
 import { createDaytonaSandbox } from "../../../../src/sandbox/backends/daytona.js";
 import type { SandboxOptions } from "../../../../src/sandbox/types.js";
-import { type DaytonaService, startDaytonaService } from "../../../support/daytona-service.js";
+import { type DaytonaService, startDaytonaService } from "../../../support/daytona/service.js";
 import { expectRefused } from "../../../support/refused.js";
 
 let there: DaytonaService;

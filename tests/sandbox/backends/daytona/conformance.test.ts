@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ConformanceResult, conformanceCases, runConformance } from "../../../../src/testing.js";
-import { startFakeDaytona } from "../../../fakes/daytona-server.js";
-import { createDaytonaHarness } from "../../../support/daytona-harness.js";
-import { type DaytonaService, startDaytonaService } from "../../../support/daytona-service.js";
+import { startFakeDaytona } from "../../../fakes/daytona/server.js";
+import { createDaytonaHarness } from "../../../support/daytona/harness.js";
+import { type DaytonaService, startDaytonaService } from "../../../support/daytona/service.js";
 
 const WITH_REPOSITORY = ["lifecycle.identity", "lifecycle.teardown-removes", "snapshot", "restore", "changes", "fork"];
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listSandboxes } from "../../../../src/sandbox.js";
-import { type DaytonaService, startDaytonaService } from "../../../support/daytona-service.js";
+import { type DaytonaService, startDaytonaService } from "../../../support/daytona/service.js";
 import { git } from "../../../support/scratch.js";
 
 let there: DaytonaService;
@@ -31,7 +31,7 @@ describe.concurrent("a repository", () => {
       code: "conflict",
       message: expect.stringContaining("elsewhere"),
     });
-    expect(await sandbox.pushBranch?.("run-1", there.token)).toMatchObject({
+    expect(await sandbox.pushBranch("run-1", there.token)).toMatchObject({
       pushed: false,
       error: expect.stringContaining("elsewhere"),
     });
@@ -44,7 +44,7 @@ describe.concurrent("a repository", () => {
     const toolbox = `/toolbox/${there.service.entry(`glovebox-${sandbox.id}`).id}/git/`;
     const gitCalls = (): string[] => there.service.requests.filter((line) => line.includes(toolbox));
     const made = gitCalls().length;
-    expect(await sandbox.pushBranch?.("to-push", there.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("to-push", there.token)).toEqual({ pushed: true });
     // Where HEAD is is looked at right before the commit, and again right before the push.
     const verbs = gitCalls()
       .slice(made)
@@ -53,7 +53,7 @@ describe.concurrent("a repository", () => {
     expect(git(there.origin, "show", "to-push:pushed.txt")).toBe("yes");
     expect(git(there.origin, "log", "-1", "--format=%s", "main")).toBe("second");
     const before = there.apiCalls.length;
-    expect([await sandbox.defaultBranch?.(), await sandbox.defaultBranch?.()]).toEqual(["main", "main"]);
+    expect([await sandbox.defaultBranch(), await sandbox.defaultBranch()]).toEqual(["main", "main"]);
     expect(there.apiCalls.slice(before)).toEqual([
       { url: "/repos/acme/widgets", authorization: `Bearer ${there.token}` },
     ]);
@@ -62,10 +62,10 @@ describe.concurrent("a repository", () => {
   test("a push that fails is a result without the token", async () => {
     await using sandbox = await there.openRepo({ branch: "no-push" });
     const wrong = "ghp_wrongwrongwrongwrong";
-    const result = await sandbox.pushBranch?.("no-push", wrong);
+    const result = await sandbox.pushBranch("no-push", wrong);
     expect(result).toMatchObject({ pushed: false, error: expect.stringContaining("authentication required") });
     expect(JSON.stringify(result)).not.toContain(wrong);
-    expect(await sandbox.pushBranch?.("another", there.token)).toMatchObject({ pushed: false });
+    expect(await sandbox.pushBranch("another", there.token)).toMatchObject({ pushed: false });
   });
 
   test("a fork of a repository has its own branch, changes and all", async () => {
@@ -92,7 +92,7 @@ describe.concurrent("a repository", () => {
       code: "conflict",
       message: expect.stringContaining("main"),
     });
-    expect(await sandbox.pushBranch?.("dirty", there.token)).toMatchObject({ pushed: false });
+    expect(await sandbox.pushBranch("dirty", there.token)).toMatchObject({ pushed: false });
     expect(git(there.origin, "log", "-1", "--format=%s", "main")).toBe("second");
   });
 
@@ -105,10 +105,10 @@ describe.concurrent("a repository", () => {
       "refs/heads/behind",
       git(there.origin, "commit-tree", "main~1^{tree}", "-m", "other"),
     );
-    const refused = await sandbox.pushBranch?.("behind", there.token);
+    const refused = await sandbox.pushBranch("behind", there.token);
     expect(refused).toMatchObject({ pushed: false, error: expect.stringContaining("non-fast-forward") });
     await sandbox.shell("git checkout --quiet --detach");
-    expect(await sandbox.pushBranch?.("behind", there.token)).toMatchObject({ pushed: false });
+    expect(await sandbox.pushBranch("behind", there.token)).toMatchObject({ pushed: false });
   });
 
   test("a machine without a network reaches the remote for a push, nothing else, and only while nothing runs", async () => {
@@ -116,14 +116,14 @@ describe.concurrent("a repository", () => {
     await sandbox.writeFile("closed.txt", "yes\n");
     const entry = there.service.entry(`glovebox-${sandbox.id}`);
     const running = await sandbox.spawn({ argv: ["sleep", "60"] });
-    expect(await sandbox.pushBranch?.("closed", there.token)).toMatchObject({
+    expect(await sandbox.pushBranch("closed", there.token)).toMatchObject({
       pushed: false,
       error: expect.stringContaining("still runs inside"),
     });
     await running.kill("SIGKILL");
     await running.wait();
     expect(entry.networkAllowList).toBeUndefined();
-    expect(await sandbox.pushBranch?.("closed", there.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("closed", there.token)).toEqual({ pushed: true });
     expect(git(there.origin, "show", "closed:closed.txt")).toBe("yes");
     expect([entry.networkBlockAll, entry.networkAllowList]).toEqual([true, "127.0.0.1/32"]);
     expect(entry.machine.reaches("127.0.0.1")).toBe(false);
@@ -132,7 +132,7 @@ describe.concurrent("a repository", () => {
   test("a list of names is set again after a push", async () => {
     const network = { allow: ["example.org"] };
     await using sandbox = await there.openRepo({ branch: "listed", network });
-    expect(await sandbox.pushBranch?.("listed", there.token)).toEqual({ pushed: true });
+    expect(await sandbox.pushBranch("listed", there.token)).toEqual({ pushed: true });
     const entry = there.service.entry(`glovebox-${sandbox.id}`);
     expect([entry.networkBlockAll, entry.domainAllowList, entry.networkAllowList]).toEqual([false, "example.org", ""]);
   });
@@ -164,7 +164,7 @@ test("a rule that cannot be set again after a push is the end of the sandbox", a
     { match: settings, action: { delay: 0 } },
     { match: settings, action },
   ];
-  const result = await sandbox.pushBranch?.("open", there.token);
+  const result = await sandbox.pushBranch("open", there.token);
   expect(result).toMatchObject({ pushed: false, error: expect.stringContaining("could not be set again") });
   await expect(sandbox.exec({ argv: ["true"] })).rejects.toMatchObject({ code: "closed" });
 });

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { keepAlive } from "../../../../src/sandbox/backends/daytona/keep-alive.js";
 import { listSandboxes, reap, removeSandbox } from "../../../../src/sandbox.js";
 import { createHabits } from "../../../fakes/daytona/habits.js";
-import { type DaytonaService, setEnv, startDaytonaService } from "../../../support/daytona-service.js";
+import { type DaytonaService, setEnv, startDaytonaService } from "../../../support/daytona/service.js";
 
 let there: DaytonaService;
 beforeAll(async () => {
@@ -14,13 +14,21 @@ afterEach(() => {
   Object.assign(there.service.habits, createHabits());
 });
 
+/** The call returns at its deadline; what it has not undone by then, it undoes after that. */
+async function nothingLeft(): Promise<void> {
+  const look = async (): Promise<void> => {
+    expect([...there.service.sandboxes.values()].filter(({ state }) => state !== "destroying")).toEqual([]);
+    expect(await listSandboxes()).toEqual([]);
+  };
+  await vi.waitFor(look, { timeout: 30_000, interval: 50 });
+}
+
 describe("creation and the end", () => {
   test("a create that runs out of time leaves nothing behind", async () => {
     there.service.habits.createMs = 4_000;
     await expect(there.open({ operationTimeout: 1_000 })).rejects.toMatchObject({ code: "unavailable" });
+    await nothingLeft();
     expect(there.service.requests.at(-1)).toMatch(/^(GET|DELETE) /);
-    expect([...there.service.sandboxes.values()].filter(({ state }) => state !== "destroying")).toEqual([]);
-    expect(await listSandboxes()).toEqual([]);
   });
 
   test("a create whose answer is lost leaves nothing behind", async () => {
@@ -58,8 +66,7 @@ describe("creation and the end", () => {
   test("a create that runs out of time is deleted as soon as the service lets it be", async () => {
     there.service.habits.createMs = 6_000;
     await expect(there.open({ operationTimeout: 1_000 })).rejects.toMatchObject({ code: "unavailable" });
-    expect([...there.service.sandboxes.values()].filter(({ state }) => state !== "destroying")).toEqual([]);
-    expect(await listSandboxes()).toEqual([]);
+    await nothingLeft();
   });
 
   test("a kept sandbox is opened again from every state that it can be on its way to", async () => {

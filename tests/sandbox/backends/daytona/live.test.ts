@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { conformance, createDaytonaSandbox } from "../../../../src/sandbox/backends/daytona.js";
-import { scenarios } from "../../../support/daytona-scenarios.js";
-import { type DaytonaService, startDaytonaService } from "../../../support/daytona-service.js";
+import { createDaytonaSandbox, daytona } from "../../../../src/sandbox/backends/daytona.js";
+import { scenarios } from "../../../support/daytona/scenarios.js";
+import { type DaytonaService, startDaytonaService } from "../../../support/daytona/service.js";
 import { createScratch } from "../../../support/scratch.js";
 import { testConformance } from "../../../support/test-conformance.js";
 
@@ -24,7 +24,7 @@ describe("against the real service", () => {
   }
   testConformance({
     backend: "daytona, the real service",
-    skips: conformance.skips ?? {},
+    skips: daytona.conformance?.skips ?? {},
     open: (opts) => createDaytonaSandbox(opts),
   });
 });

@@ -4,9 +4,9 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { labelsOf, readLabels } from "../../../../src/sandbox/backends/daytona/labels.js";
 import { listSandboxes, reap } from "../../../../src/sandbox.js";
-import { type FakeDaytona, startFakeDaytona } from "../../../fakes/daytona-server.js";
-import { compileSources, startChild } from "../../../support/compiled.js";
-import { setEnv } from "../../../support/daytona-service.js";
+import { type FakeDaytona, startFakeDaytona } from "../../../fakes/daytona/server.js";
+import { setEnv } from "../../../support/daytona/service.js";
+import { compileSources, startChild } from "../../../support/run/compiled.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url));
@@ -34,7 +34,7 @@ test("without the package it is a missing dependency with the line that installs
   const missing = { code: "missing_dependency", hint: "npm install @daytona/sdk" };
   expect(JSON.parse(await child.line())).toEqual(missing);
   expect([await listSandboxes(), service.requests.filter((line) => line.startsWith("POST"))]).toEqual([[], []]);
-  for (const name of ["node_modules", "agent"]) {
+  for (const name of ["node_modules", "guest"]) {
     const link = join(sources.directory, name);
     if (!existsSync(link)) symlinkSync(join(root, name), link);
   }

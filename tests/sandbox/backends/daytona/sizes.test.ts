@@ -3,7 +3,7 @@ import type { SandboxOptions } from "../../../../src/sandbox/types.js";
 import { listSandboxes } from "../../../../src/sandbox.js";
 import { createHabits } from "../../../fakes/daytona/habits.js";
 import type { SandboxEntry } from "../../../fakes/daytona/sandbox-state.js";
-import { type DaytonaService, startDaytonaService } from "../../../support/daytona-service.js";
+import { type DaytonaService, startDaytonaService } from "../../../support/daytona/service.js";
 
 let there: DaytonaService;
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
 import { listSandboxes } from "../../../../src/sandbox.js";
-import { ownService } from "../../../support/daytona-service.js";
+import { ownService } from "../../../support/daytona/service.js";
 
 const input = /POST .*\/input/;
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker-engine.js";
-import { createDockerHarness } from "../../../support/docker-harness.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker/engine.js";
+import { createDockerHarness } from "../../../support/docker/harness.js";
+import { SET_UP_LIMIT } from "../../../support/run/set-up-limit.js";
 import { createScratch } from "../../../support/scratch.js";
-import { SET_UP_LIMIT } from "../../../support/set-up-limit.js";
 import { testConformance } from "../../../support/test-conformance.js";
 
 /** Where the programs of an image have a say. What is only the engine's part is shown on the other image. */

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { DEBIAN, useEngine, whyNoDocker } from "../../../support/docker-engine.js";
-import { createDockerHarness } from "../../../support/docker-harness.js";
+import { DEBIAN, useEngine, whyNoDocker } from "../../../support/docker/engine.js";
+import { createDockerHarness } from "../../../support/docker/harness.js";
+import { SET_UP_LIMIT } from "../../../support/run/set-up-limit.js";
 import { createRepository, createScratch } from "../../../support/scratch.js";
-import { SET_UP_LIMIT } from "../../../support/set-up-limit.js";
 import { testConformance } from "../../../support/test-conformance.js";
 
 const reason = whyNoDocker(DEBIAN);

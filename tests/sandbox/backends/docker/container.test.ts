@@ -1,16 +1,19 @@
+import { existsSync, mkdirSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { runtimeDir } from "../../../../src/machine/home.js";
 import { engineOf } from "../../../../src/sandbox/backends/docker/engine/engines.js";
 import { probeDocker } from "../../../../src/sandbox/backends/docker/probe.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
 import type { SandboxOptions } from "../../../../src/sandbox/types.js";
-import { removeSandbox } from "../../../../src/sandbox.js";
+import { openSandbox, removeSandbox } from "../../../../src/sandbox.js";
 import { packDirectory } from "../../../../src/util/tar/tar-pack.js";
 import { describeUnless } from "../../../support/describe-unless.js";
-import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker-engine.js";
-import { dockerCensus } from "../../../support/docker-harness.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker/engine.js";
+import { dockerCensus } from "../../../support/docker/harness.js";
+import { SET_UP_LIMIT } from "../../../support/run/set-up-limit.js";
 import { createScratch } from "../../../support/scratch.js";
-import { SET_UP_LIMIT } from "../../../support/set-up-limit.js";
 
 interface Inspected {
   Id: string;
@@ -253,6 +256,24 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
     });
     const other = createDockerSandbox({ id: kept.id, docker, mounts: [{ source: "/etc", target: "/etc2" }] });
     await expect(other).rejects.toMatchObject({ code: "unsupported" });
+    await removeSandbox(kept.id);
+  });
+
+  test("is opened again by its id alone, and what a dead process left beside its record goes", async () => {
+    const kept = await createDockerSandbox({ image: BUSYBOX, keep: true });
+    await kept.writeFile("file", "kept");
+    await kept.teardown();
+    const left = join(runtimeDir(kept.id), "store-0123456789ab");
+    mkdirSync(left);
+    {
+      await using again = await openSandbox({ id: kept.id });
+      expect([again.backend, await again.readFile("file"), existsSync(left)]).toEqual(["docker", "kept", false]);
+    }
+    const other = openSandbox({ id: kept.id, backend: "local" });
+    await expect(other).rejects.toMatchObject({
+      code: "invalid_argument",
+      hint: "leave backend out: the id is enough",
+    });
     await removeSandbox(kept.id);
   });
 

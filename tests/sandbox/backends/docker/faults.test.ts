@@ -4,9 +4,9 @@ import { sweepEngine } from "../../../../src/sandbox/backends/docker/sweep.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
 import { reap } from "../../../../src/sandbox.js";
-import { BUSYBOX } from "../../../support/docker-engine.js";
-import { dockerCensus } from "../../../support/docker-harness.js";
-import { describeOwnEngine } from "../../../support/own-engine.js";
+import { BUSYBOX } from "../../../support/docker/engine.js";
+import { dockerCensus } from "../../../support/docker/harness.js";
+import { describeOwnEngine } from "../../../support/docker/own-engine.js";
 
 const MIB = 1 << 20;
 
@@ -63,7 +63,7 @@ describeOwnEngine(
       });
       // Three seconds may not be enough for it: what is left is taken away behind it.
       await sandbox.teardown();
-      await expect.poll(dockerCensus, { timeout: 30_000 }).toEqual([]);
+      await expect.poll(dockerCensus).toEqual([]);
     });
 
     test("a container that somebody paused makes no call wait longer than its own time and two seconds", async () => {

@@ -1,3 +1,5 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import { currentOwner } from "../../../../src/machine/owner.js";
@@ -14,11 +16,11 @@ import { sweepEngine } from "../../../../src/sandbox/backends/docker/sweep.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
 import type { SandboxOptions } from "../../../../src/sandbox/types.js";
 import { deleteSnapshot, listSandboxes, listSnapshots, reap, removeSandbox } from "../../../../src/sandbox.js";
-import { type Child, startChild } from "../../../support/compiled.js";
-import { BUSYBOX } from "../../../support/docker-engine.js";
-import { dockerCensus } from "../../../support/docker-harness.js";
-import { untilDestroyed } from "../../../support/engine-events.js";
-import { describeOwnEngine } from "../../../support/own-engine.js";
+import { BUSYBOX } from "../../../support/docker/engine.js";
+import { untilDestroyed } from "../../../support/docker/engine-events.js";
+import { dockerCensus } from "../../../support/docker/harness.js";
+import { describeOwnEngine } from "../../../support/docker/own-engine.js";
+import { type Child, compileSources, startChild } from "../../../support/run/compiled.js";
 
 const built = fileURLToPath(new URL("../../../../dist", import.meta.url));
 const children: Child[] = [];
@@ -32,8 +34,9 @@ function deadLabels(): Record<string, string> {
 async function hold(
   options: SandboxOptions,
   more: object = {},
+  directory = built,
 ): Promise<{ id: string; snapshot?: string; child: Child }> {
-  const child = startChild(built, "hold-container.mjs", [JSON.stringify({ options, ...more })]);
+  const child = startChild(directory, "hold-container.mjs", [JSON.stringify({ options, ...more })]);
   children.push(child);
   return { ...(JSON.parse(await child.line()) as { id: string; snapshot?: string }), child };
 }
@@ -101,6 +104,25 @@ describeOwnEngine("what is left when a manager is killed", () => {
     expect(await containersOf(id)).toEqual([]);
     expect(await dockerCensus()).toEqual([]);
   });
+
+  test("a kept one is opened again when the program that it mounts is gone, as after an update", async () => {
+    const older = compileSources({ withGuests: true });
+    try {
+      const { id, child } = await hold({ image: BUSYBOX, keep: true }, {}, older.directory);
+      child.kill();
+      await child.ended;
+      rmSync(join(older.directory, "guest"), { recursive: true });
+      {
+        await using again = await createDockerSandbox({ id });
+        expect(await again.readFile("file")).toBe("kept");
+      }
+      await removeSandbox(id);
+    } finally {
+      older.remove();
+    }
+    expect(await dockerCensus()).toEqual([]);
+  });
+
   test("a kept one that has not ended yet is ended before it is opened again", async () => {
     const { id, child } = await hold({ image: BUSYBOX, keep: true }, {});
     // It cannot take notice of its manager's end.

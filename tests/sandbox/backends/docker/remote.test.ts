@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { findEndpoint } from "../../../../src/sandbox/backends/docker/engine/endpoint.js";
 import { Engine } from "../../../../src/sandbox/backends/docker/engine/engine.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
-import type { DockerOptions } from "../../../../src/sandbox/types.js";
-import { createCertificate } from "../../../support/certificate.js";
+import type { DockerOptions } from "../../../../src/sandbox/docker.js";
 import { describeUnless } from "../../../support/describe-unless.js";
-import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker-engine.js";
+import { BUSYBOX, useEngine, whyNoDocker } from "../../../support/docker/engine.js";
+import { createCertificate } from "../../../support/egress/certificate.js";
+import { SET_UP_LIMIT } from "../../../support/run/set-up-limit.js";
 import { createScratch } from "../../../support/scratch.js";
-import { SET_UP_LIMIT } from "../../../support/set-up-limit.js";
 
 const reason = whyNoDocker(BUSYBOX);
 const scratch = createScratch();

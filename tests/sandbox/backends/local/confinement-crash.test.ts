@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
 import { listSandboxes } from "../../../../src/sandbox/reap.js";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
-import { compileSources, startChild } from "../../../support/compiled.js";
-import { processesWith } from "../../../support/processes.js";
+import { processesWith } from "../../../support/processes/host-processes.js";
+import { compileSources, startChild } from "../../../support/run/compiled.js";
 import { createRepository, createScratch, git, type Scratch } from "../../../support/scratch.js";
 import { treeDigest } from "../../../support/tree-digest.js";
 
@@ -58,7 +58,7 @@ test("[F-02] a manager that is killed takes its processes along; the rest goes w
     expect(groupsOf(id).length).toBeGreaterThanOrEqual(isRoot ? 1 : 0);
     victim.kill();
     await victim.ended;
-    await expect.poll(() => running("victim"), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => running("victim")).toBe(0);
     expect(processesWith(workDir)).toEqual([]);
     expect(existsSync(workDir)).toBe(true);
 
@@ -78,7 +78,7 @@ test("[F-02] a manager that is killed takes its processes along; the rest goes w
     for (const child of [live, victim]) child.kill();
     await Promise.all([live.ended, victim.ended]);
   }
-  await expect.poll(() => running("live"), { timeout: 10_000 }).toBe(0);
+  await expect.poll(() => running("live")).toBe(0);
   await (await createLocalSandbox({ id: keptId, keep: false })).teardown();
   await startChild(compiled.directory, "reap.mjs", []).ended;
   expect(usersPart()).toEqual(before);
@@ -102,11 +102,11 @@ describe("[F-01] a manager that is killed while it opens leaves nothing that the
     const options = JSON.stringify({ repo, branch: "early", ...(isRoot && { limits: { pids: 100 } }) });
     const args = [options, markerOf("early")];
     const child = startChild(compiled.directory, "hold-sandbox.mjs", args, { TMPDIR: scratch.path });
-    await expect.poll(isReached, { interval: 1, timeout: 20_000 }).toBe(true);
+    await expect.poll(isReached, { interval: 1 }).toBe(true);
     child.kill();
     await child.ended;
     const alive = (): unknown[] => [markerOf("early"), `${scratch.path}/harness-`].flatMap(processesWith);
-    await expect.poll(alive, { timeout: 10_000 }).toEqual([]);
+    await expect.poll(alive).toEqual([]);
     const reaper = startChild(compiled.directory, "reap.mjs", []);
     expect(JSON.parse(await reaper.line())).toMatchObject({ kept: [], failed: [] });
     await reaper.ended;
@@ -175,11 +175,11 @@ test("[F-25] twenty sandboxes at once leave nothing behind", async () => {
     try {
       const work = `touch here; sh -c 'while :; do sleep 1; done' ${marker}`;
       await Promise.all(all.map((sandbox) => sandbox.spawn({ argv: ["sh", "-c", work] })));
-      await expect.poll(() => processesWith(marker).length, { timeout: 20_000 }).toBeGreaterThanOrEqual(20);
+      await expect.poll(() => processesWith(marker).length).toBeGreaterThanOrEqual(20);
     } finally {
       await Promise.all(all.map((sandbox) => sandbox.teardown()));
     }
-    await expect.poll(census, { timeout: 10_000 }).toEqual(before);
+    await expect.poll(census).toEqual(before);
     expect(all.flatMap(({ id }) => groupsOf(id))).toEqual([]);
   } finally {
     if (tmp === undefined) delete process.env["TMPDIR"];

@@ -22,7 +22,7 @@ import {
   MANAGERS,
   type Manager,
   type Managers,
-} from "../../../support/manager.js";
+} from "../../../support/local/manager.js";
 import { createRepository } from "../../../support/scratch.js";
 
 const CANARY = "canary-0f6b1d";

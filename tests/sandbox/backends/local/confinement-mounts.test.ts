@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createManagers, MANAGERS, type Manager, type Managers } from "../../../support/manager.js";
+import { createManagers, MANAGERS, type Manager, type Managers } from "../../../support/local/manager.js";
 import { createRepository, git } from "../../../support/scratch.js";
 import { treeDigest } from "../../../support/tree-digest.js";
 

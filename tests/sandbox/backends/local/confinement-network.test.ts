@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createConnection, createServer, type Server } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
-import { compileProbe, createManagers, MANAGERS, type Manager, type Managers } from "../../../support/manager.js";
+import { compileProbe, createManagers, MANAGERS, type Manager, type Managers } from "../../../support/local/manager.js";
 
 let managers: Managers;
 let probe: string;

@@ -19,8 +19,8 @@ import {
   MANAGERS,
   type Manager,
   type Managers,
-} from "../../../support/manager.js";
-import { type HostProcess, processesWith } from "../../../support/processes.js";
+} from "../../../support/local/manager.js";
+import { type HostProcess, processesWith } from "../../../support/processes/host-processes.js";
 
 let managers: Managers;
 beforeAll(() => {
@@ -199,7 +199,7 @@ async function whileInside(
   const script = `ls /proc/self/fd; for i in $(seq 400); do [ -e ${marker} ] && exit 0; sleep 0.1; done; exit 1`;
   const answer = manager.run({ ...job, scripts: [script] });
   const waiting = (): HostProcess | undefined => processesWith(marker).find(({ argv }) => argv[0]?.endsWith("sh"));
-  await expect.poll(waiting, { timeout: 20_000 }).toBeDefined();
+  await expect.poll(waiting).toBeDefined();
   const command = waiting() as HostProcess;
   const workDir = readlinkSync(`/proc/${command.pid}/cwd`);
   try {

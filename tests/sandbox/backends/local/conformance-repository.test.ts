@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { createLocalHarness } from "../../../support/local-harness.js";
+import { createLocalHarness } from "../../../support/local/harness.js";
 import { createRepository, createScratch, git } from "../../../support/scratch.js";
 import { testConformance } from "../../../support/test-conformance.js";
 

@@ -1,4 +1,4 @@
-import { createLocalHarness } from "../../../support/local-harness.js";
+import { createLocalHarness } from "../../../support/local/harness.js";
 import { testConformance } from "../../../support/test-conformance.js";
 
 testConformance(

@@ -31,10 +31,10 @@ describeUnless(reason, "limits of a local sandbox", {}, () => {
 
   test("are never an exit code: a command that could not be started is unavailable, and the next one runs", async () => {
     await using sandbox = await createLocalSandbox({ limits: { pids: 12 } });
-    const first = await sandbox.spawn({ argv: ["/bin/sh", "-c", "echo up; exec /bin/sleep 1"] });
+    const first = await sandbox.spawn({ argv: ["/bin/sh", "-c", "echo up; exec /bin/sleep 3"] });
     // It has its process now; without, those that follow could take the last one.
     await first.stdout.getReader().read();
-    const calls = Array.from({ length: 12 }, () => sandbox.exec({ argv: ["/bin/sleep", "0.3"] }));
+    const calls = Array.from({ length: 12 }, () => sandbox.exec({ argv: ["/bin/sleep", "2"] }));
     const outcomes = (await Promise.allSettled(calls)).map((each) =>
       each.status === "fulfilled" ? each.value.exitCode : (each.reason as { code: string }).code,
     );

@@ -1,7 +1,7 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createManagers, type Manager, type Managers } from "../../../support/manager.js";
+import { createManagers, type Manager, type Managers } from "../../../support/local/manager.js";
 
 let managers: Managers;
 let place: string;
@@ -65,7 +65,7 @@ describe.runIf(canTry)("without walls nothing runs", () => {
   });
 
   test("bubblewrap only runs the program", async () => {
-    const agent = join(managers.directory, "agent", "bin", `linux-${process.arch}`, "glovebox-agent");
+    const agent = join(managers.directory, "guest", "bin", `linux-${process.arch}`, "glovebox-guest");
     const bare = program("bare", `while [ "$1" != /glovebox/guest ]; do shift; done; shift; exec "${agent}" "$@"`);
     expect(await openBehind(manager, bare)).toMatch(/no_isolation: /);
   });

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
-import { createManagers, MANAGERS, type Manager, type Managers } from "../../../support/manager.js";
+import { createManagers, MANAGERS, type Manager, type Managers } from "../../../support/local/manager.js";
 import { createRepository } from "../../../support/scratch.js";
 
 let managers: Managers;

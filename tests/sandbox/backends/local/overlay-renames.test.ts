@@ -31,7 +31,7 @@ afterEach(() => scratch.remove());
 async function renameAs(uid: number | undefined): Promise<Told> {
   const place = scratch.path;
   createRepository(join(place, "repo"));
-  for (const part of ["dist", "agent/bin", "package.json", "tests/children/rename-in-overlay.mjs"]) {
+  for (const part of ["dist", "guest/bin", "package.json", "tests/children/rename-in-overlay.mjs"]) {
     if (!existsSync(join(root, part))) throw new Error(`there is no ${part}: type npm run build first`);
     cpSync(join(root, part), join(place, part), { recursive: true });
   }
@@ -47,7 +47,7 @@ async function renameAs(uid: number | undefined): Promise<Told> {
   return JSON.parse(stdout) as Told;
 }
 
-describe("a checked-out directory in an overlay", { timeout: 120_000 }, () => {
+describe("a checked-out directory in an overlay", () => {
   test("cannot be renamed without privileges, and the capabilities say so; mv works", async ({ skip }) => {
     const told = await renameAs(isRoot ? UID : undefined);
     if (told.code === "no_isolation") skip(`an ordinary user has no sandbox here: ${told.message}`);

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
 import { reap } from "../../../../src/sandbox/reap.js";
 import type { Sandbox, SandboxOptions } from "../../../../src/sandbox/types.js";
-import { descendants, stillBelow } from "../../../support/descendants.js";
+import { descendants, stillBelow } from "../../../support/processes/descendants.js";
 import { createRepository, createScratch, git, type Scratch } from "../../../support/scratch.js";
 
 let scratch: Scratch;

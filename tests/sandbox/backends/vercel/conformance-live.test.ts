@@ -1,8 +1,8 @@
 import { describe, test } from "vitest";
-import { conformance, createVercelSandbox } from "../../../../src/sandbox/backends/vercel.js";
+import { createVercelSandbox, vercel } from "../../../../src/sandbox/backends/vercel.js";
 import { removeSandbox } from "../../../../src/sandbox.js";
 import { testConformance } from "../../../support/test-conformance.js";
-import { whyNotAtVercel } from "../../../support/vercel-harness.js";
+import { whyNotAtVercel } from "../../../support/vercel/harness.js";
 
 /** The same cases against the service itself; it costs money, so it has to be asked for. */
 const reason = whyNotAtVercel(process.env);
@@ -12,7 +12,7 @@ if (reason === undefined) {
     {
       backend: "vercel-live",
       skips: {
-        ...conformance.skips,
+        ...vercel.conformance?.skips,
         "network.none-interfaces": "the machine has an interface; what leaves by it is denied outside of it",
       },
       open: (opts = {}) => createVercelSandbox(opts),

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll } from "vitest";
-import { FakeVercel } from "../../../fakes/vercel-server.js";
+import { FakeVercel } from "../../../fakes/vercel/server.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 import { testConformance } from "../../../support/test-conformance.js";
-import { createVercelHarness } from "../../../support/vercel-harness.js";
+import { createVercelHarness } from "../../../support/vercel/harness.js";
 
 let service: FakeVercel;
 let scratch: Scratch;

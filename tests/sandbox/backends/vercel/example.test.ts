@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel-server.js";
+import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel/server.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 
 const run = promisify(execFile);
@@ -26,20 +26,20 @@ afterAll(async () => {
   scratch.remove();
 });
 
-test("the example runs from the package, ends by itself and leaves nothing", { timeout: 120_000 }, async () => {
+test("the example runs from the package, ends by itself and leaves nothing", async () => {
   const { stdout } = await run(process.execPath, [join(dist, "examples", "vercel.js")], { env });
   expect(stdout).toBe("computed, cut short, forked\n");
   expect(service.census()).toEqual([]);
 });
 
-test("a program that forgets to tear down ends all the same", { timeout: 120_000 }, async () => {
+test("a program that forgets to tear down ends all the same", async () => {
   const program = `const { openSandbox } = await import(${JSON.stringify(join(dist, "src", "index.js"))});
     const box = await openSandbox({ backend: "vercel" }); console.log((await box.shell("echo forgot")).stdout);`;
   const { stdout } = await run(process.execPath, ["--input-type=module", "-e", program], { env });
   expect(stdout).toContain("forgot");
 });
 
-test("what a killed process left is reaped by the next one", { timeout: 120_000 }, async () => {
+test("what a killed process left is reaped by the next one", async () => {
   const program = `const { openSandbox } = await import(${JSON.stringify(join(dist, "src", "index.js"))});
     await openSandbox({ backend: "vercel" }); process.kill(process.pid, "SIGKILL");`;
   await run(process.execPath, ["--input-type=module", "-e", program], { env }).catch(() => undefined);
@@ -48,7 +48,7 @@ test("what a killed process left is reaped by the next one", { timeout: 120_000 
   expect(service.census()).toEqual([]);
 });
 
-test("doctor shows the backend: installed, credentials, reachable, what it keeps", { timeout: 120_000 }, async () => {
+test("doctor shows the backend: installed, credentials, reachable, what it keeps", async () => {
   const { stdout } = await run(process.execPath, [join(dist, "src", "cli.js"), "doctor", "--json"], { env });
   const { backends, default: chosen } = JSON.parse(stdout) as { backends: { backend: string }[]; default: string };
   expect(chosen).toBe("vercel");

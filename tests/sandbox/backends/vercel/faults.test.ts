@@ -6,7 +6,7 @@ import { RelayStream } from "../../../../src/sandbox/guest/relay-stream.js";
 import { deleteSnapshot, listSnapshots } from "../../../../src/sandbox/snapshots.js";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
 import { listSandboxes, removeSandbox } from "../../../../src/sandbox.js";
-import { FakeVercel } from "../../../fakes/vercel-server.js";
+import { FakeVercel } from "../../../fakes/vercel/server.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 
 let service: FakeVercel;
@@ -268,17 +268,6 @@ describe("a service that is busy", () => {
     });
     expect(requests).toHaveLength(2);
   });
-
-  test("a machine that is busy is extended as soon as the service allows it", async () => {
-    const warnings: string[] = [];
-    const sandbox = await open({
-      vercel: { timeout: 8_000 },
-      onEvent: ({ type, message }) => type === "warning" && warnings.push(message),
-    });
-    service.faults.add(/extend-timeout$/, { status: 503 }, 4);
-    expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 12; echo fine"] })).stdout).toBe("fine\n");
-    expect(warnings).toEqual([]);
-  });
 });
 
 describe("a snapshot that the service has no more", () => {
@@ -358,40 +347,6 @@ describe("files that go in together", () => {
 });
 
 describe("time", () => {
-  test("an extension beyond what the plan allows is refused, with a warning", async () => {
-    const warnings: string[] = [];
-    service.store.maxTimeout = 18_000;
-    try {
-      const sandbox = await open({
-        vercel: { timeout: 12_000 },
-        onEvent: ({ type, message }) => type === "warning" && warnings.push(message),
-      });
-      expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 7; echo fine"] })).stdout).toBe("fine\n");
-      expect(warnings.join()).toMatch(/could not be extended: .*18000 ms/);
-    } finally {
-      service.store.maxTimeout = 86_400_000;
-    }
-  });
-
-  test("a machine is extended while something runs, and not while it stands idle", async () => {
-    const sandbox = await open({ vercel: { timeout: 4_000 } });
-    const extensions = await requestsDuring(/extend-timeout/, async () => {
-      expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 7; echo still"] })).stdout).toBe("still\n");
-    });
-    expect(extensions.length).toBeGreaterThanOrEqual(1);
-  });
-
-  test("an extension that is refused is a warning, and the command goes on", async () => {
-    const warnings: string[] = [];
-    service.faults.add(/extend-timeout$/, { status: 400, code: "sandbox_timeout_invalid", message: "too long" }, 9);
-    const sandbox = await open({
-      vercel: { timeout: 8_000 },
-      onEvent: ({ type, message }) => type === "warning" && warnings.push(message),
-    });
-    expect((await sandbox.exec({ argv: ["sh", "-c", "sleep 5; echo fine"] })).stdout).toBe("fine\n");
-    expect(warnings.join()).toMatch(/could not be extended/);
-  });
-
   test("a deadline and a kill from inside are told apart", async () => {
     const sandbox = await open();
     const [late, killed] = await Promise.all([

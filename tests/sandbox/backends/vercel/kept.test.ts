@@ -8,8 +8,8 @@ import { createVercelSandbox } from "../../../../src/sandbox/backends/vercel.js"
 import { deleteSnapshot, listSnapshots } from "../../../../src/sandbox/snapshots.js";
 import type { Sandbox, SandboxOptions } from "../../../../src/sandbox/types.js";
 import { removeSandbox } from "../../../../src/sandbox.js";
-import { FakeVercel } from "../../../fakes/vercel-server.js";
-import { type GitServer, serveGit } from "../../../support/git-server.js";
+import { FakeVercel } from "../../../fakes/vercel/server.js";
+import { type GitServer, serveGit } from "../../../support/git/server.js";
 import { createRepository, createScratch, type Scratch } from "../../../support/scratch.js";
 
 let service: FakeVercel;

@@ -8,11 +8,12 @@ import { findCredentials } from "../../../../src/sandbox/backends/vercel/credent
 import { createVercelSandbox } from "../../../../src/sandbox/backends/vercel.js";
 import { getSandboxExecutor } from "../../../../src/sandbox/executor.js";
 import { deleteSnapshot, listSnapshots } from "../../../../src/sandbox/snapshots.js";
-import type { Sandbox, SandboxOptions, VercelOptions } from "../../../../src/sandbox/types.js";
+import type { Sandbox, SandboxOptions } from "../../../../src/sandbox/types.js";
+import type { VercelOptions } from "../../../../src/sandbox/vercel.js";
 import { listSandboxes, openSandbox, reap } from "../../../../src/sandbox.js";
-import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel-server.js";
+import { FakeVercel, PROJECT, TEAM, TOKEN } from "../../../fakes/vercel/server.js";
 import { withEnv } from "../../../support/environment.js";
-import { type GitServer, serveGit } from "../../../support/git-server.js";
+import { type GitServer, serveGit } from "../../../support/git/server.js";
 import { createRepository, createScratch, git, type Scratch } from "../../../support/scratch.js";
 
 let service: FakeVercel;
@@ -87,7 +88,7 @@ describe("what the service is asked for", () => {
     const sandbox = await open();
     await sandbox.exec({ argv: ["true"] });
     const before = service.requests.length;
-    await expect.poll(() => service.listeners(sandbox.id), { timeout: 20_000, interval: 200 }).toBe(0);
+    await expect.poll(() => service.listeners(sandbox.id), { interval: 200 }).toBe(0);
     expect((await sandbox.exec({ argv: ["echo", "awake"] })).stdout).toBe("awake\n");
     expect(service.requests.slice(before).filter(({ line }) => /\/cmd\?/.test(line))).toHaveLength(1);
   });
@@ -327,7 +328,7 @@ describe("a repository that is looked at from outside", () => {
     await sandbox.teardown();
 
     const again = await open({ id: sandbox.id, keep: false, githubToken: token });
-    expect(await again.pushBranch?.("work", token)).toEqual({ pushed: true });
+    expect(await again.pushBranch("work", token)).toEqual({ pushed: true });
     expect(git(bare, "log", "--format=%s", "-2", "work").split("\n")).toContain("inside");
     expect(git(bare, "show", "work:a.txt")).toBe("one more\nmore");
     const other = await open();
@@ -348,8 +349,8 @@ describe("a repository that is looked at from outside", () => {
     writeFileSync(path, text.replaceAll(url, `${remote.origin}/project.git`));
     const again = await open({ id: sandbox.id, keep: false, githubToken: token });
     expect((await again.changes()).files).toEqual([{ path: "new.txt", status: "added" }]);
-    expect(await again.defaultBranch?.()).toBe("main");
-    expect(await again.pushBranch?.("cloned", token)).toEqual({ pushed: true });
+    expect(await again.defaultBranch()).toBe("main");
+    expect(await again.pushBranch("cloned", token)).toEqual({ pushed: true });
     expect(git(bare, "show", "cloned:new.txt")).toBe("new");
   });
 });

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Sandbox, Snapshot } from "@vercel/sandbox";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FakeMachine, removeFiles } from "../../../fakes/vercel-machine.js";
-import { FakeVercel } from "../../../fakes/vercel-server.js";
-import { childrenOf } from "../../../support/descendants.js";
+import { FakeMachine, removeFiles } from "../../../fakes/vercel/machine.js";
+import { FakeVercel } from "../../../fakes/vercel/server.js";
+import { childrenOf } from "../../../support/processes/descendants.js";
 
 // The stand-in itself, by the real SDK: what it lets pass, no other test can find.
 

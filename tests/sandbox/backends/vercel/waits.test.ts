@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { createVercelSandbox } from "../../../../src/sandbox/backends/vercel.js";
 import type { Sandbox, SandboxOptions } from "../../../../src/sandbox/types.js";
-import { FakeVercel } from "../../../fakes/vercel-server.js";
+import { FakeVercel } from "../../../fakes/vercel/server.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 
 /** Longer than the SDK waits by itself, and than we try without being told anything. */
@@ -22,7 +22,7 @@ async function withSandbox(
 ): Promise<void> {
   const service = await FakeVercel.start();
   try {
-    const sandbox = await createVercelSandbox({ ...opts, vercel: service.options });
+    const sandbox = await createVercelSandbox({ ...opts, vercel: { ...service.options, ...opts.vercel } });
     try {
       await sandbox.writeFile("file", "there");
       await work(sandbox, service);
@@ -38,7 +38,7 @@ describe.concurrent("a service that asks to wait", () => {
   test("is left alone for so long, and nothing is lost", async ({ expect }) => {
     await withSandbox({}, async (sandbox, service) => {
       // Who listens already hears the answer without a request.
-      await expect.poll(() => service.listeners(sandbox.id), { timeout: 20_000, interval: 200 }).toBe(0);
+      await expect.poll(() => service.listeners(sandbox.id), { interval: 200 }).toBe(0);
       service.faults.limit(/./, SECONDS);
       const before = service.requests.length;
       const began = performance.now();
@@ -52,7 +52,7 @@ describe.concurrent("a service that asks to wait", () => {
 
   test("is not waited for longer than a call may take, and the sandbox stays", async ({ expect }) => {
     await withSandbox({ operationTimeout: 3_000 }, async (sandbox, service) => {
-      await expect.poll(() => service.listeners(sandbox.id), { timeout: 20_000, interval: 200 }).toBe(0);
+      await expect.poll(() => service.listeners(sandbox.id), { interval: 200 }).toBe(0);
       service.faults.limit(/./, SECONDS);
       await expect(sandbox.readFile("file")).rejects.toMatchObject({ code: "unavailable" });
       // Longer than it may wait: refused at once, and the machine is not stopped for it.
@@ -70,6 +70,55 @@ describe.concurrent("a service that asks to wait", () => {
       service.faults.limit(/^POST \/v3\/sandboxes$/, SECONDS);
       await sandbox.snapshot();
       expect(await sandbox.readFile("file")).toBe("there");
+    });
+  });
+});
+
+describe.concurrent("the time of a machine", () => {
+  /** Options with this time, and the warnings that come of it. */
+  const timed = (timeout: number): { opts: SandboxOptions; warnings: string[] } => {
+    const warnings: string[] = [];
+    const onEvent: SandboxOptions["onEvent"] = ({ type, message }) =>
+      void (type === "warning" && warnings.push(message));
+    return { opts: { vercel: { timeout }, onEvent }, warnings };
+  };
+  const sleep = async (sandbox: Sandbox, seconds: number): Promise<string> =>
+    (await sandbox.exec({ argv: ["sh", "-c", `sleep ${seconds}; echo fine`] })).stdout;
+
+  test("is extended as soon as a busy service allows it", async ({ expect }) => {
+    const { opts, warnings } = timed(16_000);
+    await withSandbox(opts, async (sandbox, service) => {
+      service.faults.add(/extend-timeout$/, { status: 503 }, 4);
+      expect(await sleep(sandbox, 17)).toBe("fine\n");
+      expect(warnings).toEqual([]);
+    });
+  });
+
+  test("is not extended beyond what the plan allows, with a warning", async ({ expect }) => {
+    const { opts, warnings } = timed(12_000);
+    await withSandbox(opts, async (sandbox, service) => {
+      service.store.maxTimeout = 18_000;
+      expect(await sleep(sandbox, 7)).toBe("fine\n");
+      expect(warnings.join()).toMatch(/could not be extended: .*18000 ms/);
+    });
+  });
+
+  test("is extended while something runs, and not while it stands idle", async ({ expect }) => {
+    await withSandbox(timed(10_000).opts, async (sandbox, service) => {
+      const before = service.requests.length;
+      expect(await sleep(sandbox, 11)).toBe("fine\n");
+      const extensions = service.requests.slice(before).filter(({ line }) => /extend-timeout/.test(line));
+      expect(extensions.length).toBeGreaterThanOrEqual(1);
+    });
+  });
+
+  test("that the service does not extend is a warning, and the command goes on", async ({ expect }) => {
+    const { opts, warnings } = timed(16_000);
+    await withSandbox(opts, async (sandbox, service) => {
+      const refusal = { status: 400, code: "sandbox_timeout_invalid", message: "too long" };
+      service.faults.add(/extend-timeout$/, refusal, 9);
+      expect(await sleep(sandbox, 9)).toBe("fine\n");
+      expect(warnings.join()).toMatch(/could not be extended/);
     });
   });
 });

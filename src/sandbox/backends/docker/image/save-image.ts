@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
+import type { SnapshotRecord } from "../../../../../contracts/backend.js";
 import { SandboxError } from "../../../../../contracts/errors.js";
-import { addResource, readSnapshotRecord, type SnapshotRecord, writeSnapshotRecord } from "../../../../ledger.js";
+import { addResource, readSnapshotRecord, writeSnapshotRecord } from "../../../../ledger.js";
 import { failpoint } from "../../../../machine/failpoint.js";
 import type { RunningContainer } from "../container.js";
 import { engineOf } from "../engine/engines.js";

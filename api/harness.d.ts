@@ -1,0 +1,1242 @@
+interface AgentChoice {
+  readonly agents?: Readonly<Record<string, AgentDriver>>;
+  readonly agent?: string;
+  readonly model?: string;
+}
+
+interface AgentCommand {
+  readonly argv: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin: string;
+}
+
+interface AgentDriver {
+  readonly name: string;
+  readonly reportsCost: boolean;
+  readonly network: readonly string[];
+  readonly secrets: readonly (readonly string[])[];
+  readonly cannot?: readonly ("tools" | "continue")[];
+  readonly versionArgv?: readonly string[];
+  readonly minVersion?: string;
+  readonly installHint: string;
+  command(request: AgentRequest): AgentCommand;
+  reader(): AgentReader;
+}
+
+type AgentFailure =
+  | "rate_limit"
+  | "network"
+  | "crash"
+  | "unauthenticated"
+  | "quota"
+  | "refused"
+  | "agent_error"
+  | "no_result";
+
+interface AgentNeed {
+  readonly nodeId: string;
+  readonly task: AgentTask;
+  readonly driver: AgentDriver;
+}
+
+interface AgentNode extends NodeBase, AgentTask {
+  readonly kind: "agent";
+}
+
+interface AgentReader {
+  line(text: string): readonly AgentSignal[];
+  end(exit: { exitCode: number; signal?: string; stderr: string }): AgentVerdict;
+}
+
+interface AgentReport {
+  name: string;
+  version?: string;
+  model?: string;
+  sessionId?: string;
+  turns?: number;
+  usage?: TokenUsage;
+  costUsd: number | null;
+  terminalReason?: string;
+  failure?: AgentFailure;
+}
+
+interface AgentRequest {
+  readonly prompt: string;
+  readonly systemPrompt?: string;
+  readonly model?: string;
+  readonly tools?: readonly string[];
+  readonly sessionId?: string;
+  readonly maxCostUsd?: number;
+  readonly maxTurns?: number;
+}
+
+type AgentSignal =
+  | {
+      readonly type: "session";
+      readonly sessionId: string;
+      readonly model?: string;
+    }
+  | {
+      readonly type: "message";
+      readonly text: string;
+    }
+  | {
+      readonly type: "tool_call";
+      readonly tool: string;
+      readonly summary: string;
+    }
+  | {
+      readonly type: "tool_result";
+      readonly tool?: string;
+      readonly isError: boolean;
+    }
+  | {
+      readonly type: "turn";
+    }
+  | {
+      readonly type: "usage";
+      readonly usage: TokenUsage;
+      readonly costUsd?: number;
+    }
+  | {
+      readonly type: "result";
+      readonly result: AgentVerdict;
+    };
+
+interface AgentSpec extends NodeSpecBase, AgentTaskSpec {
+  kind: "agent" | "agentic";
+}
+
+interface AgentTask {
+  readonly agent: string | AgentDriver;
+  readonly command?: readonly string[];
+  readonly output?: "text" | "events";
+  readonly prompt: Text;
+  readonly systemPrompt?: Text;
+  readonly model?: string;
+  readonly tools?: readonly string[];
+  readonly continue?: string;
+  readonly network: {
+    readonly allow: readonly string[];
+  };
+  readonly limits: Partial<RunLimits>;
+}
+
+interface AgentTaskSpec {
+  agent?: string | AgentDriver;
+  command?: readonly string[];
+  output?: "text" | "events";
+  prompt: Text;
+  systemPrompt?: Text;
+  model?: string;
+  tools?: readonly string[];
+  allowedTools?: readonly string[];
+  continue?: string;
+  network?: {
+    allow?: readonly string[];
+  };
+  limits?: LimitsSpec;
+}
+
+interface AgentVerdict {
+  readonly isError: boolean;
+  readonly text: string;
+  readonly failure?: AgentFailure;
+  readonly limit?: "cost" | "turns";
+  readonly terminalReason?: string;
+  readonly turns?: number;
+}
+
+interface ApplyResult {
+  readonly directory: string;
+  readonly files: readonly string[];
+  readonly conflicts: readonly string[];
+}
+
+declare const BLUEPRINT_SCHEMA: Schema;
+
+interface Blueprint {
+  readonly version: 1;
+  readonly name: string;
+  readonly description?: string;
+  readonly inputs: Readonly<Record<string, InputSpec>>;
+  readonly sandbox: BlueprintSandbox;
+  readonly limits: RunLimits;
+  readonly nodes: readonly BlueprintNode[];
+  readonly expectsChanges: boolean;
+  readonly source?: string;
+}
+
+interface BlueprintFault {
+  readonly path: string;
+  readonly message: string;
+  readonly file?: string;
+  readonly line?: number;
+  readonly column?: number;
+}
+
+interface BlueprintNeeds {
+  readonly network: NetworkPolicy;
+  readonly secrets: readonly SecretNeed[];
+  readonly agents: readonly AgentNeed[];
+}
+
+type BlueprintNode = CommandNode | AgentNode | GateNode | CommitNode;
+
+type BlueprintOrigin = "path" | "repository" | "user" | "built-in";
+
+interface BlueprintSandbox {
+  readonly image?: string;
+  readonly workspace?: "worktree" | "overlay" | "copy";
+  readonly network?: "none" | "full";
+  readonly allow: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly setup: readonly (readonly string[])[];
+  readonly limits?: Limits;
+  readonly mounts: readonly Mount[];
+}
+
+interface BlueprintSpec {
+  version?: 1;
+  name: string;
+  description?: string;
+  inputs?: Readonly<
+    Record<
+      string,
+      {
+        type?: "string" | "number" | "boolean";
+        description?: string;
+        required?: boolean;
+        default?: string | number | boolean;
+      }
+    >
+  >;
+  sandbox?: {
+    image?: string;
+    workspace?: "worktree" | "overlay" | "copy";
+    network?: "none" | "full";
+    allow?: readonly string[];
+    env?: Readonly<Record<string, string>>;
+    setup?: readonly (readonly string[])[];
+    limits?: Limits;
+    mounts?: readonly Mount[];
+  };
+  limits?: LimitsSpec;
+  expectsChanges?: boolean;
+  nodes: readonly NodeSpec[];
+}
+
+interface ChangeSummary {
+  files: {
+    path: string;
+    status: "added" | "modified" | "deleted" | "renamed";
+  }[];
+  insertions: number;
+  deletions: number;
+  patchPath?: string;
+}
+
+interface CheckResult {
+  id: string;
+  status: "success" | "failure" | "cancelled";
+  exitCode?: number;
+  durationMs: number;
+  timedOut?: boolean;
+  output: string;
+  command?: string;
+}
+
+interface CheckSpec extends RunnableSpec {
+  id?: string;
+  name?: string;
+  timeout?: Duration;
+  env?: Readonly<Record<string, Text>>;
+  cwd?: string;
+}
+
+interface CommandNode extends NodeBase {
+  readonly kind: "command";
+  readonly run?: readonly Text[];
+  readonly shell?: string;
+  readonly exec?: NodeFunction;
+}
+
+interface CommandSpec extends NodeSpecBase, RunnableSpec {
+  kind: "command" | "preflight" | "deterministic";
+  check?: NodeFunction;
+}
+
+interface CommitNode extends NodeBase {
+  readonly kind: "commit";
+  readonly message: Text;
+  readonly author?: {
+    readonly name: string;
+    readonly email: string;
+  };
+}
+
+interface CommitSpec extends NodeSpecBase {
+  kind: "commit";
+  message: Text;
+  author?: {
+    name: string;
+    email: string;
+  };
+}
+
+type Condition = string | ((context: RunContext) => boolean | Promise<boolean>);
+
+type Duration = number | string;
+
+declare const EXIT_CODES: {
+  readonly success: 0;
+  readonly failed: 1;
+  readonly usage: 2;
+  readonly environment: 3;
+  readonly push: 4;
+  readonly limit: 5;
+  readonly noChanges: 6;
+  readonly interrupted: 130;
+  readonly terminated: 143;
+};
+
+interface EngineOptions {
+  readonly sandbox: Sandbox;
+  readonly context: RunContext;
+  readonly limits?: Partial<RunLimits>;
+  readonly secrets?: Readonly<Record<string, string>>;
+  readonly agents?: Readonly<Record<string, AgentDriver>>;
+  readonly agent?: string;
+  readonly model?: string;
+  readonly onEvent: EventSink;
+  readonly onOutput?: (output: NodeOutput) => void | Promise<void>;
+  readonly wallLeft?: number;
+  readonly signal?: AbortSignal;
+  readonly startAt?: string | null;
+  readonly until?: string;
+  readonly checkpoint?: (at: { node: NodeReport; index: number }) => Promise<void>;
+}
+
+type EventSink = (event: RunEventBody) => void | Promise<void>;
+
+interface FindOptions {
+  readonly repoDir?: string | undefined;
+  readonly cwd?: string | undefined;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+interface FoundBlueprint {
+  readonly name: string;
+  readonly path: string;
+  readonly origin: BlueprintOrigin;
+}
+
+interface GateCheck {
+  readonly id: string;
+  readonly run?: readonly Text[];
+  readonly shell?: string;
+  readonly exec?: NodeFunction;
+  readonly timeout?: number;
+  readonly env: Readonly<Record<string, Text>>;
+  readonly cwd?: string;
+}
+
+interface GateNode extends NodeBase {
+  readonly kind: "gate";
+  readonly checks: readonly GateCheck[];
+  readonly onFail?: GateRepair;
+  readonly protect: readonly string[];
+}
+
+interface GateRepair extends AgentTask {
+  readonly env: Readonly<Record<string, Text>>;
+  readonly secrets: readonly string[];
+  readonly max: number;
+  readonly stopIfNoChange: boolean;
+}
+
+interface GateSpec extends NodeSpecBase {
+  kind: "gate" | "validate";
+  checks?: readonly CheckSpec[];
+  steps?: readonly CheckSpec[];
+  onFail?: RepairSpec;
+  onFailure?: RepairSpec;
+  maxRetries?: number;
+  protect?: readonly string[];
+}
+
+interface GcReport {
+  removed: string[];
+  left: string[];
+}
+
+interface HarnessOptions {
+  blueprint: string | Blueprint | BlueprintSpec;
+  repo: string;
+  intent: string;
+  push?: boolean;
+  pushOn?: PushOn;
+  draft?: boolean;
+  prWith?: PrWith;
+  sandboxType?: string;
+  runId?: string;
+  reporter?: Reporter | readonly Reporter[];
+  specPath?: string;
+  githubToken?: string;
+  daytona?: DaytonaOptions;
+  sandbox?: SandboxOptions;
+  ref?: string;
+  branch?: string;
+  base?: string;
+  agent?: string;
+  model?: string;
+  agents?: Readonly<Record<string, AgentDriver>>;
+  inputs?: Readonly<Record<string, string | number | boolean>>;
+  env?: Readonly<Record<string, string>>;
+  secretSource?: Readonly<Record<string, string | undefined>>;
+  limits?: Partial<RunLimits>;
+  from?: string;
+  until?: string;
+  keep?: "never" | "failed" | "always";
+  out?: string;
+  trust?: boolean;
+  signal?: AbortSignal;
+}
+
+interface InputSpec {
+  readonly type: "string" | "number" | "boolean";
+  readonly description?: string;
+  readonly required: boolean;
+  readonly default?: string | number | boolean;
+}
+
+type KindWord = NodeKind | NodeKindAlias;
+
+interface LimitHit {
+  limit: "wall" | "cost" | "turns" | "idle";
+  nodeId: string;
+  allowed: number;
+  used?: number;
+}
+
+interface LimitsSpec {
+  wall?: Duration;
+  costUsd?: number;
+  turns?: number;
+  idle?: Duration;
+}
+
+interface LoadOptions extends FindOptions {
+  readonly trust?: boolean | undefined;
+  readonly inspect?: boolean | undefined;
+}
+
+interface NodeAttempt {
+  attempt: number;
+  status: NodeStatus;
+  durationMs: number;
+  error?: RunError;
+}
+
+interface NodeBase {
+  readonly id: string;
+  readonly name: string;
+  readonly description?: string;
+  readonly when?: Condition;
+  readonly needs: readonly string[];
+  readonly timeout?: number;
+  readonly retry: RetryPolicy;
+  readonly continueOnError: boolean;
+  readonly env: Readonly<Record<string, Text>>;
+  readonly cwd?: string;
+  readonly secrets: readonly string[];
+}
+
+type NodeFunction = (
+  context: RunContext,
+  sandbox: Sandbox,
+  signal: AbortSignal,
+) => Promise<Partial<NodeResult> | undefined> | Partial<NodeResult> | undefined;
+
+type NodeKind = "command" | "agent" | "gate" | "commit";
+
+type NodeKindAlias = "preflight" | "deterministic" | "agentic" | "validate";
+
+interface NodeOutput {
+  nodeId: string;
+  parentId?: string;
+  checkId?: string;
+  stream: OutputStream;
+  bytes: Uint8Array;
+}
+
+interface NodeReport extends NodeResult {
+  id: string;
+  name: string;
+  kind: NodeKind;
+  attempt: number;
+  attempts?: NodeAttempt[];
+  startedAt: string;
+  outputTruncated: boolean;
+  exitCode?: number;
+  reason?: string;
+  command?: string;
+  tolerated?: boolean;
+  reused?: boolean;
+  agent?: AgentReport;
+  checks?: CheckResult[];
+  rounds?: number;
+  commit?: string;
+  children?: NodeReport[];
+  stdoutPath?: string;
+  stderrPath?: string;
+}
+
+interface NodeResult {
+  status: NodeStatus;
+  output: string;
+  durationMs: number;
+  error?: RunError;
+}
+
+type NodeSpec = CommandSpec | AgentSpec | GateSpec | CommitSpec;
+
+interface NodeSpecBase {
+  id?: string;
+  name?: string;
+  description?: string;
+  when?: Condition;
+  skip?: (context: Parameters<Exclude<Condition, string>>[0]) => boolean | Promise<boolean>;
+  needs?: readonly string[];
+  timeout?: Duration;
+  retry?: {
+    max?: number;
+    backoff?: Duration;
+    on?: readonly RetryCause[];
+  };
+  continueOnError?: boolean;
+  env?: Readonly<Record<string, Text>>;
+  cwd?: string;
+  secrets?: readonly string[];
+}
+
+type NodeStatus = "success" | "failure" | "skipped" | "cancelled" | "limit";
+
+interface OpenDirectory extends Disposable {
+  readonly path: string;
+  at(name: string): string;
+  close(): void;
+}
+
+type OutputStream = "stdout" | "stderr" | "transcript";
+
+type PrWith = "rest" | "gh";
+
+interface PreparedRun {
+  readonly blueprint: Blueprint;
+  readonly plan: RunPlan;
+  readonly source: SourceRepository;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly sandboxOptions: SandboxOptions;
+  readonly spec?: string;
+  readonly warnings: readonly string[];
+}
+
+type PushOn = "success" | "limit" | "always";
+
+interface PushResult {
+  pushed: boolean;
+  prUrl?: string;
+  error?: string;
+  state?: PushState;
+  draft?: boolean;
+  existing?: boolean;
+  tree?: string;
+  commit?: string;
+}
+
+type PushState = "not_requested" | "not_allowed" | "no_token" | "no_changes" | "push_failed" | "pr_failed" | "ok";
+
+interface RepairSpec extends Omit<AgentTaskSpec, "prompt"> {
+  prompt?: Text;
+  env?: Readonly<Record<string, Text>>;
+  secrets?: readonly string[];
+  max?: number;
+  stopIfNoChange?: boolean;
+}
+
+interface Reporter {
+  nodeStart?(name: string, kind: NodeKind): void | Promise<void>;
+  nodeOutput?(name: string, chunk: string): void | Promise<void>;
+  nodeBytes?(output: NodeOutput): void | Promise<void>;
+  nodeComplete?(name: string, result: NodeReport): void | Promise<void>;
+  runComplete?(report: RunReport): void | Promise<void>;
+  event?(event: RunEvent): void | Promise<void>;
+}
+
+interface ResumeOptions
+  extends Pick<
+    HarnessOptions,
+    "reporter" | "githubToken" | "daytona" | "secretSource" | "agents" | "limits" | "signal" | "trust"
+  > {
+  runId: string;
+  from?: string;
+  sandbox?: HarnessOptions["sandbox"];
+  env?: HarnessOptions["env"];
+  blueprint?: HarnessOptions["blueprint"];
+}
+
+type RetryCause = "rate_limit" | "network" | "crash" | "unavailable";
+
+interface RetryPolicy {
+  readonly max: number;
+  readonly backoff: number;
+  readonly on: readonly RetryCause[];
+}
+
+interface RunContext {
+  readonly runId: string;
+  readonly blueprint: string;
+  readonly workDir: string;
+  readonly intent: string;
+  readonly repo: string;
+  readonly branch: string;
+  readonly push: boolean;
+  readonly sandboxType: string;
+  readonly specPath?: string;
+  readonly spec?: string;
+  readonly inputs: Readonly<Record<string, string | number | boolean>>;
+  readonly env: Readonly<Record<string, string>>;
+  readonly results: Record<string, NodeReport>;
+}
+
+interface RunCost {
+  usd: number | null;
+  unpriced: string[];
+}
+
+interface RunDirectory {
+  readonly runId: string;
+  readonly path: string;
+  at(...parts: string[]): string;
+  state(...parts: string[]): string;
+  open(
+    folders?: readonly string[],
+    opts?: {
+      make?: number;
+    },
+  ): OpenDirectory;
+}
+
+interface RunError {
+  code: string;
+  message: string;
+  retryable: boolean;
+  hint?: string;
+}
+
+type RunEvent = {
+  v: 1;
+  seq: number;
+  ts: string;
+  runId: string;
+} & RunEventBody;
+
+type RunEventBody =
+  | {
+      type: "run.started";
+      blueprint: string;
+      repo: string;
+      intent: string;
+      nodes: {
+        id: string;
+        kind: NodeKind;
+      }[];
+    }
+  | {
+      type: "sandbox.creating";
+      backend: string;
+    }
+  | {
+      type: "sandbox.ready";
+      backend: string;
+      sandboxId: string;
+      workDir: string;
+    }
+  | {
+      type: "sandbox.lost";
+      message: string;
+    }
+  | {
+      type: "sandbox.destroyed";
+      kept: boolean;
+    }
+  | {
+      type: "node.started";
+      nodeId: string;
+      parentId?: string;
+      name: string;
+      kind: NodeKind;
+      attempt: number;
+    }
+  | {
+      type: "node.skipped";
+      nodeId: string;
+      parentId?: string;
+      name: string;
+      kind: NodeKind;
+      reason: string;
+    }
+  | {
+      type: "node.output";
+      nodeId: string;
+      parentId?: string;
+      stream: OutputStream;
+      text: string;
+      checkId?: string;
+    }
+  | {
+      type: "node.finished";
+      nodeId: string;
+      parentId?: string;
+      result: NodeReport;
+    }
+  | {
+      type: "agent.version";
+      agent: string;
+      version: string;
+    }
+  | {
+      type: "agent.message";
+      nodeId: string;
+      parentId?: string;
+      text: string;
+    }
+  | {
+      type: "agent.tool_call";
+      nodeId: string;
+      parentId?: string;
+      tool: string;
+      summary: string;
+    }
+  | {
+      type: "agent.tool_result";
+      nodeId: string;
+      parentId?: string;
+      tool?: string;
+      isError: boolean;
+    }
+  | {
+      type: "agent.usage";
+      nodeId: string;
+      parentId?: string;
+      usage: TokenUsage;
+      costUsd: number | null;
+      turns: number;
+    }
+  | {
+      type: "gate.check";
+      nodeId: string;
+      round: number;
+      check: CheckResult;
+    }
+  | {
+      type: "retry.scheduled";
+      nodeId: string;
+      parentId?: string;
+      reason: string;
+      delayMs: number;
+      attempt: number;
+    }
+  | {
+      type: "limit.warning";
+      limit: LimitHit["limit"];
+      nodeId: string;
+      allowed: number;
+      used: number;
+    }
+  | ({
+      type: "limit.hit";
+    } & LimitHit)
+  | {
+      type: "checkpoint.saved";
+      nodeId: string;
+      snapshotId?: string;
+    }
+  | {
+      type: "warning";
+      message: string;
+      nodeId?: string;
+    }
+  | {
+      type: "push.finished";
+      result: PushResult;
+    }
+  | {
+      type: "run.finished";
+      status: RunStatus;
+      exitCode: number;
+      error?: RunError;
+      totalDurationMs: number;
+    };
+
+interface RunLimits {
+  readonly wall: number;
+  readonly costUsd?: number;
+  readonly turns?: number;
+  readonly idle: number;
+}
+
+interface RunOutcome {
+  status: Exclude<RunStatus, "no_changes">;
+  nodes: NodeReport[];
+  tokenUsage: TokenUsage;
+  cost: RunCost;
+  limitsHit: LimitHit[];
+  warnings: string[];
+  durationMs: number;
+  endedBy?: string;
+  error?: RunError;
+  sandboxLost: boolean;
+}
+
+interface RunPlan
+  extends Pick<
+    HarnessOptions,
+    "ref" | "base" | "prWith" | "agent" | "model" | "inputs" | "env" | "limits" | "from" | "until" | "specPath"
+  > {
+  readonly version: 1;
+  readonly runId: string;
+  readonly createdAt: string;
+  readonly gloveboxVersion: string;
+  readonly nodeVersion: string;
+  readonly backend: string;
+  readonly repo: string;
+  readonly sandboxRepo: string;
+  readonly gitDir?: string;
+  readonly baseCommit?: string;
+  readonly remoteUrl?: string;
+  readonly branch: string;
+  readonly intent: string;
+  readonly push: boolean;
+  readonly pushOn: NonNullable<HarnessOptions["pushOn"]>;
+  readonly draft: boolean;
+  readonly keep: NonNullable<HarnessOptions["keep"]>;
+  readonly sandbox: WrittenOptions;
+  readonly again?: readonly string[];
+  readonly envAgain?: readonly string[];
+  readonly blueprint: {
+    readonly name: string;
+    readonly source?: string;
+    readonly sha256: string;
+    readonly document?: Blueprint;
+  };
+}
+
+interface RunReport {
+  schemaVersion: 1;
+  runId: string;
+  blueprint: string;
+  repo: string;
+  intent: string;
+  status: RunStatus | "running";
+  exitCode: number;
+  nodes: NodeReport[];
+  startedAt: string;
+  finishedAt?: string;
+  totalDurationMs: number;
+  tokenUsage: TokenUsage;
+  cost: RunCost;
+  limitsHit: LimitHit[];
+  push: boolean;
+  branch?: string;
+  base?: string;
+  baseCommit?: string;
+  headCommit?: string;
+  tree?: string;
+  pushResult?: PushResult;
+  changes?: ChangeSummary;
+  sandbox?: {
+    type: string;
+    id: string;
+    image?: string;
+    kept: boolean;
+  };
+  error?: RunError;
+  warnings: string[];
+  version: string;
+  resumedFrom?: string;
+}
+
+type RunState = RunReport["status"] | "interrupted" | "unknown";
+
+type RunStatus = "success" | "failed" | "no_changes" | "limit" | "cancelled" | "error";
+
+interface RunSummary {
+  runId: string;
+  state: RunState;
+  path: string;
+  blueprint?: string;
+  repo?: string;
+  intent?: string;
+  startedAt?: string;
+  totalDurationMs?: number;
+  prUrl?: string;
+}
+
+type Runnable =
+  | {
+      readonly run: readonly Text[];
+      readonly shell?: never;
+    }
+  | {
+      readonly shell: string;
+      readonly run?: never;
+    };
+
+interface RunnableSpec {
+  run?: readonly Text[];
+  shell?: string;
+  exec?: NodeFunction;
+}
+
+interface Schema {
+  readonly $schema?: string;
+  readonly $id?: string;
+  readonly $ref?: string;
+  readonly $defs?: Readonly<Record<string, Schema>>;
+  readonly title?: string;
+  readonly description?: string;
+  readonly type?: SchemaType | readonly SchemaType[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | Schema;
+  readonly propertyNames?: Schema;
+  readonly items?: Schema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly oneOf?: readonly Schema[];
+  readonly discriminator?: {
+    readonly propertyName: string;
+  };
+}
+
+type SchemaType = "object" | "array" | "string" | "number" | "integer" | "boolean" | "null";
+
+interface SecretNeed {
+  readonly nodeId: string;
+  readonly names: readonly string[];
+}
+
+interface SourceRepository {
+  readonly repo: string;
+  readonly topLevel?: string;
+  readonly gitDir?: string;
+  readonly baseCommit?: string;
+  readonly remoteUrl?: string;
+  readonly warnings: readonly string[];
+}
+
+type Text = string | ((context: RunContext) => string);
+
+interface TokenUsage {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+}
+
+type Value = string | number | boolean;
+
+type WrittenOptions = Omit<SandboxOptions, "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "keep">;
+
+declare function agent$1(spec: Omit<AgentSpec, "kind">): AgentSpec;
+
+declare function agentNames(): string[];
+
+declare function agentic(spec: Omit<AgentSpec, "kind">): AgentSpec;
+
+declare function applyRun(runId: string, into?: string): Promise<ApplyResult>;
+
+declare function assertConfined(blueprint: Blueprint, wishes: readonly string[]): void;
+
+declare function blueprint$1(spec: BlueprintSpec): Blueprint;
+
+declare function blueprintError(faults: readonly BlueprintFault[]): SandboxError;
+
+declare function changesOf(runId: string): Promise<Changes>;
+
+declare function codeHashOf(blueprint: Blueprint): string | undefined;
+
+declare function command(spec: Omit<CommandSpec, "kind">): CommandSpec;
+
+declare function commit(spec: Omit<CommitSpec, "kind">): CommitSpec;
+
+declare function defineBlueprint(spec: BlueprintSpec): Blueprint;
+
+declare function deterministic(spec: Omit<CommandSpec, "kind">): CommandSpec;
+
+declare function findBlueprint(name: string, options?: FindOptions): FoundBlueprint;
+
+declare function findRunDirectory(runId: string): Promise<RunDirectory>;
+
+declare function formatChanges(changes: Pick<ChangeSummary, "files" | "insertions" | "deletions">): string;
+
+declare function formatCost(cost: number | null | undefined): string;
+
+declare function formatDuration(ms: number): string;
+
+declare function formatRunCost({ usd, unpriced }: RunCost): string | undefined;
+
+declare function gate(spec: Omit<GateSpec, "kind">): GateSpec;
+
+declare function gcRuns(opts: { olderThan: number; dryRun?: boolean; signal?: AbortSignal }): Promise<GcReport>;
+
+declare function isBlueprint(value: unknown): value is Blueprint;
+
+declare function isDocument(path: string): boolean;
+
+declare function isRun(runId: string): Promise<boolean>;
+
+declare function isRunning(directory: RunDirectory): Promise<boolean>;
+
+declare function listBlueprints({ repoDir, cwd, env }?: FindOptions): FoundBlueprint[];
+
+declare function listRuns(): Promise<RunSummary[]>;
+
+declare function loadBlueprint(name: string, options?: LoadOptions): Promise<Blueprint>;
+
+declare function loadFound(found: FoundBlueprint, options?: LoadOptions): Promise<Blueprint>;
+
+declare function needsOf(
+  blueprint: Blueprint,
+  choice?: AgentChoice & {
+    readonly limits?: Partial<RunLimits>;
+  },
+): BlueprintNeeds;
+
+declare function nextCommands({ runId, status, nodes, sandbox, changes, pushResult }: RunReport): string[];
+
+declare function nodeThatNeedsSpec({ nodes }: Pick<Blueprint, "nodes">): string | undefined;
+
+declare function preflight(spec: Omit<CommandSpec, "kind">): CommandSpec;
+
+declare function prepareRun(options: HarnessOptions, startedAt?: number): Promise<PreparedRun>;
+
+declare function pullRequestBody(report: RunReport): string;
+
+declare function pullRequestTitle(intent: string): string;
+
+declare function pushRunAgain(
+  runId: string,
+  opts: {
+    githubToken: string | undefined;
+    draft?: boolean;
+    base?: string;
+    prWith?: PrWith;
+    signal?: AbortSignal;
+  },
+): Promise<PushResult>;
+
+declare function readBlueprint(
+  text: string,
+  file: string,
+): Promise<{
+  blueprint?: Blueprint;
+  faults: readonly BlueprintFault[];
+}>;
+
+declare function readEvents(path: string): RunEvent[];
+
+declare function readFound({ path, origin }: FoundBlueprint): Uint8Array;
+
+declare function readReport(directory: RunDirectory): Promise<RunReport | undefined>;
+
+declare function removeRun(runId: string): Promise<void>;
+
+declare function reportHtml(report: RunReport, patch: string): string;
+
+declare function reportMarkdown(report: RunReport): string;
+
+declare function resolveInputs({ inputs }: Blueprint, given?: Readonly<Record<string, Value>>): Record<string, Value>;
+
+declare function resolveSecrets(
+  needs: Pick<BlueprintNeeds, "secrets">,
+  source: Readonly<Record<string, string | undefined>>,
+): Record<string, string>;
+
+declare function resumeRun(options: ResumeOptions): Promise<RunReport>;
+
+declare function runBlueprint(blueprint: Blueprint, options: EngineOptions): Promise<RunOutcome>;
+
+declare function runHarness(options: HarnessOptions): Promise<RunReport>;
+
+declare function sandboxOptionsOf(blueprint: Blueprint, needs: Pick<BlueprintNeeds, "network">): SandboxOptions;
+
+declare function showFault({ file, line, column, path, message }: BlueprintFault): string;
+
+declare function stateOfRun(directory: RunDirectory, report: RunReport | undefined): Promise<RunState>;
+
+declare function stopRun(
+  runId: string,
+  opts?: {
+    timeout?: number;
+  },
+): Promise<RunReport>;
+
+declare function trustNote(blueprint: Blueprint): string | undefined;
+
+declare function validate(spec: Omit<GateSpec, "kind">): GateSpec;
+
+export {
+  type AgentChoice,
+  AgentCommand,
+  AgentDriver,
+  AgentFailure,
+  type AgentNeed,
+  AgentNode,
+  AgentReader,
+  AgentReport,
+  AgentRequest,
+  AgentSignal,
+  AgentSpec,
+  AgentTask,
+  AgentTaskSpec,
+  AgentVerdict,
+  type ApplyResult,
+  BLUEPRINT_SCHEMA,
+  Blueprint,
+  BlueprintFault,
+  type BlueprintNeeds,
+  BlueprintNode,
+  BlueprintOrigin,
+  BlueprintSandbox,
+  BlueprintSpec,
+  ChangeSummary,
+  CheckResult,
+  CheckSpec,
+  CommandNode,
+  CommandSpec,
+  CommitNode,
+  CommitSpec,
+  Condition,
+  Duration,
+  EXIT_CODES,
+  EngineOptions,
+  EventSink,
+  FindOptions,
+  FoundBlueprint,
+  GateCheck,
+  GateNode,
+  GateRepair,
+  GateSpec,
+  type GcReport,
+  HarnessOptions,
+  InputSpec,
+  KindWord,
+  LimitHit,
+  LimitsSpec,
+  LoadOptions,
+  NodeAttempt,
+  NodeFunction,
+  NodeKind,
+  NodeKindAlias,
+  NodeOutput,
+  NodeReport,
+  NodeResult,
+  NodeSpec,
+  NodeStatus,
+  OutputStream,
+  PrWith,
+  type PreparedRun,
+  PushOn,
+  PushResult,
+  PushState,
+  RepairSpec,
+  Reporter,
+  type ResumeOptions,
+  RetryCause,
+  RetryPolicy,
+  RunContext,
+  RunCost,
+  type RunDirectory,
+  RunError,
+  RunEvent,
+  RunEventBody,
+  RunLimits,
+  RunOutcome,
+  RunReport,
+  type RunState,
+  RunStatus,
+  type RunSummary,
+  Runnable,
+  RunnableSpec,
+  Schema,
+  type SecretNeed,
+  Text,
+  TokenUsage,
+  agent$1 as agent,
+  agentNames,
+  agentic,
+  applyRun,
+  assertConfined,
+  blueprint$1 as blueprint,
+  blueprintError,
+  changesOf,
+  codeHashOf,
+  command,
+  commit,
+  defineBlueprint,
+  deterministic,
+  findBlueprint,
+  findRunDirectory,
+  formatChanges,
+  formatCost,
+  formatDuration,
+  formatRunCost,
+  gate,
+  gcRuns,
+  isBlueprint,
+  isDocument,
+  isRun,
+  isRunning,
+  listBlueprints,
+  listRuns,
+  loadBlueprint,
+  loadFound,
+  needsOf,
+  nextCommands,
+  nodeThatNeedsSpec,
+  preflight,
+  prepareRun,
+  pullRequestBody,
+  pullRequestTitle,
+  pushRunAgain,
+  readBlueprint,
+  readEvents,
+  readFound,
+  readReport,
+  removeRun,
+  reportHtml,
+  reportMarkdown,
+  resolveInputs,
+  resolveSecrets,
+  resumeRun,
+  runBlueprint,
+  runHarness,
+  sandboxOptionsOf,
+  showFault,
+  stateOfRun,
+  stopRun,
+  trustNote,
+  validate,
+};

@@ -1,0 +1,972 @@
+type BackendLoader = () => Promise<BackendModule>;
+
+interface BackendModule {
+  open(opts: SandboxOptions): Promise<Sandbox>;
+  check?(opts: SandboxOptions): void;
+  removeResource?(resource: Resource): Promise<void>;
+  listRemote?(): Promise<RemoteSandboxInfo[]>;
+  trimCache?(maxBytes: number): Promise<string[]>;
+  sweep?(opts: { dryRun?: boolean }): Promise<string[]>;
+  removeSnapshot?(record: SnapshotRecord): Promise<void>;
+  probe?(): Promise<Finding[]>;
+  capabilities?(): Capabilities;
+  readonly conformance?: {
+    readonly skips?: Readonly<Record<string, string>>;
+    directoryOf?(sandbox: Sandbox): string | undefined;
+    readonly sharesNetwork?: boolean;
+  };
+}
+
+interface Batch extends AsyncDisposable {
+  readonly batchId: string;
+  setupTask(setup: TaskSetup, opts?: SetupOptions): Promise<Task>;
+  teardown(): Promise<void>;
+}
+
+interface BuildImageSpec {
+  type: "build";
+  tag: string;
+  contextPath: string;
+  dockerfilePath?: string;
+  buildArgs?: Readonly<Record<string, string>>;
+}
+
+interface BuildStage extends Omit<BuildImageSpec, "type"> {
+  parentTag?: string;
+  cacheKey?: string;
+}
+
+interface Capabilities {
+  isolation: "none" | "namespaces" | "container" | "gvisor" | "microvm" | "remote";
+  killTree: "complete" | "descendants" | "best-effort";
+  network: readonly ("none" | "full" | "allow")[];
+  limits: readonly ("memory" | "cpus" | "pids" | "disk")[];
+  snapshot: "consistent" | "crash-consistent" | "none";
+  fork: "copy-on-write" | "copy" | "none";
+  pty: boolean;
+  user: boolean;
+  ports: boolean;
+  git: boolean;
+  renames?: "all" | "no-directories-of-the-base";
+}
+
+interface CapabilityRequest extends Pick<SandboxOptions, "network" | "limits" | "isolation"> {
+  pty?: unknown;
+  user?: string | undefined;
+  ports?: unknown;
+}
+
+interface Changes {
+  patch: string;
+  files: {
+    path: string;
+    status: "added" | "modified" | "deleted" | "renamed";
+  }[];
+}
+
+interface CommandResult {
+  stdout: string;
+  stderr: string;
+  exitCode: number;
+}
+
+interface CommandStatus {
+  running: boolean;
+  exitCode?: number;
+  logs: string;
+}
+
+interface ConformanceNote {
+  readonly on: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly time: string;
+}
+
+interface ContainerSetup {
+  name: string;
+  spec: ContainerSpec;
+}
+
+interface ContainerSpec {
+  imageSpec: ImageSpec;
+  hostname?: string;
+  environment?: Readonly<Record<string, string>>;
+  command?: string | readonly string[];
+  user?: string;
+  limits?: Omit<Limits, "disk">;
+  waitFor?: WaitFor;
+}
+
+declare const DEFAULT_ALLOWED_COMMANDS: readonly string[];
+
+declare const DEFAULT_OPERATION_TIMEOUT = 6e5;
+
+declare const DEFAULT_RUN_TIMEOUT = 36e5;
+
+interface DaggerOptions {
+  cli?: string;
+  session?: {
+    port: number;
+    token: string;
+  };
+  setup?: readonly (readonly string[])[];
+  services?: Readonly<Record<string, DaggerService>>;
+  secrets?: Readonly<Record<string, string>>;
+  linger?: number;
+  sdk?: unknown;
+}
+
+interface DaggerService {
+  image: string;
+  args?: readonly string[];
+  env?: Readonly<Record<string, string>>;
+  ports?: readonly number[];
+}
+
+interface DaytonaOptions {
+  apiKey?: string;
+  apiUrl?: string;
+  target?: string;
+  snapshot?: string;
+  resources?: {
+    cpu?: number;
+    memory?: number;
+    disk?: number;
+  };
+  autoStopMinutes?: number;
+  ttlMinutes?: number;
+  client?: unknown;
+}
+
+interface DockerOptions {
+  host?: string;
+  context?: string;
+  certPath?: string;
+  workDir?: string;
+  user?: string;
+  hostname?: string;
+  pull?: "missing" | "never";
+  agent?: "bind" | "volume";
+  unsafe?: {
+    mounts?: boolean;
+    privileged?: boolean;
+    dockerSocket?: boolean;
+    hostNetwork?: boolean;
+    hostPid?: boolean;
+    hostIpc?: boolean;
+    devices?: readonly string[];
+    capabilities?: readonly string[];
+  };
+}
+
+interface Driver {
+  readonly backend: string;
+  readonly id: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  readonly baseEnv: Readonly<Record<string, string>>;
+  onWarning?: (message: string) => void;
+  start(spec: StartSpec): Promise<DriverProcess>;
+  readonly startsServices?: boolean;
+  read(path: string): Promise<Uint8Array | null>;
+  write(
+    files: readonly {
+      path: string;
+      content: Uint8Array;
+      mode: number;
+    }[],
+  ): Promise<void>;
+  stat(path: string): Promise<FileStat | null>;
+  list(path: string): Promise<string[]>;
+  remove(
+    path: string,
+    opts: {
+      recursive: boolean;
+    },
+  ): Promise<boolean>;
+  rename(from: string, to: string): Promise<void>;
+  makeDirectory(path: string): Promise<void>;
+  importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void>;
+  exportTree(path: string): AsyncIterable<Uint8Array>;
+  snapshot?(signal?: AbortSignal): Promise<string>;
+  restore?(id: string): Promise<void>;
+  fork?(count: number): Promise<Driver[]>;
+  changes?(): Promise<Changes>;
+  readonly git?: {
+    pushBranch(
+      branch: string,
+      token: string,
+      opts?: PushOptions,
+    ): Promise<{
+      pushed: boolean;
+      error?: string;
+    }>;
+    defaultBranch(): Promise<string>;
+  };
+  url?(port: number): Promise<string>;
+  destroy(): Promise<void>;
+}
+
+interface DriverExit {
+  exitCode: number;
+  signal?: string;
+  oomKilled?: boolean;
+  timedOut?: boolean;
+  leftOut?: {
+    stdout: number;
+    stderr: number;
+  };
+}
+
+interface DriverProcess {
+  readonly stdout: AsyncIterable<Uint8Array>;
+  readonly stderr: AsyncIterable<Uint8Array>;
+  writeStdin(chunk: Uint8Array): Promise<void>;
+  closeStdin(): Promise<void>;
+  kill(signal: string): Promise<void>;
+  wait(): Promise<DriverExit>;
+  resize?(cols: number, rows: number): Promise<void>;
+}
+
+declare const ERROR_CODES: readonly [
+  "path_confinement",
+  "invalid_argument",
+  "invalid_path",
+  "not_regular_file",
+  "not_found",
+  "command_not_allowed",
+  "unsupported",
+  "unauthenticated",
+  "permission_denied",
+  "unavailable",
+  "backend_lost",
+  "aborted",
+  "limit_exceeded",
+  "no_space",
+  "conflict",
+  "missing_dependency",
+  "no_isolation",
+  "closed",
+  "tampered",
+  "internal",
+];
+
+interface ExecOptions {
+  argv: readonly string[];
+  cwd?: string;
+  env?: Readonly<Record<string, string>>;
+  stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
+  timeout?: number;
+  killGrace?: number;
+  maxOutput?: number;
+  raw?: boolean;
+  user?: string;
+  signal?: AbortSignal;
+  onStdout?(chunk: Uint8Array): void | Promise<void>;
+  onStderr?(chunk: Uint8Array): void | Promise<void>;
+}
+
+interface ExecResult {
+  exitCode: number;
+  signal?: string;
+  stdout: string;
+  stderr: string;
+  truncated: {
+    stdout: boolean;
+    stderr: boolean;
+  };
+  bytes: {
+    stdout: number;
+    stderr: number;
+  };
+  raw?: {
+    stdout: Uint8Array;
+    stderr: Uint8Array;
+  };
+  durationMs: number;
+  timedOut: boolean;
+  oomKilled?: boolean;
+}
+
+interface ExecuteOptions {
+  cwd?: string;
+  env?: Record<string, string>;
+  timeout?: number;
+  sudo?: boolean;
+}
+
+interface ExecutorOptions
+  extends Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env" | "image" | "vercel"> {
+  timeout?: number;
+}
+
+interface FileStat {
+  type: "file" | "directory" | "symlink" | "other";
+  size: number;
+  mode: number;
+  mtimeMs: number;
+}
+
+interface FileTask {
+  readonly setup: TaskSetup;
+  readonly run?: string | readonly string[];
+  readonly timeout?: number;
+}
+
+interface FileUpload {
+  path: string;
+  content: string | Uint8Array;
+  mode?: number;
+}
+
+interface Finding {
+  readonly name: string;
+  readonly status: "ok" | "limited" | "missing" | "unused";
+  readonly detail: string;
+  readonly fix?: string;
+}
+
+interface GitHubRepo {
+  owner: string;
+  name: string;
+}
+
+type ImageSpec = PullImageSpec | BuildImageSpec | MultiStageBuildImageSpec;
+
+interface Limits {
+  memory?: number;
+  cpus?: number;
+  pids?: number;
+  disk?: number;
+}
+
+type ManagerFactory = (opts: ManagerOptions) => SandboxManager;
+
+type ManagerLoader = () => Promise<{
+  createManager: ManagerFactory;
+}>;
+
+interface ManagerOptions {
+  backend?: string;
+  networkEnabled?: boolean;
+  batchIdPrefix?: string;
+  concurrency?: number;
+  verifyOnly?: boolean;
+  docker?: {
+    host?: string;
+    context?: string;
+    certPath?: string;
+  };
+  onEvent?(event: TaskEvent): void;
+}
+
+interface Mount {
+  source: string;
+  target?: string;
+  writable?: boolean;
+}
+
+interface MultiStageBuildImageSpec {
+  type: "multi-stage";
+  stages: readonly BuildStage[];
+  finalTag: string;
+}
+
+interface NetworkConfig {
+  name: string;
+  internal?: boolean;
+}
+
+type NetworkPolicy =
+  | "none"
+  | "full"
+  | {
+      allow: string[];
+    };
+
+interface OpenOptions extends SandboxOptions {
+  backend?: string;
+}
+
+interface OtherResource {
+  readonly kind: string;
+  readonly [field: string]: unknown;
+}
+
+interface Owner {
+  readonly bootId: string;
+  readonly pidNs: string;
+  readonly pid: number;
+  readonly startTime: string;
+  readonly host?: string;
+}
+
+type PortableOptions = Pick<
+  SandboxOptions,
+  "operationTimeout" | "maxOutput" | "env" | "allow" | "onEvent" | "githubToken"
+>;
+
+interface ProcessExit {
+  exitCode: number;
+  signal?: string;
+  timedOut: boolean;
+  durationMs: number;
+  oomKilled?: boolean;
+}
+
+interface ProcessInfo {
+  id: string;
+  argv: string[];
+  startedAt: string;
+}
+
+interface PullImageSpec {
+  type: "pull";
+  tag: string;
+}
+
+interface PushOptions {
+  message?: string;
+  server?: string;
+}
+
+interface ReapOptions {
+  onEvent?(event: SandboxEvent): void;
+  dryRun?: boolean;
+  cache?: number;
+  backend?: string;
+  signal?: AbortSignal;
+}
+
+interface ReapReport {
+  removed: string[];
+  kept: string[];
+  failed: {
+    id: string;
+    error: SandboxError;
+  }[];
+  swept?: string[];
+  cache?: string[];
+}
+
+type RecordState = (typeof STATES)[number];
+
+interface RemoteSandboxInfo {
+  readonly id: string;
+  readonly owner: Owner;
+  readonly keep: boolean;
+  readonly createdAt?: string;
+  remove(): Promise<void>;
+}
+
+type Resource =
+  | {
+      readonly kind: "directory";
+      readonly path: string;
+    }
+  | {
+      readonly kind: "worktree";
+      readonly repo: string;
+      readonly path: string;
+      readonly name: string;
+    }
+  | {
+      readonly kind: "branch";
+      readonly repo: string;
+      readonly name: string;
+      readonly sha: string;
+      readonly mark: string;
+    }
+  | {
+      readonly kind: "cgroup";
+      readonly path: string;
+    }
+  | OtherResource;
+
+interface RunOptions {
+  argv?: readonly string[];
+  concurrency: number;
+  timeout?: number;
+  signal: AbortSignal;
+  onStage?(taskId: string, stage: TaskStage): void;
+  onResult(result: TaskResult, task: FileTask): Promise<void>;
+}
+
+declare const STATES: readonly ["creating", "ready", "kept", "removing"];
+
+interface Sandbox extends AsyncDisposable {
+  readonly id: string;
+  readonly backend: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  exec(opts: ExecOptions): Promise<ExecResult>;
+  shell(
+    script: string,
+    opts?: Omit<ExecOptions, "argv"> & {
+      shellPath?: string;
+    },
+  ): Promise<ExecResult>;
+  spawn(opts: SpawnOptions): Promise<SandboxProcess>;
+  processes(): Promise<ProcessInfo[]>;
+  uploadFiles(files: readonly FileUpload[]): Promise<void>;
+  writeFile(
+    path: string,
+    content: string | Uint8Array,
+    opts?: {
+      mode?: number;
+    },
+  ): Promise<void>;
+  writeFiles(files: Readonly<Record<string, string | Uint8Array>>): Promise<void>;
+  readFile(path: string): Promise<string | null>;
+  readBytes(path: string): Promise<Uint8Array | null>;
+  stat(path: string): Promise<FileStat | null>;
+  listDirectory(path?: string): Promise<string[]>;
+  deleteFile(path: string): Promise<boolean>;
+  makeDirectory(path: string): Promise<void>;
+  setWorkdir(path: string): Promise<void>;
+  exportDirectory(sandboxPath: string, hostPath: string): Promise<string>;
+  refreshFromHost(hostPath: string, sandboxPath: string): Promise<void>;
+  snapshot(): Promise<string>;
+  restore(id: string): Promise<void>;
+  fork(): Promise<Sandbox>;
+  fork(opts: { count: number }): Promise<Sandbox[]>;
+  changes(): Promise<Changes>;
+  pushBranch?(
+    branch: string,
+    token: string,
+    opts?: PushOptions,
+  ): Promise<{
+    pushed: boolean;
+    error?: string;
+  }>;
+  defaultBranch?(): Promise<string>;
+  url?(port: number): Promise<string>;
+  teardown(): Promise<void>;
+}
+
+declare class SandboxError extends Error {
+  override readonly name = "SandboxError";
+  readonly code: SandboxErrorCode;
+  backend: string | undefined;
+  operation: string | undefined;
+  readonly retryable: boolean;
+  readonly hint: string | undefined;
+  readonly partial: unknown;
+  constructor(code: SandboxErrorCode, message: string, details?: SandboxErrorDetails);
+}
+
+type SandboxErrorCode = (typeof ERROR_CODES)[number];
+
+interface SandboxErrorDetails {
+  backend?: string | undefined;
+  operation?: string | undefined;
+  retryable?: boolean | undefined;
+  cause?: unknown;
+  hint?: string | undefined;
+  partial?: unknown;
+}
+
+interface SandboxEvent {
+  type: "created" | "exec" | "exit" | "warning" | "snapshot" | "teardown" | "leak";
+  sandboxId: string;
+  backend: string;
+  message: string;
+  time: string;
+}
+
+interface SandboxExecutor {
+  execute(command: string, args?: readonly string[], options?: ExecuteOptions): Promise<CommandResult>;
+  writeFile(path: string, content: string | Uint8Array): Promise<void>;
+  readFile(path: string): Promise<string | null>;
+  listFiles(path?: string): Promise<string[]>;
+  cleanup(): Promise<void>;
+}
+
+interface SandboxInfo {
+  id: string;
+  state: RecordState | "damaged";
+  backend?: string;
+  workDir?: string;
+  createdAt?: string;
+  expiresAt?: string;
+  alive: boolean;
+}
+
+interface SandboxManager {
+  setupBatch(tasks: readonly TaskSetup[], opts?: SetupOptions): Promise<Batch>;
+  setupTask(setup: TaskSetup, opts?: SetupOptions): Promise<Task>;
+  exec(containerId: string, cmd: string | readonly string[], opts?: TaskExecOptions): Promise<ExecResult>;
+  cloneSandboxState(state: SandboxState, opts?: SetupOptions): Promise<Task>;
+}
+
+interface SandboxOptions {
+  repo?: string;
+  branch?: string;
+  baseDir?: string;
+  workspace?: "worktree" | "overlay" | "copy";
+  image?: string;
+  id?: string;
+  keep?: boolean;
+  operationTimeout?: number;
+  runTimeout?: number;
+  maxOutput?: number;
+  env?: Readonly<Record<string, string>>;
+  allow?: readonly string[];
+  network?: NetworkPolicy;
+  limits?: Limits;
+  isolation?: "required" | "none";
+  mounts?: readonly Mount[];
+  signal?: AbortSignal;
+  onEvent?(event: SandboxEvent): void;
+  githubToken?: string;
+  gitFilters?: readonly string[];
+  gitAlternates?: readonly string[];
+  daytona?: DaytonaOptions;
+  docker?: DockerOptions;
+  vercel?: VercelOptions;
+  dagger?: DaggerOptions;
+}
+
+interface SandboxProcess extends AsyncDisposable {
+  readonly id: string;
+  readonly stdout: ReadableStream<Uint8Array>;
+  readonly stderr: ReadableStream<Uint8Array>;
+  readonly stdin?: WritableStream<Uint8Array>;
+  kill(signal?: string): Promise<void>;
+  wait(): Promise<ProcessExit>;
+  resize?(cols: number, rows: number): Promise<void>;
+}
+
+interface SandboxState {
+  readonly taskId: string;
+  readonly agentContainerId: string;
+  readonly serviceContainers: Readonly<Record<string, string>>;
+  readonly executionId: string;
+  readonly networkId?: string;
+}
+
+interface SetupOptions {
+  signal?: AbortSignal;
+}
+
+type SnapshotInfo = Omit<SnapshotRecord, "version" | "details">;
+
+interface SnapshotRecord {
+  readonly version: 1;
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly backend: string;
+  readonly createdAt: string;
+  readonly repo?: string;
+  readonly gitDir?: string;
+  readonly ref?: string;
+  readonly commit?: string;
+  readonly archive?: string;
+  readonly details?: unknown;
+}
+
+interface SpawnOptions extends Omit<ExecOptions, "stdin" | "maxOutput" | "raw"> {
+  stdin?: "pipe" | "none";
+  pty?: {
+    cols: number;
+    rows: number;
+  };
+  service?: {
+    hostname: string;
+    ports: readonly number[];
+  };
+}
+
+interface StartSpec {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly stdin: "pipe" | "none";
+  readonly pty?: {
+    cols: number;
+    rows: number;
+  };
+  readonly user?: string;
+  readonly timeout?: number;
+  readonly kept?: {
+    readonly stdout?: number;
+    readonly stderr?: number;
+  };
+  readonly signal?: AbortSignal;
+  readonly service?: NonNullable<SpawnOptions["service"]>;
+}
+
+interface Task extends AsyncDisposable {
+  readonly taskId: string;
+  readonly state: SandboxState;
+  readonly agent: Sandbox;
+  readonly services: Readonly<Record<string, Sandbox>>;
+  status(service?: string): CommandStatus;
+  teardown(): Promise<void>;
+}
+
+interface TaskEvent {
+  type:
+    | "image-pull"
+    | "image-build"
+    | "image-ready"
+    | "task-ready"
+    | "task-cloned"
+    | "task-down"
+    | "command-exit"
+    | "warning"
+    | "leak";
+  message: string;
+  batchId: string;
+  taskId?: string;
+  container?: string;
+  image?: string;
+  progress?: {
+    current: number;
+    total: number;
+  };
+  time: string;
+}
+
+interface TaskExecOptions
+  extends Pick<
+    ExecOptions,
+    "stdin" | "cwd" | "env" | "user" | "timeout" | "signal" | "maxOutput" | "raw" | "onStdout" | "onStderr"
+  > {
+  shellPath?: string;
+}
+
+interface TaskFile {
+  readonly networkEnabled: boolean;
+  readonly batchIdPrefix?: string;
+  readonly tasks: readonly FileTask[];
+}
+
+interface TaskFileOptions {
+  trust?: boolean;
+}
+
+interface TaskResult {
+  taskId: string;
+  exitCode?: number;
+  timedOut?: boolean;
+  stdout?: string;
+  stderr?: string;
+  truncated?: {
+    stdout: boolean;
+    stderr: boolean;
+  };
+  durationMs?: number;
+  setupMs?: number;
+  error?: {
+    code: string;
+    message: string;
+    hint?: string;
+  };
+}
+
+interface TaskSetup {
+  taskId: string;
+  agentContainer: ContainerSetup;
+  serviceContainers?: Readonly<Record<string, ContainerSetup>>;
+  networkConfig?: NetworkConfig;
+}
+
+type TaskStage = "waiting" | "starting" | "running" | "stopping" | "done" | "failed";
+
+interface VercelOptions {
+  token?: string;
+  teamId?: string;
+  projectId?: string;
+  runtime?: string;
+  timeout?: number;
+  ports?: readonly number[];
+  region?: string;
+  snapshotExpiration?: number;
+  fetch?: typeof globalThis extends {
+    fetch: infer Fetch;
+  }
+    ? Fetch
+    : unknown;
+  sdk?: unknown;
+}
+
+interface WaitFor {
+  port?: number;
+  log?: string;
+  command?: string | readonly string[];
+  health?: true;
+  timeout?: number;
+}
+
+declare function assertBackend(name: string, opts: SandboxOptions): Promise<void>;
+
+declare function assertCapabilities(opts: CapabilityRequest, capabilities: Capabilities, backend: string): void;
+
+declare function backendNames(): string[];
+
+declare function capabilitiesOf(name: string): Promise<Capabilities | undefined>;
+
+declare function chooseBackend(env: Readonly<Record<string, string | undefined>>): string;
+
+declare function commandOf(task: FileTask, argv: readonly string[] | undefined): string | readonly string[];
+
+declare function conformanceOf(name: string): Promise<NonNullable<BackendModule["conformance"]>>;
+
+declare function createDockerSandbox(opts?: SandboxOptions): Promise<Sandbox>;
+
+declare function createLocalSandbox(opts?: SandboxOptions): Promise<Sandbox>;
+
+declare function createSandbox(driver: Driver, opts?: PortableOptions): Sandbox;
+
+declare function createSandboxManager(opts?: ManagerOptions): SandboxManager;
+
+declare function deleteSnapshot(id: string): Promise<void>;
+
+declare function getSandboxExecutor(opts?: ExecutorOptions): SandboxExecutor;
+
+declare function importArchive(sandbox: Sandbox, archive: string, inside: string): Promise<void>;
+
+declare function lastConformance(backend: string): Promise<ConformanceNote | undefined>;
+
+declare function listSandboxes(): Promise<SandboxInfo[]>;
+
+declare function listSnapshots(): Promise<SnapshotInfo[]>;
+
+declare function managerNames(): string[];
+
+declare function noteConformance(backend: string, note: Omit<ConformanceNote, "time">): Promise<void>;
+
+declare function openSandbox(opts?: OpenOptions): Promise<Sandbox>;
+
+declare function parseGitHubRepo(repo: string): GitHubRepo;
+
+declare function parseTaskFile(text: string, path: string, opts?: TaskFileOptions): Promise<TaskFile>;
+
+declare function probeBackend(name: string): Promise<Finding[]>;
+
+declare function readTaskFile(path: string, opts?: TaskFileOptions): Promise<TaskFile>;
+
+declare function reap(opts?: ReapOptions): Promise<ReapReport>;
+
+declare function registerBackend(name: string, load: BackendLoader): void;
+
+declare function registerManager(name: string, load: ManagerLoader): void;
+
+declare function removeSandbox(id: string): Promise<void>;
+
+declare function runTasks(
+  manager: SandboxManager,
+  batch: Batch,
+  tasks: readonly FileTask[],
+  opts: RunOptions,
+): Promise<void>;
+
+declare function setGuestPath(path: string): void;
+
+declare function shellQuote(argv: readonly string[]): string;
+
+declare function temporaryDirectory(): string;
+
+export {
+  BackendLoader,
+  BackendModule,
+  Batch,
+  BuildImageSpec,
+  BuildStage,
+  Capabilities,
+  CapabilityRequest,
+  Changes,
+  CommandResult,
+  CommandStatus,
+  ConformanceNote,
+  ContainerSetup,
+  ContainerSpec,
+  DEFAULT_ALLOWED_COMMANDS,
+  DEFAULT_OPERATION_TIMEOUT,
+  DEFAULT_RUN_TIMEOUT,
+  type Driver,
+  type DriverExit,
+  type DriverProcess,
+  ERROR_CODES,
+  ExecOptions,
+  ExecResult,
+  ExecuteOptions,
+  ExecutorOptions,
+  FileStat,
+  FileTask,
+  type FileUpload,
+  Finding,
+  type GitHubRepo,
+  ImageSpec,
+  Limits,
+  ManagerFactory,
+  ManagerLoader,
+  ManagerOptions,
+  Mount,
+  MultiStageBuildImageSpec,
+  NetworkConfig,
+  NetworkPolicy,
+  OpenOptions,
+  PortableOptions,
+  ProcessExit,
+  ProcessInfo,
+  PullImageSpec,
+  type ReapReport,
+  RunOptions,
+  type Sandbox,
+  SandboxError,
+  type SandboxErrorCode,
+  type SandboxErrorDetails,
+  SandboxEvent,
+  SandboxExecutor,
+  type SandboxInfo,
+  SandboxManager,
+  type SandboxOptions,
+  SandboxProcess,
+  SandboxState,
+  SetupOptions,
+  SnapshotInfo,
+  SpawnOptions,
+  type StartSpec,
+  Task,
+  TaskEvent,
+  TaskExecOptions,
+  TaskFile,
+  TaskResult,
+  TaskSetup,
+  TaskStage,
+  WaitFor,
+  assertBackend,
+  assertCapabilities,
+  backendNames,
+  capabilitiesOf,
+  chooseBackend,
+  commandOf,
+  conformanceOf,
+  createDockerSandbox,
+  createLocalSandbox,
+  createSandbox,
+  createSandboxManager,
+  deleteSnapshot,
+  getSandboxExecutor,
+  importArchive,
+  lastConformance,
+  listSandboxes,
+  listSnapshots,
+  managerNames,
+  noteConformance,
+  openSandbox,
+  parseGitHubRepo,
+  parseTaskFile,
+  probeBackend,
+  readTaskFile,
+  reap,
+  registerBackend,
+  registerManager,
+  removeSandbox,
+  runTasks,
+  setGuestPath,
+  shellQuote,
+  temporaryDirectory,
+};

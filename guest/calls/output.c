@@ -1,0 +1,83 @@
+/* The output of a call on its way to the channel. Where nobody follows it, only its first and last bytes are sent: the host would
+ * drop what is between them, so it is counted and dropped here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "call.h"
+
+#define WIDE_PIPE (1 << 20)
+
+static size_t smaller_of(size_t a, size_t b) { return a < b ? a : b; }
+
+static bool is_buffering(const struct output *output) { return output->pass == 0 && !output->ended; }
+
+bool takes_output(const struct call *call, int stream) {
+  return is_buffering(&call->outputs[stream]) || (call->credit[stream] > 0 && !channel_is_full());
+}
+
+uint64_t left_out(const struct output *output) { return output->buffered > output->tail ? output->buffered - output->tail : 0; }
+
+bool end_output(struct output *output) {
+  if (!output->ended) output->sent = left_out(output);
+  output->ended = true;
+  return output->sent < output->buffered;
+}
+
+/* Where the next bytes go, and how many fit. Byte n is stored at n modulo the size of the ring. */
+static uint8_t *ring_room(struct output *output, int fd, size_t *room) {
+  if (!output->ring) {
+    /* A larger pipe lets a busy writer run longer. Where it cannot be made larger, it stays as it is. */
+    fcntl(fd, F_SETPIPE_SZ, WIDE_PIPE);
+    output->size = output->tail > DATA_BYTES ? output->tail : DATA_BYTES;
+    output->ring = malloc(output->size);
+    if (!output->ring) _exit(70);
+  }
+  size_t at = (size_t)(output->buffered % output->size);
+  *room = smaller_of(output->size - at, DATA_BYTES);
+  return output->ring + at;
+}
+
+static void send_output(struct call *call, int stream, const uint8_t *bytes, size_t length) {
+  call->credit[stream] -= (uint32_t)length;
+  answer(stream == 1 ? ANS_STDOUT : ANS_STDERR, call->id, bytes, length);
+}
+
+static void send_tail(struct call *call, int stream) {
+  struct output *output = &call->outputs[stream];
+  size_t at = (size_t)(output->sent % output->size), length = smaller_of(output->size - at, DATA_BYTES);
+  length = smaller_of(smaller_of(length, call->credit[stream]), (size_t)(output->buffered - output->sent));
+  send_output(call, stream, output->ring + at, length);
+  output->sent += length;
+}
+
+enum flow pump(struct call *call, int fd, int stream) {
+  static uint8_t bytes[DATA_BYTES];
+  struct output *output = &call->outputs[stream];
+  for (int rounds = 0; rounds < 8 && takes_output(call, stream); rounds++) {
+    if (output->ended) {
+      send_tail(call, stream);
+      if (output->sent == output->buffered) return FLOW_ENDED;
+      continue;
+    }
+    bool buffered = is_buffering(output);
+    size_t room = smaller_of(smaller_of(call->credit[stream], output->pass), sizeof bytes);
+    uint8_t *to = buffered ? ring_room(output, fd, &room) : bytes;
+    ssize_t got = read(fd, to, room);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return FLOW_EMPTY;
+    if (got < 0) call->read_error = errno;
+    if (got <= 0) {
+      if (!end_output(output)) return FLOW_ENDED;
+      continue;
+    }
+    call->quiet_since = now_ms();
+    if (buffered) output->buffered += (uint64_t)got;
+    else send_output(call, stream, bytes, (size_t)got);
+    if (!buffered && output->pass != KEEP_ALL) output->pass -= (uint32_t)got;
+    /* That was probably all, and the next poll finds out. Once the process tree has ended it must be known here. */
+    if ((size_t)got < room && !call->reading && call->supervisor.pid != 0) break;
+  }
+  return FLOW_MORE;
+}

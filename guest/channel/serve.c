@@ -1,0 +1,170 @@
+/* The main loop: one channel in and out, and the calls. When the channel closes, everything ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../guest.h"
+
+#define FULL (512u << 10)     /* bytes waiting for the channel at which no more output is read */
+#define OVERFULL (8u << 20)   /* bytes waiting for the channel at which no more requests are read */
+
+enum confinement confinement = CONFINE_SUBREAPER;
+bool jailed;
+
+static struct queue incoming, outgoing;
+static uint32_t incoming_sequence, outgoing_sequence;
+
+int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void answer(uint8_t type, uint32_t call, const void *body, size_t length) {
+  frame_put(&outgoing, &outgoing_sequence, type, call, body, length);
+}
+
+void answer_fail(uint32_t call, int error, const char *message) {
+  uint8_t body[260];
+  size_t length = strnlen(message, 256);
+  write_u32(body, (uint32_t)error);
+  memcpy(body + 4, message, length);
+  answer(ANS_FAIL, call, body, 4 + length);
+}
+
+bool channel_is_full(void) { return queue_length(&outgoing) >= FULL; }
+
+/* False when the peer is gone. */
+static bool flush_channel(int fd) {
+  while (queue_length(&outgoing) > 0) {
+    ssize_t wrote = write(fd, outgoing.data + outgoing.start, queue_length(&outgoing));
+    if (wrote > 0) queue_take(&outgoing, (size_t)wrote);
+    else if (errno == EAGAIN) return true;
+    else if (errno != EINTR) return false;
+  }
+  return true;
+}
+
+/* False when the peer is gone or broke the protocol. */
+static bool take_requests(int fd) {
+  ssize_t got = read(fd, queue_room(&incoming, DATA_BYTES), DATA_BYTES);
+  if (got == 0) return false;
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  incoming.end += (size_t)got;
+  struct frame frame;
+  int state;
+  while ((state = frame_next(&incoming, &incoming_sequence, &frame)) == 1) {
+    if (!handle_request(&frame)) return false;
+    queue_take(&incoming, HEADER_BYTES + frame.length);
+  }
+  return state == 0;
+}
+
+/* Runs the self-test like any command. `complaint` gets what it found, or an empty text. Returns the process to wait for, or 0. */
+static pid_t run_self_test(char *complaint, size_t room) {
+  int out[2], empty = open("/dev/null", O_RDWR | O_CLOEXEC), cwd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  complaint[0] = 0;
+  struct supervisor supervisor;
+  int error = empty < 0 || pipe2(out, O_CLOEXEC) != 0 ? -errno : 0;
+  struct command test = {.cwd = cwd, .in = empty, .out = out[1], .err = out[1], .jailed = true, .as = in_container ? &default_identity : NULL, .builtin = self_test};
+  if (!error) error = start_command(&test, confinement, &supervisor);
+  if (error) {
+    snprintf(complaint, room, "cannot start a command in a PID namespace: %s", strerror(-error));
+    return 0;
+  }
+  close(out[1]);
+  close(empty);
+  close(cwd);
+  size_t length = 0;
+  for (ssize_t got; length < room - 1 && (got = read(out[0], complaint + length, room - 1 - length)) > 0;) length += (size_t)got;
+  complaint[length] = 0;
+  struct ending ending = {.code = -1};
+  struct pollfd ready = {.fd = supervisor.status, .events = POLLIN};
+  poll(&ready, 1, 5000);
+  if (read(supervisor.status, &ending, sizeof ending) != sizeof ending || ending.signaled || ending.code != 0)
+    if (length == 0) snprintf(complaint, room, "the self-test ended with %d", ending.code);
+  kill(supervisor.pid, SIGKILL);
+  close(out[0]);
+  close(supervisor.control);
+  close(supervisor.status);
+  return supervisor.pid;
+}
+
+static void send_hello(int out, bool with_self_test) {
+  char complaint[512] = "";
+  pid_t tester = with_self_test ? run_self_test(complaint, sizeof complaint) : 0;
+  uint8_t body[6 + sizeof complaint];
+  size_t length = strlen(complaint);
+  write_u32(body, PROTOCOL_VERSION);
+  body[4] = (uint8_t)confinement;
+  body[5] = length == 0;
+  memcpy(body + 6, complaint, length);
+  answer(ANS_HELLO, 0, body, 6 + length);
+  flush_channel(out);
+  /* The kernel takes its time to remove a namespace. The host need not wait for it, but the first command does, so that it finds
+   * no process of the test. */
+  if (tester > 0) waitpid(tester, NULL, 0);
+}
+
+int serve(int in, int out, const char *root, bool with_self_test, bool only_loopback) {
+  if (files_open_root(root) != 0) return 125;
+  signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
+  fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
+  fcntl(in, F_SETFD, FD_CLOEXEC);
+  fcntl(out, F_SETFD, FD_CLOEXEC);
+  if (jailed && !in_container) isolate_abstract_sockets();
+  self_test_expects(only_loopback);
+  send_hello(out, with_self_test);
+
+  static struct pollfd fds[4 + MAX_CALLS * POLLS_PER_CALL];
+  for (;;) {
+    int timeout = -1;
+    size_t count = calls_poll(fds + 4, MAX_CALLS * POLLS_PER_CALL, &timeout);
+    bool was_full = channel_is_full();
+    if (!flush_channel(out)) break;
+    pool_fill();
+    /* The calls were not polled for output because there was no room. Now there is. */
+    if (was_full && !channel_is_full()) timeout = 0;
+    fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL ? in : -1, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = queue_length(&outgoing) > 0 ? out : -1, .events = POLLOUT};
+    fds[2] = (struct pollfd){.fd = signals, .events = POLLIN};
+    fds[3] = (struct pollfd){.fd = listener, .events = POLLIN};
+    if (poll(fds, 4 + count, timeout) < 0) {
+      if (errno == EINTR) continue;
+      break;
+    }
+    if (fds[2].revents) {
+      struct signalfd_siginfo info;
+      while (read(signals, &info, sizeof info) > 0) continue;
+      int status;
+      for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        if (!pool_child_ended(pid)) calls_child_ended(pid, status);
+    }
+    calls_ready(fds + 4, count);
+    if (fds[3].revents) accept_connections();
+    if (fds[0].revents && !take_requests(in)) break;
+  }
+  /* When PID 1 exits, the kernel ends everybody. Elsewhere the children have to be killed first. */
+  if (getpid() != 1) {
+    signal(SIGCHLD, SIG_DFL);
+    kill_descendants();
+  }
+  return 0;
+}

@@ -1,0 +1,223 @@
+/* What the files of the guest share, in the order of README.md. */
+#ifndef GLOVEBOX_GUEST_H
+#define GLOVEBOX_GUEST_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <poll.h>
+#include <sys/types.h>
+
+#include "channel/frame.h"
+#include "process/container.h"
+
+/* One for each verb that main.c knows; each returns the exit code. */
+int serve_text_main(const char *root);
+int dial_main(int argc, char **argv);
+int relay_main(int argc, char **argv);
+int run_once_main(int argc, char **argv);
+int exec_with_parent_main(int argc, char **argv);
+int transfer_file_main(const char *verb, int argc, char **argv);
+int replicate_main(int argc, char **argv);
+int compare_index_main(int argc, char **argv);
+int compare_overlay_main(int argc, char **argv);
+int gather_changes_main(int argc, char **argv);
+int git_head_main(int argc, char **argv);
+int launch_main(int argc, char **argv);
+
+/* Each call has a PID namespace of its own, or, where there is none to be had, a subreaper. */
+enum confinement { CONFINE_NAMESPACE = 1, CONFINE_SUBREAPER = 2 };
+
+/* channel/serve.c */
+extern enum confinement confinement;
+extern bool jailed;
+int serve(int in, int out, const char *root, bool with_self_test, bool only_loopback);
+void answer(uint8_t type, uint32_t call, const void *body, size_t length);
+void answer_fail(uint32_t call, int error, const char *message);
+bool channel_is_full(void);
+int64_t now_ms(void);
+
+/* channel/requests.c: false when the peer broke the protocol. */
+bool handle_request(const struct frame *frame);
+
+/* channel/listen.c */
+extern int listener;
+int listen_on(uint16_t port);
+void accept_connections(void);
+
+/* channel/dial.c */
+bool add_inherited_env(char ***env);
+
+/* channel/lz4.c: returns the length of what it wrote; `to` has room for LZ4_BOUND(length). */
+#define LZ4_BOUND(length) ((length) + (length) / 255 + 16)
+size_t lz4_compress(const uint8_t *from, size_t length, uint8_t *to);
+
+/* One command as it was requested. The pointers lead into the request frame. */
+struct command {
+  char **argv, **env;
+  int cwd;            /* an open directory */
+  int in, out, err;   /* the command's ends; with a terminal all the same */
+  bool terminal;
+  bool jailed;        /* no capabilities, no new privileges, the seccomp filter */
+  const struct identity *as; /* in a container: the user */
+  int (*builtin)(void); /* runs instead of argv when set */
+};
+
+/* A started command: its supervisor, and the two pipes to it. */
+struct supervisor {
+  pid_t pid;
+  int control;  /* bytes to it: a signal number, or one of CONTROL_* */
+  int status;   /* from it: a `struct ending` when the command itself has ended */
+  int commands; /* the socket for its next command; -1 when it takes one only */
+  bool control_used; /* something was written to `control`, and may still be there */
+};
+
+struct ending {
+  int32_t signaled;
+  int32_t code;
+  int32_t tree; /* what is left of everything that the command started: one of TREE_* */
+};
+/* Processes are left; none, and the supervisor exits; none, and the supervisor takes another command. */
+enum { TREE_RUNNING, TREE_GONE, TREE_GONE_REUSE };
+
+enum { CONTROL_KILL_ALL = 0xff, CONTROL_FREEZE = 0xfe, CONTROL_THAW = 0xfd };
+/* The exit code of a supervisor that could not start its command, unless it knows an errno. */
+#define START_FAILED 125
+/* In `signaled`, not the end of the command: everything is frozen, or, with a code, could not be. */
+#define ENDING_FROZEN (-1)
+
+/* calls/calls.c, calls/call-events.c: the calls under way. A call ends with ANS_EXIT, ANS_RESULT or ANS_FAIL, once. */
+struct call;
+struct pending_file;
+struct call *call_find(uint32_t id);
+struct call *call_new(uint32_t id);
+int call_start(struct call *call, struct command *command, bool with_stdin, uint16_t cols, uint16_t rows, uint32_t deadline);
+/* Long file work in a process of its own. What `work` returns is its exit code. */
+int call_start_worker(struct call *call, int (*work)(int directory), int directory);
+/* Only this many bytes of its outputs are kept, half of them from the end. Who wants more than MAX_KEPT asks for all. */
+#define MAX_KEPT (4u << 20)
+#define KEEP_ALL UINT32_MAX
+void call_keep_output(struct call *call, uint32_t out, uint32_t err);
+void call_read_file(struct call *call, int fd);
+void call_write_file(struct call *call, const struct pending_file *file);
+void call_free(struct call *call);
+/* False when more was sent than there was room for. */
+bool call_stdin(struct call *call, const uint8_t *bytes, size_t length);
+void call_stdin_end(struct call *call);
+void call_signal(struct call *call, int number);
+void call_credit(struct call *call, int stream, uint32_t bytes);
+void call_resize(struct call *call, uint16_t cols, uint16_t rows);
+size_t calls_poll(struct pollfd *fds, size_t room, int *timeout);
+void calls_ready(const struct pollfd *fds, size_t count);
+void calls_child_ended(pid_t pid, int status);
+#define MAX_CALLS 512
+#define POLLS_PER_CALL 4
+
+/* calls/pipes.c: our ends of a call's streams; -1 where there is none. */
+struct ends {
+  int in, out, err;
+};
+int open_pipes(struct command *command, bool with_stdin, struct ends *ours);
+int open_terminal(struct command *command, uint16_t cols, uint16_t rows, struct ends *ours);
+void close_command_ends(const struct command *command);
+
+/* calls/freeze.c: the first two run in a supervisor, or as PID 1 of a container. */
+bool freeze_namespace(void);
+void thaw_namespace(void);
+int freeze_all(uint32_t request);
+int thaw_all(void);
+void call_frozen(struct call *call, bool frozen);
+void settle_freeze(void);
+
+/* process/spawn.c: 0 or a negative errno. */
+int start_command(const struct command *command, enum confinement confinement, struct supervisor *out);
+/* A supervisor that waits for a jailed command. Returns its pid. */
+int start_pooled_supervisor(enum confinement confinement, struct supervisor *out);
+void kill_supervised(const struct supervisor *supervisor, enum confinement confinement);
+
+/* process/supervisor-pool.c: making a supervisor takes longer than the rest of a start, so they are made in advance and used again. */
+void pool_fill(void);
+bool pool_start(const struct command *command, struct supervisor *out);
+/* Takes a supervisor whose command has ended, with everything that it started. False when it cannot be used again. */
+bool pool_return(const struct supervisor *supervisor);
+bool pool_child_ended(pid_t pid);
+bool is_pooled(pid_t pid);
+
+/* process/command-message.c: a command on its way to a pooled supervisor, with stdin, stdout, stderr and the work directory. */
+#define COMMAND_CWD 3 /* after the three streams */
+#define COMMAND_DESCRIPTORS 4
+bool fits_command_message(const struct command *command);
+bool send_command(int socket, const struct command *command);
+/* `as` is filled in if the command has an identity. */
+bool receive_command(int socket, struct command *command, struct identity *as, int streams[COMMAND_DESCRIPTORS]);
+
+/* process/supervisor-state.c: what a command can change about its supervisor from outside. */
+void remember_supervisor_state(void);
+bool is_supervisor_unchanged(void);
+
+/* process/kill-descendants.c: kill_children sends SIGKILL to the direct children once, and returns how many there were.
+ * kill_descendants repeats that until there are none: as their subreaper we become the parent of orphans. */
+extern bool own_machine; /* the whole machine is the sandbox: commands may become root, and what they start is killed as root */
+int kill_children(bool (*excluded)(pid_t pid));
+void kill_descendants(void);
+
+/* process/descriptors.c */
+void close_from(unsigned first);
+/* Puts `fds` at 0, 1, … in their order, whatever numbers they have now, and closes all others. False when that fails. */
+bool arrange_descriptors(const int *fds, int count);
+/* So that no pipe or channel ever gets one of the three numbers of standard streams. */
+void reserve_standard_descriptors(void);
+/* The guest needs more descriptors than the default limit allows. Commands get the old limit. */
+void raise_descriptor_limit(void);
+void restore_descriptor_limit(void);
+
+/* process/jail.c */
+int drop_privileges(void);
+void isolate_abstract_sockets(void);
+int install_seccomp_filter(void);
+
+/* process/cgroup.c: negative when unknown, or without a limit. */
+int64_t cgroup_process_limit(void);
+/* How many processes of this container the kernel has killed because memory ran out. */
+int64_t cgroup_oom_kills(void);
+
+/* process/self-test.c: runs as a command. Exits with 0, or prints what is not confined. */
+int self_test(void);
+void self_test_expects(bool only_loopback);
+
+/* files/files.c: each returns its result or a negative errno, or one of these, negative. */
+#define ESCAPES 10001     /* the path leads outside the root */
+#define NOT_REGULAR 10002 /* it exists and is no regular file */
+#define NO_USER 10003     /* the container has no such user */
+int files_open_root(const char *path);
+void files_use_root(int directory);
+int files_open_directory(const char *path);
+int files_open_read(const char *path, uint64_t *size);
+int files_write(const char *path, uint32_t mode, const uint8_t *bytes, size_t length);
+int files_stat(const char *path, uint8_t out[21]);
+int files_list(const char *path, struct queue *out);
+int files_remove(const char *path);
+int files_rename(const char *from, const char *to);
+int files_make_directory(const char *path);
+/* Opens the parent directory of `path`, made if `make`; `name` gets the last name. */
+int files_open_parent(const char *path, bool make, char name[256]);
+
+/* A file that is being written. It gets its name by pending_commit. */
+struct pending_file {
+  int fd, parent;
+  uint32_t mode;
+  char temporary[40], name[256];
+};
+int pending_create(const char *path, uint32_t mode, struct pending_file *out);
+int pending_append(struct pending_file *file, const uint8_t *bytes, size_t length);
+int pending_commit(struct pending_file *file);
+void pending_discard(struct pending_file *file);
+
+/* files/remove-tree.c, files/tar-out.c, files/tar-in.c: long work for a process of its own. Each returns an errno as exit code. */
+int remove_tree(int parent, const char *name);
+int remove_contents(int directory);
+int tar_out(int directory);
+int tar_in(int root, uint64_t max_bytes);
+
+/* changes/git-head.c: the commit that is checked out and the line of HEAD, if two plain files say so. */
+bool read_git_head(const char *git, char head[1024], char commit[1024]);
+#endif

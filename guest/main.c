@@ -1,0 +1,70 @@
+/* The program in every sandbox. One static file; its first argument selects what it does. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+/* As PID 1 of a container. The channel is its stdin and stdout, which no command ever gets. */
+static int serve_in_container(const char *user, const char *root, bool only_loopback) {
+  int in = fcntl(0, F_DUPFD_CLOEXEC, 3), out = fcntl(1, F_DUPFD_CLOEXEC, 3), empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (only_loopback) write_hosts_file();
+  int error = enter_container(user);
+  if (error == -ENOENT) dprintf(2, "glovebox: the image has no user %s\n", user);
+  else if (error) dprintf(2, "glovebox: cannot set capabilities: %s\n", strerror(-error));
+  if (error) return 125;
+  if (!make_directories(root)) dprintf(2, "glovebox: %s: %s\n", root, strerror(errno));
+  for (int fd = 0; fd <= 2; fd++) dup2(empty, fd);
+  close(empty);
+  jailed = true;
+  return serve(in, out, root, true, only_loopback);
+}
+
+/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--contained USER] ROOT
+ * Kept containers start the program with these words, so they must not change. */
+static int serve_main(int argc, char **argv) {
+  int in = 3, out = 3;
+  bool only_loopback = false;
+  const char *user = NULL;
+  for (int i = 0; i < argc; i++) {
+    if (strcmp(argv[i], "--in") == 0 && i + 1 < argc) in = atoi(argv[++i]);
+    else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc) out = atoi(argv[++i]);
+    else if (strcmp(argv[i], "--jailed") == 0) jailed = true;
+    else if (strcmp(argv[i], "--loopback-only") == 0) only_loopback = true;
+    else if (strcmp(argv[i], "--own-machine") == 0) own_machine = true;
+    else if (strcmp(argv[i], "--contained") == 0 && i + 1 < argc) user = argv[++i];
+    else if (i == argc - 1) {
+      confinement = jailed ? CONFINE_NAMESPACE : CONFINE_SUBREAPER;
+      if (user) return serve_in_container(user, argv[i], only_loopback);
+      return serve(in, out, argv[i], jailed, only_loopback);
+    }
+  }
+  return 125;
+}
+
+static const char *transfer_verbs[] = {"place", "fetch", "pack", "unpack", NULL};
+
+int main(int argc, char **argv) {
+  reserve_standard_descriptors();
+  const char *verb = argc > 1 ? argv[1] : "";
+  if (strcmp(verb, "serve") == 0) return serve_main(argc - 2, argv + 2);
+  if (strcmp(verb, "launch") == 0) return launch_main(argc - 2, argv + 2);
+  if (strcmp(verb, "run") == 0) return run_once_main(argc - 2, argv + 2);
+  if (strcmp(verb, "dial") == 0) return dial_main(argc - 2, argv + 2);
+  if (strcmp(verb, "compare-overlay") == 0) return compare_overlay_main(argc - 2, argv + 2);
+  if (strcmp(verb, "compare-index") == 0) return compare_index_main(argc - 2, argv + 2);
+  if (strcmp(verb, "gather-changes") == 0) return gather_changes_main(argc - 2, argv + 2);
+  if (strcmp(verb, "replicate") == 0) return replicate_main(argc - 2, argv + 2);
+  if (strcmp(verb, "git-head") == 0) return git_head_main(argc - 2, argv + 2);
+  if (strcmp(verb, "exec-with-parent") == 0) return exec_with_parent_main(argc - 2, argv + 2);
+  if (strcmp(verb, "relay") == 0) return relay_main(argc - 2, argv + 2);
+  if (strcmp(verb, "serve-text") == 0 && argc == 3) return serve_text_main(argv[2]);
+  for (const char **known = transfer_verbs; *known; known++)
+    if (strcmp(verb, *known) == 0) return transfer_file_main(verb, argc - 2, argv + 2);
+  fprintf(stderr, "usage: glovebox-guest serve|serve-text|dial|relay|run|launch|exec-with-parent|place|fetch|pack|unpack|replicate|compare-index|"
+                  "compare-overlay|gather-changes|git-head ...\n");
+  return 125;
+}

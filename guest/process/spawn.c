@@ -1,0 +1,328 @@
+/* Starts a command under a supervisor, which can always end everything that the command started. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../guest.h"
+
+enum { IN = 0, OUT = 1, ERR = 2, CONTROL = 3, STATUS = 4, CWD = 5, DESCRIPTORS, COMMANDS = 5 };
+
+static const char *value_of(char *const *env, const char *name) {
+  size_t length = strlen(name);
+  for (; *env; env++)
+    if (strncmp(*env, name, length) == 0 && (*env)[length] == '=') return *env + length + 1;
+  return NULL;
+}
+
+/* Prints the reason on the command's stderr and exits as a shell would. */
+static void fail_exec(const char *program, int error) {
+  const char *reason = error == ENOENT ? "not found" : error == ENOEXEC ? "not a program" : strerror(error);
+  dprintf(ERR, "glovebox: %s: %s\n", program, reason);
+  _exit(error == ENOENT || error == ENOTDIR ? 127 : 126);
+}
+
+static void execute(char *const *argv, char *const *env) {
+  if (strchr(argv[0], '/')) {
+    execve(argv[0], argv, env);
+    fail_exec(argv[0], errno);
+  }
+  const char *path = value_of(env, "PATH");
+  int reason = ENOENT;
+  for (const char *at = path ? path : "/usr/local/bin:/usr/bin:/bin"; at;) {
+    size_t length = strcspn(at, ":");
+    char candidate[4096];
+    /* An empty element would be the current directory, where commands can write. */
+    if (length > 0 && (size_t)snprintf(candidate, sizeof candidate, "%.*s/%s", (int)length, at, argv[0]) < sizeof candidate) {
+      execve(candidate, argv, env);
+      if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) fail_exec(argv[0], errno);
+      if (errno == EACCES) reason = EACCES;
+    }
+    at = at[length] ? at + length + 1 : NULL;
+  }
+  fail_exec(argv[0], reason);
+}
+
+/* The environment, with the user's home directory if it has no HOME. */
+static char *const *with_home(char *const *env, const char *home) {
+  if (value_of(env, "HOME")) return env;
+  size_t count = 0, length = strlen(home);
+  while (env[count]) count++;
+  char **longer = calloc(count + 2, sizeof *longer), *variable = malloc(length + 6);
+  if (!longer || !variable) return env;
+  memcpy(longer, env, count * sizeof *longer);
+  memcpy(variable, "HOME=", 5);
+  memcpy(variable + 5, home, length + 1);
+  longer[count] = variable;
+  return longer;
+}
+
+static void must_install_filter(void) {
+  if (install_seccomp_filter() == 0) return;
+  dprintf(ERR, "glovebox: cannot install the seccomp filter\n");
+  _exit(126);
+}
+
+/* In a container: becomes the user, and drops the last capabilities. */
+static void must_become_identity(const struct command *command) {
+  if (become_identity(command->as, !command->jailed) == 0) return;
+  dprintf(ERR, "glovebox: cannot change the user: %s\n", strerror(errno));
+  _exit(126);
+}
+
+/* What every command needs, whatever it is. */
+static void prepare_command(bool in_jail) {
+  setsid();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  for (int number = 1; number <= 64; number++) signal(number, SIG_DFL);
+  umask(022);
+  restore_descriptor_limit();
+  if (!in_jail) return;
+  if (in_container) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* or the filter would be refused; the user can still be changed */
+  must_install_filter();
+}
+
+static void become_command(const struct command *command, int cwd) {
+  if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
+  if (fchdir(cwd) != 0) _exit(126);
+  close_from(CONTROL);
+  if (command->as) must_become_identity(command);
+  if (command->builtin) _exit(command->builtin());
+  execute(command->argv, command->as ? with_home(command->env, command->as->home) : command->env);
+}
+
+/* A command under supervision. */
+struct supervised {
+  pid_t pid;
+  enum confinement how;
+  const volatile bool *started; /* in a pooled supervisor: whether the command has come; else null */
+  bool signalled; /* it was sent a signal, so its end is reported even if it never started */
+  bool reported;
+  bool reuse; /* the supervisor goes on to the next command */
+};
+
+static int32_t gone_state(const struct supervised *it) {
+  return it->started && *it->started && is_supervisor_unchanged() ? TREE_GONE_REUSE : TREE_GONE;
+}
+
+/* Reaps what has ended, and reports the end of the command itself. True when no process is left. */
+static bool reap(struct supervised *it) {
+  struct ending ending = {.code = -1};
+  pid_t pid;
+  for (int status; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (pid == it->pid) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
+  bool gone = pid < 0 && errno == ECHILD;
+  if (ending.code < 0 || it->reported) return gone;
+  if (it->started && !*it->started && !it->signalled) _exit(START_FAILED); /* nobody waits for a command that never started */
+  if (gone) ending.tree = gone_state(it);
+  it->reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
+  it->reuse = it->reported && ending.tree == TREE_GONE_REUSE;
+  return gone;
+}
+
+/* Watches a command until it and everything it started has ended, or has to. Returns when another command may come. */
+static void supervise(struct supervised *it, int signals) {
+  struct pollfd fds[] = {{.fd = CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+  while (!reap(it)) {
+    if (poll(fds, 2, signals < 0 ? 50 : -1) < 0 && errno != EINTR) break;
+    struct signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) > 0) continue;
+    if (!fds[0].revents) continue;
+    uint8_t number;
+    ssize_t got = read(CONTROL, &number, 1);
+    if (got == 1 && it->how == CONFINE_NAMESPACE && (number == CONTROL_FREEZE || number == CONTROL_THAW)) {
+      struct ending frozen = {.signaled = ENDING_FROZEN};
+      if (number == CONTROL_THAW) thaw_namespace();
+      else frozen.code = freeze_namespace() ? 0 : 1;
+      if (number == CONTROL_FREEZE && write(STATUS, &frozen, sizeof frozen) != sizeof frozen) break;
+      continue;
+    }
+    if (got == 1 && number < CONTROL_THAW) {
+      it->signalled = true;
+      /* Once it is reaped its pid may belong to another process. */
+      if (kill(-it->pid, number) != 0 && !it->reported) kill(it->pid, number);
+      continue;
+    }
+    if (got < 0 && errno == EINTR) continue;
+    break; /* asked to kill everything, or the guest is gone */
+  }
+  if (it->reuse) return;
+  if (it->how == CONFINE_SUBREAPER) {
+    kill_descendants();
+    reap(it);
+  }
+  _exit(0); /* as PID 1 of its namespace this ends everything in it */
+}
+
+static int child_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* A /proc that shows only this call's processes. /proc/sys is read-only: parts of it belong to the sandbox's namespaces and could
+ * be written. */
+static bool mount_proc(void) {
+  const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  return mount("proc", "/proc", "proc", plain, NULL) == 0 && mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == 0 &&
+         mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | plain, NULL) == 0;
+}
+
+/* When memory runs out, commands are killed before the guest. The file belongs to root unless the process is dumpable; in its new
+ * namespace nobody can make use of that yet. */
+static void raise_oom_score(enum confinement how) {
+  if (how == CONFINE_NAMESPACE) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (score >= 0) {
+    if (write(score, "500", 3) < 0) errno = 0;
+    close(score);
+  }
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+/* What a supervisor needs, whatever its command. Returns what failed, or null. */
+static const char *prepare_supervisor(enum confinement how, bool in_jail) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+  raise_oom_score(how);
+  if (how == CONFINE_NAMESPACE && !mount_proc()) return "cannot mount /proc";
+  if (how == CONFINE_SUBREAPER) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (in_jail && !in_container && drop_privileges() != 0) return "cannot drop capabilities";
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return NULL;
+}
+
+/* Exits when the command could not be started, with the errno as exit code. */
+static void exit_start_failed(int error) { _exit(error > 0 && error < START_FAILED ? error : START_FAILED); }
+
+static void become_supervisor(const struct command *command, enum confinement how, int control, int status) {
+  int fds[DESCRIPTORS] = {command->in, command->out, command->err, control, status, command->cwd};
+  if (!arrange_descriptors(fds, DESCRIPTORS)) exit_start_failed(EMFILE);
+  const char *failed = prepare_supervisor(how, command->jailed);
+  if (failed) {
+    int error = errno;
+    dprintf(ERR, "glovebox: %s: %s\n", failed, strerror(error));
+    exit_start_failed(error);
+  }
+  if (in_container) become_supervisor_user();
+  pid_t pid = fork();
+  if (pid == 0) {
+    prepare_command(command->jailed);
+    become_command(command, CWD);
+  }
+  if (pid < 0) exit_start_failed(errno);
+  /* The command's streams must not stay open here. */
+  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = IN; fd <= ERR; fd++)
+    if (empty < 0 || dup2(empty, fd) < 0) close(fd);
+  close_from(CWD);
+  if (in_container) keep_kill_capability();
+  supervise(&(struct supervised){.pid = pid, .how = how}, child_signals());
+}
+
+/* Receives the command when it comes, and becomes it. */
+static void await_command(volatile bool *started) {
+  struct command command = {.jailed = true};
+  struct identity identity;
+  int streams[COMMAND_DESCRIPTORS];
+  if (!receive_command(COMMANDS, &command, &identity, streams)) _exit(125);
+  *started = true;
+  for (int fd = IN; fd <= ERR; fd++)
+    if (dup2(streams[fd], fd) < 0) _exit(125);
+  become_command(&command, streams[COMMAND_CWD]);
+}
+
+/* Supervises one command after the other. The process that becomes the command is forked in advance. */
+static void become_pooled_supervisor(enum confinement how, int control, int status, int commands) {
+  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int fds[] = {empty, empty, empty, control, status, commands};
+  if (empty < 0 || !arrange_descriptors(fds, COMMANDS + 1) || prepare_supervisor(how, true)) _exit(START_FAILED);
+  volatile bool *started = mmap(NULL, sizeof *started, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (started == MAP_FAILED) _exit(START_FAILED);
+  if (in_container) {
+    become_supervisor_user();
+    keep_start_capabilities();
+  }
+  remember_supervisor_state();
+  for (int signals = child_signals();;) {
+    *started = false;
+    pid_t pid = fork();
+    if (pid == 0) {
+      prepare_command(true);
+      await_command(started);
+    }
+    if (pid < 0) _exit(START_FAILED);
+    supervise(&(struct supervised){.pid = pid, .how = how, .started = started}, signals);
+  }
+}
+
+/* Makes the pipes and the process. Returns twice: 0 in the child, which gets its ends; in the parent the pid, or a negative
+ * errno. */
+static int fork_supervisor(enum confinement how, struct supervisor *out, int child_ends[2]) {
+  int control[2], status[2];
+  if (pipe2(control, O_CLOEXEC) != 0) return -errno;
+  if (pipe2(status, O_CLOEXEC | O_NONBLOCK) != 0) {
+    int error = errno;
+    close(control[0]);
+    close(control[1]);
+    return -error;
+  }
+  unsigned long flags = SIGCHLD | (how == CONFINE_NAMESPACE ? CLONE_NEWPID | CLONE_NEWNS : 0u);
+  long pid = syscall(SYS_clone, flags, 0, 0, 0, 0);
+  if (pid == 0) {
+    child_ends[0] = control[0];
+    child_ends[1] = status[1];
+    return 0;
+  }
+  int error = errno;
+  close(control[0]);
+  close(status[1]);
+  if (pid < 0) {
+    close(control[1]);
+    close(status[0]);
+    return -error;
+  }
+  fcntl(control[1], F_SETFL, O_NONBLOCK);
+  *out = (struct supervisor){.pid = (pid_t)pid, .control = control[1], .status = status[0], .commands = -1};
+  return (int)pid;
+}
+
+int start_command(const struct command *command, enum confinement how, struct supervisor *out) {
+  int ends[2], forked = fork_supervisor(how, out, ends);
+  if (forked == 0) become_supervisor(command, how, ends[0], ends[1]);
+  return forked < 0 ? forked : 0;
+}
+
+int start_pooled_supervisor(enum confinement how, struct supervisor *out) {
+  int commands[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands) != 0) return -errno;
+  int ends[2], forked = fork_supervisor(how, out, ends);
+  if (forked == 0) become_pooled_supervisor(how, ends[0], ends[1], commands[1]);
+  close(commands[1]);
+  out->commands = commands[0];
+  if (forked < 0) close(commands[0]);
+  return forked;
+}
+
+void kill_supervised(const struct supervisor *supervisor, enum confinement how) {
+  uint8_t all = CONTROL_KILL_ALL;
+  if (how == CONFINE_NAMESPACE || write(supervisor->control, &all, 1) != 1) kill(supervisor->pid, SIGKILL);
+}

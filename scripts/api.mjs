@@ -1,0 +1,76 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { parseSync } from "rolldown/utils";
+import { startTypes, typedEntries } from "./bundle.mjs";
+
+/**
+ * Writes the API report: `api/<entry>.d.ts` has every name that an entry point of package.json exports, with its signature and
+ * the types that the signature needs, sorted and without comments. What the root entry has in the same words is only there.
+ * `api.mjs [--check]`: with `--check` nothing is written.
+ */
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const folder = join(root, "api");
+const ROOT = "index";
+
+const declared = new Map(await Promise.all(typedEntries.map(async (entry) => [entry, await declarationsOf(entry)])));
+const reports = new Map(await Promise.all(typedEntries.map(async (entry) => [`${entry}.d.ts`, await reportOf(entry)])));
+const written = existsSync(folder)
+  ? readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".ts"))
+  : [];
+if (process.argv.includes("--check")) {
+  const names = new Set([...reports.keys(), ...written]);
+  const changed = [...names].filter((name) => !written.includes(name) || reports.get(name) !== read(name));
+  for (const name of changed) console.error(`api/${name} is old: type npm run api, and look at the difference`);
+  process.exitCode = changed.length > 0 ? 1 : 0;
+} else {
+  rmSync(folder, { recursive: true, force: true });
+  for (const [name, text] of reports) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+}
+
+function read(name) {
+  return readFileSync(join(folder, name), "utf8");
+}
+
+async function reportOf(entry) {
+  const known = entry === ROOT ? [] : declared.get(ROOT);
+  const own = declared.get(entry).filter((text) => !known.includes(text));
+  return await format(own.join("\n\n"));
+}
+
+async function declarationsOf(entry) {
+  const build = await startTypes([entry]);
+  const { output } = await build.generate();
+  const { code } = output.find(({ type }) => type === "chunk");
+  const { program, comments } = parseSync("report.d.ts", code);
+  const withoutComments = ({ start, end }) => {
+    const inside = comments.filter((comment) => comment.start >= start && comment.end <= end);
+    return inside.reduceRight(
+      (text, each) => text.slice(0, each.start - start) + text.slice(each.end - start),
+      code.slice(start, end),
+    );
+  };
+  const statements = program.body.map((node) => ({ name: nameOf(node), text: withoutComments(node) }));
+  statements.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  return statements.map(({ text }) => text);
+}
+
+/** Imports are first, and the list of what is exported is last. */
+function nameOf({ type, id, declarations, source }) {
+  if (type === "ImportDeclaration") return ` ${source.value}`;
+  return (id ?? declarations?.[0].id)?.name ?? "~";
+}
+
+async function format(text) {
+  const biome = join(root, "node_modules", ".bin", "biome");
+  const run = promisify(execFile)(biome, ["format", "--stdin-file-path=report.d.ts"], { cwd: root });
+  run.child.stdin.end(text);
+  const { stdout } = await run;
+  // What is left where a comment was.
+  return stdout.replaceAll(/\n{2,}(?=[ }])/g, "\n");
+}

@@ -1,0 +1,109 @@
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { run } from "./processes.mjs";
+import { expectSuccess, StepFailed, step } from "./step.mjs";
+import { hasCommand, installLine } from "./system-parts.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const sources = join(root, "guest");
+const stamps = join(root, "node_modules", ".cache", "glovebox");
+
+/** Compilers that make the guest for a machine that this one is not. */
+const crossCompilers = { x64: "x86_64-linux-gnu-gcc", arm64: "aarch64-linux-gnu-gcc" };
+
+const flags = [
+  ..."-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Wshadow -fstack-protector-strong".split(" "),
+  ..."-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -static -s -Wl,-z,noexecstack".split(" "),
+];
+
+/**
+ * Compiles the program that is PID 1 in a sandbox, unless the one that is there came from the same sources: for this
+ * machine, and for the other kinds whose cross compiler is here.
+ */
+export async function buildGuest() {
+  if (process.platform !== "linux") return "not built: it runs on Linux only";
+  const own = buildFor(process.arch, findCompiler());
+  const others = Object.entries(crossCompilers).filter(([arch]) => arch !== process.arch);
+  return (await Promise.all([own, ...others.map(([arch, compiler]) => buildOther(arch, compiler))])).join("; ");
+}
+
+async function buildOther(arch, compiler) {
+  if (hasCommand(compiler)) return await buildFor(arch, compiler);
+  // A guest of older sources must not be shipped beside a new one.
+  rmSync(join(sources, "bin", `linux-${arch}`), { recursive: true, force: true });
+  return `linux-${arch} not built: there is no ${compiler}`;
+}
+
+async function buildFor(arch, compiler) {
+  const files = readdirSync(sources, { recursive: true })
+    .filter((name) => /\.[ch]$/.test(name) && !name.startsWith("fuzz"))
+    .sort();
+  const units = files.filter((name) => name.endsWith(".c")).map((name) => join(sources, name));
+  if (units.length === 0) throw new StepFailed("there is no C source in guest/");
+  const target = join(sources, "bin", `linux-${arch}`, "glovebox-guest");
+  const stamp = join(stamps, `guest-linux-${arch}`);
+  const hash = hashOf([compiler, arch, ...flags], files);
+  if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash)
+    return `linux-${arch} up to date`;
+
+  const scratch = mkdtempSync(join(tmpdir(), "glovebox-guest-"));
+  try {
+    const headers = /musl/.test(compiler) ? ["-idirafter", kernelHeaders(scratch)] : [];
+    const output = join(scratch, "glovebox-guest");
+    expectSuccess(await run(compiler, [...flags, ...headers, "-o", output, ...units], { quiet: true }), compiler);
+    mkdirSync(dirname(target), { recursive: true });
+    // A running guest keeps its file busy, so the new one takes the name instead of the contents.
+    writeFileSync(`${target}.new`, readFileSync(output), { mode: 0o755 });
+    renameSync(`${target}.new`, target);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  mkdirSync(dirname(stamp), { recursive: true });
+  writeFileSync(stamp, hash);
+  return `linux-${arch} ${Math.ceil(statSync(target).size / 1024)} KiB by ${compiler}`;
+}
+
+function findCompiler() {
+  const asked = process.env.CC;
+  if (asked && !hasCommand(asked)) throw new StepFailed(`CC names a compiler that is not there: ${asked}`);
+  const compiler = asked || ["musl-gcc", "gcc", "cc"].find((name) => hasCommand(name));
+  if (compiler) return compiler;
+  throw new StepFailed(`no C compiler found. Type:\n${installLine(["gcc", "libc6-dev", "musl-tools"])}`);
+}
+
+/** musl-gcc sees musl's headers alone; the kernel's own are offered to it by links, without glibc's beside them. */
+function kernelHeaders(scratch) {
+  const folder = join(scratch, "include");
+  mkdirSync(folder);
+  const triplet = { x64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" }[process.arch] ?? "";
+  for (const name of ["linux", "asm-generic", "asm"]) {
+    const place = [join("/usr/include", name), join("/usr/include", triplet, name)].find((path) => existsSync(path));
+    if (place) symlinkSync(place, join(folder, name));
+  }
+  return folder;
+}
+
+function hashOf(words, files) {
+  const hash = createHash("sha256");
+  for (const word of words) hash.update(`${word}\0`);
+  for (const name of files) hash.update(`${name}\0`).update(readFileSync(join(sources, name)));
+  return hash.digest("hex");
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  await step("guest", buildGuest).catch(() => process.exit(1));
+}

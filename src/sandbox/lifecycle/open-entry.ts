@@ -1,0 +1,221 @@
+import { randomBytes } from "node:crypto";
+import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
+import type { Driver } from "../../../contracts/driver.js";
+import type { SandboxRules } from "../../ledger.js";
+import {
+  addResource,
+  createRecord,
+  markReady,
+  rememberedRecord,
+  removeRecorded,
+  removerFor,
+  updateRecord,
+} from "../../ledger.js";
+import { failpoint } from "../../machine/failpoint.js";
+import { runtimeDir } from "../../machine/home.js";
+
+/** Milliseconds that a busy service is waited for when an opening that failed is undone. */
+const UNDO_PATIENCE = 20_000;
+
+/** What one sandbox is opened with. */
+export interface EntryOptions {
+  readonly backend: Backend;
+  readonly keep: boolean;
+  /** Milliseconds that one of its operations may take, its removal among them. */
+  readonly operationTimeout: number;
+  readonly rules: SandboxRules;
+}
+
+const entries = new WeakMap<Driver, OpenEntry>();
+
+/** Closes a sandbox: all that it made is removed, or its files are left to whoever opens it next. */
+export async function closeDriver(driver: Driver): Promise<void> {
+  const entry = entries.get(driver);
+  if (entry !== undefined) await entry.close(driver);
+  else await (await driver.close())?.gone;
+}
+
+/** The one place where a sandbox gets its record, becomes ready, is kept, closed and removed. */
+export class OpenEntry implements SandboxEntry {
+  readonly id: string;
+  readonly signal: AbortSignal;
+  readonly #opts: EntryOptions;
+  readonly #opening = new AbortController();
+  #keep: boolean;
+  /** Whether the record says so, too: then it stays when this process dies. */
+  #isKept: boolean;
+  #state: "new" | "begun" | "ready" = "new";
+  #plan: unknown;
+  #driver: Driver | undefined;
+  readonly #warnings: string[] = [];
+
+  /** With an `id`: the entry of a kept sandbox that is opened again. */
+  constructor(opts: EntryOptions, { id, signal }: { id?: string; signal?: AbortSignal | undefined } = {}) {
+    this.id = id ?? newId();
+    this.#isKept = id !== undefined;
+    this.#opts = opts;
+    this.#keep = opts.keep;
+    this.signal = this.#opening.signal;
+    const abort = (): void => {
+      if (this.#state !== "ready") this.#opening.abort(signal?.reason);
+    };
+    if (signal?.aborted === true) abort();
+    signal?.addEventListener("abort", abort, { once: true });
+  }
+
+  get keep(): boolean {
+    return this.#keep;
+  }
+
+  get directory(): string {
+    return runtimeDir(this.id);
+  }
+
+  get resources(): readonly Resource[] {
+    return rememberedRecord(this.id)?.resources ?? [];
+  }
+
+  async begin({ workDir = "", resources = [] }: { workDir?: string; resources?: readonly Resource[] }): Promise<void> {
+    await createRecord({ id: this.id, backend: this.#opts.backend.name, workDir, resources });
+    this.#state = "begun";
+    await failpoint("create.recorded");
+  }
+
+  async record(...resources: readonly Resource[]): Promise<void> {
+    await addResource(this.id, ...resources);
+  }
+
+  async forget(isGone: (resource: Resource) => boolean): Promise<void> {
+    await updateRecord(this.id, { resources: this.resources.filter((resource) => !isGone(resource)) });
+  }
+
+  async savePlan(plan: unknown): Promise<void> {
+    this.#plan = plan;
+    if (this.#isKept) await updateRecord(this.id, { reopen: plan });
+  }
+
+  warn(message: string): void {
+    if (this.#driver?.onWarning !== undefined) this.#driver.onWarning(message);
+    else this.#warnings.push(message);
+  }
+
+  /** Passes on what the backend said before anybody could listen. */
+  deliverWarnings(): void {
+    for (const message of this.#warnings.splice(0)) this.#driver?.onWarning?.(message);
+  }
+
+  discard(): void {
+    this.#keep = false;
+  }
+
+  async fork<D extends Driver>(
+    count: number,
+    create: (entry: SandboxEntry, n: number) => Promise<D>,
+    { atOnce = false, complete }: { atOnce?: boolean; complete?: (forks: readonly D[]) => Promise<void> } = {},
+  ): Promise<D[]> {
+    const forks = Array.from({ length: count }, (_, index) => ({
+      entry: new OpenEntry({ ...this.#opts, keep: this.#keep }),
+      n: index + 1,
+      driver: undefined as D | undefined,
+    }));
+    const make = async (fork: (typeof forks)[number]): Promise<void> => {
+      fork.driver = await create(fork.entry, fork.n);
+      await failpoint("fork.made");
+    };
+    try {
+      if (atOnce) await allSettled(forks.map(make));
+      else for (const fork of forks) await make(fork);
+      const drivers = forks.flatMap(({ driver }) => driver ?? []);
+      await complete?.(drivers);
+      for (const { entry, driver } of forks) if (driver !== undefined) await entry.#becomeReady(driver);
+      return drivers;
+    } catch (error) {
+      await Promise.all(forks.map(({ entry, driver }) => entry.#undo(driver)));
+      throw error;
+    }
+  }
+
+  /** Makes the sandbox, all of it or nothing. */
+  async create(make: () => Promise<Driver>): Promise<Driver> {
+    let driver: Driver | undefined;
+    try {
+      driver = await make();
+      await this.#becomeReady(driver);
+      return driver;
+    } catch (error) {
+      await this.#undo(driver);
+      throw error;
+    }
+  }
+
+  /** Takes a kept sandbox over that runs again. */
+  reopened(driver: Driver, plan: unknown): void {
+    this.#plan ??= plan;
+    this.#use(driver);
+  }
+
+  /** Closes the sandbox. What can't be removed stays in the ledger. */
+  async close(driver: Driver): Promise<void> {
+    if (this.#keep) {
+      await (await driver.close())?.gone;
+      if (this.#keep) return await this.#letGo();
+    }
+    const closing = Promise.resolve<Awaited<ReturnType<Driver["close"]>>>(driver.close());
+    const ended = closing.then(() => failpoint("teardown.stopped"));
+    ended.catch(() => undefined);
+    await this.#remove(this.#opts.operationTimeout, ended);
+    await (await closing)?.gone;
+  }
+
+  async #letGo(): Promise<void> {
+    const plan = this.#plan === undefined ? {} : { reopen: this.#plan };
+    await updateRecord(this.id, { state: "kept", owner: undefined, ...plan });
+  }
+
+  async #becomeReady(driver: Driver): Promise<void> {
+    const { workDir } = driver;
+    if (this.#state === "new") await this.begin({ workDir });
+    // One that is ready too late must not be kept: nobody would be given its id.
+    this.signal.throwIfAborted();
+    if (this.#keep) {
+      const { rules } = this.#opts;
+      await updateRecord(this.id, { state: "kept", workDir, rules, reopen: this.#plan });
+      this.#isKept = true;
+    } else {
+      if (rememberedRecord(this.id)?.workDir !== workDir) await updateRecord(this.id, { workDir });
+      markReady(this.id);
+    }
+    await failpoint("create.ready");
+    this.#use(driver);
+  }
+
+  #use(driver: Driver): void {
+    this.#state = "ready";
+    this.#driver = driver;
+    entries.set(driver, this);
+  }
+
+  async #undo(driver: Driver | undefined): Promise<void> {
+    this.#keep = false;
+    try {
+      await (await driver?.close())?.gone;
+    } finally {
+      // What can't be removed now stays in the ledger for `reap`.
+      if (this.#state !== "new") await this.#remove(UNDO_PATIENCE).catch(() => undefined);
+    }
+  }
+
+  async #remove(patience: number, ended?: Promise<void>): Promise<void> {
+    await removeRecorded(this.id, () => true, removerFor(this.#opts.backend, patience), ended);
+  }
+}
+
+/** Waits for all of them, then throws the first failure. */
+async function allSettled(work: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find((each) => each.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+}
+
+function newId(): string {
+  return randomBytes(8).toString("hex");
+}

@@ -1,0 +1,48 @@
+import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
+import { explainGitFailure } from "../git.js";
+import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../types.js";
+
+/** Milliseconds that an opening which is over may take to undo what it made; the rest of that happens after the call has returned. */
+const UNDOING = 1_000;
+
+/**
+ * Opens a sandbox within `operationTimeout`, or until `signal` is aborted. `open` gets the options with a signal for both.
+ * Nothing of an opening that failed stays: a sandbox that is ready too late is torn down.
+ */
+export async function openInTime(
+  backend: string,
+  opts: SandboxOptions,
+  open: (opts: SandboxOptions) => Promise<Sandbox>,
+): Promise<Sandbox> {
+  const { operationTimeout = DEFAULT_OPERATION_TIMEOUT, signal: asked } = opts;
+  const context = { backend, operation: "open" };
+  const aborted = (cause: unknown): SandboxError =>
+    new SandboxError("aborted", "The creation of the sandbox was aborted", { ...context, cause });
+  const isAborted = (): boolean => asked?.aborted === true;
+  if (isAborted()) throw aborted(asked?.reason);
+  const late = new AbortController();
+  const signal = asked === undefined ? late.signal : AbortSignal.any([asked, late.signal]);
+  const deadline = setTimeout(() => late.abort(), operationTimeout);
+  let undoing: NodeJS.Timeout | undefined;
+  const over = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => {
+      undoing = setTimeout(() => reject(signal.reason), UNDOING);
+    });
+  });
+  const opening = open({ ...opts, signal });
+  try {
+    return await Promise.race([opening, over]);
+  } catch (error) {
+    opening.then((sandbox) => sandbox.teardown()).catch(() => undefined);
+    if (isAborted()) throw aborted(error);
+    if (!late.signal.aborted) throw toSandboxError(explainGitFailure(error), context);
+    throw new SandboxError("unavailable", `The sandbox was not ready within ${operationTimeout} ms`, {
+      ...context,
+      cause: error,
+      hint: "raise operationTimeout, or try again when the machine is less busy",
+    });
+  } finally {
+    clearTimeout(deadline);
+    clearTimeout(undoing);
+  }
+}

@@ -1,0 +1,110 @@
+import { SandboxError } from "../../../contracts/errors.js";
+import type { NetworkPolicy } from "../../../contracts/types.js";
+import { branchNameFault } from "../../util/branch-name.js";
+import { invalidArgument } from "../../util/checks.js";
+import * as is from "../../util/schema.js";
+import { check, type Schema } from "../../util/schema.js";
+import { backendOptionNames } from "../backend-names.js";
+import { parseAllow } from "../egress.js";
+import { type BackendOptions, MAX_FILE_BYTES, type SandboxOptions } from "../types.js";
+
+/** `ext::sh -c ...` and its like make git run a program of the caller's choosing. */
+const TRANSPORT_HELPER = /^[A-Za-z0-9+.-]*::/;
+
+const repo = is.and(is.path, (value, name) => {
+  if (value.startsWith("-")) throw invalidArgument(name, "a path or URL that does not start with a dash", value);
+  if (TRANSPORT_HELPER.test(value)) throw invalidArgument(name, "a path or a plain URL", value);
+});
+
+const branch = is.and(is.text, (value, name) => {
+  const fault = branchNameFault(value);
+  if (fault !== undefined) throw invalidArgument(name, `a branch name (${fault})`, value);
+});
+
+const image = is.and(is.text, (value, name) => {
+  if (value.startsWith("-") || /\s/.test(value)) throw invalidArgument(name, "the name of an image", value);
+});
+
+const hosts = is.custom<string[]>((value, name) => {
+  if (!Array.isArray(value)) throw invalidArgument(name, "an array", value);
+  parseAllow(value as string[], name);
+});
+const someHosts = is.object<{ allow: string[] }>(
+  { allow: is.required(hosts) },
+  {},
+  { incomplete: "a list named allow" },
+);
+const network = is.custom<NetworkPolicy>((value, name) => {
+  if (value === "none" || value === "full") return;
+  if (typeof value !== "object") throw invalidArgument(name, '"none", "full" or { allow: [...] }', value);
+  check(value, someHosts, name);
+});
+
+const target = is.and(is.path, (value, name) => {
+  if (!value.startsWith("/")) throw invalidArgument(name, "an absolute path", value);
+});
+
+/** The options of a backend, which it checks itself. */
+const ofBackend = is.custom<object>((value, name) => {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
+  throw invalidArgument(name, "an object", Array.isArray(value) ? "an array" : value);
+});
+
+const sandboxOptions: Schema<Omit<SandboxOptions, keyof BackendOptions>> = is.object({
+  repo,
+  branch,
+  baseDir: is.path,
+  workspace: is.oneOf("worktree", "overlay", "copy"),
+  image,
+  id: is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "the id of a sandbox"),
+  keep: is.flag,
+  operationTimeout: is.timeout,
+  runTimeout: is.timeout,
+  maxOutput: is.whole(0, MAX_FILE_BYTES),
+  env: is.env,
+  allow: is.list(is.text),
+  network,
+  limits: is.object({ memory: is.positive, cpus: is.cores, pids: is.positive, disk: is.positive }),
+  isolation: is.oneOf("required", "none"),
+  mounts: is.list(is.object({ source: is.required(is.path), target, writable: is.flag })),
+  signal: is.signal,
+  onEvent: is.callback(),
+  githubToken: is.token,
+  gitFilters: is.list(is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "the name of a filter")),
+  gitAlternates: is.list(is.path),
+});
+
+const CREATING = ["repo", "branch", "baseDir", "workspace", "image", "gitFilters", "gitAlternates"] as const;
+const OF_REPOSITORY = ["branch", "workspace", "gitFilters", "gitAlternates"] as const;
+
+/** Refuses options that are wrong, unknown or do not go together, before anything is created. */
+export function validateSandboxOptions(
+  opts: unknown,
+  backends: readonly string[] = [],
+): asserts opts is SandboxOptions {
+  const own = Object.fromEntries([...backendOptionNames(), ...backends].map((name) => [name, ofBackend]));
+  check(opts, is.noted(sandboxOptions, { properties: { ...sandboxOptions.properties, ...own } }), "options");
+  const given = opts as SandboxOptions;
+  if (given.id !== undefined) {
+    for (const name of CREATING) {
+      if (given[name] !== undefined)
+        throw excluded(name, String(given[name]), "id", "a reopened sandbox is already made");
+    }
+  }
+  if (given.baseDir !== undefined && given.repo !== undefined) {
+    throw excluded("baseDir", given.baseDir, "repo", "choose one of the two");
+  }
+  for (const name of OF_REPOSITORY) {
+    if (given[name] !== undefined && given.repo === undefined) {
+      throw new SandboxError("invalid_argument", `Option ${name} ("${given[name]}") needs the option repo`, {
+        hint: `add repo, or leave ${name} out`,
+      });
+    }
+  }
+}
+
+function excluded(name: string, value: string, other: string, hint: string): SandboxError {
+  return new SandboxError("invalid_argument", `Option ${name} ("${value}") does not go together with ${other}`, {
+    hint,
+  });
+}

@@ -1,0 +1,149 @@
+import type { Backend } from "../../../contracts/backend.js";
+import { SandboxError, toSandboxError, withTypedErrors } from "../../../contracts/errors.js";
+import type { SandboxOptions } from "../../../contracts/sandbox.js";
+import type { SandboxEvent } from "../../../contracts/types.js";
+import {
+  listRecords,
+  type RecordState,
+  type RemoverOf,
+  removeRecorded,
+  removerFor,
+  type SandboxRecord,
+  sweepLedger,
+} from "../../ledger.js";
+import { failpoint } from "../../machine/failpoint.js";
+import { sweepStaleLocks } from "../../machine/lock.js";
+import { isOwnerAlive } from "../../machine/owner.js";
+import { sweepRepositoryLocks } from "../git.js";
+
+/** One sandbox of the ledger. What a damaged record does not tell is absent. */
+export interface SandboxInfo {
+  id: string;
+  state: RecordState | "damaged";
+  backend?: string;
+  workDir?: string;
+  /** ISO 8601. */
+  createdAt?: string;
+  /** ISO 8601. Absent: never. */
+  expiresAt?: string;
+  /** Whether a process has it open, here or where it cannot be seen from here. */
+  alive: boolean;
+}
+
+/** What `reap` did. Every sandbox of the ledger is in one of the three. */
+export interface ReapReport {
+  removed: string[];
+  kept: string[];
+  failed: { id: string; error: SandboxError }[];
+  /** What no record knew of and was removed from a service, for example a container. Absent: nothing. */
+  swept?: string[];
+  /** What was removed from the caches, when that was asked for. */
+  cache?: string[];
+}
+
+/** How `reap` runs. */
+export interface ReapOptions {
+  onEvent?(event: SandboxEvent): void;
+  /** Only tell what would be removed. Default false. */
+  dryRun?: boolean;
+  /** Also empty the caches down to so many bytes; what is in use stays. */
+  cache?: number;
+  /** Only the sandboxes of this backend. Default all. */
+  backend?: string;
+  /** Ends it after the sandbox that is being removed; those that it did not come to are in the report as kept. */
+  signal?: AbortSignal;
+}
+
+/** Every sandbox that the ledger knows, of this and of other processes. */
+export async function listSandboxes(): Promise<SandboxInfo[]> {
+  const entries = await withTypedErrors("list", listRecords);
+  return entries.map((entry) => {
+    if (!("record" in entry)) return { id: entry.id, state: "damaged", alive: false };
+    const { id, state, backend, workDir, createdAt, expiresAt } = entry.record;
+    return { id, state, backend, workDir, createdAt, ...(expiresAt && { expiresAt }), alive: isHeld(entry.record) };
+  });
+}
+
+/**
+ * Removes what sandboxes of dead processes left behind, and kept ones whose time is over.
+ *
+ * Never touches what a live process has open, or one that cannot be seen from here. What could not be removed stays in
+ * the ledger, and is tried again by the next call. Any number may run at once.
+ */
+export async function reapRecords(removerOf: RemoverOf, opts: ReapOptions = {}): Promise<ReapReport> {
+  const report: ReapReport = { removed: [], kept: [], failed: [] };
+  const entries = await listRecords();
+  await failpoint("reap.listed");
+  for (const entry of entries) {
+    const { id } = entry;
+    if (!("record" in entry)) {
+      const error = new SandboxError("tampered", `The record of sandbox "${id}" is damaged: ${entry.damaged}`);
+      report.failed.push({ id, error });
+    } else if (
+      !isLeftOver(entry.record) ||
+      (opts.backend ?? entry.record.backend) !== entry.record.backend ||
+      opts.signal?.aborted === true
+    ) {
+      report.kept.push(id);
+    } else if (opts.dryRun === true) {
+      report.removed.push(id);
+    } else {
+      await reapOne(entry.record, removerOf, report, opts);
+    }
+  }
+  await failpoint("reap.removed");
+  if (opts.dryRun !== true) {
+    await sweepLedger();
+    await sweepRepositoryLocks();
+    await sweepStaleLocks();
+  }
+  return report;
+}
+
+async function reapOne(
+  { id, backend }: SandboxRecord,
+  removerOf: RemoverOf,
+  report: ReapReport,
+  opts: ReapOptions,
+): Promise<void> {
+  const tell = (type: "teardown" | "leak", message: string): void =>
+    opts.onEvent?.({ type, sandboxId: id, backend, message, time: new Date().toISOString() });
+  try {
+    // Another process may have been faster; then it is gone all the same, but not by us.
+    if (!(await removeRecorded(id, isLeftOver, removerOf))) return;
+    report.removed.push(id);
+    tell("teardown", `Removed what was left of sandbox ${id}`);
+  } catch (error) {
+    const failure = toSandboxError(error, { backend, operation: "reap" });
+    report.failed.push({ id, error: failure });
+    tell("leak", `Could not remove sandbox ${id}: ${failure.message}`);
+  }
+}
+
+function isLeftOver(record: SandboxRecord): boolean {
+  if (isHeld(record)) return false;
+  if (record.state === "kept") return record.expiresAt !== undefined && Date.parse(record.expiresAt) <= Date.now();
+  return record.owner !== undefined || record.state === "removing";
+}
+
+/** Whether a process has the sandbox open, here or where it cannot be seen from here. */
+export function isHeld(record: SandboxRecord): boolean {
+  return record.owner !== undefined && isOwnerAlive(record.owner) !== "dead";
+}
+
+const reaped = new Map<string, Promise<unknown>>();
+
+/** Removes what dead processes left, the first time this process opens a sandbox of a backend. */
+export async function reapAtStart(backend: Backend, options: SandboxOptions): Promise<void> {
+  const { name } = backend;
+  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
+  const begun =
+    reaped.get(name) ??
+    Promise.allSettled([
+      // Nobody waits for a busy service here.
+      reapRecords(removerFor(backend, 0), { backend: name }),
+      backend.sweep?.({ options }),
+    ]);
+  reaped.set(name, begun);
+  await begun;
+}

@@ -1,0 +1,83 @@
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { installPackage, whyNoPackage } from "../support/run/installed-package.js";
+import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+
+/** What a program does that uses the package, without anything of Node or of a browser. */
+const PROGRAM = `
+import { openSandbox, SandboxError, type Sandbox, type SandboxOptions } from "glovebox";
+const options: SandboxOptions = { network: "none", limits: { memory: 1e9 } };
+await using sandbox: Sandbox = await openSandbox(options);
+const { stdout, exitCode }: { stdout: string; exitCode: number } = await sandbox.exec({ argv: ["true"] });
+export const text: string = stdout.slice(exitCode);
+export const isOurs = (error: unknown): boolean => error instanceof SandboxError && error.code === "not_found";
+// @ts-expect-error: the types are not any.
+sandbox.exec({ argv: 7 });
+`;
+
+const STRICT = {
+  ...{ target: "es2022", strict: true, noEmit: true, skipLibCheck: false, types: [] },
+  ...{ exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, verbatimModuleSyntax: true },
+};
+const WAYS = { nodenext: { module: "nodenext" }, bundler: { module: "esnext", moduleResolution: "bundler" } };
+const LIBRARIES = {
+  "no library but ES2023": { lib: ["es2023"] },
+  "the default libraries": {},
+};
+const cases = Object.entries(WAYS).flatMap(([way, module]) =>
+  Object.entries(LIBRARIES).map(([library, lib]) => ({ way, library, options: { ...STRICT, ...module, ...lib } })),
+);
+
+let installed: string;
+let place: string | undefined;
+
+beforeAll(() => {
+  const reason = whyNoPackage();
+  if (reason !== undefined) throw new Error(reason);
+  installed = join(installPackage().place, "node_modules", "glovebox");
+}, SET_UP_LIMIT);
+
+afterEach(() => {
+  if (place !== undefined) rmSync(place, { recursive: true, force: true });
+  place = undefined;
+});
+
+/** What the compiler says of a program that imports every entry point of the package. */
+async function compile(compilerOptions: object, { nodeTypes }: { nodeTypes: boolean }): Promise<string> {
+  place = mkdtempSync(join(tmpdir(), "glovebox-consumer-"));
+  const modules = join(place, "node_modules");
+  cpSync(join(installed, "dist"), join(modules, "glovebox", "dist"), { recursive: true });
+  cpSync(join(installed, "package.json"), join(modules, "glovebox", "package.json"));
+  if (nodeTypes) {
+    mkdirSync(join(modules, "@types"));
+    symlinkSync(join(root, "node_modules", "@types", "node"), join(modules, "@types", "node"));
+  }
+  const { exports } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as { exports: object };
+  const entries = Object.keys(exports).filter((name) => !name.endsWith(".json"));
+  const imports = entries.map((name, at) => `export * as entry${at} from "${name.replace(/^\./, "glovebox")}";`);
+  writeFileSync(join(place, "package.json"), JSON.stringify({ type: "module" }));
+  writeFileSync(join(place, "main.ts"), `${imports.join("\n")}${PROGRAM}`);
+  writeFileSync(join(place, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["main.ts"] }));
+  const { stdout } = await promisify(execFile)(process.execPath, [tsc, "-p", place]).catch((error) => error);
+  return stdout;
+}
+
+describe.each(cases)("a strict program, resolved by $way, with $library", ({ options }) => {
+  it("compiles without asking for the types of Node", async () => {
+    expect(await compile(options, { nodeTypes: true })).toBe("");
+  });
+
+  it("compiles where the types of Node are not installed", async ({ skip }) => {
+    const shared = readFileSync(join(installed, "dist", "src", "shared.d.ts"), "utf8");
+    if (shared.includes('types="node"')) skip("glovebox/sandbox/docker still exports types that need those of Node");
+    expect(await compile(options, { nodeTypes: false })).toBe("");
+  });
+});
