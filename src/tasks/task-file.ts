@@ -142,7 +142,7 @@ function assertOwnContexts({ tasks }: TaskFile, repository: string | undefined):
       for (const context of contextsOf(spec.imageSpec)) {
         const real = realPathOf(context);
         if (isWithin(real, top)) continue;
-        throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, outside of ${top}`, {
+        throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, outside ${top}`, {
           hint: "the file is in a repository and could come from anywhere; if you trust it: --trust (trust: true)",
         });
       }
