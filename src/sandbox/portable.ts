@@ -9,10 +9,9 @@ import type {
   SandboxProcess,
   SpawnOptions,
 } from "../../contracts/types.js";
-import { invalidArgument } from "../util/checks.js";
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
 import * as is from "../util/schema.js";
-import { check, type Schema } from "../util/schema.js";
+import { check, invalidArgument, type Schema } from "../util/schema.js";
 import { assertCapabilities } from "./capabilities.js";
 import { createEmit, redactError, type Secrets } from "./portable/events.js";
 import { runToEnd } from "./portable/exec.js";

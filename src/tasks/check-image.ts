@@ -1,7 +1,6 @@
 import { SandboxError } from "../../contracts/errors.js";
-import { invalidArgument } from "../util/checks.js";
-import type { Fields, Schema } from "../util/schema.js";
 import * as is from "../util/schema.js";
+import { type Fields, invalidArgument, type Schema } from "../util/schema.js";
 import type { BuildImageSpec, BuildStage, ImageSpec, MultiStageBuildImageSpec, PullImageSpec } from "./types.js";
 
 const tag = is.imageName("the name of an image, such as registry:5000/name:tag");

@@ -1,7 +1,6 @@
 import { SandboxError } from "../../contracts/errors.js";
-import { invalidArgument } from "../util/checks.js";
 import * as is from "../util/schema.js";
-import { check, type Fields, type Schema } from "../util/schema.js";
+import { check, type Fields, invalidArgument, type Schema } from "../util/schema.js";
 import { imageSpec } from "./check-image.js";
 import type { ContainerSetup, ContainerSpec, NetworkConfig, TaskSetup, WaitFor } from "./types.js";
 

@@ -2,9 +2,18 @@ import { availableParallelism } from "node:os";
 import type { ContainerEngine } from "../../contracts/container-engine.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import type { ExecResult } from "../../contracts/types.js";
-import { invalidArgument } from "../util/checks.js";
 import { createLimit } from "../util/limit.js";
-import { callback, check, type Fields, flag, object, type Schema, text, whole } from "../util/schema.js";
+import {
+  callback,
+  check,
+  type Fields,
+  flag,
+  invalidArgument,
+  object,
+  type Schema,
+  text,
+  whole,
+} from "../util/schema.js";
 import { shellQuote } from "../util/shell.js";
 import { checkSetup, command } from "./check-setup.js";
 import { createTaskEmit } from "./emit.js";

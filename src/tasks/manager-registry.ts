@@ -1,7 +1,6 @@
 import { SandboxError } from "../../contracts/errors.js";
-import { invalidArgument } from "../util/checks.js";
 import { nearestName } from "../util/nearest.js";
-import { callback, check, object, type Schema, text } from "../util/schema.js";
+import { callback, check, invalidArgument, object, type Schema, text } from "../util/schema.js";
 import { createContainerManager, managerFields } from "./container-manager.js";
 import type { ManagerSettings, SandboxManager } from "./types.js";
 

@@ -1,10 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import { invalidArgument } from "../util/checks.js";
 import { isWithin, realPathOf, repositoryOf } from "../util/repository-of.js";
 import * as is from "../util/schema.js";
-import { check, type Schema } from "../util/schema.js";
+import { check, invalidArgument, type Schema } from "../util/schema.js";
 import { checkMeaning, command, setupFields } from "./check-setup.js";
 import { batchIdPrefix } from "./names.js";
 import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.js";

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SandboxError } from "../../contracts/errors.js";
-import { invalidArgument } from "../../src/util/checks.js";
 import {
   and,
   anything,
@@ -12,6 +11,7 @@ import {
   findFaults,
   flag,
   hostName,
+  invalidArgument,
   type JsonSchema,
   list,
   literal,

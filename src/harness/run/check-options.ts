@@ -1,8 +1,7 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { assertBranchName } from "../../util/branch-name.js";
-import { invalidArgument } from "../../util/checks.js";
 import * as is from "../../util/schema.js";
-import { check, type Schema } from "../../util/schema.js";
+import { check, invalidArgument, type Schema } from "../../util/schema.js";
 import { assertRunId } from "../store.js";
 import type { HarnessOptions } from "../types.js";
 

@@ -1,9 +1,8 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../contracts/types.js";
 import { branchNameFault } from "../../util/branch-name.js";
-import { invalidArgument } from "../../util/checks.js";
 import * as is from "../../util/schema.js";
-import { check, type Schema } from "../../util/schema.js";
+import { check, invalidArgument, type Schema } from "../../util/schema.js";
 import { backendOptionNames } from "../backend-names.js";
 import { parseAllow } from "../egress.js";
 import { type BackendOptions, MAX_FILE_BYTES, type SandboxOptions } from "../types.js";

@@ -1,8 +1,7 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { ExecOptions, SpawnOptions } from "../../../contracts/types.js";
-import { invalidArgument } from "../../util/checks.js";
 import * as is from "../../util/schema.js";
-import { check, type Fields, type Schema } from "../../util/schema.js";
+import { check, type Fields, invalidArgument, type Schema } from "../../util/schema.js";
 import { type FileUpload, MAX_FILE_BYTES } from "../types.js";
 
 /** What `shell` takes beside the script. */

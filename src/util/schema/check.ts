@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import { describe, invalidArgument } from "../checks.js";
 import { nearestName } from "../nearest.js";
+import { describe, invalidArgument } from "./invalid-argument.js";
 import { type JsonSchema, type Keyword, OWN, type Schema } from "./schema-type.js";
 import { type FaultHandler, type Position, walk } from "./walk.js";
 

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import { describe, invalidArgument } from "../checks.js";
 import { and } from "./combine.js";
+import { describe, invalidArgument } from "./invalid-argument.js";
 import { type Check, type JsonSchema, type Own, type Schema, schemaOf } from "./schema-type.js";
 
 /** Longest deadline that a timer can keep. */

@@ -1,6 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { invalidArgument } from "../../../util/checks.js";
-import { check, object, port, required, type Schema, text } from "../../../util/schema.js";
+import { check, invalidArgument, object, port, required, type Schema, text } from "../../../util/schema.js";
 import type { Endpoint } from "./start-cli.js";
 
 /** `dagger.session`: both of port and token. */

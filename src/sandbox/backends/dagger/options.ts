@@ -1,7 +1,6 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { invalidArgument } from "../../../util/checks.js";
 import * as is from "../../../util/schema.js";
-import { type Parser, parser, type Schema } from "../../../util/schema.js";
+import { invalidArgument, type Parser, parser, type Schema } from "../../../util/schema.js";
 import type { SandboxOptions } from "../../types.js";
 import type { DaggerOptions } from "./dagger-options.js";
 import { session } from "./endpoint.js";

@@ -1,8 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { invalidArgument } from "../../../util/checks.js";
 import { parseGitHubRepo } from "../../../util/github.js";
 import * as is from "../../../util/schema.js";
-import { check, type Parser, parser } from "../../../util/schema.js";
+import { check, invalidArgument, type Parser, parser } from "../../../util/schema.js";
 import type { SandboxOptions } from "../../types.js";
 import type { DaytonaOptions } from "./daytona-options.js";
 

@@ -1,9 +1,8 @@
 import { posix } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { invalidArgument } from "../../../util/checks.js";
 import * as is from "../../../util/schema.js";
-import { check, type Parser, parser, type Schema } from "../../../util/schema.js";
+import { check, invalidArgument, type Parser, parser, type Schema } from "../../../util/schema.js";
 import type { SandboxOptions } from "../../types.js";
 import type { DockerOptions } from "./docker-options.js";
 import { imageName } from "./image/image-name.js";

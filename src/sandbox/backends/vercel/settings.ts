@@ -1,8 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
-import { invalidArgument } from "../../../util/checks.js";
 import * as is from "../../../util/schema.js";
-import { type Parser, parser } from "../../../util/schema.js";
+import { invalidArgument, type Parser, parser } from "../../../util/schema.js";
 import type { SandboxOptions } from "../../types.js";
 import type { VercelOptions } from "./vercel-options.js";
 

@@ -1,4 +1,4 @@
-import { SandboxError } from "../../contracts/errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 
 /** Builds the error for an option whose value cannot be used. */
 export function invalidArgument(name: string, expected: string, value: unknown): SandboxError {
