@@ -30,4 +30,3 @@ export {
   preflight,
   validate,
 } from "./nodes.js";
-export type { Schema } from "./schema.js";

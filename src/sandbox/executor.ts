@@ -2,16 +2,9 @@ import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { SandboxError } from "../../contracts/errors.js";
 import type { ExecOptions } from "../../contracts/types.js";
-import {
-  checkBoolean,
-  checkEnv,
-  checkOptions,
-  checkPath,
-  checkTimeout,
-  invalidArgument,
-  type Shape,
-} from "../util/checks.js";
 import { makeDirectories } from "../util/make-directories.js";
+import * as is from "../util/schema.js";
+import { invalidArgument } from "../util/schema.js";
 import { type OpenOptions, openSandbox } from "./open.js";
 import { chooseBackend, loadBackend } from "./registry.js";
 import type { BackendOptions, Sandbox } from "./types.js";
@@ -75,7 +68,7 @@ export const DEFAULT_ALLOWED_COMMANDS: readonly string[] = [
 /** Gives the executor for where this runs: Vercel on Vercel, else local in `.sandbox/` with an allowlist. */
 export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor {
   const { timeout, backend = chooseBackend(process.env), ...rest } = opts;
-  if (timeout !== undefined) checkTimeout(timeout, "timeout");
+  if (timeout !== undefined) is.check(timeout, is.timeout, "timeout");
   const baseDir = resolve(DIRECTORY);
   const worksHere = async (): Promise<boolean> => (await loadBackend(backend)).takesBaseDir === true;
   return createExecutor({
@@ -101,12 +94,12 @@ export interface ExecutorSource {
   empty(): Promise<void>;
 }
 
-const executeShape: Shape = new Map([
-  ["cwd", checkPath],
-  ["env", checkEnv],
-  ["timeout", checkTimeout],
-  ["sudo", checkBoolean],
-] as const);
+const executeOptions: is.Schema<ExecuteOptions> = is.object({
+  cwd: is.path,
+  env: is.env,
+  timeout: is.timeout,
+  sudo: is.flag,
+});
 
 /** Makes an executor over sandboxes that are opened when they are needed. */
 export function createExecutor(source: ExecutorSource): SandboxExecutor {
@@ -125,7 +118,7 @@ export function createExecutor(source: ExecutorSource): SandboxExecutor {
 
   return {
     async execute(command, args = [], options = {}) {
-      checkOptions(options, executeShape, "options");
+      is.check(options, executeOptions, "options");
       if (!Array.isArray(args)) throw invalidArgument("args", "an array of strings", args);
       const { cwd, env, timeout = await source.timeout(), sudo } = options;
       const box = await sandbox();

@@ -5,18 +5,6 @@ export { privateSubdirectory } from "../machine/home.js";
 export { withLock } from "../machine/lock.js";
 export { currentOwner, isOwnerAlive, type Owner } from "../machine/owner.js";
 export { temporaryDirectory } from "../machine/temporary-directory.js";
-export { assertBranchName } from "../util/branch-name.js";
-export {
-  type Check,
-  checkBoolean,
-  checkEnv,
-  checkOptions,
-  checkSignal,
-  checkText,
-  invalidArgument,
-  oneOf,
-  type Shape,
-} from "../util/checks.js";
 export {
   checkedOutAt,
   enclosingRepository,

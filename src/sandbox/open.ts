@@ -2,7 +2,7 @@ import { toSandboxError } from "../../contracts/errors.js";
 import type { BackendName, Sandbox, SandboxOptions } from "../../contracts/sandbox.js";
 import { readRecord } from "../ledger.js";
 import { isSandboxId } from "../machine/sandbox-id.js";
-import { invalidArgument } from "../util/checks.js";
+import { invalidArgument } from "../util/schema.js";
 import { openWith } from "./lifecycle.js";
 import { chooseBackend, loadBackend } from "./registry.js";
 

@@ -9,8 +9,9 @@ import type {
   SandboxProcess,
   SpawnOptions,
 } from "../../contracts/types.js";
-import { checkOptions, checkText, invalidArgument, type Shape, whole } from "../util/checks.js";
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
+import * as is from "../util/schema.js";
+import { check, invalidArgument, type Schema } from "../util/schema.js";
 import { assertCapabilities } from "./capabilities.js";
 import { createEmit, redactError, type Secrets } from "./portable/events.js";
 import { runToEnd } from "./portable/exec.js";
@@ -36,11 +37,8 @@ export type PortableOptions = Pick<
   "operationTimeout" | "maxOutput" | "env" | "allow" | "onEvent" | "githubToken"
 >;
 
-const forkShape: Shape = new Map([["count", whole(1, 64)]]);
-const pushShape: Shape = new Map([
-  ["message", checkText],
-  ["server", checkText],
-]);
+const forkOptions: Schema<{ count?: number }> = is.object({ count: is.whole(1, 64) });
+const pushOptions: Schema<PushOptions> = is.object({ message: is.text, server: is.text });
 
 /** Makes the sandbox that callers use out of a driver. `close` ends it, and with it whatever there is of it outside this process. */
 export function createSandbox(
@@ -190,7 +188,7 @@ class PortableSandbox implements Sandbox {
 
   restore(id: string): Promise<void> {
     return this.#call("restore", async () => {
-      checkText(id, "id");
+      check(id, is.text, "id");
       if (this.#driver.restore === undefined) throw this.#unsupported("restore");
       await this.#driver.restore(id);
     });
@@ -200,7 +198,7 @@ class PortableSandbox implements Sandbox {
   fork(opts: { count: number }): Promise<Sandbox[]>;
   fork(opts: { count?: number } = {}): Promise<Sandbox | Sandbox[]> {
     return this.#call("fork", async (signal) => {
-      checkOptions(opts, forkShape, "options");
+      check(opts, forkOptions, "options");
       if (this.#driver.fork === undefined) throw this.#unsupported("fork");
       const drivers = await this.#driver.fork(opts.count ?? 1);
       if (signal.aborted) {
@@ -225,9 +223,9 @@ class PortableSandbox implements Sandbox {
 
   pushBranch(branch: string, token: string, opts: PushOptions = {}): Promise<{ pushed: boolean; error?: string }> {
     return this.#call("pushBranch", async () => {
-      checkText(branch, "branch");
+      check(branch, is.text, "branch");
       if (typeof token !== "string" || token === "") throw invalidArgument("token", "a non-empty string", typeof token);
-      checkOptions(opts, pushShape, "options");
+      check(opts, pushOptions, "options");
       if (this.#driver.git === undefined) throw this.#unsupported("pushBranch without a repository");
       return this.#driver.git.pushBranch(branch, token, opts);
     });
@@ -242,7 +240,7 @@ class PortableSandbox implements Sandbox {
 
   url(port: number): Promise<string> {
     return this.#call("url", async () => {
-      whole(1, 65_535)(port, "port");
+      check(port, is.port, "port");
       assertCapabilities({ ports: port }, this.capabilities, this.backend);
       if (this.#driver.url === undefined) throw this.#unsupported("url");
       return this.#driver.url(port);

@@ -4,9 +4,9 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Backend } from "../../contracts/backend.js";
 import { SandboxError } from "../../contracts/errors.js";
-import { invalidArgument } from "../util/checks.js";
 import { CODE, isCode } from "../util/is-code.js";
 import { nearestName } from "../util/nearest.js";
+import { invalidArgument } from "../util/schema.js";
 import { addBackendName } from "./backend-names.js";
 
 /** Loads a backend, when it is first used. */

@@ -1,171 +1,125 @@
 import { SandboxError } from "../../contracts/errors.js";
-import {
-  arrayOf,
-  type Check,
-  checkEnv,
-  checkOptions,
-  checkText,
-  checkTimeout,
-  invalidArgument,
-  type Shape,
-  whole,
-} from "../util/checks.js";
-import { checkImageSpec } from "./check-image.js";
-import type { ContainerSetup, TaskSetup, WaitFor } from "./types.js";
+import * as is from "../util/schema.js";
+import { check, type Fields, invalidArgument, type Schema } from "../util/schema.js";
+import { imageSpec } from "./check-image.js";
+import type { ContainerSetup, ContainerSpec, NetworkConfig, TaskSetup, WaitFor } from "./types.js";
 
-/** As RFC 1123 has it: what a name server can answer for. */
-const HOSTNAME = /^(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-)){0,3}$/;
-const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 /** Names that resolve to something else wherever they are asked for. */
 const TAKEN_HOSTNAMES = ["localhost", "host.docker.internal", "gateway.docker.internal"];
 const MAX_SERVICES = 60;
 
-const checkName: Check = (value, name) => {
-  if (typeof value === "string" && NAME.test(value) && !value.includes("..")) return;
-  throw invalidArgument(name, "letters, digits, dots, dashes and underscores, 63 at most", value);
-};
+const name = is.matching(
+  /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/,
+  "letters, digits, dots, dashes and underscores, 63 at most",
+);
 
-const checkHostname: Check = (value, name) => {
-  if (typeof value !== "string" || !HOSTNAME.test(value)) {
-    throw invalidArgument(name, "a host name of small letters, digits and dashes", value);
-  }
-  if (TAKEN_HOSTNAMES.includes(value)) throw invalidArgument(name, "a host name that means nothing else", value);
-};
+/** As RFC 1123 has it: what a name server can answer for. */
+const hostname = is.and(
+  is.matching(
+    /^(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-)){0,3}$/,
+    "a host name of small letters, digits and dashes",
+    { description: "Name that the other containers reach it by." },
+  ),
+  (value, where) => {
+    if (TAKEN_HOSTNAMES.includes(value)) throw invalidArgument(where, "a host name that means nothing else", value);
+  },
+);
+
+const NEITHER = "a string or a non-empty array of strings";
+const words: Schema<readonly string[]> = is.list(
+  is.and(is.string({}, "a string without NUL"), is.withoutNul),
+  { minItems: 1 },
+  NEITHER,
+);
 
 /** A command as text or as arguments. */
-export const checkCommand: Check = (value, name) => {
-  if (typeof value === "string") return checkText(value, name);
-  if (!Array.isArray(value) || value.length === 0) {
-    throw invalidArgument(name, "a string or a non-empty array of strings", value);
-  }
-  arrayOf((part, where) => {
-    if (typeof part !== "string" || part.includes("\0")) throw invalidArgument(where, "a string without NUL", part);
-  })(value, name);
-  if (value[0] === "") throw invalidArgument(`${name}[0]`, "the name of a program", "");
-};
+export const command: Schema<string | readonly string[]> = is.noted(
+  is.and(is.union(NEITHER, is.text, words), (value, where) => {
+    if (value[0] === "") throw invalidArgument(`${where}[0]`, "the name of a program", "");
+  }),
+  { description: "Text for /bin/sh, or a program and its arguments." },
+);
 
-const checkUser: Check = (value, name) => {
-  if (
-    typeof value !== "string" ||
-    !/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?$/.test(value)
-  )
-    throw invalidArgument(name, "the name or number of a user", value);
-};
-
-const positive = whole(1, Number.MAX_SAFE_INTEGER);
-const limitsShape: Shape = new Map<string, Check>([
-  ["memory", positive],
-  ["pids", positive],
-  [
-    "cpus",
-    (value, name) => {
-      if (typeof value === "number" && Number.isFinite(value) && value > 0) return;
-      throw invalidArgument(name, "a number of cores above zero", value);
+const waitFor: Schema<WaitFor> = is.and(
+  is.object<WaitFor>(
+    { port: is.port, log: is.text, command, health: is.literal(true, "true, or nothing"), timeout: is.timeout },
+    {
+      description: "When the container counts as ready: once all of these hold.",
+      anyOf: ["port", "log", "command", "health"].map((condition) => ({ required: [condition] })),
     },
-  ],
-]);
+  ),
+  (value, where) => {
+    const { timeout: _, ...conditions } = value;
+    if (Object.values(conditions).some((condition) => condition !== undefined)) return;
+    throw invalidArgument(where, "at least one of port, log, command and health", value);
+  },
+);
 
-const waitShape: Shape = new Map<string, Check>([
-  ["port", whole(1, 65_535)],
-  ["log", checkText],
-  ["command", checkCommand],
-  [
-    "health",
-    (value, name) => {
-      if (value !== true) throw invalidArgument(name, "true, or nothing", value);
-    },
-  ],
-  ["timeout", checkTimeout],
-]);
+const container: Schema<ContainerSetup> = is.reference("container", () => containerSetup);
+const containerSetup = is.object<ContainerSetup>({
+  name: is.required(name),
+  spec: is.required(
+    is.object<ContainerSpec>({
+      imageSpec: is.required(imageSpec),
+      hostname,
+      environment: is.env,
+      command,
+      user: is.matching(
+        /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?$/,
+        "the name or number of a user",
+      ),
+      limits: is.object({
+        memory: is.noted(is.positive, { description: "Bytes." }),
+        pids: is.positive,
+        cpus: is.cores,
+      }),
+      waitFor,
+    }),
+  ),
+});
 
-const checkWaitFor: Check = (value, name) => {
-  checkOptions(value, waitShape, name);
-  const { timeout: _, ...conditions } = value as WaitFor;
-  if (Object.values(conditions).every((condition) => condition === undefined)) {
-    throw invalidArgument(name, "at least one of port, log, command and health", value);
-  }
+const serviceName = is.custom<string>((value, where) => check(value, name, `the name of a service in ${where}`), name);
+
+const taskId = is.and(
+  is.string({ minLength: 1, maxLength: 200 }, { maxLength: "at most 200 characters" }),
+  (value, where) => {
+    check(value, is.text, where);
+    if (value.split(/[/\\]/).includes("..")) throw invalidArgument(where, 'a name without ".."', value);
+  },
+);
+
+/** What a task has, as it is set up and as a file has it. */
+export const setupFields: Fields<TaskSetup> = {
+  taskId: is.required(taskId),
+  agentContainer: is.required(container),
+  serviceContainers: is.record(
+    container,
+    serviceName,
+    { maxProperties: MAX_SERVICES },
+    { type: "an object of containers", maxProperties: `at most ${MAX_SERVICES} services` },
+  ),
+  networkConfig: is.object<NetworkConfig>({
+    name: is.required(name),
+    internal: is.noted(is.flag, {
+      description: "Whether only the task's own containers can be reached. False needs `networkEnabled`.",
+    }),
+  }),
 };
-
-const specShape: Shape = new Map<string, Check>([
-  ["imageSpec", checkImageSpec],
-  ["hostname", checkHostname],
-  ["environment", checkEnv],
-  ["command", checkCommand],
-  ["user", checkUser],
-  ["limits", (value, name) => checkOptions(value, limitsShape, name)],
-  ["waitFor", checkWaitFor],
-]);
-
-const containerShape: Shape = new Map<string, Check>([
-  ["name", checkName],
-  [
-    "spec",
-    (value, name) => {
-      checkOptions(value, specShape, name);
-      checkImageSpec((value as { imageSpec?: unknown }).imageSpec, `${name}.imageSpec`);
-    },
-  ],
-]);
-
-const checkContainer: Check = (value, name) => {
-  checkOptions(value, containerShape, name);
-  const { name: own, spec } = value as Partial<ContainerSetup>;
-  checkName(own, `${name}.name`);
-  if (spec === undefined) throw invalidArgument(`${name}.spec`, "an object", spec);
-};
-
-const networkShape: Shape = new Map<string, Check>([
-  ["name", checkName],
-  [
-    "internal",
-    (value, name) => {
-      if (typeof value !== "boolean") throw invalidArgument(name, "true or false", value);
-    },
-  ],
-]);
-
-const checkServices: Check = (value, name) => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw invalidArgument(name, "an object of containers", value);
-  }
-  const entries = Object.entries(value);
-  if (entries.length > MAX_SERVICES) throw invalidArgument(name, `at most ${MAX_SERVICES} services`, entries.length);
-  for (const [key, container] of entries) {
-    checkName(key, `the name of a service in ${name}`);
-    checkContainer(container, `${name}.${key}`);
-  }
-};
-
-const setupShape: Shape = new Map<string, Check>([
-  ["taskId", checkTaskId],
-  ["agentContainer", checkContainer],
-  ["serviceContainers", checkServices],
-  [
-    "networkConfig",
-    (value, name) => {
-      checkOptions(value, networkShape, name);
-      checkName((value as { name?: unknown }).name, `${name}.name`);
-    },
-  ],
-]);
-
-function checkTaskId(value: unknown, name: string): void {
-  checkText(value, name);
-  if (value.length > 200) throw invalidArgument(name, "at most 200 characters", value);
-  if (value.split(/[/\\]/).includes("..")) throw invalidArgument(name, 'a name without ".."', value);
-}
+const taskSetup: Schema<TaskSetup> = is.object(setupFields);
 
 /** Refuses a task that could not be set up, before anything of it is made. */
-export function checkSetup(setup: unknown, name: string, networkEnabled: boolean): asserts setup is TaskSetup {
-  checkOptions(setup, setupShape, name);
-  const given = setup as Partial<TaskSetup>;
-  checkTaskId(given.taskId, `${name}.taskId`);
-  checkContainer(given.agentContainer, `${name}.agentContainer`);
-  checkNames(given as TaskSetup, name);
-  if (given.networkConfig?.internal === false && !networkEnabled) {
+export function checkSetup(setup: unknown, where: string, networkEnabled: boolean): asserts setup is TaskSetup {
+  check(setup, taskSetup, where);
+  checkMeaning(setup, where, networkEnabled);
+}
+
+/** Refuses what is not wrong by itself but does not go together. */
+export function checkMeaning(setup: TaskSetup, where: string, networkEnabled: boolean): void {
+  checkNames(setup, where);
+  if (setup.networkConfig?.internal === false && !networkEnabled) {
     throw new SandboxError(
       "invalid_argument",
-      `${name}.networkConfig.internal is false, but the manager has no network`,
+      `${where}.networkConfig.internal is false, but the manager has no network`,
       {
         hint: "createSandboxManager({ networkEnabled: true }) lets tasks reach other machines",
       },

@@ -2,22 +2,23 @@ import { availableParallelism } from "node:os";
 import type { ContainerEngine } from "../../contracts/container-engine.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import type { ExecResult } from "../../contracts/types.js";
-import {
-  type Check,
-  checkBoolean,
-  checkFunction,
-  checkOptions,
-  checkText,
-  invalidArgument,
-  type Shape,
-  whole,
-} from "../util/checks.js";
 import { createLimit } from "../util/limit.js";
+import {
+  callback,
+  check,
+  type Fields,
+  flag,
+  invalidArgument,
+  object,
+  type Schema,
+  text,
+  whole,
+} from "../util/schema.js";
 import { shellQuote } from "../util/shell.js";
-import { checkCommand, checkSetup } from "./check-setup.js";
+import { checkSetup, command } from "./check-setup.js";
 import { createTaskEmit } from "./emit.js";
 import { planImages, specsOf } from "./image-plan.js";
-import { checkPrefix, newBatchId } from "./names.js";
+import { newBatchId, batchIdPrefix as prefix } from "./names.js";
 import { RunningBatch } from "./running-batch.js";
 import type {
   Batch,
@@ -32,21 +33,22 @@ import type {
 
 const CONTAINERS_PER_CORE = 4;
 
-/** The checks of `ManagerSettings`. */
-export const managerShape: Shape = new Map<string, Check>([
-  ["networkEnabled", checkBoolean],
-  ["batchIdPrefix", checkPrefix],
-  ["concurrency", whole(1, 1024)],
-  ["verifyOnly", checkBoolean],
-  ["onEvent", checkFunction],
-]);
+/** What `ManagerSettings` may be. */
+export const managerFields: Fields<ManagerSettings> = {
+  networkEnabled: flag,
+  batchIdPrefix: prefix,
+  concurrency: whole(1, 1024),
+  verifyOnly: flag,
+  onEvent: callback(),
+};
+const managerSettings: Schema<ManagerSettings> = object(managerFields);
 
 /** Creates a manager that runs tasks on a container engine. `open` is called for each batch, which closes the engine. */
 export function createContainerManager(
   open: () => ContainerEngine | Promise<ContainerEngine>,
   settings: ManagerSettings = {},
 ): SandboxManager {
-  checkOptions(settings, managerShape, "options");
+  check(settings, managerSettings, "options");
   return new ContainerManager(open, settings);
 }
 
@@ -117,8 +119,8 @@ class ContainerManager implements SandboxManager {
   }
 
   async exec(containerId: string, cmd: string | readonly string[], opts: TaskExecOptions = {}): Promise<ExecResult> {
-    checkText(containerId, "containerId");
-    checkCommand(cmd, "cmd");
+    check(containerId, text, "containerId");
+    check(cmd, command, "cmd");
     const { member } = this.#find(containerId, "exec");
     const { shellPath, ...rest } = opts;
     const { sandbox } = member.container;

@@ -1,7 +1,7 @@
 import { SandboxError } from "../../contracts/errors.js";
-import { type Check, checkFunction, checkOptions, checkText, invalidArgument, type Shape } from "../util/checks.js";
 import { nearestName } from "../util/nearest.js";
-import { createContainerManager, managerShape } from "./container-manager.js";
+import { callback, check, invalidArgument, object, type Schema, text } from "../util/schema.js";
+import { createContainerManager, managerFields } from "./container-manager.js";
 import type { ManagerSettings, SandboxManager } from "./types.js";
 
 /** What `createSandboxManager` takes. */
@@ -25,18 +25,17 @@ interface RegisteredManager {
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;
 const DEFAULT = "docker";
-const endpointShape: Shape = new Map(["host", "context", "certPath"].map((name) => [name, checkText]));
-const dockerShape: Shape = new Map<string, Check>([
-  ...managerShape,
-  ["backend", checkText],
-  ["docker", (value, name) => checkOptions(value, endpointShape, name)],
-]);
+const dockerOptions: Schema<ManagerOptions> = object({
+  ...managerFields,
+  backend: text,
+  docker: object({ host: text, context: text, certPath: text }),
+});
 
 const managers = new Map<string, RegisteredManager>([
   [
     "docker",
     {
-      check: (opts) => checkOptions(opts, dockerShape, "options"),
+      check: (opts) => check(opts, dockerOptions, "options"),
       async load() {
         const { openContainerEngine } = await import("../sandbox/backends/docker/container-engine.js");
         return {
@@ -53,7 +52,7 @@ export function registerManager(name: string, load: ManagerLoader): void {
   if (typeof name !== "string" || !NAME.test(name)) {
     throw invalidArgument("name", `a name that matches ${NAME.source}`, name);
   }
-  checkFunction(load, "load");
+  check(load, callback<ManagerLoader>(), "load");
   if (managers.has(name)) {
     throw new SandboxError("conflict", `A manager "${name}" is already registered`, {
       retryable: false,

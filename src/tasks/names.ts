@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { invalidArgument } from "../util/checks.js";
+import { matching, type Schema } from "../util/schema.js";
 
 /** Longest part of a name that comes from a caller; engines take names of any length, people do not read them. */
 const MAX_PART = 48;
@@ -10,11 +10,11 @@ export function toNamePart(text: string): string {
   return safe.slice(0, MAX_PART) || "x";
 }
 
-/** Refuses a prefix that cannot begin the name of a container. */
-export function checkPrefix(value: unknown, name: string): void {
-  if (typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/.test(value)) return;
-  throw invalidArgument(name, "letters, digits, dashes and underscores, 32 at most", value);
-}
+/** What can begin the name of a container. */
+export const batchIdPrefix: Schema<string> = matching(
+  /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/,
+  "letters, digits, dashes and underscores, 32 at most",
+);
 
 /** The id of a new batch: `{prefix}-{8 hex digits}`. */
 export function newBatchId(prefix: string): string {

@@ -1,18 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import {
-  arrayOf,
-  type Check,
-  checkBoolean,
-  checkOptions,
-  checkTimeout,
-  invalidArgument,
-  type Shape,
-} from "../util/checks.js";
 import { isWithin, realPathOf, repositoryOf } from "../util/repository-of.js";
-import { checkCommand, checkSetup } from "./check-setup.js";
-import { checkPrefix } from "./names.js";
+import * as is from "../util/schema.js";
+import { check, invalidArgument, type Schema } from "../util/schema.js";
+import { checkMeaning, command, setupFields } from "./check-setup.js";
+import { batchIdPrefix } from "./names.js";
 import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.js";
 
 const MAX_BYTES = 16 << 20;
@@ -33,12 +26,46 @@ export interface TaskFile {
   readonly tasks: readonly FileTask[];
 }
 
-const fileShape: Shape = new Map<string, Check>([
-  ["$schema", () => undefined],
-  ["networkEnabled", checkBoolean],
-  ["batchIdPrefix", checkPrefix],
-  ["tasks", arrayOf(() => undefined)],
-]);
+/** A task as a file has it: what it is made of, and what is run in it. */
+interface WrittenTask extends TaskSetup, Omit<FileTask, "setup"> {}
+
+/** A file of tasks, as it is written. */
+interface WrittenFile extends Partial<Pick<TaskFile, "networkEnabled" | "batchIdPrefix">> {
+  $schema?: string;
+  tasks: readonly WrittenTask[];
+}
+
+/** What a file of tasks looks like. */
+export const TASK_FILE_SCHEMA: Schema<WrittenFile> = is.object(
+  {
+    $schema: is.custom(() => undefined, { type: "string" }),
+    networkEnabled: is.noted(is.flag, { description: "Whether tasks may reach other machines.", default: false }),
+    batchIdPrefix: is.noted(batchIdPrefix, {
+      description: "First part of the names of everything that is made.",
+      default: "workbench",
+    }),
+    tasks: is.required(
+      is.list(
+        is.object<WrittenTask>({
+          ...setupFields,
+          run: is.noted(command, {
+            description: "What runs in the agent's container; the command line's when absent.",
+          }),
+          timeout: is.noted(is.timeout, { description: "Milliseconds that `run` may take." }),
+        }),
+        { minItems: 1 },
+        { minItems: "at least one task" },
+      ),
+      "at least one task",
+    ),
+  },
+  {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "Glovebox task file",
+    description:
+      "Tasks for `glovebox task run`: for each one a container that the agent works in, and the services that it needs.",
+  },
+);
 
 /** How a task file is read. */
 export interface TaskFileOptions {
@@ -89,32 +116,21 @@ async function parseYaml(text: string): Promise<unknown> {
 }
 
 function toTaskFile(value: unknown, directory: string): TaskFile {
-  checkOptions(value, fileShape, "the file");
-  const { networkEnabled = false, batchIdPrefix, tasks } = value as Partial<TaskFile>;
-  if (tasks === undefined || tasks.length === 0) throw invalidArgument("tasks", "at least one task", tasks);
+  check(value, TASK_FILE_SCHEMA, "the file");
+  const { networkEnabled = false, batchIdPrefix: prefix, tasks } = value;
   const seen = new Set<string>();
-  const read = tasks.map((task: unknown, index) => {
-    const parsed = toFileTask(task, `tasks[${index}]`, networkEnabled, directory);
-    const { taskId } = parsed.setup;
-    if (seen.has(taskId)) throw invalidArgument(`tasks[${index}].taskId`, "an id that no other task has", taskId);
-    seen.add(taskId);
-    return parsed;
+  const read = tasks.map(({ run, timeout, ...setup }, index): FileTask => {
+    const name = `tasks[${index}]`;
+    checkMeaning(setup, name, networkEnabled);
+    if (seen.has(setup.taskId)) throw invalidArgument(`${name}.taskId`, "an id that no other task has", setup.taskId);
+    seen.add(setup.taskId);
+    return {
+      setup: withPaths(setup, directory),
+      ...(run !== undefined && { run }),
+      ...(timeout !== undefined && { timeout }),
+    };
   });
-  return { networkEnabled, ...(batchIdPrefix !== undefined && { batchIdPrefix }), tasks: read };
-}
-
-function toFileTask(value: unknown, name: string, networkEnabled: boolean, directory: string): FileTask {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw invalidArgument(name, "an object", value);
-  const { run, timeout, ...setup } = value as Record<string, unknown>;
-  if (run !== undefined) checkCommand(run, `${name}.run`);
-  if (timeout !== undefined) checkTimeout(timeout, `${name}.timeout`);
-  checkSetup(setup, name, networkEnabled);
-  return {
-    setup: withPaths(setup, directory),
-    ...(run !== undefined && { run: run as string | string[] }),
-    ...(timeout !== undefined && { timeout: timeout as number }),
-  };
+  return { networkEnabled, ...(prefix !== undefined && { batchIdPrefix: prefix }), tasks: read };
 }
 
 function assertOwnContexts({ tasks }: TaskFile, repository: string | undefined): void {
@@ -125,7 +141,7 @@ function assertOwnContexts({ tasks }: TaskFile, repository: string | undefined):
       for (const context of contextsOf(spec.imageSpec)) {
         const real = realPathOf(context);
         if (isWithin(real, top)) continue;
-        throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, outside of ${top}`, {
+        throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, outside ${top}`, {
           hint: "the file is in a repository and could come from anywhere; if you trust it: --trust (trust: true)",
         });
       }

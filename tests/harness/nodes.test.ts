@@ -65,6 +65,7 @@ test("reading a blueprint loads nothing of the engine", () => {
 
 describe("a new kind", () => {
   const PAUSE = `
+import { required } from "../../util/schema.js";
 import type { NodeBase, NodeSpecBase } from "../node-types.js";
 import { fields } from "../schema.js";
 import type { NodeKindModule } from "./kind.js";
@@ -82,8 +83,7 @@ export interface PauseNode extends NodeBase {
 export const pauseKind: NodeKindModule<PauseSpec, PauseNode> = {
   name: "pause",
   aliases: ["wait"],
-  properties: { seconds: fields.name },
-  required: ["seconds"],
+  properties: { seconds: required(fields.name) },
   harmless: ["seconds"],
   normalize: ({ seconds }) => ({ seconds }),
   textsOf: () => [],

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SandboxError } from "../../contracts/errors.js";
-import { findFaults } from "../../src/harness/schema/find-faults.js";
+import { reportSchema } from "../../src/harness/report/report-schema.js";
 import type { Checkpoint } from "../../src/harness/store/checkpoints.js";
 import {
   applyRun,
@@ -17,11 +17,10 @@ import {
   stopRun,
 } from "../../src/harness.js";
 import { listSandboxes, listSnapshots, openSandbox, removeSandbox } from "../../src/sandbox.js";
+import { findFaults } from "../../src/util/schema.js";
 import { commitFile, createHarnessBench, type HarnessBench } from "../support/harness/bench.js";
 import { withFakeAgents } from "../support/harness/fake-agents.js";
 import { createRepository, git } from "../support/scratch.js";
-
-const SCHEMA = JSON.parse(readFileSync(new URL("../../schemas/report.schema.json", import.meta.url), "utf8")) as object;
 
 let bench: HarnessBench;
 beforeAll(async () => {
@@ -48,7 +47,7 @@ describe("what a run leaves behind", () => {
       },
     });
     expect(report).toMatchObject({ status: "success", exitCode: 0, changes: { insertions: 1, deletions: 0 } });
-    expect(findFaults(saved("everything"), SCHEMA)).toEqual([]);
+    expect(findFaults(saved("everything"), reportSchema)).toEqual([]);
     expect(saved("everything")).toEqual(JSON.parse(JSON.stringify(report)));
     for (const name of ["run.json", "report.md", "report.html", "nodes/1-edit/result.json"]) {
       expect(bench.file("everything", name), name).not.toBe("");
@@ -180,7 +179,7 @@ describe("what a run leaves behind", () => {
       reporter: { runComplete: (each) => void seen.push(each) },
     });
     expect(report).toMatchObject({ status: "error", exitCode: 3, error: { code: "not_found" }, nodes: [] });
-    expect(findFaults(saved(report.runId), SCHEMA)).toEqual([]);
+    expect(findFaults(saved(report.runId), reportSchema)).toEqual([]);
     expect(bench.file(report.runId, "report.html")).toContain("not_found");
     expect(seen).toHaveLength(1);
   });
@@ -209,7 +208,7 @@ describe.concurrent("a limit of the whole run", () => {
     expect(report.nodes.map(({ status }) => status)).toEqual(["success", "success", "limit"]);
     expect(report.cost).toEqual({ usd: 0.5, unpriced: [] });
     expect(bench.file(report.runId, "changes.patch")).toContain("+one\n+two\n");
-    expect(findFaults(saved(report.runId), SCHEMA)).toEqual([]);
+    expect(findFaults(saved(report.runId), reportSchema)).toEqual([]);
   });
 });
 

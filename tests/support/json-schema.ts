@@ -34,6 +34,9 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
   title: ignored,
   description: ignored,
   default: ignored,
+  /** Only says how to choose: `oneOf` refuses all that it would. */
+  discriminator: ignored,
+  enum: (value, rule, _, __, at) => unless((rule as unknown[]).includes(value), `${at} is no word of the list`),
   type: (value, rule, _, __, at) => unless(TYPES[rule as string]?.(value) === true, `${at} is no ${String(rule)}`),
   const: (value, rule, _, __, at) => unless(value === rule, `${at} is not ${JSON.stringify(rule)}`),
   pattern: (value, rule, _, __, at) =>
@@ -47,11 +50,13 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
   exclusiveMinimum: (value, rule, _, __, at) => unless(Number(value) > Number(rule), `${at} is too small`),
   minItems: (value, rule, _, __, at) =>
     unless(!Array.isArray(value) || value.length >= Number(rule), `${at} has too few`),
+  maxItems: (value, rule, _, __, at) =>
+    unless(!Array.isArray(value) || value.length <= Number(rule), `${at} has too many`),
   maxProperties: (value, rule, _, __, at) =>
     unless(!isObject(value) || Object.keys(value).length <= Number(rule), `${at} has too many`),
   required: (value, rule, _, __, at) =>
     isObject(value)
-      ? (rule as string[]).map((key) => unless(key in value, `${at}.${key} is missing`)).find(Boolean)
+      ? (rule as string[]).map((key) => unless(Object.hasOwn(value, key), `${at}.${key} is missing`)).find(Boolean)
       : undefined,
   $ref: (value, rule, _, root, at) => {
     const path = String(rule).replace(/^#\//, "").split("/");
@@ -65,7 +70,9 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
   properties: (value, rule, _, root, at) =>
     isObject(value)
       ? Object.entries(rule as Record<string, Schema>)
-          .map(([key, schema]) => (key in value ? schemaFault(value[key], schema, root, `${at}.${key}`) : undefined))
+          .map(([key, schema]) =>
+            Object.hasOwn(value, key) ? schemaFault(value[key], schema, root, `${at}.${key}`) : undefined,
+          )
           .find(Boolean)
       : undefined,
   additionalProperties: (value, rule, schema, root, at) => {

@@ -200,7 +200,7 @@ describe("a file of tasks in a repository", () => {
   test("does not build from elsewhere either where a link in the repository leads to the file", async () => {
     writeFileSync(join(outside, "tasks.json"), "");
     symlinkSync(join(scratch.path, "repo", "evals", "link"), join(scratch.path, "way"));
-    await expectRefused(parse("/etc", "way"), "permission_denied", "outside of", join(scratch.path, "repo"));
+    await expectRefused(parse("/etc", "way"), "permission_denied", `outside ${join(scratch.path, "repo")}`);
   });
 
   test.each(["image", "..", "../.."])("builds from what is in its repository: %s", async (contextPath) => {

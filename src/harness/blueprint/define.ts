@@ -2,7 +2,7 @@ import { type Fault, findFaults } from "../schema.js";
 import type { Blueprint, BlueprintSpec } from "../types.js";
 import { blueprintError, toBlueprintFault } from "./blueprint-error.js";
 import { normalizeBlueprint } from "./normalize.js";
-import { BLUEPRINT_SCHEMA } from "./schema.js";
+import { blueprintSchema } from "./schema.js";
 import { toDocument } from "./to-document.js";
 
 /** What `defineBlueprint` made, so that it is not checked twice. */
@@ -37,7 +37,7 @@ export function checkBlueprint(
   spec: BlueprintSpec,
   document: unknown,
 ): { blueprint?: Blueprint; faults: readonly Fault[] } {
-  const faults: Fault[] = findFaults(document, BLUEPRINT_SCHEMA);
+  const faults: Fault[] = findFaults(document, blueprintSchema);
   if (faults.length > 0) return { faults };
   const blueprint = normalizeBlueprint(spec, (fault) => faults.push(fault));
   if (faults.length > 0) return { faults };

@@ -1,6 +1,8 @@
 import { defined } from "../../util/defined.js";
+import type { Fields } from "../../util/schema.js";
+import * as is from "../../util/schema.js";
 import type { AgentDriver, LimitsSpec, RunLimits, Text } from "../node-types.js";
-import { type FieldPath, fields, type ReportFault, type Schema, toLimits } from "../schema.js";
+import { type FieldPath, fields, type ReportFault, toLimits, type Written } from "../schema.js";
 import { type HostWish, wishForHosts } from "./host-wish.js";
 import { type NodeText, textAt } from "./node-text.js";
 
@@ -32,23 +34,17 @@ export interface AgentTaskSpec extends Partial<Omit<AgentTask, "prompt" | "netwo
 }
 
 /** The fields of an agent's task. */
-export const TASK_FIELDS: Readonly<Record<string, Schema>> = {
-  agent: { ...fields.name, description: "claude-code, codex, pi, or command for a program of your own." },
-  command: { ...fields.argv, description: "The program of agent: command. It reads the prompt from stdin." },
-  output: { enum: ["text", "events"], description: "How the output of agent: command is read." },
-  prompt: fields.text,
+export const TASK_FIELDS: Fields<Written<AgentTaskSpec>> = {
+  agent: is.noted(fields.name, { description: "claude-code, codex, pi, or command for a program of your own." }),
+  command: is.noted(fields.argv, { description: "The program of agent: command. It reads the prompt from stdin." }),
+  output: is.noted(is.oneOf("text", "events"), { description: "How the output of agent: command is read." }),
+  prompt: is.required(fields.text),
   systemPrompt: fields.text,
   model: fields.name,
-  tools: { ...fields.texts, description: "What the agent may use, in the words of its own CLI." },
+  tools: is.noted(fields.texts, { description: "What the agent may use, in the words of its own CLI." }),
   allowedTools: fields.texts,
-  continue: { ...fields.id, description: "Continue the session of this node." },
-  network: {
-    type: "object",
-    additionalProperties: false,
-    properties: {
-      allow: { type: "array", items: fields.name, description: "Hosts beside those that the agent needs." },
-    },
-  },
+  continue: is.noted(fields.id, { description: "Continue the session of this node." }),
+  network: is.object({ allow: is.noted(fields.hosts, { description: "Hosts beside those that the agent needs." }) }),
   limits: fields.limits,
 };
 

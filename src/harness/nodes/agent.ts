@@ -24,7 +24,6 @@ export const agentKind: NodeKindModule<AgentSpec, AgentNode> = {
   name: "agent",
   aliases: ["agentic"],
   properties: TASK_FIELDS,
-  required: ["prompt"],
   harmless: HARMLESS_TASK_FIELDS,
   reaches: REACHING_TASK_FIELDS,
   renamed: { allowedTools: "tools" },

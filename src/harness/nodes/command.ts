@@ -18,7 +18,6 @@ export const commandKind: NodeKindModule<CommandSpec, CommandNode> = {
   name: "command",
   aliases: ["preflight", "deterministic"],
   properties: RUNNABLE,
-  required: [],
   harmless: Object.keys(RUNNABLE),
   normalize({ run, shell, exec, check }, place, report) {
     const runnable = defined({ run, shell, exec: exec ?? check });

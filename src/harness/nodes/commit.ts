@@ -1,4 +1,5 @@
 import { defined } from "../../util/defined.js";
+import * as is from "../../util/schema.js";
 import { commitAll, NOBODY } from "../commit-all.js";
 import type { NodeBase, NodeSpecBase, Text } from "../node-types.js";
 import { fields } from "../schema.js";
@@ -28,15 +29,9 @@ export const commitKind: NodeKindModule<CommitSpec, CommitNode> = {
   name: "commit",
   aliases: [],
   properties: {
-    message: fields.text,
-    author: {
-      type: "object",
-      additionalProperties: false,
-      required: ["name", "email"],
-      properties: { name: fields.name, email: fields.name },
-    },
+    message: is.required(fields.text),
+    author: is.object({ name: is.required(fields.name), email: is.required(fields.name) }),
   },
-  required: ["message"],
   harmless: ["message", "author.name", "author.email"],
   expectsChanges: true,
   normalize: ({ message, author }) => ({ message, ...defined({ author }) }),

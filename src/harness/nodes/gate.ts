@@ -1,6 +1,8 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { defined } from "../../util/defined.js";
-import { type FieldPath, fields, type ReportFault, type Schema, slugOf, toMs } from "../schema.js";
+import type { Fields, Schema } from "../../util/schema.js";
+import * as is from "../../util/schema.js";
+import { type FieldPath, fields, type ReportFault, slugOf, toMs, type Written } from "../schema.js";
 import { HARMLESS_TASK_FIELDS, REACHING_TASK_FIELDS, TASK_FIELDS, textsOfTask, toTask } from "./agent-task.js";
 import {
   type CheckSpec,
@@ -9,6 +11,7 @@ import {
   type GateNode,
   type GateRepair,
   type GateSpec,
+  type RepairSpec,
 } from "./gate/gate-node.js";
 import { runGate } from "./gate/run-gate.js";
 import { wishForSecrets } from "./host-wish.js";
@@ -26,25 +29,20 @@ The work on this is not done: the checks below fail. Fix the cause in the code, 
 {{ gate.failures }}`;
 
 const { id, name, duration: timeout, variables: env, cwd, secrets, texts } = fields;
-const rounds: Schema = { type: "integer", minimum: 0, maximum: 10 };
-const check = { id, name, ...RUNNABLE, timeout, env, cwd };
-const checks: Schema = {
-  type: "array",
-  items: { type: "object", additionalProperties: false, properties: check },
+const rounds = is.scalar("integer", { minimum: 0, maximum: 10 });
+const check: Fields<Written<CheckSpec>> = { id, name, ...RUNNABLE, timeout, env, cwd };
+const checks: Schema<readonly Written<CheckSpec>[]> = is.list(is.object<Written<CheckSpec>>(check), {
   minItems: 1,
   maxItems: 100,
-};
-const repair: Schema = {
-  type: "object",
-  additionalProperties: false,
-  properties: {
-    ...TASK_FIELDS,
-    env,
-    secrets,
-    max: { ...rounds, default: DEFAULT_ROUNDS, description: "How many times it may try." },
-    stopIfNoChange: { type: "boolean", default: true },
-  },
-};
+});
+const repair: Schema<Written<RepairSpec>> = is.object({
+  ...TASK_FIELDS,
+  prompt: fields.text,
+  env,
+  secrets,
+  max: is.noted(rounds, { default: DEFAULT_ROUNDS, description: "How many times it may try." }),
+  stopIfNoChange: is.noted(is.flag, { default: true }),
+});
 
 /** Checks, and an agent that repairs what is red. */
 export const gateKind: NodeKindModule<GateSpec, GateNode> = {
@@ -56,9 +54,8 @@ export const gateKind: NodeKindModule<GateSpec, GateNode> = {
     onFail: repair,
     onFailure: repair,
     maxRetries: rounds,
-    protect: { ...texts, description: "Globs of paths that must not be changed." },
+    protect: is.noted(texts, { description: "Globs of paths that must not be changed." }),
   },
-  required: [],
   harmless: [
     "protect",
     ...Object.keys(check).map((field) => `checks[].${field}`),

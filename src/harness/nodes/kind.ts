@@ -1,5 +1,6 @@
+import type { Fields } from "../../util/schema.js";
 import type { NodeBase, NodeSpecBase } from "../node-types.js";
-import type { FieldPath, ReportFault, Schema } from "../schema.js";
+import type { FieldPath, ReportFault, Written } from "../schema.js";
 import type { AgentTask } from "./agent-task.js";
 import type { HostWish } from "./host-wish.js";
 import type { NodeOutcome, NodeRun, RunView } from "./node-run.js";
@@ -22,8 +23,7 @@ export interface NodeKindModule<Spec extends AnySpec = AnySpec, Node extends Nod
   readonly name: Node["kind"];
   readonly aliases: readonly Spec["kind"][];
   /** Fields beside those that every node has. */
-  readonly properties: Readonly<Record<string, Schema>>;
-  readonly required: readonly string[];
+  readonly properties: Fields<Written<Omit<Spec, keyof AnySpec>>>;
   /** Fields that only say what happens in the sandbox, by their path from the node. Others count as reaching the host. */
   readonly harmless: readonly string[];
   /** Fields that reach the host, and what they ask of it. */

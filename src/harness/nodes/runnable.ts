@@ -1,5 +1,7 @@
+import type { Fields } from "../../util/schema.js";
+import * as is from "../../util/schema.js";
 import type { NodeFunction, Text } from "../node-types.js";
-import { type FieldPath, fields, type ReportFault, type Schema } from "../schema.js";
+import { type FieldPath, fields, type ReportFault, type Written } from "../schema.js";
 import { type NodeText, textAt, textsIn } from "./node-text.js";
 
 /** What is run: a program with its arguments, a script by request, or, in code, a function. */
@@ -10,9 +12,9 @@ export interface RunnableSpec {
 }
 
 /** The fields of what is run. */
-export const RUNNABLE: Readonly<Record<"run" | "shell", Schema>> = {
+export const RUNNABLE: Fields<Written<RunnableSpec>> = {
   run: fields.argv,
-  shell: { ...fields.text, description: "A script for /bin/sh. It takes no templates: put values into env." },
+  shell: is.noted(fields.text, { description: "A script for /bin/sh. It takes no templates: put values into env." }),
 };
 
 /** Checks that there is exactly one of program, script and function. */

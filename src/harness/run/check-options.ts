@@ -1,76 +1,71 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import {
-  assertBranchName,
-  type Check,
-  checkBoolean,
-  checkEnv,
-  checkOptions,
-  checkSignal,
-  checkText,
-  invalidArgument,
-  oneOf,
-  type Shape,
-} from "../../sandbox/host.js";
+import { assertBranchName } from "../../util/branch-name.js";
+import * as is from "../../util/schema.js";
+import { check, invalidArgument, type Schema } from "../../util/schema.js";
 import { assertRunId } from "../store.js";
 import type { HarnessOptions } from "../types.js";
 
 /** Longest intent; anything longer belongs in a file. */
 const MAX_INTENT_BYTES = 64 * 1024;
 
-const checkObject: Check = (value, name) => {
+/** What others check once they use it. */
+function some<T>(): Schema<T> {
+  return is.custom(checkObject);
+}
+
+function checkObject(value: unknown, name: string): asserts value is object {
   if (typeof value !== "object" || value === null) throw invalidArgument(name, "an object", value);
-};
-const checkBlueprint: Check = (value, name) => {
-  if (typeof value === "string") checkText(value, name);
+}
+
+const blueprint = is.custom<HarnessOptions["blueprint"]>((value, name) => {
+  if (typeof value === "string") check(value, is.text, name);
   else checkObject(value, name);
-};
-const checkInputs: Check = (value, name) => {
+});
+const inputs = is.custom<NonNullable<HarnessOptions["inputs"]>>((value, name) => {
   checkObject(value, name);
-  for (const [key, input] of Object.entries(value as object)) {
+  for (const [key, input] of Object.entries(value)) {
     if (["string", "number", "boolean"].includes(typeof input)) continue;
     throw invalidArgument(`${name}.${key}`, "a string, a number or a boolean", input);
   }
-};
+});
+const branch = is.custom<string>((value) => assertBranchName(value));
 
-const shape: Shape = new Map<string, Check>([
-  ["blueprint", checkBlueprint],
-  ["repo", checkText],
-  ["intent", (value) => checkIntent(value)],
-  ["push", checkBoolean],
-  ["pushOn", oneOf("success", "limit", "always")],
-  ["draft", checkBoolean],
-  ["prWith", oneOf("rest", "gh")],
-  ["sandboxType", checkText],
-  ["runId", (value) => assertRunId(value as string)],
-  ["reporter", checkObject],
-  ["specPath", checkText],
-  ["githubToken", checkText],
-  ["daytona", checkObject],
-  ["sandbox", checkObject],
-  ["ref", checkText],
-  ["branch", (value) => assertBranchName(value)],
-  ["base", (value) => assertBranchName(value)],
-  ["agent", checkText],
-  ["model", checkText],
-  ["agents", checkObject],
-  ["inputs", checkInputs],
-  ["env", checkEnv],
-  ["secretSource", checkObject],
-  ["limits", checkObject],
-  ["from", checkText],
-  ["until", checkText],
-  ["keep", oneOf("never", "failed", "always")],
-  ["out", checkText],
-  ["trust", checkBoolean],
-  ["signal", checkSignal],
-]);
+const harnessOptions: Schema<HarnessOptions> = is.object({
+  blueprint: is.required(blueprint, "a value"),
+  repo: is.required(is.text, "a value"),
+  intent: is.required(is.custom<string>(checkIntent), "a value"),
+  push: is.flag,
+  pushOn: is.oneOf("success", "limit", "always"),
+  draft: is.flag,
+  prWith: is.oneOf("rest", "gh"),
+  sandboxType: is.text,
+  runId: is.custom((value) => assertRunId(value as string)),
+  reporter: some(),
+  specPath: is.text,
+  githubToken: is.text,
+  daytona: some(),
+  sandbox: some(),
+  ref: is.text,
+  branch,
+  base: branch,
+  agent: is.text,
+  model: is.text,
+  agents: some(),
+  inputs,
+  env: is.env,
+  secretSource: some(),
+  limits: some(),
+  from: is.text,
+  until: is.text,
+  keep: is.oneOf("never", "failed", "always"),
+  out: is.text,
+  trust: is.flag,
+  signal: is.signal,
+});
 
 /** Refuses options that are wrong or unknown, before anything is made. */
 export function checkHarnessOptions(options: HarnessOptions): void {
-  checkOptions(options, shape, "options");
-  for (const name of ["blueprint", "repo", "intent"] as const) {
-    if (options[name] === undefined) throw invalidArgument(name, "a value", undefined);
-  }
+  check(options, harnessOptions, "options");
 }
 
 /** Refuses an intent that is empty, too long, or has invisible characters. */

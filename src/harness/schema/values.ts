@@ -1,7 +1,7 @@
 import { defined } from "../../util/defined.js";
+import type { Fault, FieldPath } from "../../util/schema.js";
 import { parseDuration } from "../duration.js";
 import type { Duration, LimitsSpec, RunLimits } from "../node-types.js";
-import type { Fault, FieldPath } from "./find-faults.js";
 
 /** Takes what is wrong at a place of a document. */
 export type ReportFault = (fault: Fault) => void;

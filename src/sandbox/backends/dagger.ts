@@ -24,7 +24,7 @@ import type { DaggerOptions } from "./dagger/dagger-options.js";
 import { DaggerDriver } from "./dagger/driver.js";
 import { HOST_ALIAS } from "./dagger/guest-call.js";
 import { applyLayer } from "./dagger/layer.js";
-import { checkDaggerOptions, checkNoPlace } from "./dagger/options.js";
+import { checkNoPlace, daggerOptions } from "./dagger/options.js";
 import { probeDagger } from "./dagger/probe.js";
 import { isSaved, type Recipe } from "./dagger/recipe.js";
 import { restoreSnapshot } from "./dagger/restore.js";
@@ -43,7 +43,7 @@ const DEFAULT_LINGER = 100;
 export const dagger: Backend = {
   name: "dagger",
   capabilities: () => daggerCapabilities(true),
-  options: { parse: checkDaggerOptions },
+  options: daggerOptions,
   check: checkPossible,
   // Not services: their variables may be passwords.
   writtenOptions: ["cli", "setup", "secrets", "linger"],

@@ -6,7 +6,7 @@ import { conformance } from "./daytona/conformance.js";
 import { daytonaCapabilities, Life, type Plan } from "./daytona/life.js";
 import { removeSnapshot } from "./daytona/native-snapshot.js";
 import { networkSettings } from "./daytona/network-settings.js";
-import { BACKEND, checkDaytonaOptions, readAccount, readSource } from "./daytona/options.js";
+import { BACKEND, daytonaOptions, readAccount, readSource } from "./daytona/options.js";
 import { buildSnapshot, SNAPSHOTS } from "./daytona/prepared-snapshot.js";
 import { probeDaytona } from "./daytona/probe.js";
 import { listRemote } from "./daytona/remote-list.js";
@@ -22,7 +22,7 @@ export const daytona: Backend = {
   name: BACKEND,
   capabilities: () => daytonaCapabilities(true),
   defaultNetwork: "full",
-  options: { parse: checkDaytonaOptions },
+  options: daytonaOptions,
   check: checkPossible,
   credentials: [["DAYTONA_API_KEY"], ["DAYTONA_JWT_TOKEN", "DAYTONA_ORGANIZATION_ID"]],
   writtenOptions: ["apiUrl", "target", "snapshot", "resources", "autoStopMinutes", "ttlMinutes"],

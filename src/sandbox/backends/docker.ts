@@ -13,7 +13,7 @@ import { pullImage } from "./docker/image/pull-image.js";
 import { removeSnapshot } from "./docker/image/save-image.js";
 import { type KeptPlan, readKeptPlan } from "./docker/kept-plan.js";
 import { DOCKER_CAPABILITIES, LiveSandbox, labelsOf, networkOf } from "./docker/live-sandbox.js";
-import { checkDockerOptions, checkMountsUnchanged, checkPossible } from "./docker/options.js";
+import { checkMountsUnchanged, checkPossible, dockerOptions } from "./docker/options.js";
 import { probeDocker } from "./docker/probe.js";
 import { removeResource } from "./docker/resources.js";
 import { sweepEngine } from "./docker/sweep.js";
@@ -26,7 +26,7 @@ const WORK_DIR = "/workspace";
 export const docker: Backend = {
   name: "docker",
   capabilities: () => DOCKER_CAPABILITIES,
-  options: { parse: checkDockerOptions },
+  options: dockerOptions,
   writtenOptions: ["host", "context", "certPath", "workDir", "user", "hostname", "pull", "guest", "unsafe"],
   runsHere: true,
   check: checkPossible,

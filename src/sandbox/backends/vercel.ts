@@ -13,7 +13,7 @@ import { type Plan, planOf, type Reopen } from "./vercel/plan.js";
 import { probe } from "./vercel/probe.js";
 import { askedSnapshots, findStopped, removeMachine, removeServiceSnapshot, stopMachine } from "./vercel/removal.js";
 import { branchOf, forkOrigin, repositoryOperations } from "./vercel/repository.js";
-import { checkVercelOptions, toSettings } from "./vercel/settings.js";
+import { toSettings, vercelOptions } from "./vercel/settings.js";
 import {
   detailsOf,
   type MachineResource,
@@ -35,7 +35,7 @@ const OPENING_PATIENCE = 20_000;
 export const vercel: Backend = {
   name: "vercel",
   capabilities: () => vercelCapabilities(true),
-  options: { parse: checkVercelOptions },
+  options: vercelOptions,
   check: (opts) => void toSettings(opts),
   credentials: [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]],
   writtenOptions: ["teamId", "projectId", "runtime", "timeout", "ports", "region", "snapshotExpiration"],

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { domainToASCII } from "node:url";
 import { SandboxError } from "../../../contracts/errors.js";
-import { describe } from "../../util/checks.js";
+import { describe } from "../../util/schema.js";
 import { isPublicAddress } from "./addresses.js";
 import { normalizeHost, normalizeIPv6, parseAuthority } from "./host-name.js";
 

@@ -1,8 +1,8 @@
 import { accessSync, constants, readFileSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
-import { invalidArgument } from "../../util/checks.js";
 import { packageRoot } from "../../util/own-version.js";
+import { invalidArgument } from "../../util/schema.js";
 
 /** How the header of a program names its machine. */
 const MACHINES: Readonly<Record<string, number>> = { x64: 62, arm64: 183 };

@@ -1,130 +1,77 @@
 import { SandboxError } from "../../../contracts/errors.js";
+import type { NetworkPolicy } from "../../../contracts/types.js";
 import { branchNameFault } from "../../util/branch-name.js";
-import {
-  arrayOf,
-  type Check,
-  checkBoolean,
-  checkEnv,
-  checkFunction,
-  checkOptions,
-  checkPath,
-  checkSignal,
-  checkText,
-  checkTimeout,
-  invalidArgument,
-  oneOf,
-  type Shape,
-  whole,
-} from "../../util/checks.js";
+import * as is from "../../util/schema.js";
+import { check, invalidArgument, type Schema } from "../../util/schema.js";
 import { backendOptionNames } from "../backend-names.js";
 import { parseAllow } from "../egress.js";
-import { MAX_FILE_BYTES, type SandboxOptions } from "../types.js";
+import { type BackendOptions, MAX_FILE_BYTES, type SandboxOptions } from "../types.js";
 
-const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** `ext::sh -c ...` and its like make git run a program of the caller's choosing. */
 const TRANSPORT_HELPER = /^[A-Za-z0-9+.-]*::/;
 
-const checkRepo: Check = (value, name) => {
-  checkPath(value, name);
+const repo = is.and(is.path, (value, name) => {
   if (value.startsWith("-")) throw invalidArgument(name, "a path or URL that does not start with a dash", value);
   if (TRANSPORT_HELPER.test(value)) throw invalidArgument(name, "a path or a plain URL", value);
-};
+});
 
-const checkBranch: Check = (value, name) => {
-  checkText(value, name);
+const branch = is.and(is.text, (value, name) => {
   const fault = branchNameFault(value);
   if (fault !== undefined) throw invalidArgument(name, `a branch name (${fault})`, value);
-};
+});
 
-const checkId: Check = (value, name) => {
-  if (typeof value !== "string" || !ID.test(value)) throw invalidArgument(name, "the id of a sandbox", value);
-};
-
-const checkImage: Check = (value, name) => {
-  checkText(value, name);
+const image = is.and(is.text, (value, name) => {
   if (value.startsWith("-") || /\s/.test(value)) throw invalidArgument(name, "the name of an image", value);
-};
+});
 
-const checkToken: Check = (value, name) => {
-  if (typeof value !== "string" || !/^[\x21-\x7e]+$/.test(value)) {
-    throw new SandboxError("invalid_argument", `Invalid ${name}: expected printable characters without spaces`);
-  }
-};
-
-const checkFilter: Check = (value, name) => {
-  if (typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value)) return;
-  throw invalidArgument(name, "the name of a filter", value);
-};
-
-const checkAllow: Check = (value, name) => {
+const hosts = is.custom<string[]>((value, name) => {
   if (!Array.isArray(value)) throw invalidArgument(name, "an array", value);
   parseAllow(value as string[], name);
-};
-
-const networkShape: Shape = new Map([["allow", checkAllow]]);
-const checkNetwork: Check = (value, name) => {
+});
+const someHosts = is.object<{ allow: string[] }>(
+  { allow: is.required(hosts) },
+  {},
+  { incomplete: "a list named allow" },
+);
+const network = is.custom<NetworkPolicy>((value, name) => {
   if (value === "none" || value === "full") return;
   if (typeof value !== "object") throw invalidArgument(name, '"none", "full" or { allow: [...] }', value);
-  checkOptions(value, networkShape, name);
-  if ((value as { allow?: unknown }).allow === undefined) throw invalidArgument(name, "a list named allow", value);
-};
+  check(value, someHosts, name);
+});
 
-const checkCpus: Check = (value, name) => {
-  if (typeof value !== "number" || !Number.isFinite(value) || value <= 0) {
-    throw invalidArgument(name, "a number of cores above zero", value);
-  }
-};
-const positive = whole(1, Number.MAX_SAFE_INTEGER);
-const limitsShape: Shape = new Map([
-  ["memory", positive],
-  ["cpus", checkCpus],
-  ["pids", positive],
-  ["disk", positive],
-]);
-
-const checkTarget: Check = (value, name) => {
-  checkPath(value, name);
+const target = is.and(is.path, (value, name) => {
   if (!value.startsWith("/")) throw invalidArgument(name, "an absolute path", value);
-};
-const mountShape: Shape = new Map([
-  ["source", checkPath as Check],
-  ["target", checkTarget],
-  ["writable", checkBoolean],
-]);
-const checkMount: Check = (value, name) => {
-  checkOptions(value, mountShape, name);
-  checkPath((value as { source?: unknown }).source, `${name}.source`);
-};
+});
 
-const checkRecord: Check = (value, name) => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw invalidArgument(name, "an object", Array.isArray(value) ? "an array" : value);
-  }
-};
+/** The options of a backend, which it checks itself. */
+const ofBackend = is.custom<object>((value, name) => {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
+  throw invalidArgument(name, "an object", Array.isArray(value) ? "an array" : value);
+});
 
-const sandboxShape: Shape = new Map<string, Check>([
-  ["repo", checkRepo],
-  ["branch", checkBranch],
-  ["baseDir", checkPath],
-  ["workspace", oneOf("worktree", "overlay", "copy")],
-  ["image", checkImage],
-  ["id", checkId],
-  ["keep", checkBoolean],
-  ["operationTimeout", checkTimeout],
-  ["runTimeout", checkTimeout],
-  ["maxOutput", whole(0, MAX_FILE_BYTES)],
-  ["env", checkEnv],
-  ["allow", arrayOf(checkText)],
-  ["network", checkNetwork],
-  ["limits", (value, name) => checkOptions(value, limitsShape, name)],
-  ["isolation", oneOf("required", "none")],
-  ["mounts", arrayOf(checkMount)],
-  ["signal", checkSignal],
-  ["onEvent", checkFunction],
-  ["githubToken", checkToken],
-  ["gitFilters", arrayOf(checkFilter)],
-  ["gitAlternates", arrayOf(checkPath)],
-]);
+const sandboxOptions: Schema<Omit<SandboxOptions, keyof BackendOptions>> = is.object({
+  repo,
+  branch,
+  baseDir: is.path,
+  workspace: is.oneOf("worktree", "overlay", "copy"),
+  image,
+  id: is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "the id of a sandbox"),
+  keep: is.flag,
+  operationTimeout: is.timeout,
+  runTimeout: is.timeout,
+  maxOutput: is.whole(0, MAX_FILE_BYTES),
+  env: is.env,
+  allow: is.list(is.text),
+  network,
+  limits: is.object({ memory: is.positive, cpus: is.cores, pids: is.positive, disk: is.positive }),
+  isolation: is.oneOf("required", "none"),
+  mounts: is.list(is.object({ source: is.required(is.path), target, writable: is.flag })),
+  signal: is.signal,
+  onEvent: is.callback(),
+  githubToken: is.token,
+  gitFilters: is.list(is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "the name of a filter")),
+  gitAlternates: is.list(is.path),
+});
 
 const CREATING = ["repo", "branch", "baseDir", "workspace", "image", "gitFilters", "gitAlternates"] as const;
 const OF_REPOSITORY = ["branch", "workspace", "gitFilters", "gitAlternates"] as const;
@@ -134,8 +81,8 @@ export function validateSandboxOptions(
   opts: unknown,
   backends: readonly string[] = [],
 ): asserts opts is SandboxOptions {
-  const own = [...backendOptionNames(), ...backends].map((name): [string, Check] => [name, checkRecord]);
-  checkOptions(opts, new Map([...sandboxShape, ...own]), "options");
+  const own = Object.fromEntries([...backendOptionNames(), ...backends].map((name) => [name, ofBackend]));
+  check(opts, is.noted(sandboxOptions, { properties: { ...sandboxOptions.properties, ...own } }), "options");
   const given = opts as SandboxOptions;
   if (given.id !== undefined) {
     for (const name of CREATING) {

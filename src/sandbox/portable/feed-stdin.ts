@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { ExecOptions } from "../../../contracts/types.js";
-import { describe } from "../../util/checks.js";
+import { describe } from "../../util/schema.js";
 import type { DriverProcess } from "../types.js";
 
 const SLICE = 64 * 1024;

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { FileStat } from "../../../contracts/types.js";
-import { invalidArgument } from "../../util/checks.js";
+import { invalidArgument } from "../../util/schema.js";
 import type { FileUpload } from "../types.js";
 import type { OpenSandboxState } from "./open-sandbox-state.js";
 import { resolveInside } from "./sandbox-path.js";

@@ -1,12 +1,12 @@
 import { posix } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
-import { checkPath } from "../../util/checks.js";
 import { assertPathConfined } from "../../util/path.js";
+import * as is from "../../util/schema.js";
 import type { OpenSandboxState } from "./open-sandbox-state.js";
 
 /** Turns a caller's path into an absolute one that is lexically inside `workDir`. Links are the driver's to keep. */
 export function resolveInside(state: OpenSandboxState, path: unknown, name: string): string {
-  checkPath(path, name);
+  is.check(path, is.path, name);
   const { workDir } = state.driver;
   try {
     return assertPathConfined(state.cwd === workDir ? path : posix.resolve(state.cwd, path), workDir);

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { toSandboxError } from "../../../contracts/errors.js";
 import type { ProcessExit, SandboxProcess, SpawnOptions } from "../../../contracts/types.js";
-import { invalidArgument } from "../../util/checks.js";
+import { invalidArgument } from "../../util/schema.js";
 import type { DriverProcess } from "../types.js";
 import type { OpenSandboxState } from "./open-sandbox-state.js";
 import { ProcessWatch } from "./process-watch.js";

@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile, stat, unlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
-import { checkPath } from "../../util/checks.js";
+import { check, path } from "../../util/schema.js";
 import { packDirectory } from "../../util/tar/tar-pack.js";
 import { unpackTar } from "../../util/tar/tar-unpack.js";
 import { INSIDE_GIT } from "../git.js";
@@ -20,7 +20,7 @@ export async function exportDirectory(
   signal: AbortSignal,
 ): Promise<string> {
   const source = resolveInside(state, sandboxPath, "sandboxPath");
-  checkPath(hostPath, "hostPath");
+  check(hostPath, path, "hostPath");
   const target = resolve(hostPath);
   const found = await state.driver.stat(source);
   if (found === null) throw new SandboxError("not_found", `There is no directory ${source}`);
@@ -50,7 +50,7 @@ export async function refreshFromHost(
   sandboxPath: string,
   signal: AbortSignal,
 ): Promise<void> {
-  checkPath(hostPath, "hostPath");
+  check(hostPath, path, "hostPath");
   const target = resolveInside(state, sandboxPath, "sandboxPath");
   const source = resolve(hostPath);
   const found = await stat(source).catch(absent);

@@ -14,7 +14,6 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxError } from "../../../contracts/errors.js";
 import { HARMLESS, MAPS, REACHES_HOST, RENAMED } from "../../../src/harness/blueprint/host-reach.js";
 import { scanImports } from "../../../src/harness/blueprint/scan-imports.js";
-import type { Schema } from "../../../src/harness/schema/schema-type.js";
 import {
   BLUEPRINT_SCHEMA,
   findBlueprint,
@@ -23,6 +22,7 @@ import {
   prepareRun,
   runHarness,
 } from "../../../src/harness.js";
+import type { JsonSchema } from "../../../src/util/schema.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 let scratch: Scratch = createScratch();
@@ -405,7 +405,7 @@ describe("a document from a repository", () => {
 
 describe("the table of what reaches the host", () => {
   /** Every field of the schema as the table writes it, each once. */
-  function fieldsOf(schema: Schema, at = ""): string[] {
+  function fieldsOf(schema: JsonSchema, at = ""): string[] {
     const field = RENAMED.get(at) ?? at;
     if (REACHES_HOST.has(field) || HARMLESS.has(field)) return [field];
     if (schema.$ref !== undefined)

@@ -1,32 +1,24 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { checkOptions, checkText, invalidArgument, type Shape, whole } from "../../../util/checks.js";
+import { check, invalidArgument, object, port, required, type Schema, text } from "../../../util/schema.js";
 import type { Endpoint } from "./start-cli.js";
 
-const port = whole(1, 65_535);
-const shape: Shape = new Map([
-  ["port", port],
-  ["token", checkText],
-]);
-
-/** A check for `dagger.session`: both of port and token. */
-export function checkSession(value: unknown, name: string): void {
-  checkOptions(value, shape, name);
-  const given = value as Partial<Endpoint>;
-  if (given.port === undefined) throw invalidArgument(`${name}.port`, "a port", given.port);
-  if (given.token === undefined) throw invalidArgument(`${name}.token`, "a non-empty string", given.token);
-}
+/** `dagger.session`: both of port and token. */
+export const session: Schema<{ port: number; token: string }> = object({
+  port: required(port, "a port"),
+  token: required(text),
+});
 
 /** The session that the environment names, as `dagger run` and Dagger itself do; undefined when it names none. */
 export function sessionOf(env: NodeJS.ProcessEnv): Endpoint | undefined {
-  const { DAGGER_SESSION_PORT: text, DAGGER_SESSION_TOKEN: token } = env;
-  if (text === undefined || text === "") {
+  const { DAGGER_SESSION_PORT: value, DAGGER_SESSION_TOKEN: token } = env;
+  if (value === undefined || value === "") {
     if (token === undefined || token === "") return undefined;
     throw partial("DAGGER_SESSION_TOKEN", "DAGGER_SESSION_PORT");
   }
-  if (!/^\d{1,5}$/.test(text)) throw invalidArgument("DAGGER_SESSION_PORT", "a whole number from 1 to 65535", text);
-  port(Number(text), "DAGGER_SESSION_PORT");
+  if (!/^\d{1,5}$/.test(value)) throw invalidArgument("DAGGER_SESSION_PORT", "a whole number from 1 to 65535", value);
+  check(Number(value), port, "DAGGER_SESSION_PORT");
   if (token === undefined || token === "") throw partial("DAGGER_SESSION_PORT", "DAGGER_SESSION_TOKEN");
-  return { port: Number(text), token };
+  return { port: Number(value), token };
 }
 
 function partial(given: string, missing: string): SandboxError {

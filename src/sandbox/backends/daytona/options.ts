@@ -1,6 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { checkOptions, checkText, invalidArgument, type Shape, whole } from "../../../util/checks.js";
 import { parseGitHubRepo } from "../../../util/github.js";
+import * as is from "../../../util/schema.js";
+import { check, invalidArgument, type Parser, parser } from "../../../util/schema.js";
 import type { SandboxOptions } from "../../types.js";
 import type { DaytonaOptions } from "./daytona-options.js";
 
@@ -27,29 +28,35 @@ export interface Source {
   readonly url: string;
 }
 
-const positive = whole(1, 1_000_000);
-const resourcesShape: Shape = new Map([
-  ["cpu", positive],
-  ["memory", positive],
-  ["disk", positive],
-]);
+const serviceUrl = is.custom<string>((value, name) => {
+  const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
+  const isSafe = url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK.test(url.hostname));
+  if (isSafe && url?.username === "" && url.password === "") return;
+  throw invalidArgument(name, "an https URL, or an http URL on loopback, without credentials", value);
+});
 
-const daytonaShape: Shape = new Map([
-  ["apiKey", checkKey],
-  ["apiUrl", checkServiceUrl],
-  ["target", (value, name) => checkText(value, name)],
-  ["snapshot", (value, name) => checkText(value, name)],
-  ["resources", (value, name) => checkOptions(value, resourcesShape, name)],
-  ["autoStopMinutes", whole(1, 1_000_000)],
-  ["ttlMinutes", whole(0, 10_000_000)],
-  ["client", checkClient],
-]);
+const client = is.custom<unknown>((value, name) => {
+  const { create, get } = (value ?? {}) as { create?: unknown; get?: unknown };
+  if (typeof create === "function" && typeof get === "function") return;
+  throw invalidArgument(name, "a client of @daytona/sdk", typeof value);
+});
 
-/** Checks what only this backend knows of the options. */
-export function checkDaytonaOptions(value: unknown): DaytonaOptions {
-  checkOptions(value, daytonaShape, "daytona");
-  return value as DaytonaOptions;
-}
+const amount = is.whole(1, 1_000_000);
+
+/** What only this backend knows of the options. */
+export const daytonaOptions: Parser<DaytonaOptions> = parser(
+  BACKEND,
+  is.object<DaytonaOptions>({
+    apiKey: is.token,
+    apiUrl: serviceUrl,
+    target: is.text,
+    snapshot: is.text,
+    resources: is.object({ cpu: amount, memory: amount, disk: amount }),
+    autoStopMinutes: amount,
+    ttlMinutes: is.whole(0, 10_000_000),
+    client,
+  }),
+);
 
 /** Reads the account out of the options and the environment; refuses what cannot be one. */
 export function readAccount(opts: SandboxOptions, env: NodeJS.ProcessEnv = process.env): Account {
@@ -62,9 +69,9 @@ export function readAccount(opts: SandboxOptions, env: NodeJS.ProcessEnv = proce
       { hint: "make one at https://app.daytona.io/dashboard/keys" },
     );
   }
-  if (apiKey !== "") checkKey(apiKey, "DAYTONA_API_KEY");
+  if (apiKey !== "") check(apiKey, is.token, "DAYTONA_API_KEY");
   const apiUrl = daytona.apiUrl ?? (env["DAYTONA_API_URL"] || DEFAULT_API_URL);
-  checkServiceUrl(apiUrl, "DAYTONA_API_URL");
+  check(apiUrl, serviceUrl, "DAYTONA_API_URL");
   const target = daytona.target ?? (env["DAYTONA_TARGET"] || "us");
   return { apiKey, apiUrl, target, ...(daytona.client === undefined ? undefined : { client: daytona.client }) };
 }
@@ -85,7 +92,7 @@ export function readSource(repo: string, env: NodeJS.ProcessEnv = process.env): 
     );
   }
   const server = (env["GITHUB_SERVER_URL"] || "https://github.com").replace(/\/+$/, "");
-  checkServiceUrl(server, "GITHUB_SERVER_URL");
+  check(server, serviceUrl, "GITHUB_SERVER_URL");
   try {
     const { owner, name } = parseGitHubRepo(fromSsh(repo));
     return { owner, name, url: `${server}/${owner}/${name}.git` };
@@ -105,25 +112,4 @@ function fromSsh(repo: string): string {
 function isLocalPath(repo: string): boolean {
   if (/^(?:[/~]|\.{1,2}(?:\/|$)|[A-Za-z]:|file:)/.test(repo)) return true;
   return !repo.includes("/");
-}
-
-function checkKey(value: unknown, name: string): void {
-  // Never shown: it may be a key with a line end after it.
-  if (typeof value === "string" && /^[\x21-\x7e]+$/.test(value)) return;
-  throw new SandboxError("invalid_argument", `Invalid ${name}: expected printable characters without spaces`);
-}
-
-function checkServiceUrl(value: unknown, name: string): void {
-  const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
-  const isSafe = url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK.test(url.hostname));
-  if (!isSafe || url?.username !== "" || url.password !== "") {
-    throw invalidArgument(name, "an https URL, or an http URL on loopback, without credentials", value);
-  }
-}
-
-function checkClient(value: unknown, name: string): void {
-  const client = value as { create?: unknown; get?: unknown } | null;
-  if (typeof client?.create !== "function" || typeof client.get !== "function") {
-    throw invalidArgument(name, "a client of @daytona/sdk", typeof value);
-  }
 }

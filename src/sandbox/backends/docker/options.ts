@@ -1,67 +1,18 @@
 import { posix } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { SandboxError } from "../../../../contracts/errors.js";
-import {
-  arrayOf,
-  type Check,
-  checkBoolean,
-  checkOptions,
-  checkPath,
-  checkText,
-  invalidArgument,
-  oneOf,
-  type Shape,
-} from "../../../util/checks.js";
+import * as is from "../../../util/schema.js";
+import { check, invalidArgument, type Parser, parser, type Schema } from "../../../util/schema.js";
 import type { SandboxOptions } from "../../types.js";
 import type { DockerOptions } from "./docker-options.js";
-import { checkImageName } from "./image/image-name.js";
+import { imageName } from "./image/image-name.js";
 
-const checkWorkDir: Check = (value, name) => {
-  checkPath(value, name);
+const workDir = is.and(is.path, (value, name) => {
   if (!posix.isAbsolute(value)) throw invalidArgument(name, "an absolute path", value);
   if (/^\/(proc|sys|dev|\.glovebox)(\/|$)/.test(posix.normalize(value))) {
     throw invalidArgument(name, "a path that is not the kernel's or the guest's", value);
   }
-};
-
-const checkUser: Check = (value, name) => {
-  if (typeof value === "string" && /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$/.test(value))
-    return;
-  throw invalidArgument(name, "name, uid, name:group or uid:gid", value);
-};
-
-const checkHostname: Check = (value, name) => {
-  if (typeof value === "string" && /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/.test(value)) return;
-  throw invalidArgument(name, "letters, digits and dashes, 63 at most", value);
-};
-
-const checkCapability: Check = (value, name) => {
-  if (typeof value === "string" && /^[A-Z][A-Z_]{2,31}$/.test(value)) return;
-  throw invalidArgument(name, "the name of a capability, for example NET_ADMIN", value);
-};
-
-const unsafeShape: Shape = new Map<string, Check>([
-  ["mounts", checkBoolean],
-  ["privileged", checkBoolean],
-  ["dockerSocket", checkBoolean],
-  ["hostNetwork", checkBoolean],
-  ["hostPid", checkBoolean],
-  ["hostIpc", checkBoolean],
-  ["devices", arrayOf(checkPath)],
-  ["capabilities", arrayOf(checkCapability)],
-]);
-
-const dockerShape: Shape = new Map<string, Check>([
-  ["host", checkText as Check],
-  ["context", checkText as Check],
-  ["certPath", checkPath as Check],
-  ["workDir", checkWorkDir],
-  ["user", checkUser],
-  ["hostname", checkHostname],
-  ["pull", oneOf("missing", "never")],
-  ["guest", oneOf("bind", "volume")],
-  ["unsafe", (value, name) => checkOptions(value, unsafeShape, name)],
-]);
+});
 
 /** Words by which a user may look for something that has another place here, or has to be asked for by name. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
@@ -76,20 +27,42 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   env: "the option env",
 };
 
-/** Checks what only this backend knows of the options, and refuses what it cannot keep. */
-export function checkDockerOptions(value: unknown): DockerOptions {
-  const given = value as DockerOptions;
-  for (const [name, place] of Object.entries(ELSEWHERE)) {
-    if (name in given) {
-      throw new SandboxError("invalid_argument", `Unknown option "${name}" in docker`, { hint: `it is ${place}` });
-    }
-  }
-  checkOptions(given, dockerShape, "docker");
-  if (given.host !== undefined && given.context !== undefined) {
+const schema: Schema<DockerOptions> = is.object(
+  {
+    host: is.text,
+    context: is.text,
+    certPath: is.path,
+    workDir,
+    user: is.matching(
+      /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$/,
+      "name, uid, name:group or uid:gid",
+    ),
+    hostname: is.matching(/^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/, "letters, digits and dashes, 63 at most"),
+    pull: is.oneOf("missing", "never"),
+    guest: is.oneOf("bind", "volume"),
+    unsafe: is.object({
+      mounts: is.flag,
+      privileged: is.flag,
+      dockerSocket: is.flag,
+      hostNetwork: is.flag,
+      hostPid: is.flag,
+      hostIpc: is.flag,
+      devices: is.list(is.path),
+      capabilities: is.list(is.matching(/^[A-Z][A-Z_]{2,31}$/, "the name of a capability, for example NET_ADMIN")),
+    }),
+  },
+  {},
+  { elsewhere: ELSEWHERE },
+);
+
+/** What only this backend knows of the options. */
+export const dockerOptions: Parser<DockerOptions> = parser(
+  "docker",
+  is.and(schema, ({ host, context }) => {
+    if (host === undefined || context === undefined) return;
     throw new SandboxError("invalid_argument", "Option docker.host does not go together with docker.context");
-  }
-  return given;
-}
+  }),
+);
 
 /** Refuses what a container cannot keep, and what must be asked for as unsafe; before anything is made. */
 export function checkPossible(opts: SandboxOptions): void {
@@ -98,7 +71,7 @@ export function checkPossible(opts: SandboxOptions): void {
       hint: 'image: "debian:bookworm-slim"',
     });
   }
-  if (opts.image !== undefined) checkImageName(opts.image, "image");
+  if (opts.image !== undefined) check(opts.image, imageName, "image");
   if (opts.baseDir !== undefined) throw unsupported("baseDir", opts.baseDir, "a container has its own files");
   if (opts.workspace !== undefined) throw unsupported("workspace", opts.workspace, "files go in as a copy");
   if ((opts.mounts ?? []).length > 0 && opts.docker?.unsafe?.mounts !== true && opts.id === undefined) {

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { toSandboxError } from "../../../../contracts/errors.js";
 import type { Limits } from "../../../../contracts/types.js";
-import { invalidArgument } from "../../../util/checks.js";
+import { invalidArgument } from "../../../util/schema.js";
 
 const ROOT = "/sys/fs/cgroup";
 const PARENT = "glovebox";

@@ -1,16 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
-import {
-  arrayOf,
-  type Check,
-  checkFunction,
-  checkOptions,
-  checkText,
-  checkTimeout,
-  invalidArgument,
-  type Shape,
-  whole,
-} from "../../../util/checks.js";
+import * as is from "../../../util/schema.js";
+import { invalidArgument, type Parser, parser } from "../../../util/schema.js";
 import type { SandboxOptions } from "../../types.js";
 import type { VercelOptions } from "./vercel-options.js";
 
@@ -33,35 +24,27 @@ const MAX_PORTS = 15;
 const DEFAULT_TIMEOUT = 300_000;
 const DAY = 86_400_000;
 
-const checkPresent: Check = (value, name) => {
-  if (typeof value !== "object" || value === null)
-    throw invalidArgument(name, "the module @vercel/sandbox", typeof value);
-};
-/** Never shows the value. */
-const checkToken: Check = (value, name) => {
-  if (typeof value !== "string" || !/^[\x21-\x7e]+$/.test(value)) {
-    throw new SandboxError("invalid_argument", `Invalid ${name}: expected printable characters without spaces`);
-  }
-};
+const sdk = is.custom<unknown>((value, name) => {
+  if (typeof value === "object" && value !== null) return;
+  throw invalidArgument(name, "the module @vercel/sandbox", typeof value);
+});
 
-const shape: Shape = new Map<string, Check>([
-  ["token", checkToken],
-  ["teamId", checkText],
-  ["projectId", checkText],
-  ["runtime", checkText],
-  ["timeout", checkTimeout],
-  ["ports", arrayOf(whole(1, 65_535))],
-  ["region", checkText],
-  ["snapshotExpiration", whole(0, 365 * DAY)],
-  ["fetch", checkFunction],
-  ["sdk", checkPresent],
-]);
-
-/** Checks what only this backend knows of the options. */
-export function checkVercelOptions(value: unknown): VercelOptions {
-  checkOptions(value, shape, "vercel");
-  return value as VercelOptions;
-}
+/** What only this backend knows of the options. */
+export const vercelOptions: Parser<VercelOptions> = parser(
+  "vercel",
+  is.object<VercelOptions>({
+    token: is.token,
+    teamId: is.text,
+    projectId: is.text,
+    runtime: is.text,
+    timeout: is.timeout,
+    ports: is.list(is.port),
+    region: is.text,
+    snapshotExpiration: is.whole(0, 365 * DAY),
+    fetch: is.callback(),
+    sdk,
+  }),
+);
 
 /** Enforce or refuse: everything that cannot be kept is an error here, before any request. */
 export function toSettings(opts: SandboxOptions): VercelSettings {
