@@ -70,9 +70,6 @@ export const backend: Backend = {
   capabilities: () => CAPABILITIES,
   options: { parse },
   check(opts) {
-    if (opts.isolation !== "none") {
-      throw new SandboxError("no_isolation", "A folder does not isolate", { hint: 'ask for isolation: "none"' });
-    }
     for (const name of NOT_HERE) {
       if (opts[name] !== undefined) throw new SandboxError("unsupported", `The ${BACKEND} backend has no ${name}`);
     }

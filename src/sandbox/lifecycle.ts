@@ -43,7 +43,8 @@ export async function openWith(backend: Backend, opts: SandboxOptions = {}): Pro
 export function checkPossible(backend: Backend, opts: SandboxOptions): void {
   const own = ownOptions(backend, opts);
   backend.check?.(own);
-  assertCapabilities(own, backend.capabilities(own), backend.name);
+  const { isolation = "required" } = own;
+  assertCapabilities({ ...own, isolation }, backend.capabilities(own), backend.name);
   if (own.keep === true && backend.reopen === undefined) {
     throw new SandboxError("unsupported", `The ${backend.name} backend cannot keep sandboxes`);
   }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Capabilities } from "../../contracts/types.js";
 import { createDaytonaSandbox } from "../../src/sandbox/backends/daytona.js";
 import { createExecutor, getSandboxExecutor, type SandboxExecutor } from "../../src/sandbox/executor.js";
 import { openSandbox } from "../../src/sandbox/open.js";
@@ -12,9 +13,11 @@ import type { Backend, SandboxOptions } from "../../src/sandbox/types.js";
 import { CAPABILITIES, openPlainDriver, type PlainDriver } from "../fixtures/plain-driver.js";
 
 const opened: SandboxOptions[] = [];
+/** What a backend does not isolate is refused unless it is asked for. */
+const ISOLATED: Capabilities = { ...CAPABILITIES, isolation: "remote" };
 const plain: Backend = {
   name: "plain",
-  capabilities: () => CAPABILITIES,
+  capabilities: () => ISOLATED,
   async create(opts, entry) {
     opened.push(opts);
     return Object.assign(await openPlainDriver(), { id: entry.id });
@@ -26,7 +29,7 @@ registerBackend("plain", async () => plain);
 /** A module with a backend whose sandboxes cannot be made. */
 function moduleOf(name: string, message: string): string {
   const create = `create: async () => { throw new Error('${message}'); }`;
-  const capabilities = `capabilities: () => (${JSON.stringify(CAPABILITIES)})`;
+  const capabilities = `capabilities: () => (${JSON.stringify(ISOLATED)})`;
   return `export const backend = { name: "${name}", ${capabilities}, ${create}, removeResource: async () => {} };`;
 }
 
@@ -45,10 +48,23 @@ describe("opening by name", () => {
     expect(opened.at(-1)).toEqual({ env: { A: "given" }, network: "full", signal: expect.any(AbortSignal) });
   });
 
+  test("one that does not isolate is refused unless that is asked for", async () => {
+    registerBackend("loose", async () => ({ ...plain, name: "loose", capabilities: () => CAPABILITIES }));
+    await expect(openSandbox({ backend: "loose" })).rejects.toMatchObject({ code: "no_isolation" });
+    await using box = await openSandbox({ backend: "loose", isolation: "none" });
+    expect((await box.shell("echo there")).stdout).toBe("there\n");
+  });
+
+  test("a driver with another id than its entry is refused", async () => {
+    const create: Backend["create"] = async () => await openPlainDriver();
+    registerBackend("stranger", async () => ({ ...plain, name: "stranger", create }));
+    await expect(openSandbox({ backend: "stranger" })).rejects.toThrow("is not that of its entry");
+  });
+
   test("an unknown name lists the known ones and the nearest", async () => {
     const call = openSandbox({ backend: "lcoal" });
     await expect(call).rejects.toMatchObject({ code: "invalid_argument", hint: 'did you mean "local"?' });
-    await expect(call).rejects.toThrow(/"lcoal"; known are local, daytona, docker, vercel, dagger/);
+    await expect(call).rejects.toThrow(/"lcoal"; known are local, daytona, docker, vercel, dagger,/);
   });
 
   test.each(["fs", "node:fs", "./no-such-module.js"])("%s is no backend", async (backend) => {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
 import type { Driver } from "../../../contracts/driver.js";
+import { SandboxError } from "../../../contracts/errors.js";
 import type { SandboxRules } from "../../ledger.js";
 import {
   addResource,
@@ -173,7 +174,9 @@ export class OpenEntry implements SandboxEntry {
   }
 
   async #becomeReady(driver: Driver): Promise<void> {
-    const { workDir } = driver;
+    const { id, workDir } = driver;
+    if (id !== this.id)
+      throw new SandboxError("internal", `The driver's id "${id}" is not that of its entry, "${this.id}"`);
     if (this.#state === "new") await this.begin({ workDir });
     // One that is ready too late must not be kept: nobody would be given its id.
     this.signal.throwIfAborted();
