@@ -6,7 +6,7 @@ import type { Command } from "./command.js";
 import type { Flag } from "./flags.js";
 import { UsageError } from "./usage-error.js";
 
-/** Reads what stands behind a verb; everything that does not fit is a `UsageError`. */
+/** Parses the arguments after a verb; throws a `UsageError` for anything that does not fit. */
 export function parseCommandLine(command: Command, args: readonly string[]): Parsed {
   const border = args.indexOf("--");
   const before = border === -1 ? args : args.slice(0, border);
@@ -46,7 +46,7 @@ function readFlags(command: Command, args: readonly string[]): { flags: Flags; o
   }
   for (const { name, repeat, value } of command.flags) {
     if (value === undefined || repeat === true || (found.get(name)?.length ?? 0) < 2) continue;
-    throw new UsageError(`--${name} is given twice`, "leave one of them out");
+    throw new UsageError(`--${name} is given twice`, "remove one of them");
   }
   const flags: Flags = {
     has: (name) => found.has(name),
@@ -56,7 +56,7 @@ function readFlags(command: Command, args: readonly string[]): { flags: Flags; o
   return { flags, operands };
 }
 
-/** Marks the values that may be left out and are, so that the next word is not taken for one. */
+/** Marks omitted optional values, so that the next word is not read as the value. */
 function withLeftOut(command: Command, args: readonly string[]): string[] {
   const names = command.flags.filter(({ isOptional }) => isOptional === true).map(({ name }) => `--${name}`);
   return args.map((word, at) => {
@@ -71,7 +71,7 @@ function readValue(
 ): string {
   const { rawName, value, inlineValue } = token;
   if (flag.value === undefined) {
-    if (inlineValue === true) throw new UsageError(`${rawName} takes no value`, `say ${rawName} alone`);
+    if (inlineValue === true) throw new UsageError(`${rawName} takes no value`, `write only ${rawName}`);
     return "";
   }
   if (value === "" && flag.isOptional === true) return "";
@@ -91,7 +91,7 @@ function unknownFlag(command: Command, name: string): UsageError {
   );
 }
 
-/** `exec ls -la`: what stands behind the first word is the command's, so it must not be read as ours. */
+/** `exec ls -la`: the words after the first belong to the command, so don't read them as our flags. */
 function missingBorder({ name }: Command, args: readonly string[], at: number): UsageError {
   const line = [name, ...args.slice(0, at), "--", ...args.slice(at)].map(quoted);
   return new UsageError(`${name} needs "--" before the command`, `glovebox ${line.join(" ")}`);
@@ -106,7 +106,7 @@ function checkOperands(command: Command, operands: readonly string[], argv: read
   if (command.argv === "required" && (argv === undefined || argv.length === 0)) {
     throw new UsageError(`${name} needs a command`, `glovebox ${name} -- echo hello`);
   }
-  if (argv?.[0] === "") throw new UsageError("the name of the command is empty", `glovebox ${name} -- echo hello`);
+  if (argv?.[0] === "") throw new UsageError("the command's name is empty", `glovebox ${name} -- echo hello`);
   if (operands.length < least) throw new UsageError(`${name} needs ${command.operands}`, `glovebox help ${name}`);
   const extra = operands[most];
   if (extra !== undefined) throw new UsageError(`${name} does not take "${extra}"`, `glovebox help ${name}`);

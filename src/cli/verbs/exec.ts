@@ -9,7 +9,7 @@ import { CollectingSink, createSink } from "../terminal.js";
 
 const TIMED_OUT = 124;
 
-/** `glovebox exec`: a sandbox, one command in it, and the sandbox is gone. */
+/** `glovebox exec`: opens a sandbox, runs one command in it and removes it. */
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const timeout = timeoutOf(flags);
@@ -23,11 +23,12 @@ export async function run(invocation: Invocation): Promise<number> {
       ? await runToJson(sandbox, invocation, timeout)
       : await runToScreen(sandbox, invocation, timeout);
   } finally {
-    await screen.during("taking the sandbox down", () => sandbox.teardown());
+    await screen.during("closing the sandbox", () => sandbox.teardown());
   }
   if (interruption.ending === undefined) {
-    if (exit.timedOut) await screen.remark(`the command was ended at its deadline of ${flags.text("timeout")}`);
-    if (exit.oomKilled === true) await screen.remark("the memory limit ended the command");
+    if (exit.timedOut)
+      await screen.remark(`the command ran into its timeout of ${flags.text("timeout")} and was killed`);
+    if (exit.oomKilled === true) await screen.remark("the command ran into its memory limit and was killed");
   }
   if (flags.has("keep") && !flags.has("json")) {
     await screen.remark(`kept ${sandbox.id}; glovebox exec --id ${sandbox.id} -- … opens it again`);
@@ -69,7 +70,7 @@ async function start(
   timeout: Timeout,
   streams: Streams,
 ): Promise<ProcessExit> {
-  // On a terminal it would read what is typed for whatever comes next; a terminal inside is what `shell` is for.
+  // On a terminal the command would swallow what you type for the next one; use `shell` for an interactive program.
   const withStdin = process.stdin.isTTY !== true;
   const child = await sandbox.spawn({ argv, stdin: withStdin ? "pipe" : "none", ...timeout });
   return await runProcess(child, { ...streams, ...(withStdin && { stdin: process.stdin }) }, interruption);
