@@ -1,23 +1,23 @@
 import { SandboxError } from "../../contracts/errors.js";
 import { nearestName } from "./nearest.js";
 
-/** Throws a `SandboxError` when a value is not what the option of that name may be. */
+/** Throws a `SandboxError` if the value is not allowed for the option of that name. */
 export type Check = (value: unknown, name: string) => void;
 
 /** The options that an object may have, each with its check. */
 export type Shape = ReadonlyMap<string, Check>;
 
-/** Longest deadline that a timer can keep. */
+/** The longest time that a timer can measure. */
 const MAX_TIMEOUT = 2_147_483_647;
 const MAX_PATH_BYTES = 4096;
 const ENV_KEY = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Builds the error for an option whose value cannot be used. */
+/** Builds the error for an invalid value of an option. */
 export function invalidArgument(name: string, expected: string, value: unknown): SandboxError {
   return new SandboxError("invalid_argument", `Invalid ${name}: expected ${expected}, got ${describe(value)}`);
 }
 
-/** Renders a value for an error message: short, and without credentials of a URL. */
+/** Renders a value for an error message: short, and without the credentials of a URL. */
 export function describe(value: unknown): string {
   if (typeof value === "function") return "a function";
   if (typeof value === "bigint" || typeof value === "symbol" || typeof value === "number") return String(value);
@@ -31,7 +31,7 @@ export function describe(value: unknown): string {
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }
 
-/** Checks an object of options: nothing unknown, everything present of the right kind; `undefined` counts as absent. */
+/** Checks an object of options: no unknown ones, and a valid value for each; `undefined` counts as absent. */
 export function checkOptions(value: unknown, shape: Shape, name: string): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw invalidArgument(name, "an object", value);
@@ -52,13 +52,13 @@ function unknownOption(key: string, shape: Shape, name: string): SandboxError {
   });
 }
 
-/** A text without NUL that is not empty. */
+/** A non-empty string without NUL. */
 export function checkText(value: unknown, name: string): asserts value is string {
   if (typeof value !== "string" || value === "") throw invalidArgument(name, "a non-empty string", value);
   if (value.includes("\0")) throw invalidArgument(name, "a string without NUL", value);
 }
 
-/** A path that the system can take: `invalid_path` when empty, too long or with a NUL. */
+/** A path that the system accepts: `invalid_path` if it is empty, too long or has a NUL. */
 export function checkPath(value: unknown, name: string): asserts value is string {
   if (typeof value !== "string") throw invalidArgument(name, "a string", value);
   if (value === "") throw new SandboxError("invalid_path", `Invalid ${name}: the path is empty`);
@@ -96,7 +96,7 @@ export function whole(min: number, max: number): Check {
   };
 }
 
-/** A check for one of a few words. */
+/** A check for one of several words. */
 export function oneOf(...words: readonly string[]): Check {
   return (value, name) => {
     if (typeof value !== "string" || !words.includes(value)) {
@@ -105,7 +105,7 @@ export function oneOf(...words: readonly string[]): Check {
   };
 }
 
-/** A check for an array with one check for each element. */
+/** A check for an array that applies `check` to each element. */
 export function arrayOf(check: Check): Check {
   return (value, name) => {
     if (!Array.isArray(value)) throw invalidArgument(name, "an array", value);
@@ -115,7 +115,7 @@ export function arrayOf(check: Check): Check {
   };
 }
 
-/** Environment variables. Values are never shown: they may be secrets. */
+/** Environment variables. Errors never show values: they may be secrets. */
 export function checkEnv(value: unknown, name: string): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw invalidArgument(name, "an object of strings", Array.isArray(value) ? "an array" : value);
@@ -145,7 +145,7 @@ function isWhole(value: unknown, min: number, max: number): boolean {
 
 const HOST_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** A name that a machine can be reached by, and that is not the one of every machine. */
+/** A host name other than localhost. */
 export const checkHostName: Check = (value, name) => {
   if (typeof value === "string" && HOST_NAME.test(value) && value !== "localhost") return;
   throw invalidArgument(name, "a host name", value);
