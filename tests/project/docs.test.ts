@@ -70,7 +70,7 @@ describe("npm run docs", () => {
 
   it("says which document is out of date, and writes nothing when it only looks", () => {
     const { status, stderr } = runDocs("--check", place);
-    expect({ status, stderr }).toEqual({ status: 1, stderr: "docs/a.md shows an old snippet: type npm run docs\n" });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: "docs/a.md has an outdated snippet: run npm run docs\n" });
     expect(readFileSync(join(place, "docs", "a.md"), "utf8")).toBe(stale);
   });
 
