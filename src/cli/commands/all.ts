@@ -98,7 +98,7 @@ export const COMMANDS: readonly Command[] = [
         isOptional: true,
         help: "also shrink the caches of checkouts and clones to this size; without a size: to what is in use",
       },
-      BACKEND_FLAG,
+      { ...BACKEND_FLAG, help: "only this backend (default: all)" },
       ...all,
     ],
     notes: ["Never touches a sandbox that is kept or in use. Exits with 1 if something could not be removed."],

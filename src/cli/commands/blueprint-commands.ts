@@ -20,7 +20,7 @@ export const BLUEPRINT_COMMANDS: readonly Command[] = [
     flags: [REPO_FLAG, { name: "quiet", short: "q", help: "print only the names" }, ...all],
     notes: [
       "If several have the same name, the repository's wins, then the one in your own folder, then the built-in one.",
-      "Only a repository's blueprint never hides a built-in one. You can also run a blueprint by its path.",
+      "Exception: a repository's blueprint never hides a built-in one. You can also run a blueprint by its path.",
     ],
     examples: [["glovebox blueprints", "with the place each one comes from"]],
   },
@@ -35,7 +35,7 @@ export const BLUEPRINT_COMMANDS: readonly Command[] = [
       REPO_FLAG,
       {
         name: "trust",
-        help: "also run a repository's blueprints that are code; remembered until their content changes",
+        help: "also run a repository's blueprints that are code; remembered until they change",
       },
       ...all,
     ],

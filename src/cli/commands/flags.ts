@@ -27,7 +27,7 @@ export const BACKEND_FLAG: Flag = {
   short: "b",
   value: "name",
   offers: "backends",
-  help: "a backend, or the path or package name of your own (default: GLOVEBOX_BACKEND, else local)",
+  help: "a backend, or the module of your own (default: GLOVEBOX_BACKEND, else local)",
 };
 
 /** The flags that `exec` and `shell` share: how to open the sandbox. */
@@ -52,7 +52,7 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     value: "path",
     repeat: true,
     offers: "directories",
-    help: "let the repository borrow objects from this store, and mount it in the sandbox; repeatable",
+    help: "let the repository borrow objects from this store, mounted in the sandbox; repeatable",
   },
   {
     name: "base-dir",

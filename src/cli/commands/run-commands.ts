@@ -17,7 +17,7 @@ const STREAM_FLAG: Flag = {
 };
 const TRUST_FLAG: Flag = {
   name: "trust",
-  help: "allow a repository's blueprint to run code or to use this machine; remembered until its content changes",
+  help: "allow a repository's blueprint to run code or use this machine; remembered until it changes",
 };
 const QUIET_FLAG: Flag = { name: "quiet", short: "q", help: "print nothing while it runs" };
 const TOKEN_NOTE = "Reads the token only from GITHUB_TOKEN. Set GITHUB_SERVER_URL and GITHUB_API_URL to use another";
@@ -31,7 +31,7 @@ export const RUN_COMMANDS: readonly Command[] = [
     argv: "none",
     operandCount: [0, 1],
     flags: [
-      { name: "blueprint", value: "name", help: "the blueprint, instead of as an operand" },
+      { name: "blueprint", value: "name", help: "the blueprint; same as the operand" },
       { name: "repo", value: "path|org/repo|url", offers: "directories", help: "what to work on (default: .)" },
       { name: "intent", short: "m", value: "text", help: "what you want done" },
       { name: "intent-file", value: "path", offers: "files", help: "read the intent from a file; - is stdin" },
@@ -88,7 +88,7 @@ export const RUN_COMMANDS: readonly Command[] = [
       "token or a sandbox is missing · 4 everything succeeded except the push · 5 a limit was reached; the patch is",
       "kept · 6 nothing changed · 130, 143 interrupted.",
       `${TOKEN_NOTE}`,
-      "GitHub server. Ctrl-C stops the run in order and keeps its work; a second Ctrl-C stops it at once.",
+      "GitHub server. Ctrl-C stops the run cleanly and keeps its work; a second Ctrl-C stops it at once.",
     ],
     examples: [
       ["glovebox run bug-fix --intent-file issue.md", "this repository, in a local sandbox"],
@@ -122,7 +122,7 @@ export const RUN_COMMANDS: readonly Command[] = [
     operands: "",
     argv: "none",
     operandCount: [0, 0],
-    flags: [QUIET_FLAG, ...all],
+    flags: [{ name: "quiet", short: "q", help: "print only the ids" }, ...all],
     examples: [["glovebox runs", "of all repositories, newest first"]],
   },
   {
@@ -171,7 +171,7 @@ export const RUN_COMMANDS: readonly Command[] = [
   },
   {
     name: "stop",
-    summary: "stop a run in order, whichever process runs it",
+    summary: "stop a run cleanly, whichever process runs it",
     ...RUN,
     flags: all,
     notes: ["Keeps its work: glovebox resume continues it."],

@@ -6,7 +6,7 @@ export type Ending = "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGPIPE";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** A request from outside to end the program: the first ends it in order, the second at once. */
+/** A request from outside to end the program: the first ends it cleanly, the second at once. */
 export class Interruption {
   readonly #controller = new AbortController();
   #ending: Ending | undefined;
