@@ -91,8 +91,8 @@ describe("npm run docs", () => {
     const { status, stderr } = runDocs("--check", place);
     expect(status).toBe(1);
     expect(stderr.trim().split("\n")).toEqual([
-      "docs/a.md shows the region two, which examples/a.ts does not have",
-      "docs/a.md has a block of TypeScript that is cut from no program",
+      "docs/a.md uses the region two, which examples/a.ts does not have",
+      "docs/a.md has a block of TypeScript without a snippet comment",
     ]);
   });
 });
