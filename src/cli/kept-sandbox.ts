@@ -18,14 +18,14 @@ export async function withKept<T>(
       const ids = (await listSandboxes()).map((each) => each.id);
       throw withHint(error, nearestHint(id, ids, "glovebox ls lists the ids"));
     });
-    const forget = interruption.onEnd(() => void sandbox.teardown());
+    const unsubscribe = interruption.onEnd(() => void sandbox.teardown());
     try {
       return await work(sandbox);
     } catch (error) {
       if (interruption.ending === undefined) throw error;
       throw new SandboxError("aborted", `Stopped by ${interruption.ending}`, { cause: error });
     } finally {
-      forget();
+      unsubscribe();
       await sandbox.teardown();
     }
   });

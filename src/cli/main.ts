@@ -15,10 +15,10 @@ export async function main(args: readonly string[]): Promise<number> {
   interruption.listen();
   const code = await dispatch(args, screen, interruption).catch((error: unknown) => {
     // After an interrupt, don't report that the work was aborted.
-    const isNews = interruption.ending === undefined || toFailure(error).code !== "aborted";
-    return reportError(error, screen, { isJson: isJson(args), isNews, verb: args[0] });
+    const isPrinted = interruption.ending === undefined || toFailure(error).code !== "aborted";
+    return reportError(error, screen, { isJson: isJson(args), isPrinted, verb: args[0] });
   });
-  if (broken !== undefined) return await reportError(broken, screen, { isJson: false, isNews: true });
+  if (broken !== undefined) return await reportError(broken, screen, { isJson: false, isPrinted: true });
   return interruption.exitCode ?? code;
 }
 
@@ -52,6 +52,8 @@ async function dispatch(args: readonly string[], screen: Screen, interruption: I
 }
 
 function isJson(args: readonly string[]): boolean {
-  const border = args.indexOf("--");
-  return (border === -1 ? args : args.slice(0, border)).some((word) => word === "--json" || word.startsWith("--json="));
+  const separator = args.indexOf("--");
+  return (separator === -1 ? args : args.slice(0, separator)).some(
+    (word) => word === "--json" || word.startsWith("--json="),
+  );
 }

@@ -62,13 +62,13 @@ const INTERNAL_HINT = "this is a bug in Glovebox; set GLOVEBOX_DEBUG=1 to see wh
 export async function reportError(
   error: unknown,
   screen: Screen,
-  { isJson, isNews, verb = "<verb>" }: { isJson: boolean; isNews: boolean; verb?: string | undefined },
+  { isJson, isPrinted, verb = "<verb>" }: { isJson: boolean; isPrinted: boolean; verb?: string | undefined },
 ): Promise<number> {
   const { exitCode, code, message, hint } = toFailure(error);
   const failure = { code, message, hint: hint.replace("<verb>", verb) };
   const partial = error instanceof SandboxError ? error.partial : undefined;
   if (isJson) await screen.printJson({ error: failure, ...(partial !== undefined && { partial }) });
-  if (isNews) await screen.complain(failure.message, failure.hint);
+  if (isPrinted) await screen.printError(failure.message, failure.hint);
   if (process.env["GLOVEBOX_DEBUG"] && error instanceof Error) {
     await screen.write(screen.stderr, `${toInert(error.stack ?? "")}\n`);
   }

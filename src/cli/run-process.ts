@@ -15,7 +15,7 @@ export async function runProcess(
   endSignal?: string,
 ): Promise<ProcessExit> {
   let killer: NodeJS.Timeout | undefined;
-  const forget = interruption.onEnd((ending) => {
+  const unsubscribe = interruption.onEnd((ending) => {
     // Started without Glovebox, the command would have got the same signal, even if its reader went away.
     void child.kill(endSignal ?? ending);
     killer = setTimeout(() => void child.kill("SIGKILL"), GRACE);
@@ -29,7 +29,7 @@ export async function runProcess(
     ]);
     return exit;
   } finally {
-    forget();
+    unsubscribe();
     clearTimeout(killer);
     feed?.stop();
   }

@@ -47,8 +47,8 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
 /** A handler that prints warnings and leaks, which are not part of a verb's result. */
 export function reportEvents(screen: Screen): (event: SandboxEvent) => void {
   return ({ type, message }) => {
-    if (type === "warning") void screen.remark(`warning: ${message}`);
-    if (type === "leak") void screen.complain(message, "glovebox reap tries again");
+    if (type === "warning") void screen.printNote(`warning: ${message}`);
+    if (type === "leak") void screen.printError(message, "glovebox reap tries again");
   };
 }
 

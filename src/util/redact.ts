@@ -95,16 +95,16 @@ function redactorOf<T extends Searchable<T>>(kind: Kind<T>, patterns: readonly P
   let pending = kind.empty;
   let covered = 0;
 
-  const release = (border: number): T => {
+  const release = (limit: number): T => {
     const out: T[] = [];
     let done = covered;
-    for (const { start, pattern } of occurrences(pending, patterns, border)) {
+    for (const { start, pattern } of occurrences(pending, patterns, limit)) {
       if (start >= done) out.push(kind.part(pending, done, start), pattern.label);
       done = Math.max(done, start + pattern.text.length);
     }
-    out.push(kind.part(pending, done, Math.max(done, border)));
-    covered = Math.max(0, done - border);
-    pending = border === pending.length ? kind.empty : kind.part(pending, border, pending.length);
+    out.push(kind.part(pending, done, Math.max(done, limit)));
+    covered = Math.max(0, done - limit);
+    pending = limit === pending.length ? kind.empty : kind.part(pending, limit, pending.length);
     return kind.join(out);
   };
 
@@ -140,16 +140,16 @@ function longestFirst<T extends Searchable<T>>(a: Pattern<T>, b: Pattern<T>): nu
   return b.text.length - a.text.length;
 }
 
-/** All matches that start before `border`, overlapping ones too, by position and then the longest first. */
+/** All matches that start before `limit`, overlapping ones too, by position and then the longest first. */
 function occurrences<T extends Searchable<T>>(
   text: T,
   patterns: readonly Pattern<T>[],
-  border: number,
+  limit: number,
 ): { start: number; pattern: Pattern<T> }[] {
   const found: { start: number; pattern: Pattern<T> }[] = [];
   for (const pattern of patterns) {
     let start = text.indexOf(pattern.text);
-    while (start !== -1 && start < border) {
+    while (start !== -1 && start < limit) {
       found.push({ start, pattern });
       start = text.indexOf(pattern.text, start + 1);
     }

@@ -18,19 +18,19 @@ export function truncate(text: string, maxBytes: number = MAX_OUTPUT_BYTES): str
   }
   if (Buffer.byteLength(text) <= maxBytes) return text;
   const bytes = Buffer.from(text);
-  const headEnd = borderBefore(bytes, Math.ceil(maxBytes / 2));
-  const tailStart = borderAfter(bytes, bytes.length - Math.floor(maxBytes / 2));
+  const headEnd = boundaryBefore(bytes, Math.ceil(maxBytes / 2));
+  const tailStart = boundaryAfter(bytes, bytes.length - Math.floor(maxBytes / 2));
   const marker = truncationMarker(tailStart - headEnd);
   return bytes.toString("utf8", 0, headEnd) + marker + bytes.toString("utf8", tailStart);
 }
 
-function borderBefore(bytes: Buffer, index: number): number {
+function boundaryBefore(bytes: Buffer, index: number): number {
   let at = index;
   while (at > 0 && isContinuation(bytes[at])) at -= 1;
   return at;
 }
 
-function borderAfter(bytes: Buffer, index: number): number {
+function boundaryAfter(bytes: Buffer, index: number): number {
   let at = index;
   while (at < bytes.length && isContinuation(bytes[at])) at += 1;
   return at;

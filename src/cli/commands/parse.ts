@@ -8,11 +8,11 @@ import { UsageError } from "./usage-error.js";
 
 /** Parses the arguments after a verb; throws a `UsageError` for anything that does not fit. */
 export function parseCommandLine(command: Command, args: readonly string[]): Parsed {
-  const border = args.indexOf("--");
-  const before = border === -1 ? args : args.slice(0, border);
-  const argv = border === -1 ? [] : args.slice(border + 1);
+  const separator = args.indexOf("--");
+  const before = separator === -1 ? args : args.slice(0, separator);
+  const argv = separator === -1 ? [] : args.slice(separator + 1);
   const { flags, operands } = readFlags(command, before);
-  if (!flags.has("help")) checkOperands(command, operands, border === -1 ? undefined : argv);
+  if (!flags.has("help")) checkOperands(command, operands, separator === -1 ? undefined : argv);
   return { flags, operands, argv };
 }
 
@@ -24,7 +24,7 @@ function readFlags(command: Command, args: readonly string[]): { flags: Flags; o
     ]),
   );
   const { tokens } = parseArgs({
-    args: withLeftOut(command, args),
+    args: markOmittedValues(command, args),
     options,
     strict: false,
     allowPositionals: true,
@@ -35,7 +35,7 @@ function readFlags(command: Command, args: readonly string[]): { flags: Flags; o
   for (const token of tokens) {
     if (token.kind === "positional") {
       if (command.argv !== "none" && operands.length >= command.operandCount[1]) {
-        throw missingBorder(command, args, token.index);
+        throw missingSeparator(command, args, token.index);
       }
       operands.push(token.value);
     }
@@ -57,7 +57,7 @@ function readFlags(command: Command, args: readonly string[]): { flags: Flags; o
 }
 
 /** Marks omitted optional values, so that the next word is not read as the value. */
-function withLeftOut(command: Command, args: readonly string[]): string[] {
+function markOmittedValues(command: Command, args: readonly string[]): string[] {
   const names = command.flags.filter(({ isOptional }) => isOptional === true).map(({ name }) => `--${name}`);
   return args.map((word, at) => {
     const isLeftOut = names.includes(word) && (args[at + 1] ?? "-").startsWith("-");
@@ -92,7 +92,7 @@ function unknownFlag(command: Command, name: string): UsageError {
 }
 
 /** `exec ls -la`: the words after the first belong to the command, so don't read them as our flags. */
-function missingBorder({ name }: Command, args: readonly string[], at: number): UsageError {
+function missingSeparator({ name }: Command, args: readonly string[], at: number): UsageError {
   const line = [name, ...args.slice(0, at), "--", ...args.slice(at)].map(quoted);
   return new UsageError(`${name} needs "--" before the command`, `glovebox ${line.join(" ")}`);
 }

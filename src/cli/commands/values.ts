@@ -55,9 +55,9 @@ export function parseNetwork(flag: string, text: string): NetworkPolicy {
 /** Reads `source[:target][:rw]`. */
 export function parseMount(flag: string, text: string): Mount {
   const [, rest = "", mode] = /^(.*?)(?::(rw|ro))?$/s.exec(text) ?? [];
-  const border = rest.indexOf(":/");
-  const source = border === -1 ? rest : rest.slice(0, border);
-  const target = border === -1 ? undefined : rest.slice(border + 1);
+  const separator = rest.indexOf(":/");
+  const source = separator === -1 ? rest : rest.slice(0, separator);
+  const target = separator === -1 ? undefined : rest.slice(separator + 1);
   // A word after the last colon is an unknown mode, unless it is part of a path.
   if (source === "" || /:[^/]*$/.test(target ?? rest)) {
     throw wrong(flag, text, "a mount", "write source[:/target][:rw], for example ./data:/data:rw");
@@ -72,12 +72,12 @@ export function parseEnv(
   host: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
   const env: [string, string][] = texts.map((text) => {
-    const border = text.indexOf("=");
-    const key = border === -1 ? text : text.slice(0, border);
+    const separator = text.indexOf("=");
+    const key = separator === -1 ? text : text.slice(0, separator);
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) {
       throw wrong(flag, key, "KEY=value or KEY", "a key has letters, digits and _, and does not start with a digit");
     }
-    const value = border === -1 ? host[key] : text.slice(border + 1);
+    const value = separator === -1 ? host[key] : text.slice(separator + 1);
     if (value === undefined) {
       throw new UsageError(`${flag} ${key}: this variable is not set here`, `set it, or write ${flag} ${key}=value`);
     }

@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import { leave } from "./leave.js";
+import { endProgram } from "./end-program.js";
 
 /** Why the program was interrupted. `SIGPIPE` means that nobody reads an output anymore. */
 export type Ending = "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGPIPE";
@@ -37,7 +37,7 @@ export class Interruption {
     for (const name of SIGNALS) {
       process.on(name, () => {
         // Processes in the sandbox end with the channel; the next start reaps the files, which are in the ledger.
-        if (this.#ending !== undefined && this.#ending !== "SIGPIPE") leave(128 + constants.signals[name]);
+        if (this.#ending !== undefined && this.#ending !== "SIGPIPE") endProgram(128 + constants.signals[name]);
         this.end(name);
       });
     }

@@ -53,7 +53,7 @@ export class Screen {
   }
 
   /** Prints what went wrong on one line of standard error, and the hint on another. */
-  async complain(message: string, hint: string | undefined): Promise<void> {
+  async printError(message: string, hint: string | undefined): Promise<void> {
     const { bad, dim } = this.#errorStyle;
     const lines = [`${bad("glovebox:")} ${toInertLine(message)}\n`];
     if (hint !== undefined) lines.push(`${dim("hint:")} ${toInertLine(hint)}\n`);
@@ -61,7 +61,7 @@ export class Screen {
   }
 
   /** Prints a note on one line of standard error. */
-  async remark(message: string): Promise<void> {
+  async printNote(message: string): Promise<void> {
     await this.write(this.stderr, `${this.#errorStyle.dim("glovebox:")} ${toInertLine(message)}\n`);
   }
 

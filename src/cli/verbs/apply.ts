@@ -10,7 +10,7 @@ export async function run({ operands, flags, screen }: Invocation): Promise<numb
   else await screen.print(result.files.map((path) => `${toInertLine(path)}\n`).join(""));
   if (result.conflicts.length === 0) return 0;
   const names = result.conflicts.map(toInertLine).join(", ");
-  await screen.complain(
+  await screen.printError(
     `there are conflicts in ${names}`,
     "resolve them and run git add, or run git reset --hard to undo",
   );

@@ -36,7 +36,7 @@ async function validate(names: readonly string[], { flags, screen }: Invocation)
     const faults = await faultsOf(
       name,
       { repoDir: flags.text("repo"), trust: flags.has("trust"), inspect: true },
-      (note) => screen.remark(note),
+      (note) => screen.printNote(note),
     );
     results.push({ blueprint: name, isValid: faults.length === 0, faults });
     if (flags.has("json")) continue;

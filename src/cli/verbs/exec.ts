@@ -27,11 +27,11 @@ export async function run(invocation: Invocation): Promise<number> {
   }
   if (interruption.ending === undefined) {
     if (exit.timedOut)
-      await screen.remark(`the command ran into its timeout of ${flags.text("timeout")} and was killed`);
-    if (exit.oomKilled === true) await screen.remark("the command ran into its memory limit and was killed");
+      await screen.printNote(`the command ran into its timeout of ${flags.text("timeout")} and was killed`);
+    if (exit.oomKilled === true) await screen.printNote("the command ran into its memory limit and was killed");
   }
   if (flags.has("keep") && !flags.has("json")) {
-    await screen.remark(`kept ${sandbox.id}; glovebox exec --id ${sandbox.id} -- … opens it again`);
+    await screen.printNote(`kept ${sandbox.id}; glovebox exec --id ${sandbox.id} -- … opens it again`);
   }
   return exit.timedOut ? TIMED_OUT : exit.exitCode;
 }

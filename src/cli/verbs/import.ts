@@ -13,7 +13,7 @@ export async function run(invocation: Invocation): Promise<number> {
     flags.has("archive") ? importArchive(sandbox, host, inside) : copyIn(sandbox, host, inside),
   );
   if (flags.has("json")) await screen.printJson({ sandbox: id, path: inside });
-  else await screen.remark(`copied ${host} to ${inside} in ${id}`);
+  else await screen.printNote(`copied ${host} to ${inside} in ${id}`);
   return 0;
 }
 

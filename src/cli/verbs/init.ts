@@ -42,7 +42,7 @@ export async function run({ operands, flags, screen }: Invocation): Promise<numb
   else {
     await screen.print(`${file}\n`);
     const trust = flags.has("from") ? " --trust" : "";
-    await screen.remark(`try it: glovebox run ${name} --repo . --intent "what you want done"${trust}`);
+    await screen.printNote(`try it: glovebox run ${name} --repo . --intent "what you want done"${trust}`);
   }
   return 0;
 }

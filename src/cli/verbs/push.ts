@@ -25,7 +25,7 @@ export async function run(invocation: Invocation): Promise<number> {
   if (flags.has("json")) await screen.printJson({ sandbox: id, branch, ...result });
   if (!result.pushed) {
     const hint = "the remote's message is after the colon; nothing was changed here or there";
-    await screen.complain(`could not push ${branch}: ${result.error ?? "the remote gave no reason"}`, hint);
+    await screen.printError(`could not push ${branch}: ${result.error ?? "the remote gave no reason"}`, hint);
     return 1;
   }
   if (!flags.has("json")) await screen.print(`${branch}\n`);
@@ -46,13 +46,14 @@ async function pushRun({ flags, screen }: Invocation, id: string): Promise<numbe
   const result = await screen.during(`pushing ${id}`, () => pushRunAgain(id, options));
   if (flags.has("json")) await screen.printJson({ run: id, ...result });
   else if (result.prUrl !== undefined) await screen.print(`${result.prUrl}\n`);
-  else if (result.state === "no_changes") await screen.remark(`run ${id} changed nothing, so there is nothing to push`);
+  else if (result.state === "no_changes")
+    await screen.printNote(`run ${id} changed nothing, so there is nothing to push`);
   if (result.error === undefined) return 0;
   const hint =
     result.state === "no_token"
       ? `set the variable: GITHUB_TOKEN=… glovebox push ${id}`
       : "the remote's message is after the colon; run glovebox push again";
-  await screen.complain(result.error, hint);
+  await screen.printError(result.error, hint);
   return EXIT_CODES.push;
 }
 

@@ -106,8 +106,8 @@ function intentOf(flags: Flags): string {
 }
 
 function parseInput(text: string): [string, string] {
-  const border = text.indexOf("=");
-  if (border > 0) return [text.slice(0, border), text.slice(border + 1)];
+  const separator = text.indexOf("=");
+  if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
   throw new UsageError(`--input takes name=value, not "${text}"`, "for example --input issue=12");
 }
 

@@ -33,11 +33,13 @@ export async function run(invocation: Invocation): Promise<number> {
     } finally {
       terminal.leave();
     }
-    if (exit.timedOut) await screen.remark(`the shell ran into its timeout of ${flags.text("timeout")} and was killed`);
+    if (exit.timedOut)
+      await screen.printNote(`the shell ran into its timeout of ${flags.text("timeout")} and was killed`);
     return exit.timedOut ? TIMED_OUT : exit.exitCode;
   } finally {
     await screen.during("closing the sandbox", () => sandbox.teardown());
-    if (flags.has("keep")) await screen.remark(`kept ${sandbox.id}; glovebox shell --id ${sandbox.id} opens it again`);
+    if (flags.has("keep"))
+      await screen.printNote(`kept ${sandbox.id}; glovebox shell --id ${sandbox.id} opens it again`);
   }
 }
 

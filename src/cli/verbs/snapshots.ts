@@ -12,7 +12,7 @@ export async function run(invocation: Invocation): Promise<number> {
   const snapshots = await listSnapshots();
   if (flags.has("json")) await screen.printJson(snapshots);
   else if (flags.has("quiet")) await screen.print(snapshots.map(({ id }) => `${id}\n`).join(""));
-  else if (snapshots.length === 0) await screen.remark("there are no snapshots");
+  else if (snapshots.length === 0) await screen.printNote("there are no snapshots");
   else {
     const rows = snapshots.map(({ id, sandboxId, createdAt, repo }) => [
       id,

@@ -49,8 +49,8 @@ export async function run(invocation: Invocation): Promise<number> {
       onEvent: ({ type, message, progress }) => {
         const share = progress === undefined ? "" : ` (${Math.round((100 * progress.current) / progress.total)} %)`;
         if (type.startsWith("image-")) report?.(`${message}${share}`);
-        if (type === "warning") void screen.remark(`warning: ${message}`);
-        if (type === "leak") void screen.complain(message, "glovebox reap tries again");
+        if (type === "warning") void screen.printNote(`warning: ${message}`);
+        if (type === "leak") void screen.printError(message, "glovebox reap tries again");
       },
     });
     const setups = open.map(({ task }) => task.setup);
@@ -64,8 +64,8 @@ export async function run(invocation: Invocation): Promise<number> {
       ...(given && { argv: given }),
     });
   }
-  await screen.remark(tally.summary);
-  return tally.isGood ? 0 : 1;
+  await screen.printNote(tally.summary);
+  return tally.allSucceeded ? 0 : 1;
 }
 
 async function runAll(
@@ -94,7 +94,7 @@ async function runAll(
           if (flags.has("json") || screen.stdout.isTTY !== true) await screen.printJsonLine(line);
           tally.add(result);
           table.set(result.taskId, result.error === undefined ? "done" : "failed", noteOf(result));
-          if (screen.stderr.isTTY !== true) await screen.remark(`${result.taskId}: ${noteOf(result)}`);
+          if (screen.stderr.isTTY !== true) await screen.printNote(`${result.taskId}: ${noteOf(result)}`);
         },
       },
     );
@@ -134,7 +134,7 @@ class Tally {
     else this.#ended += 1;
   }
 
-  get isGood(): boolean {
+  get allSucceeded(): boolean {
     return this.#succeeded === this.#total;
   }
 

@@ -1,0 +1,273 @@
+import { Duplex } from "node:stream";
+
+interface Alternate {
+  readonly path: string;
+  readonly store: string;
+}
+
+interface CallHandler {
+  frame(frame: Frame): void;
+  closed(error: SandboxError): void;
+}
+
+interface ChannelStream extends Duplex {
+  ref(): unknown;
+  unref(): unknown;
+  readonly window?: number;
+}
+
+interface DriverIdentity {
+  readonly id: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  readonly baseEnv: Readonly<Record<string, string>>;
+}
+
+interface Frame {
+  type: number;
+  call: number;
+  body: Buffer;
+}
+
+declare class GuestChannel {
+  #private;
+  readonly hello: Promise<Hello>;
+  onAccepted: ((call: number) => CallHandler) | undefined;
+  onClosed: ((error: SandboxError) => void) | undefined;
+  constructor(stream: ChannelStream);
+  get window(): number;
+  get isIdle(): boolean;
+  open(handler: CallHandler): number;
+  release(call: number): void;
+  unref(): void;
+  send(type: number, call: number, body?: readonly Uint8Array[]): boolean;
+  drained(): Promise<void>;
+  close(error?: SandboxError): void;
+}
+
+interface GuestCommand extends StartSpec {
+  readonly keepCapabilities?: boolean;
+}
+
+declare abstract class GuestDriver implements Driver {
+  #private;
+  abstract readonly backend: string;
+  readonly id: string;
+  readonly workDir: string;
+  readonly capabilities: Capabilities;
+  readonly baseEnv: Readonly<Record<string, string>>;
+  onWarning?: (message: string) => void;
+  constructor(identity: DriverIdentity, channel: GuestChannel);
+  protected useChannel(channel: GuestChannel): void;
+  protected frozenBy<T>(work: () => Promise<T>): Promise<T>;
+  protected alone<T>(work: () => Promise<T>): Promise<T>;
+  start(spec: StartSpec): Promise<DriverProcess>;
+  protected startNow(spec: GuestCommand): Promise<DriverProcess>;
+  read(path: string): Promise<Uint8Array | null>;
+  write(
+    files: readonly {
+      path: string;
+      content: Uint8Array;
+      mode: number;
+    }[],
+  ): Promise<void>;
+  stat(path: string): Promise<FileStat | null>;
+  list(path: string): Promise<string[]>;
+  remove(
+    path: string,
+    opts: {
+      recursive: boolean;
+    },
+  ): Promise<boolean>;
+  rename(from: string, to: string): Promise<void>;
+  makeDirectory(path: string): Promise<void>;
+  importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void>;
+  exportTree(path: string): AsyncIterable<Uint8Array>;
+  abstract close(): Promise<void> | Promise<Vanishing | undefined>;
+}
+
+interface Hello {
+  namespaced: boolean;
+  complaint: string;
+}
+
+interface InsideGit {
+  plainHead?(): Promise<string | undefined>;
+  lend?(sha: string, known: string): Promise<void>;
+  advance?(from: string, to: string): Promise<void>;
+  rebuild(head?: InsideHead): Promise<string | undefined>;
+}
+
+interface InsideHead {
+  readonly sha: string;
+  readonly branch?: string;
+}
+
+interface JailBind {
+  source: string;
+  overlay?: string;
+  target: string;
+  writable?: boolean;
+  owned?: boolean;
+}
+
+interface LiveTree {
+  readonly id: string;
+  readonly backend: string;
+  readonly base?: TreeBase | undefined;
+  readonly source: string;
+  readonly ownsGit: boolean;
+  readonly inside?: InsideGit | undefined;
+  readonly driver: Pick<Driver, "workDir" | "baseEnv" | "start" | "importTree" | "remove">;
+  readonly isLasting?: boolean;
+  look(): TreeLook;
+  warn(message: string): void;
+  readonly signal: AbortSignal;
+  readonly patience?: number | undefined;
+}
+
+interface Location {
+  readonly gitDir: string;
+  readonly topLevel?: string;
+  readonly ownGitDir?: string;
+}
+
+interface MirrorPlan {
+  readonly base: TreeBase;
+  readonly resources: readonly Resource[];
+}
+
+interface MirroredDriver
+  extends Readonly<LiveTree["driver"]>,
+    Pick<Driver, "id" | "backend" | "onWarning" | "read" | "write" | "exportTree"> {
+  frozen?<T>(work: () => Promise<T>): Promise<T>;
+}
+
+interface Repository extends Location {
+  readonly objects: string;
+  readonly alternates?: readonly Alternate[];
+  readonly filters?: readonly string[];
+  readonly objectFormat: "sha1" | "sha256";
+  readonly url?: string;
+}
+
+type RunGuest = (
+  args: readonly string[],
+  stdin: Uint8Array,
+  maxOutput: number,
+) => Promise<
+  | {
+      exitCode: number;
+      stdout: Uint8Array;
+    }
+  | undefined
+>;
+
+interface TreeBase {
+  repository: Repository;
+  sha: string;
+  branch: string;
+  index?: string;
+  worktree?: string;
+}
+
+interface TreeLook {
+  readonly root: Pick<JailBind, "source" | "overlay">;
+  readonly inside?: JailBind | undefined;
+  tar(): AsyncIterable<Uint8Array>;
+  readonly runGuest?: RunGuest | undefined;
+  frozen<T>(work: () => Promise<T>): Promise<T>;
+}
+
+interface TreeOperations extends Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git"> {
+  settled(): Promise<void>;
+}
+
+declare function createOperations(
+  tree: LiveTree,
+  opts: {
+    fork?: (tree: LiveTree, count: number) => Promise<Driver[]>;
+    token: string | undefined;
+  },
+): TreeOperations;
+
+declare function fillMirror(
+  { base }: Pick<MirrorPlan, "base">,
+  driver: Pick<MirroredDriver, "id" | "workDir" | "importTree">,
+  signal?: AbortSignal,
+): Promise<string[]>;
+
+declare function forkMirror({ base }: Pick<MirrorPlan, "base">, n: number): MirrorPlan;
+
+declare function guestBinary(arch?: string): string;
+
+declare function mirroredTree(base: TreeBase, driver: MirroredDriver, signal: AbortSignal): LiveTree;
+
+declare function nameForkedBranch(fork: LiveTree): Promise<void>;
+
+declare function planMirror(
+  id: string,
+  opts: Pick<SandboxOptions, "branch" | "githubToken" | "signal" | "gitFilters" | "gitAlternates"> & {
+    repo: string;
+  },
+): Promise<MirrorPlan>;
+
+declare function readSnapshotRecord(id: string): Promise<SnapshotRecord>;
+
+declare function removeGitResource(resource: Resource, beside?: readonly string[]): Promise<boolean | Vanishing>;
+
+declare function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archive }: SnapshotRecord): Promise<void>;
+
+declare function replaceFiles(
+  { driver }: Pick<LiveTree, "driver">,
+  archives: readonly AsyncIterable<Uint8Array>[],
+  opts: {
+    keepGit: boolean;
+  },
+): Promise<void>;
+
+declare function snapshotIds(): Promise<string[]>;
+
+declare function writeSnapshotRecord(record: SnapshotRecord): Promise<void>;
+
+export {
+  type Backend,
+  type Capabilities,
+  type Changes,
+  type ChannelStream,
+  type Driver,
+  type DriverExit,
+  type DriverIdentity,
+  type DriverProcess,
+  type FileStat,
+  type Finding,
+  GuestChannel,
+  GuestDriver,
+  type MirrorPlan,
+  type NetworkPolicy,
+  type RemoteSandboxInfo,
+  type RemovalOptions,
+  type Resource,
+  type Sandbox,
+  type SandboxEntry,
+  SandboxError,
+  type SandboxOptions,
+  type SandboxOwner,
+  type SnapshotRecord,
+  type StartSpec,
+  type TreeBase,
+  type Vanishing,
+  createOperations,
+  fillMirror,
+  forkMirror,
+  guestBinary,
+  mirroredTree,
+  nameForkedBranch,
+  planMirror,
+  readSnapshotRecord,
+  removeGitResource,
+  removeSnapshot,
+  replaceFiles,
+  snapshotIds,
+  writeSnapshotRecord,
+};
