@@ -52,8 +52,6 @@ async function dispatch(args: readonly string[], screen: Screen, interruption: I
 }
 
 function isJson(args: readonly string[]): boolean {
-  const separator = args.indexOf("--");
-  return (separator === -1 ? args : args.slice(0, separator)).some(
-    (word) => word === "--json" || word.startsWith("--json="),
-  );
+  const end = args.indexOf("--");
+  return (end === -1 ? args : args.slice(0, end)).some((word) => word === "--json" || word.startsWith("--json="));
 }

@@ -42,7 +42,7 @@ describe("glovebox exec", () => {
   it("gives 124 at the deadline, 127 and 126 for what cannot be run, 128+n for a signal", async () => {
     const late = await bench.run(["exec", "--timeout", "300ms", "--", "sh", "-c", "echo partial; sleep 60"]);
     expect(late).toMatchObject({ code: 124, stdout: "partial\n" });
-    expect(late.stderr).toBe("glovebox: the command ran into its timeout of 300ms and was killed\n");
+    expect(late.stderr).toBe("glovebox: the command was killed at its timeout of 300ms\n");
     expect((await bench.run(["exec", "--", "no-such-program"])).code).toBe(127);
     expect((await bench.run(["exec", "--", "/etc/hostname"])).code).toBe(126);
     expect((await bench.run(["exec", "--", "sh", "-c", "kill -USR1 $$"])).code).toBe(138);

@@ -33,10 +33,7 @@ export const BLUEPRINT_COMMANDS: readonly Command[] = [
     offers: [["validate", "schema"], "files"],
     flags: [
       REPO_FLAG,
-      {
-        name: "trust",
-        help: "also run a repository's blueprints that are code; remembered until they change",
-      },
+      { name: "trust", help: "also run blueprints of a repository that are code; remembered until they change" },
       ...all,
     ],
     notes: ["validate prints every error with file, line and path, and exits with 2 if there is one."],

@@ -23,13 +23,7 @@ export const KEPT_COMMANDS: readonly Command[] = [
     argv: "none",
     operandCount: [0, 0],
     flags: [
-      {
-        name: "delete",
-        value: "id",
-        repeat: true,
-        offers: "snapshots",
-        help: "delete this snapshot for good; repeatable",
-      },
+      { name: "delete", value: "id", repeat: true, offers: "snapshots", help: "delete this one for good; repeatable" },
       { name: "quiet", short: "q", help: "print only the ids" },
       ...all,
     ],
@@ -99,9 +93,8 @@ export const KEPT_COMMANDS: readonly Command[] = [
     offers: ["sandboxes", undefined, "files"],
     flags: all,
     notes: [
-      "The host path must not exist, or for a directory be empty, and must not be a symbolic link. Prints the host",
-      "path. Don't trust the files more than the program that wrote them. Links that lead out of the directory are",
-      "left out, with a warning.",
+      "The host path must not exist, or be an empty directory. Prints it. Links that lead out of the directory are left",
+      "out, with a warning. Don't trust the files more than the program that wrote them.",
     ],
     examples: [
       ["glovebox export 3f2a9c41d07be655 dist ./out", "all of it, or nothing if it fails"],

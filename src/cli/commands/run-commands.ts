@@ -35,21 +35,12 @@ export const RUN_COMMANDS: readonly Command[] = [
       { name: "repo", value: "path|org/repo|url", offers: "directories", help: "what to work on (default: .)" },
       { name: "intent", short: "m", value: "text", help: "what you want done" },
       { name: "intent-file", value: "path", offers: "files", help: "read the intent from a file; - is stdin" },
-      {
-        name: "spec",
-        value: "path",
-        offers: "files",
-        help: "a file with a detailed specification, for the blueprint to use",
-      },
+      { name: "spec", value: "path", offers: "files", help: "a file with a detailed specification, for the blueprint" },
       { name: "sandbox", short: "b", value: "backend", offers: "backends", help: "where it runs (default: local)" },
       { name: "image", value: "name", help: "image to run in, if the backend uses one; overrides the blueprint's" },
       { name: "ref", value: "commit", help: "commit, tag or branch to start from (default: HEAD)" },
       { name: "branch", value: "name", help: "branch to work on (default: harness/<run>/<blueprint>)" },
-      {
-        name: "base",
-        value: "branch",
-        help: "base branch of the pull request (default: the repository's default branch)",
-      },
+      { name: "base", value: "branch", help: "base branch of the pull request (default: the repository's own)" },
       { name: "push", help: "push the branch and open a pull request if the run succeeds" },
       {
         name: "push-on",

@@ -11,11 +11,7 @@ export const TASK_COMMAND: Command = {
   offers: [["run"], "files"],
   flags: [
     { name: "concurrency", short: "c", value: "count", help: "tasks to run at once (default: one per core)" },
-    {
-      name: "timeout",
-      value: "time",
-      help: "end each command after this time, for example 10m, unless the task sets its own",
-    },
+    { name: "timeout", value: "time", help: "time limit of each command, for example 10m; a task's own wins" },
     {
       name: "results",
       value: "path",

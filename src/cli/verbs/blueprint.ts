@@ -12,10 +12,7 @@ export async function run(invocation: Invocation): Promise<number> {
   const [what, ...names] = invocation.operands;
   if (what === "schema") {
     if (names.length > 0)
-      throw new UsageError(
-        "blueprint schema takes no name",
-        "to check a blueprint: glovebox blueprint validate <name>",
-      );
+      throw new UsageError("blueprint schema takes no name", "to check one: glovebox blueprint validate <name>");
     await invocation.screen.print(`${JSON.stringify(BLUEPRINT_SCHEMA, undefined, 2)}\n`);
     return 0;
   }

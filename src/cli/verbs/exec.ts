@@ -26,9 +26,8 @@ export async function run(invocation: Invocation): Promise<number> {
     await screen.during("closing the sandbox", () => sandbox.teardown());
   }
   if (interruption.ending === undefined) {
-    if (exit.timedOut)
-      await screen.printNote(`the command ran into its timeout of ${flags.text("timeout")} and was killed`);
-    if (exit.oomKilled === true) await screen.printNote("the command ran into its memory limit and was killed");
+    if (exit.timedOut) await screen.printNote(`the command was killed at its timeout of ${flags.text("timeout")}`);
+    if (exit.oomKilled === true) await screen.printNote("the command was killed at its memory limit");
   }
   if (flags.has("keep") && !flags.has("json")) {
     await screen.printNote(`kept ${sandbox.id}; glovebox exec --id ${sandbox.id} -- … opens it again`);

@@ -33,8 +33,7 @@ export async function run(invocation: Invocation): Promise<number> {
     } finally {
       terminal.leave();
     }
-    if (exit.timedOut)
-      await screen.printNote(`the shell ran into its timeout of ${flags.text("timeout")} and was killed`);
+    if (exit.timedOut) await screen.printNote(`the shell was killed at its timeout of ${flags.text("timeout")}`);
     return exit.timedOut ? TIMED_OUT : exit.exitCode;
   } finally {
     await screen.during("closing the sandbox", () => sandbox.teardown());

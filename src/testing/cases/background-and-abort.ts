@@ -10,7 +10,7 @@ export const backgroundAndAbortCases: readonly ConformanceCase[] = [
     id: "background.holds-output",
     title: "a child that keeps the output open",
     requirement:
-      "When a command ends while a child still has its output open, the call returns soon and the child is killed.",
+      "When a command ends while a child has its output open, the call returns soon and the child is killed.",
     async run({ sandbox }) {
       const argv = scriptArgv(`sh -c "$1" sh "$2" & ${AWAIT_BEAT}; echo started; exit 6`, HEARTBEAT, "beat");
       const result = await within(15_000, "the call", sandbox.exec({ argv }));

@@ -81,8 +81,7 @@ export const execExitCases: readonly ConformanceCase[] = [
   {
     id: "exec.exit.result",
     title: "the shape of a result",
-    requirement:
-      "A result has the exit code, both texts, what was truncated, how much was written, and how long it took.",
+    requirement: "A result has exit code, both texts, what was truncated, how much was written, and how long it took.",
     async run({ sandbox }) {
       const result = await sandbox.exec({ argv: scriptArgv("printf abc; printf defgh >&2; exit 3") });
       const { durationMs, ...rest } = result;

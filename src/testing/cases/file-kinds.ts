@@ -103,11 +103,7 @@ export const fileKindCases: readonly ConformanceCase[] = [
       equal(await sandbox.listDirectory("a/b/c"), ["file"], "what was in it");
       await refuses("conflict", "a file in the way", () => sandbox.makeDirectory("a/b/c/file"));
       await refuses("conflict", "a file on the way", () => sandbox.makeDirectory("a/b/c/file/d"));
-      equal(
-        await script(sandbox, "touch a/b/new && rmdir a/b/c 2>/dev/null || echo kept"),
-        "kept\n",
-        "usable by a command",
-      );
+      equal(await script(sandbox, "touch a/b/new && rmdir a/b/c 2>/dev/null || echo kept"), "kept\n", "usable");
     },
   },
   {
@@ -164,10 +160,7 @@ export const fileKindCases: readonly ConformanceCase[] = [
         "readFile",
         sandbox.readFile("locked/deep/file").catch((error: unknown) => (error as { code?: string }).code),
       );
-      check(
-        ["x\n", "permission_denied"].includes(answer ?? ""),
-        `readFile below a locked directory returned ${answer}`,
-      );
+      check(["x\n", "permission_denied"].includes(answer ?? ""), `readFile below a locked one returned ${answer}`);
       const directory = harness.host?.directoryOf?.(sandbox);
       await sandbox.teardown();
       if (directory !== undefined) await assertGone(directory);

@@ -148,7 +148,7 @@ export const linkCases: readonly ConformanceCase[] = [
     id: "links.race-directory",
     title: "a directory that becomes a link",
     requirement:
-      "While a command swaps a directory and a link that leads outside, no call reads, writes or deletes there.",
+      "While a command swaps a directory and a link that leads outside, no call reads, writes or deletes outside.",
     async run(context) {
       const { sandbox } = context;
       const outside = await makeOutside(context);

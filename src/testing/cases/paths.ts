@@ -83,8 +83,7 @@ export const pathCases: readonly ConformanceCase[] = [
   {
     id: "paths.invalid",
     title: "invalid paths",
-    requirement:
-      "An empty path, a NUL byte, 5,000 characters or a value that is not a string is `invalid_path` in every call.",
+    requirement: "An empty path, a NUL byte, 5,000 characters or a non-string is `invalid_path` in every call.",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       const bad: unknown[] = ["", "a\0b", "a/\0", "x".repeat(5_000), "a/".repeat(2_500), 42, null];
@@ -147,8 +146,7 @@ export const pathCases: readonly ConformanceCase[] = [
   {
     id: "paths.set-workdir",
     title: "changing the directory",
-    requirement:
-      "After `setWorkdir` relative paths and commands start there; `workDir` and absolute paths don't change.",
+    requirement: "After `setWorkdir` relative paths and commands start there; `workDir` and absolute paths stay.",
     async run({ sandbox }) {
       const { workDir } = sandbox;
       await sandbox.writeFile("a/b/file", "deep");

@@ -72,13 +72,12 @@ async function runCases(
     ...(skips && { skips }),
     host: { ...(directoryOf && { directoryOf }), ...(sharesNetwork !== undefined && { sharesNetwork }) },
   };
-  return await screen.during(`conformance of ${backend}`, async (progress) => {
+  return await screen.during(`testing ${backend}`, async (progress) => {
     let done = 0;
     const running = runConformance(harness, {
       concurrency: AT_ONCE,
       ...(only && { only }),
-      onResult: ({ id }) =>
-        progress.update(`conformance of ${backend}: ${++done} of ${conformanceCases.length}, ${id}`),
+      onResult: ({ id }) => progress.update(`testing ${backend}: ${++done} of ${conformanceCases.length}, ${id}`),
     });
     const ended = new Promise<undefined>((resolve) => interruption.onEnd(() => resolve(undefined)));
     const report = await Promise.race([running, ended]);

@@ -31,13 +31,9 @@ export class ResultsFile {
    */
   static async open(path: string, { isNamed }: { isNamed: boolean }): Promise<ResultsFile> {
     if (!isNamed && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) {
-      throw new SandboxError(
-        "permission_denied",
-        `${path} is a link, and Glovebox would write the results to its target`,
-        {
-          hint: "name the file yourself with --results",
-        },
-      );
+      throw new SandboxError("permission_denied", `${path} is a link, and its target would get the results`, {
+        hint: "name the file yourself with --results",
+      });
     }
     const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW } = constants;
     // Without O_NOFOLLOW on this system, the check above has to do.
