@@ -6,7 +6,7 @@ import { figure, limitOf } from "./parts/table.mjs";
 const here = dirname(fileURLToPath(import.meta.url));
 const readme = join(here, "..", "README.md");
 const [begin, end] = ["<!-- bench: begin -->", "<!-- bench: end -->"];
-/** How many goals of each case are shown. */
+/** How many goals of each case to show. */
 const shown = {
   exec: 3,
   "exec-heap": 1,
@@ -56,7 +56,7 @@ function conditions(results) {
 
 function cellsOf(goal) {
   const { what, value, unit, reached } = goal;
-  // How many times faster we are is told the other way round.
+  // A goal of the kind "N times faster than" has our row as `other`.
   const isTurned = goal.other?.variant.startsWith("glovebox") && !goal.ours?.variant.startsWith("glovebox");
   const [ours, other] = isTurned ? [goal.other, goal.ours] : [goal.ours, goal.other];
   const told = (row) => (row ? figure(row.p50, row.unit) : "");

@@ -35,7 +35,7 @@ endAllOnInterrupt(clean, 10_000);
 let failed = false;
 const results = [];
 try {
-  // Some of them ask for a newer Node; the setting for our own packages comes down by the environment.
+  // Some peers want a newer Node; our own packages' npm setting arrives through the environment.
   if (given.includes("--peers")) await installDependencies(join(here, "peers"), "--no-engine-strict");
   for (const name of names.length > 0 ? names : all) await runOne(name);
 } finally {
@@ -44,7 +44,7 @@ try {
 if (isJson) console.log(JSON.stringify(results, undefined, 2));
 process.exitCode = failed ? 1 : 0;
 
-/** A process for each: the heap of one is not in the way of the next. */
+/** A process for each case, so that the heap of one does not affect the next. */
 async function runOne(name) {
   const file = join(scratch, `${name}.json`);
   const folder = join(scratch, name);

@@ -8,8 +8,8 @@ import { startTypes, typedEntries } from "./bundle.mjs";
 
 /**
  * Writes the API report: `api/<entry>.d.ts` has every name that an entry point of package.json exports, with its signature and
- * the types that the signature needs, sorted and without comments. What the root entry has in the same words is only there.
- * `api.mjs [--check]`: with `--check` nothing is written.
+ * the types that the signature needs, sorted and without comments. Declarations that the root entry has too are only there.
+ * `api.mjs [--check]`: with `--check` it writes nothing and fails if the report is out of date.
  */
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, "api");
@@ -23,7 +23,7 @@ const written = existsSync(folder)
 if (process.argv.includes("--check")) {
   const names = new Set([...reports.keys(), ...written]);
   const changed = [...names].filter((name) => !written.includes(name) || reports.get(name) !== read(name));
-  for (const name of changed) console.error(`api/${name} is old: type npm run api, and look at the difference`);
+  for (const name of changed) console.error(`api/${name} is out of date: run npm run api and review the diff`);
   process.exitCode = changed.length > 0 ? 1 : 0;
 } else {
   rmSync(folder, { recursive: true, force: true });
@@ -60,7 +60,7 @@ async function declarationsOf(entry) {
   return statements.map(({ text }) => text);
 }
 
-/** Imports are first, and the list of what is exported is last. */
+/** Sorts imports first and the list of exports last. */
 function nameOf({ type, id, declarations, source }) {
   if (type === "ImportDeclaration") return ` ${source.value}`;
   return (id ?? declarations?.[0].id)?.name ?? "~";
@@ -71,6 +71,6 @@ async function format(text) {
   const run = promisify(execFile)(biome, ["format", "--stdin-file-path=report.d.ts"], { cwd: root });
   run.child.stdin.end(text);
   const { stdout } = await run;
-  // What is left where a comment was.
+  // Removed comments leave empty lines.
   return stdout.replaceAll(/\n{2,}(?=[ }])/g, "\n");
 }

@@ -4,8 +4,8 @@ import { backendNames } from "../dist/src/sandbox.js";
 import { root } from "./prepare.mjs";
 
 /**
- * Writes the readme's table of backends out of what each said that it keeps when the conformance kit last ran on it, and what
- * came of that (`npm run conformance -- --all --write`): `backends-readme.mjs [--check]`.
+ * Writes the README's table of backends from the capabilities and results that the last run of the conformance kit recorded
+ * (`npm run conformance -- --all --write`): `backends-readme.mjs [--check]`.
  */
 const readme = join(root, "README.md");
 const [begin, end] = ["<!-- backends: begin -->", "<!-- backends: end -->"];
@@ -30,11 +30,11 @@ const rows = backendNames().map(rowOf);
 const wanted = `${text.slice(0, before)}${begin}\n\n${table([HEAD, ...rows])}\n\n${text.slice(after)}`;
 if (!process.argv.includes("--check")) writeFileSync(readme, wanted);
 else if (wanted !== text) {
-  console.error("the table of backends in README.md is old: type npm run backends:readme");
+  console.error("the table of backends in README.md is out of date: run npm run backends:readme");
   process.exitCode = 1;
 }
 
-/** A backend without a result is in the table without a promise. */
+/** A backend without a result gets an empty row. */
 function rowOf(name) {
   const file = join(root, "conformance", `${name}.json`);
   if (!existsSync(file)) return [`\`${name}\``, "not run", ...HEAD.slice(2).map(() => "")];

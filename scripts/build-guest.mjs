@@ -22,7 +22,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const sources = join(root, "guest");
 const stamps = join(root, "node_modules", ".cache", "glovebox");
 
-/** Compilers that make the guest for a machine that this one is not. */
+/** Cross compilers, by the architecture they compile for. */
 const crossCompilers = { x64: "x86_64-linux-gnu-gcc", arm64: "aarch64-linux-gnu-gcc" };
 
 const flags = [
@@ -31,8 +31,8 @@ const flags = [
 ];
 
 /**
- * Compiles the program that is PID 1 in a sandbox, unless the one that is there came from the same sources: for this
- * machine, and for the other kinds whose cross compiler is here.
+ * Compiles the guest, PID 1 of a sandbox, unless it is up to date: for this machine, and for other architectures whose
+ * cross compiler is installed.
  */
 export async function buildGuest() {
   if (process.platform !== "linux") return "not built: it runs on Linux only";
@@ -43,9 +43,9 @@ export async function buildGuest() {
 
 async function buildOther(arch, compiler) {
   if (hasCommand(compiler)) return await buildFor(arch, compiler);
-  // A guest of older sources must not be shipped beside a new one.
+  // Never ship an old guest next to a new one.
   rmSync(join(sources, "bin", `linux-${arch}`), { recursive: true, force: true });
-  return `linux-${arch} not built: there is no ${compiler}`;
+  return `linux-${arch} not built: ${compiler} is not installed`;
 }
 
 async function buildFor(arch, compiler) {
@@ -66,7 +66,7 @@ async function buildFor(arch, compiler) {
     const output = join(scratch, "glovebox-guest");
     expectSuccess(await run(compiler, [...flags, ...headers, "-o", output, ...units], { quiet: true }), compiler);
     mkdirSync(dirname(target), { recursive: true });
-    // A running guest keeps its file busy, so the new one takes the name instead of the contents.
+    // The file of a running guest can't be overwritten, so rename the new one into its place.
     writeFileSync(`${target}.new`, readFileSync(output), { mode: 0o755 });
     renameSync(`${target}.new`, target);
   } finally {
@@ -79,13 +79,13 @@ async function buildFor(arch, compiler) {
 
 function findCompiler() {
   const asked = process.env.CC;
-  if (asked && !hasCommand(asked)) throw new StepFailed(`CC names a compiler that is not there: ${asked}`);
+  if (asked && !hasCommand(asked)) throw new StepFailed(`the compiler in CC does not exist: ${asked}`);
   const compiler = asked || ["musl-gcc", "gcc", "cc"].find((name) => hasCommand(name));
   if (compiler) return compiler;
-  throw new StepFailed(`no C compiler found. Type:\n${installLine(["gcc", "libc6-dev", "musl-tools"])}`);
+  throw new StepFailed(`no C compiler found. Run:\n${installLine(["gcc", "libc6-dev", "musl-tools"])}`);
 }
 
-/** musl-gcc sees musl's headers alone; the kernel's own are offered to it by links, without glibc's beside them. */
+/** musl-gcc only sees musl's headers; links give it the kernel's headers without glibc's. */
 function kernelHeaders(scratch) {
   const folder = join(scratch, "include");
   mkdirSync(folder);

@@ -6,13 +6,13 @@ import { step } from "./step.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Modules that are no entry points of the package: programs of this repository load them by their names. */
+/** Modules that are not entry points of the package, but that programs in this repository load by path. */
 const OWN = [
   ...["sandbox", "sandbox/host", "machine/failpoint", "sandbox/egress/dial", "util/tar/tar-pack"],
   ...["sandbox/backends/docker/engine/endpoint", "sandbox/backends/docker/engine/engine"],
 ];
 
-/** Makes `dist/` of the TypeScript, from nothing, so that no file of an older build is shipped. */
+/** Builds `dist/` from scratch, so that no file of an older build is shipped. */
 export async function buildLibrary() {
   rmSync(join(root, "dist"), { recursive: true, force: true });
   const { bundle, bundleTypes } = await import("./bundle.mjs");
@@ -29,14 +29,14 @@ export async function buildLibrary() {
   chmodSync(join(root, "dist", "src", "cli.js"), 0o755);
 }
 
-/** The modules that package.json gives to others. */
+/** The modules that package.json exports. */
 function entryPoints() {
   const { exports, bin } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const targets = [...Object.values(exports).map((target) => target.default ?? target), ...Object.values(bin)];
   return targets.flatMap((target) => /^\.\/dist\/src\/(.+)\.js$/.exec(target)?.[1] ?? []);
 }
 
-/** Builds all there is to build: the guest at once, and the library when the `dependencies` are there. */
+/** Builds everything: the guest at once, and the library when the `dependencies` are installed. */
 export async function build(dependencies) {
   const isBeside = true;
   const library = async () => {

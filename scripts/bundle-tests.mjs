@@ -6,9 +6,8 @@ import { startBundle } from "./bundle.mjs";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * Makes JavaScript of all tests and of the sources that they test, in `dist/tests`: a process that loads them one by one,
- * each transformed on its way, is busy for longer than with most tests. The sources are one file, so that no test
- * has a second copy of them.
+ * Bundles all tests and sources into `dist/tests`: loading and transforming them one by one takes a process longer than
+ * most tests. All sources go into one file, so that no test has a second copy of them.
  */
 export async function bundleTests() {
   const tests = readdirSync(join(root, "tests"), { recursive: true }).filter((name) => name.endsWith(".test.ts"));
@@ -17,7 +16,7 @@ export async function bundleTests() {
     external: (id) => !/^[./]|^@oxc-project\//.test(id),
     plugins: [{ name: "places", transform: keepPlaces }],
     experimental: { nativeMagicString: true },
-    // With one file for all sources nothing of them is loaded lazily.
+    // With one file for all sources nothing is loaded lazily.
     checks: { ineffectiveDynamicImport: false },
   });
   const groups = [{ name: "sources", test: /\/(src|contracts)\// }];
@@ -25,7 +24,7 @@ export async function bundleTests() {
   await build.write({ dir, chunkFileNames: "parts/[name].js", codeSplitting: { groups }, sourcemap: true });
 }
 
-/** Files that look for others beside themselves find them where they were written. */
+/** Lets files that look for others next to them find the original ones. */
 function keepPlaces(code, id, { magicString }) {
   if (!code.includes("import.meta.")) return null;
   magicString.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href));

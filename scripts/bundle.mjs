@@ -10,9 +10,8 @@ const packages = [name, ...Object.keys(dependencies), ...Object.keys(peerDepende
 const external = (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`));
 
 /**
- * Makes JavaScript of the sources in `from`, in few files: Node takes longer to load hundreds of small ones than to run
- * them. The modules of `entries` keep their places below `to`, what several of them need is in its folder `parts`, and what
- * is imported lazily stays lazy.
+ * Bundles the sources in `from` into few files: Node takes longer to load hundreds of small ones than to run them. The
+ * modules of `entries` keep their paths below `to`, shared code goes into the folder `parts`, and lazy imports stay lazy.
  */
 export async function bundle(from, to, entries) {
   const build = await startBundle(from, entries, { external });
@@ -25,14 +24,14 @@ export async function bundle(from, to, entries) {
   });
 }
 
-/** The modules of `src` that package.json gives to others with their types. */
+/** The modules of `src` that package.json exports with types. */
 export const typedEntries = Object.values(exports).flatMap(
   ({ types }) => /^\.\/dist\/src\/(.+)\.d\.ts$/.exec(types)?.[1] ?? [],
 );
 
 /**
- * What the declarations use of their surroundings, so that they fit a program without the types of Node or of the DOM: an interface
- * that is there has nothing added, one that is missing is empty. What does need the types of Node asks for them.
+ * Declares the globals that our types use, so that they compile without the types of Node or the DOM: an existing interface
+ * stays the same, a missing one is empty. Files that import from Node reference its types.
  */
 function surroundings({ imports }) {
   const node = imports.some((id) => id.startsWith("node:")) ? '/// <reference types="node" />\n' : "";
@@ -40,7 +39,7 @@ function surroundings({ imports }) {
   return `${node}/// <reference lib="esnext.disposable" />\ndeclare global {\n  interface AbortSignal {}\n  ${streams}\n}`;
 }
 
-/** Makes the declarations of the entry points, each in one file below `to`, and what several of them need in one more. */
+/** Bundles the declarations of each entry point into one file below `to`, and the shared ones into another. */
 export async function bundleTypes(to) {
   const build = await startTypes(typedEntries);
   await build.write({
@@ -52,13 +51,13 @@ export async function bundleTypes(to) {
   });
 }
 
-/** Starts a bundle of declarations. Each follows from its own file (`isolatedDeclarations`), so that no compiler is needed. */
+/** Starts a bundle of declarations. Thanks to `isolatedDeclarations` this needs no compiler. */
 export async function startTypes(entries) {
   const plugins = [dts({ oxc: true, emitDtsOnly: true, sourcemap: true, tsconfig: false })];
   return await startBundle("src", entries, { external, plugins, treeshake: { moduleSideEffects: false } });
 }
 
-/** Begins a bundle of these modules below `from`; what the bundler has to say about it is an error. `options` are more of its own. */
+/** Starts a bundle of these modules below `from`; any warning of the bundler is an error. `options` go to the bundler. */
 export async function startBundle(from, entries, options) {
   return await rolldown({
     input: Object.fromEntries(entries.map((entry) => [entry, join(root, from, `${entry}.ts`)])),

@@ -16,7 +16,7 @@ import { dirname, join } from "node:path";
 import { root } from "./prepare.mjs";
 import { endAllOnInterrupt, run } from "./processes.mjs";
 
-/** Runs the conformance kit as an ordinary user, with and without isolation. Root lends it an unused user id. */
+/** Runs the conformance kit as an ordinary user, with and without isolation. As root, it uses an unused user id. */
 const isRoot = process.getuid?.() === 0;
 const uid = isRoot ? await unusedUid() : process.getuid?.();
 const place = mkdtempSync(join(tmpdir(), "glovebox-as-user-"));
@@ -43,7 +43,7 @@ try {
 console.log(`summary: ${JSON.stringify(total)}`);
 process.exit(total.failed > 0 ? 1 : 0);
 
-/** Copies what an installed package has to where the user can read it, and gives the user a home. */
+/** Copies the files of an installed package to where the user can read them, and makes a home for the user. */
 function layOut() {
   chmodSync(place, 0o755);
   for (const part of ["dist", "guest/bin", "package.json", "scripts/run-conformance.mjs"]) {
@@ -83,7 +83,7 @@ async function mayUnshare(env) {
   return code === 0;
 }
 
-/** The user had no process before, so every one that is there now was left behind by a sandbox. */
+/** The user had no processes before, so sandboxes left behind all that are running now. */
 function countSurvivors() {
   if (!isRoot) return;
   const survivors = processesOf(uid);
@@ -127,7 +127,7 @@ async function unusedUid() {
   throw new Error("every user id from 63000 to 64999 is taken");
 }
 
-/** Another run on this machine must not take the same one, or each would count the other's processes. Gone with this process. */
+/** Claims a user id until this process ends, so that no other run on this machine uses it and counts our processes. */
 function claim(candidate) {
   return new Promise((resolve) => {
     const server = createServer();
@@ -137,7 +137,7 @@ function claim(candidate) {
   });
 }
 
-/** The running Node, or a copy of it when it lies in a folder that only root may enter. */
+/** The running Node, or a copy of it if it is in a folder that only root can enter. */
 function reachableNode() {
   let folder = dirname(process.execPath);
   while (folder !== "/" && (statSync(folder).mode & 0o001) !== 0) folder = dirname(folder);

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 
-/** Notes what became of each case of the conformance kit, for `conformance.mjs`. */
-// biome-ignore lint/style/noDefaultExport: vitest takes a reporter in no other way
+/** Records the result of each case of the conformance kit for `conformance.mjs`. */
+// biome-ignore lint/style/noDefaultExport: vitest requires it for a reporter
 export default class ConformanceReporter {
   onTestRunEnd(modules) {
     const results = {};
@@ -22,7 +22,7 @@ export default class ConformanceReporter {
   }
 }
 
-/** A case says why it failed in what it was compared with. */
+/** The reason of a failed case is in the value that the test compared. */
 function reasonOf(error) {
   return (
     /reason: '([^\n]*)'|"reason": "([^\n]*)"/

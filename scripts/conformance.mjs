@@ -9,7 +9,7 @@ import { run } from "./processes.mjs";
 
 /**
  * Runs the conformance kit on backends and prints one table, cases by backends: `conformance.mjs --all | name...`.
- * With `--write` what came of it is kept in `conformance/`, for the readme.
+ * With `--write` it records the results in `conformance/`, for the README.
  */
 const words = process.argv.slice(2);
 const asked = words.filter((word) => !word.startsWith("-"));
@@ -29,7 +29,7 @@ for (const { name, on, notRun, counts } of columns) {
   const sums = Object.entries(counts).map(([outcome, count]) => `${count} ${outcome}`);
   console.log(`${name}: ${notRun === undefined ? `${sums.join(", ")}, on ${on}` : `not run: ${notRun}`}`);
 }
-console.log("refused: the backend says that it does not keep this, and was seen to refuse it or is known not to.");
+console.log("refused: the backend does not support this, and either refused it or lists it as a known gap.");
 for (const column of columns) {
   for (const { id, outcome, reason } of column.results) {
     if (outcome === "failed") console.log(`FAILED ${column.name} ${id}: ${String(reason).split("\n")[0]}`);
@@ -58,7 +58,7 @@ async function columnOf(name, seen) {
   const path = join(root, testOf(name));
   if (!existsSync(path)) return { name, results: [], counts: {}, notRun: "the backend is not there yet" };
   if (!seen || seen.cases.length === 0) return { name, results: [], counts: {}, notRun: seen?.notRun ?? "no case ran" };
-  // A stand-in answers at the wire in place of the service; commands are real either way.
+  // A stand-in replaces the service on the wire; the commands are real either way.
   const on = usesStandIn(path) ? "a stand-in for the service" : "this machine";
   const { skips = {} } = await conformanceOf(name);
   const results = seen.cases.map(({ id, state, reason }) => ({
@@ -74,7 +74,7 @@ async function columnOf(name, seen) {
   return column;
 }
 
-/** Whether a test, or what it is set up by, imports one. */
+/** Whether a test, or its support code, imports a stand-in. */
 function usesStandIn(path) {
   const imports = (file) =>
     [...readFileSync(file, "utf8").matchAll(/from "(\.[^"]+)\.js"/g)].map(([, name]) => join(file, "..", `${name}.ts`));

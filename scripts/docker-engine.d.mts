@@ -1,9 +1,9 @@
-/** An engine of a test run. */
+/** A running engine. */
 export interface TestEngine {
   readonly host: string;
   readonly folder: string;
   readonly keeper: number;
-  /** Its process now; another one after it was killed. */
+  /** Its current process; a new one after a restart. */
   daemon(): number | undefined;
 }
 export function whyNoEngine(): string | undefined;

@@ -7,12 +7,12 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { hasCommand } from "./system-parts.mjs";
 
 /**
- * An own Docker engine, apart from any other on this machine: its own network, mounts and processes, all its files in one
- * folder. It is gone, with all that it made, when it is stopped or when the process that it was started for has ended.
+ * A separate Docker engine with its own network, mounts and processes, and all its files in one folder. It ends, and removes
+ * everything it made, when it is stopped or when the process that it was started for ends.
  */
 const START_TIMEOUT = 300_000;
 
-/** Why no engine can be started here; undefined when one can. */
+/** Why this machine can't start an engine; undefined if it can. */
 export function whyNoEngine() {
   if (process.platform !== "linux") return "an own Docker engine needs Linux";
   if (process.getuid?.() !== 0) return "an own Docker engine needs root";
@@ -20,7 +20,7 @@ export function whyNoEngine() {
   return missing.length > 0 ? `not installed: ${missing.join(", ")} (package docker.io)` : undefined;
 }
 
-/** Starts an engine in a folder, for as long as a process lives; `dataSize` bounds its disk, in bytes, and `env` is for it. */
+/** Starts an engine in a folder for the lifetime of a process; `dataSize` limits its disk in bytes, `env` is its environment. */
 export async function startEngine(folder, { leasePid = process.pid, dataSize, env = {} } = {}) {
   mkdirSync(folder, { recursive: true });
   const script = fileURLToPath(import.meta.url);
@@ -33,13 +33,13 @@ export async function startEngine(folder, { leasePid = process.pid, dataSize, en
   return describeEngine(folder);
 }
 
-/** An engine that was started in this folder. */
+/** The engine that was started in this folder. */
 export function describeEngine(folder) {
   const keeper = Number(readFileSync(join(folder, "keeper.pid"), "utf8"));
   return { host: `unix://${join(folder, "docker.sock")}`, folder, keeper, daemon: () => daemonOf(keeper) };
 }
 
-/** Stops it and waits until nothing of it is left. */
+/** Stops it and waits until everything is removed. */
 export async function stopEngine({ keeper, folder }) {
   signal(keeper, "SIGTERM");
   for (let i = 0; i < 600 && existsSync(folder); i++) await delay(50);
@@ -70,7 +70,7 @@ function answers(socketPath) {
   });
 }
 
-/** The process of the engine itself, below the one that starts it again when it ends. */
+/** The process of the engine itself, a child of the one that restarts it when it ends. */
 function daemonOf(keeper) {
   const below = (pid) => childrenOf(pid).flatMap((child) => [child, ...below(child)]);
   return below(keeper).find((pid) => nameOf(pid) === "dockerd");
@@ -105,7 +105,7 @@ function signal(pid, name) {
   }
 }
 
-/** What runs inside the namespaces: the engine, again and again. */
+/** The script in the namespaces: runs the engine, and restarts it when it ends. */
 function script(folder, dataSize) {
   const data = join(folder, "data");
   const mount = dataSize ? `mount -t tmpfs -o size=${dataSize} tmpfs ${data} || exit 1` : "true";
@@ -130,7 +130,7 @@ function cgroupOf(folder) {
   return `/glovebox-engine-${folder.replaceAll(/[^A-Za-z0-9]+/g, "-").slice(-60)}`;
 }
 
-/** Holds the engine until it is told to stop, or nobody is left whom it is for. */
+/** Keeps the engine running until it should stop or its owner is gone. */
 async function keep(folder, leasePid, dataSize) {
   const namespaces = ["--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"];
   const inside = spawn("unshare", [...namespaces, "sh", "-c", script(folder, dataSize)], { stdio: "ignore", cwd: "/" });
@@ -150,7 +150,7 @@ async function keep(folder, leasePid, dataSize) {
   rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
 }
 
-/** Removes the control groups of the containers, which are empty by now or a moment later. */
+/** Removes the control groups of the containers, which are empty now or in a moment. */
 function removeGroups(name) {
   const root = "/sys/fs/cgroup";
   const places = existsSync(root) ? [root, ...readdirSync(root).map((controller) => join(root, controller))] : [];
@@ -174,7 +174,7 @@ function removeGroup(path) {
   }
 }
 
-/** Lets go on what was paused: nothing that is frozen can end, not even when it is killed. */
+/** Thaws paused containers: a frozen process can't end, even when killed. */
 function thaw(path) {
   try {
     for (const [name, text] of [
@@ -186,7 +186,7 @@ function thaw(path) {
     for (const entry of readdirSync(path, { withFileTypes: true }))
       if (entry.isDirectory()) thaw(join(path, entry.name));
   } catch {
-    // It is gone by now.
+    // It is gone already.
   }
 }
 

@@ -3,10 +3,10 @@ import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
- * Cuts the TypeScript of the readme and the docs from programs that run in the tests: `docs.mjs [--check] [folder]`.
+ * Copies the TypeScript snippets of the README and the docs from programs that the tests run: `docs.mjs [--check] [folder]`.
  *
- * A block stands below `<!-- snippet: examples/hello.ts -->` for a whole file, or `<!-- snippet: examples/hello.ts#name -->`
- * for what is between `// #region name` and `// #endregion name`. With `--check` nothing is written.
+ * A block follows `<!-- snippet: examples/hello.ts -->` for a whole file, or `<!-- snippet: examples/hello.ts#name -->`
+ * for the lines between `// #region name` and `// #endregion name`. With `--check` it writes nothing.
  */
 const isCheck = process.argv.includes("--check");
 const here = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -23,11 +23,11 @@ for (const file of documents()) {
     return program === undefined ? block : `${start}${program}\`\`\``;
   });
   if (fresh === text) continue;
-  if (isCheck) faults.push(`${relative(root, file)} shows an old snippet: type npm run docs`);
+  if (isCheck) faults.push(`${relative(root, file)} has an outdated snippet: run npm run docs`);
   else writeFileSync(file, fresh);
 }
 for (const fault of faults) console.error(fault);
-console.log(`${count} snippets${isCheck ? " looked at" : ""}, ${faults.length} faults`);
+console.log(`${count} snippets${isCheck ? " checked" : ""}, ${faults.length} errors`);
 process.exit(faults.length > 0 ? 1 : 0);
 
 function documents() {
@@ -37,7 +37,7 @@ function documents() {
 
 function cut(source, document) {
   if (source === undefined) {
-    faults.push(`${document} has a block of TypeScript that is cut from no program`);
+    faults.push(`${document} has a block of TypeScript without a snippet comment`);
     return undefined;
   }
   const [path, name] = source.split("#");
@@ -47,7 +47,7 @@ function cut(source, document) {
     program,
   );
   if (found) return withoutIndent(found[1]);
-  faults.push(`${document} shows the region ${name}, which ${path} does not have`);
+  faults.push(`${document} uses the region ${name}, which ${path} does not have`);
   return undefined;
 }
 

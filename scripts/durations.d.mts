@@ -1,7 +1,7 @@
-/** New durations rounded and put in, sorted by name. What took about as long as before stays. */
+/** Merges new durations, rounded and sorted by name. Similar ones don't change. */
 export declare function mergeDurations(
   recorded: Readonly<Record<string, number>>,
   measured: Readonly<Record<string, number>>,
 ): Record<string, number>;
-/** The files that took longest, a line each. */
+/** The slowest files, one per line. */
 export declare function slowestFiles(measured: Readonly<Record<string, number>>, count?: number): string[];

@@ -2,14 +2,14 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./prepare.mjs";
 
-/** How many milliseconds each test file takes, by its path from the root of the repository. */
+/** The milliseconds each test file takes, by its path from the root of the repository. */
 const RECORD = join(root, "tests", "durations.json");
 
 /**
- * Writes down how long the files of this run took: `npm run test:durations [file...]`. Files that were not run keep what was
- * written, files that are gone are dropped.
+ * Records how long the files of this run took: `npm run test:durations [file...]`. Keeps the entries of files that did not
+ * run, and drops those of deleted files.
  */
-// biome-ignore lint/style/noDefaultExport: vitest takes a reporter in no other way
+// biome-ignore lint/style/noDefaultExport: vitest requires it for a reporter
 export default class DurationsReporter {
   onTestRunEnd(modules) {
     const recorded = existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, "utf8")) : {};
@@ -19,13 +19,13 @@ export default class DurationsReporter {
   }
 }
 
-/** What the files of a run took; a bundled file counts as its source. */
+/** The durations of a run; a bundled file counts as its source. */
 export function durationsOf(modules) {
   const nameOf = ({ relativeModuleId }) => relativeModuleId.replace(/^dist\//, "").replace(/\.js$/, ".ts");
   return Object.fromEntries(modules.map((module) => [nameOf(module), module.diagnostic().duration]));
 }
 
-/** New durations rounded and put in, sorted by name. What took about as long as before stays, so that few lines change from run to run. */
+/** Merges new durations, rounded and sorted by name. Similar ones don't change, to keep the diff of the record small. */
 export function mergeDurations(recorded, measured) {
   const isSame = (before, now) => Math.abs(now - before) <= Math.max(1_000, before / 2);
   const merged = { ...recorded };
@@ -35,7 +35,7 @@ export function mergeDurations(recorded, measured) {
   return Object.fromEntries(Object.entries(merged).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The files that took longest, a line each. */
+/** The slowest files, one per line. */
 export function slowestFiles(measured, count = 10) {
   const longest = Object.entries(measured).sort(([, a], [, b]) => b - a);
   return longest.slice(0, count).map(([file, ms]) => `${(ms / 1000).toFixed(1).padStart(6)} s  ${file}`);

@@ -21,7 +21,7 @@ import { expectSuccess } from "./step.mjs";
 
 /**
  * Feeds the guest broken requests or archives, under sanitizers, in a jail without a network or privileges.
- * The same seed and number of cases is the same run. Ends with 0 when nothing broke. With `--build` it only compiles.
+ * The same seed and number of cases repeat a run. Exits with 0 if nothing broke. With `--build` it only compiles.
  */
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { values: options } = parseArgs({
@@ -69,7 +69,7 @@ async function link(program) {
   expectSuccess(await run(compiler, [...flags, "-o", program, ...objects.sort()], { quiet: true }), compiler);
 }
 
-/** One object file, kept for as long as neither the source nor a header changes. */
+/** One object file, cached until its source or a header changes. */
 async function compile(unit, headers) {
   const hash = createHash("sha256").update(flags.join(" "));
   for (const file of [...headers, unit]) hash.update(`${basename(file)}\0`).update(readFileSync(file));
@@ -91,7 +91,7 @@ async function runJailed(program) {
   mkdirSync(join(place, "world"), { recursive: true });
   const isRoot = process.getuid?.() === 0;
   if (isRoot) for (const path of [scratch, place, join(place, "world")]) chownSync(path, NOBODY, NOBODY);
-  // Signals that requests ask for would look like crashes; a real one shows in how the process ended.
+  // Ignore signals that requests send, which would look like crashes; the exit status shows real ones.
   const sanitizer = [
     "exitcode=86:detect_leaks=0:allocator_may_return_null=1:print_stacktrace=1:log_path=/place/sanitizer",
     "handle_segv=0:handle_sigbus=0:handle_sigill=0:handle_sigfpe=0:handle_abort=0",

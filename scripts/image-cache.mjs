@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { makeBusybox, makeDebian } from "./make-image.mjs";
 import { hasCommand } from "./system-parts.mjs";
 
-/** Images for tests and measurements, made from Debian packages and cached between runs. No registry is asked. */
+/** Images for tests and benchmarks, made from Debian packages without a registry, and cached between runs. */
 const IMAGES = {
   "glovebox-test/busybox:1": { file: "busybox-3.tar", make: makeBusybox, needs: ["busybox"] },
   "glovebox-test/debian:1": { file: "debian-1.tar", make: makeDebian, needs: ["debootstrap"] },
@@ -23,7 +23,7 @@ const PREFIX = "building-";
 /** Set by `npm test`: the reason, by name, for each image that could not be built. */
 export const FAILED_IMAGES = "GLOVEBOX_TEST_FAILED_IMAGES";
 
-/** Why an image isn't available; undefined when it is, or can be built. */
+/** Why an image isn't available; undefined if it is, or can be built. */
 export function whyNoImage(name) {
   if (existsSync(archiveOf(name))) return undefined;
   const missing = [...IMAGES[name].needs, ...TOOLS].filter((command) => !hasCommand(command));
@@ -32,8 +32,8 @@ export function whyNoImage(name) {
 }
 
 /**
- * Path of an image's archive. Builds it first if it is missing: in a process of its own that no other builder runs beside,
- * and that ends with this one. `onProgress` gets each phase of the build.
+ * Path of an image's archive. Builds it first if it is missing, in a child process that ends with this one; only one builder
+ * runs at a time. `onProgress` gets each phase of the build.
  */
 export async function ensureArchive(name, onProgress = () => {}) {
   const archive = archiveOf(name);
@@ -65,10 +65,10 @@ function cacheFolder() {
   return folder;
 }
 
-/** Runs under the lock. The archive appears whole or not at all; what killed builds left is removed first. */
+/** Runs under the lock. Writes the archive atomically; first removes the leftovers of killed builds. */
 async function build(name) {
   const archive = archiveOf(name);
-  // Another builder may have made it while this one waited for the lock.
+  // Another builder may have built it while this one waited for the lock.
   if (existsSync(archive)) return;
   const folder = cacheFolder();
   for (const left of readdirSync(folder).filter((entry) => entry.startsWith(PREFIX) || /\.tar\.\d+$/.test(entry))) {

@@ -3,10 +3,10 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeF
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** A download that says nothing for this long has failed. */
+/** A download without output for this long has failed. */
 const SILENCE = 5 * 60_000;
 
-/** What debootstrap does, by the first word of its lines. */
+/** The phases of debootstrap, by the first word of its lines. */
 const PHASES = {
   Retrieving: "retrieving packages",
   Extracting: "extracting packages",
@@ -14,7 +14,7 @@ const PHASES = {
   Configuring: "configuring packages",
 };
 
-/** One static program under all its names: no libc, no package, hardly a file. */
+/** BusyBox: one static program under all its names, without libc or packages. */
 export function makeBusybox(root) {
   for (const name of ["bin", "etc", "root", "home/user", "tmp", "usr/bin", "dev"])
     mkdirSync(join(root, name), { recursive: true });
@@ -34,7 +34,7 @@ export function makeBusybox(root) {
   execFileSync("chown", ["-R", "1000:1000", join(root, "home", "user")]);
 }
 
-/** Debian with bash, python3 and git. Everything that debootstrap starts and mounts is gone when this process is. */
+/** Debian with bash, python3 and git. Everything that debootstrap starts and mounts ends with this process. */
 export async function makeDebian(root, { onPhase, signal }) {
   const source = readFileSync("/etc/os-release", "utf8");
   const suite = /^VERSION_CODENAME=(\w+)$/m.exec(source)?.[1] ?? "stable";
@@ -61,7 +61,7 @@ export async function makeDebian(root, { onPhase, signal }) {
     child.once("error", reject);
     child.once("close", (...end) => resolve(end));
   }).finally(() => clearTimeout(silence));
-  if (code !== 0) throw new Error(`debootstrap ended with ${how ?? code}: ${last.join("; ") || "it said nothing"}`);
+  if (code !== 0) throw new Error(`debootstrap ended with ${how ?? code}: ${last.join("; ") || "no output"}`);
   for (const path of ["var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"]) {
     rmSync(join(root, path), { recursive: true, force: true });
   }

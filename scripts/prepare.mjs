@@ -6,26 +6,26 @@ import { npm } from "./processes.mjs";
 import { expectSuccess, StepFailed, step } from "./step.mjs";
 import { ensureSystemParts } from "./system-parts.mjs";
 
-/** The folder of the repository. */
+/** The root of the repository. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Brings a fresh clone, or an old one, to where everything is installed and built. */
+/** Installs and builds everything in a clone, fresh or old. */
 export async function prepare() {
   await step("system parts", ensureSystemParts);
   await build(step("dependencies", () => installDependencies(root)));
 }
 
-/** Installs what the lock file of `folder` names, unless that was done since the file last changed. `options` are more of npm's. */
+/** Installs the packages in the lock file of `folder`, unless it has not changed since. `options` go to npm. */
 export async function installDependencies(folder, ...options) {
   const lock = join(folder, "package-lock.json");
   const installed = join(folder, "node_modules", ".package-lock.json");
-  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return "all there";
-  // `npm ci` refuses a lock file without the binaries of every other system, and not every package host has those.
+  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return "up to date";
+  // `npm ci` refuses a lock file that lacks the binaries of other systems, and not every package host has those.
   const quick = ["--prefer-offline", "--no-audit", "--no-fund"];
   const args = ["install", "--no-save", "--loglevel=error", ...quick, ...options];
   expectSuccess(await npm(args, { cwd: folder, quiet: true }), "npm install");
   const strays = findStrays(readPackages(lock), readPackages(installed));
-  if (strays.length > 0) throw new StepFailed(`installed, but not what package-lock.json names: ${strays.join(", ")}`);
+  if (strays.length > 0) throw new StepFailed(`installed packages differ from package-lock.json: ${strays.join(", ")}`);
   return "installed";
 }
 
@@ -33,7 +33,7 @@ function readPackages(file) {
   return JSON.parse(readFileSync(file, "utf8")).packages;
 }
 
-/** What was installed in another version, or with other contents, than the lock file says. */
+/** Packages whose installed version or contents differ from the lock file. */
 function findStrays(locked, installed) {
   return Object.entries(installed)
     .filter(

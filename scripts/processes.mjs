@@ -1,17 +1,17 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-/** Process groups that were started and have not ended. */
+/** Running process groups that `run` started. */
 const groups = new Set();
 let stopping = false;
 
 /**
- * Runs a program in a process group of its own and waits for its end. Output goes to the screen, or is collected when
- * `quiet`. `onLine` sees each line of standard output first and may hold it back by returning false.
+ * Runs a program in its own process group and waits for its end. Output goes to the screen, or is collected if `quiet`.
+ * `onLine` gets each line of standard output first and can suppress it by returning false.
  */
 export function run(command, args, { cwd, env, quiet = false, uid, gid, onLine } = {}) {
   return new Promise((resolve, reject) => {
-    // After an interrupt nothing is started, and nothing that waits goes on.
+    // After an interrupt start nothing, and never resolve.
     if (stopping) return;
     const mode = quiet || onLine ? "pipe" : "inherit";
     const child = spawn(command, args, {
@@ -42,15 +42,15 @@ export function run(command, args, { cwd, env, quiet = false, uid, gid, onLine }
   });
 }
 
-/** Runs npm, by the same Node and the same npm that started this script where that is known. */
+/** Runs npm, with the same Node and npm that started this script if known. */
 export function npm(args, options) {
   const cli = process.env.npm_execpath;
   return cli?.endsWith(".js") ? run(process.execPath, [cli, ...args], options) : run("npm", args, options);
 }
 
 /**
- * Makes an interrupt end everything that `run` started, then this process. `clean` runs in between. What has not ended
- * after `grace` milliseconds is killed; a script that runs such a script needs a longer grace than that one.
+ * Makes an interrupt end everything that `run` started, then call `clean`, then end this process. Kills what has not ended
+ * after `grace` milliseconds; a script that runs such a script needs a longer grace.
  */
 export function endAllOnInterrupt(clean = () => {}, grace = 3_000) {
   const stop = (signal, code) => {
@@ -58,9 +58,9 @@ export function endAllOnInterrupt(clean = () => {}, grace = 3_000) {
     stopping = true;
     console.log(`\nstopped by ${signal}`);
     signalGroups("SIGTERM");
-    const began = performance.now();
+    const startedAt = performance.now();
     setInterval(() => {
-      if (groups.size > 0 && performance.now() - began < grace) return;
+      if (groups.size > 0 && performance.now() - startedAt < grace) return;
       signalGroups("SIGKILL");
       clean();
       process.exit(code);

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { startVitest } from "vitest/node";
 import { durationsOf, slowestFiles } from "./durations.mjs";
 
-/** Runs vitest as `vitest run` does and writes what came of every test to the file named by the first argument. */
+/** Runs vitest like `vitest run` and writes the result of every test to the file in the first argument. */
 const [file, ...filters] = process.argv.slice(2);
 const tally = { passed: 0, failed: 0, skipped: [], failures: [], slowest: [] };
 
@@ -10,7 +10,7 @@ const counter = {
   onTestRunEnd(modules, unhandled) {
     for (const module of modules) {
       for (const test of module.children.allTests()) count(test, module.relativeModuleId);
-      // A file or a suite that broke outside its tests has no failed test to show for it.
+      // A file or a suite that failed outside its tests has no failed test.
       fail(module.relativeModuleId, module.errors());
       for (const suite of module.children.allSuites())
         fail(`${module.relativeModuleId} > ${suite.fullName}`, suite.errors());
@@ -29,7 +29,7 @@ function count(test, file) {
   else fail(`${file} > ${test.fullName}`, [errors[0] ?? new Error(`ended as ${state}`)]);
 }
 
-/** Counts failures and keeps the first lines of each, which are printed again where the output ends. */
+/** Counts failures and keeps the first lines of each, to print them again at the end. */
 function fail(name, errors) {
   for (const { stack, message } of errors) {
     tally.failed += 1;

@@ -2,14 +2,14 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
-/** Everything that sandboxes could leave behind. `ids` are all that there ever were, for their control groups. */
+/** Everything that sandboxes could leave behind. `ids` are all sandboxes so far, for their control groups. */
 export function takeCensus(place, repo, ids) {
   const run = (program, ...args) => execFileSync(program, args, { cwd: repo }).toString().trim();
   const groups = ["", "memory", "cpu", "pids", "unified"].map((name) => join("/sys/fs/cgroup", name, "glovebox"));
   return {
     processes: processesWith(basename(place)),
     temporary: readdirSync(join(place, "tmp")),
-    // What all sandboxes share of /etc stays, and so do the views of repositories.
+    // The shared files of /etc and the views of repositories stay.
     home: run("find", join(place, "home"), "-type", "f", "!", "-path", "*/home/etc/*", "!", "-path", "*/home/views/*"),
     refs: run("git", "for-each-ref"),
     worktrees: run("git", "worktree", "list"),

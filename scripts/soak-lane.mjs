@@ -4,12 +4,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const MOST_OPEN = 3;
-/** After so many operations a lane notes what they were. */
+/** The number of operations between two marks of a lane. */
 const MARK_EVERY = 10;
-/** How often what needs no open sandbox is chosen. */
+/** How often to choose an operation that needs no open sandbox. */
 const WEIGHTS = ["open", "open", "open", "crash", "reap"];
 
-/** Numbers from 0 to below 1, the same for the same seed. */
+/** Random numbers from 0 to below 1, the same for the same seed. */
 function createRandom(seed) {
   let state = seed >>> 0;
   return () => {
@@ -20,7 +20,7 @@ function createRandom(seed) {
   };
 }
 
-/** One line of random operations, one after the other, on sandboxes of its own. What it chooses depends on the seed only. */
+/** A sequence of random operations on sandboxes of its own. Its choices depend only on the seed. */
 export function createLane({ seed, name, repo, glovebox, failpoints, root }) {
   const random = createRandom(seed);
   const pick = (list) => list[Math.floor(random() * list.length)];
@@ -58,11 +58,11 @@ export function createLane({ seed, name, repo, glovebox, failpoints, root }) {
     async exec(sandbox) {
       const word = String(random());
       const { stdout, exitCode } = await sandbox.exec({ argv: ["echo", word] });
-      expect(stdout === `${word}\n` && exitCode === 0, `exec gave ${exitCode} ${stdout}`);
+      expect(stdout === `${word}\n` && exitCode === 0, `exec returned ${exitCode} ${stdout}`);
     },
     async timeout(sandbox) {
       const { timedOut } = await sandbox.shell("setsid sleep 60 & sleep 60", { timeout: 30 });
-      expect(timedOut, "the deadline was not kept");
+      expect(timedOut, "the deadline was not enforced");
     },
     async abort(sandbox) {
       await expectCode(() => sandbox.exec({ argv: ["sleep", "60"], signal: AbortSignal.timeout(20) }), "aborted");
@@ -80,7 +80,7 @@ export function createLane({ seed, name, repo, glovebox, failpoints, root }) {
       const found = [await sandbox.readFile("saved.txt"), await sandbox.readFile("ignored/saved.txt")];
       expect(
         found.every((text) => text === sandbox.id),
-        `restored were ${found}`,
+        `restored ${found}`,
       );
       await glovebox.deleteSnapshot(id);
     },
@@ -124,7 +124,7 @@ export function createLane({ seed, name, repo, glovebox, failpoints, root }) {
     },
   };
 
-  /** Kills bubblewrap, as the system does when it is out of memory. */
+  /** Kills bubblewrap, as the system does when memory runs out. */
   function killJail({ id }) {
     for (const pid of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
       try {
@@ -159,9 +159,9 @@ export function createLane({ seed, name, repo, glovebox, failpoints, root }) {
     operations: 0,
     ids,
     counts,
-    /** What was done so far, every so often, in a few letters: the same for the same seed. */
+    /** Short digests of the operations so far: the same for the same seed. */
     marks: [],
-    /** Does so many operations, then closes everything. */
+    /** Does this many operations, then closes everything. */
     async run(count, isOver) {
       for (let n = 0; n < count && !isOver(); n++) {
         const sandbox = open.length > 0 && random() < 0.75 ? pick(open) : undefined;

@@ -6,9 +6,9 @@ import { runInNewContext } from "node:vm";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");
 
-/** What this process holds while no sandbox is open, after so many operations. */
+/** The resources of this process while no sandbox is open, after this many operations. */
 export async function sampleProcess(operations) {
-  // Descriptors are closed, and weak references cleared, some turns after what used them is gone.
+  // Descriptors close, and weak references clear, a few turns of the event loop later.
   for (let turn = 0; turn < 3; turn++) {
     collectGarbage();
     await delay(10);
@@ -17,14 +17,14 @@ export async function sampleProcess(operations) {
   return { operations, rss, heap: heapUsed, descriptors: readdirSync("/proc/self/fd").length };
 }
 
-/** The most that may be added over a whole run: at first memory grows whatever one does. */
+/** The most that each may grow over a whole run: at first memory always grows. */
 const LIMITS = {
   rss: { start: 40 << 20, each: 1024, unit: 1 << 20, name: "MB of memory" },
   heap: { start: 6 << 20, each: 256, unit: 1 << 20, name: "MB of heap" },
   descriptors: { start: 2, each: 0, unit: 1, name: "descriptors" },
 };
 
-/** Fits a line through what was held, less the first samples, and tells where it leads too far up. */
+/** Fits a line through all but the first samples, and reports which resources grow too much. */
 export function fitGrowth(samples) {
   const settled = samples.slice(Math.ceil(samples.length / 4));
   if (settled.length < 3) return [];

@@ -1,4 +1,4 @@
-// A process with sandboxes that is about to be harmed: a failpoint kills it or makes one of its calls fail.
+// A process that uses sandboxes while a failpoint kills it or makes one of its calls fail.
 const [, , entry, text] = process.argv;
 const { openSandbox, reap } = await import(entry);
 
@@ -6,7 +6,7 @@ const attempt = async (work) => {
   try {
     return await work();
   } catch (error) {
-    // What is not typed is a fault of ours, whatever the failpoint did.
+    // Any other error is a bug, whatever the failpoint did.
     if (error.name !== "SandboxError") throw error;
     return undefined;
   }

@@ -10,8 +10,8 @@ import { createLane } from "./soak-lane.mjs";
 import { fitGrowth, sampleProcess } from "./soak-measure.mjs";
 
 /**
- * Does random things with sandboxes, and random harm to them, for a while. Each lane does the same for the same seed.
- * Ends with 0 when nothing failed, nothing was left behind and neither memory nor descriptors grew.
+ * Runs random operations and faults on sandboxes for a while. Each lane does the same for the same seed. Exits with 0 if
+ * nothing failed, nothing was left behind and neither memory nor descriptors grew.
  */
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { values } = parseArgs({
@@ -30,7 +30,7 @@ if (!(seconds > 0) || !Number.isSafeInteger(seed) || !(lanes >= 1 && lanes <= 8)
   console.error("usage: soak [--minutes N | --seconds N] [--seed S] [--lanes 1..8] [--summary]");
   process.exit(2);
 }
-/** What each lane does between two looks at memory and descriptors, for which everything is closed. */
+/** Operations of each lane between two measurements, for which everything is closed. */
 const STRETCH = 10;
 const replay = `npm run soak -- --seconds ${seconds} --seed ${seed} --lanes ${lanes}`;
 
@@ -45,12 +45,12 @@ const { FAILPOINTS } = await import(join(root, "dist", "src", "machine", "failpo
 
 const before = takeCensus(place, repo, []);
 console.log(`soak: seed ${seed}, ${lanes} lanes, ${seconds} s`);
-const began = performance.now();
+const startedAt = performance.now();
 let isStopped = false;
 process.once("SIGINT", () => {
   isStopped = true;
 });
-const isOver = () => isStopped || performance.now() - began > seconds * 1000;
+const isOver = () => isStopped || performance.now() - startedAt > seconds * 1000;
 const all = Array.from({ length: lanes }, (_, index) =>
   createLane({ seed: seed * 31 + index, name: `lane ${index}`, repo, glovebox, failpoints: FAILPOINTS, root }),
 );
@@ -58,7 +58,7 @@ const samples = [];
 let failure;
 try {
   while (!isOver()) {
-    // All of them, also when one has failed: what goes on meanwhile would be taken for left behind.
+    // Wait for all lanes even if one failed: work in progress would look like leftovers.
     const ends = await Promise.allSettled(all.map((lane) => lane.run(STRETCH, isOver)));
     const failed = ends.find(({ status }) => status === "rejected");
     if (failed !== undefined) throw failed.reason;
@@ -68,7 +68,7 @@ try {
   failure = error;
 }
 const operations = all.reduce((sum, lane) => sum + lane.operations, 0);
-const took = (performance.now() - began) / 1000;
+const took = (performance.now() - startedAt) / 1000;
 const problems = failure === undefined ? [] : [String(failure?.stack ?? failure)];
 await Promise.all(all.map((lane) => lane.close())).catch((error) => problems.push(String(error)));
 await emptyHome().catch((error) => problems.push(String(error)));
@@ -82,7 +82,7 @@ for (const key of Object.keys(before)) {
   if (was !== is) problems.push(`left behind, ${key}: ${is} instead of ${was}`);
 }
 const growths = fitGrowth(samples);
-if (growths.length === 0) console.log(`  too short to see memory grow: ${samples.length} samples`);
+if (growths.length === 0) console.log(`  too short to measure growth: ${samples.length} samples`);
 for (const growth of growths) {
   console.log(`  ${growth.text}`);
   if (growth.isTooMuch) problems.push(`grows: ${growth.text}`);
@@ -91,7 +91,7 @@ console.log(`  ${operations} operations, ${(operations / took).toFixed(1)} a sec
 console.log(`  ${tally().join(", ")}`);
 for (const [index, { marks }] of all.entries()) console.log(`  lane ${index} did: ${marks.slice(0, 20).join(" ")}`);
 for (const problem of problems) console.log(`FAILED ${problem}`);
-if (problems.length > 0) console.log(`again: ${replay}`);
+if (problems.length > 0) console.log(`repeat with: ${replay}`);
 rmSync(place, { recursive: true, force: true });
 if (values.summary) {
   const failed = problems.length > 0 ? 1 : 0;

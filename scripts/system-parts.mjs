@@ -4,20 +4,20 @@ import { pathToFileURL } from "node:url";
 import { run } from "./processes.mjs";
 import { expectSuccess, StepFailed, step } from "./step.mjs";
 
-/** What Glovebox needs from the system: any one of `commands` will do. musl makes the guest smaller but is not needed. */
+/** What Glovebox needs from the system: any one of `commands` is enough. musl makes the guest smaller but is optional. */
 const parts = [
   { commands: ["bwrap"], packages: ["bubblewrap"] },
   { commands: ["git"], packages: ["git"] },
   { commands: [process.env.CC, "musl-gcc", "gcc", "cc"], packages: ["gcc", "libc6-dev", "musl-tools"] },
 ];
 
-/** What only tests and a release need: the guest for the other kind of machine, and something that runs it. */
+/** What only tests and a release need: a cross compiler for the guest, and an emulator to run it. */
 const extras = [
   { commands: ["aarch64-linux-gnu-gcc"], packages: ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"] },
   { commands: ["qemu-aarch64-static"], packages: ["qemu-user-static"] },
 ];
 
-/** What the tests of containers need: an engine of their own, and what images are made of. */
+/** What container tests need: an engine, and the tools that make images. */
 const containers = [
   { commands: ["dockerd"], packages: ["docker.io"] },
   { commands: ["ip"], packages: ["iproute2"] },
@@ -26,10 +26,10 @@ const containers = [
   { commands: ["debootstrap"], packages: ["debootstrap"] },
 ];
 
-/** What the test of the report needs: a browser to look at it with. */
+/** What the test of the report needs: a browser. */
 const browsers = [{ commands: ["chromium", "chromium-browser"], packages: ["chromium"] }];
 
-/** What the tests of completions need: the shells that are completed in. */
+/** What the completion tests need: the shells. */
 const shells = [
   { commands: ["zsh"], packages: ["zsh"] },
   { commands: ["fish"], packages: ["fish"] },
@@ -49,12 +49,12 @@ export function hasCommand(name) {
   });
 }
 
-/** Debian packages that have to be installed; none on a system where the local backend is not confined anyway. */
+/** Missing Debian packages; none on systems where the local backend can't confine anyway. */
 export function missingPackages(exists = hasCommand, platform = process.platform) {
   return platform === "linux" ? lacking(parts, exists) : [];
 }
 
-/** Debian packages that some tests would be skipped without. */
+/** Missing Debian packages without which some tests are skipped. */
 export function missingExtras(exists = hasCommand, platform = process.platform, arch = process.arch) {
   if (platform !== "linux") return [];
   return [
@@ -69,22 +69,22 @@ function lacking(list, exists) {
   return list.filter((part) => !part.commands.some(exists)).flatMap((part) => part.packages);
 }
 
-/** The line that a person has to type. */
+/** The command that installs packages. */
 export function installLine(packages) {
   return `sudo apt-get update && sudo apt-get install -y ${packages.join(" ")}`;
 }
 
-/** What to tell a person about packages that this process cannot install; undefined when it can. */
+/** How to install packages that this process can't install; undefined if it can. */
 export function adviceFor(packages, exists = hasCommand, uid = process.getuid?.()) {
   const missing = `missing: ${packages.join(", ")}.`;
   if (!exists("apt-get")) return `${missing} Install them with this system's package manager.`;
-  return uid === 0 ? undefined : `${missing} Type:\n${installLine(packages)}`;
+  return uid === 0 ? undefined : `${missing} Run:\n${installLine(packages)}`;
 }
 
-/** Installs what is missing when it may, else fails with the line to type. */
+/** Installs missing packages if allowed, else fails with the command to run. */
 export async function ensureSystemParts() {
   const packages = missingPackages();
-  if (packages.length === 0) return process.platform === "linux" ? "all there" : "nothing needed on this system";
+  if (packages.length === 0) return process.platform === "linux" ? "all installed" : "nothing needed on this system";
   const advice = adviceFor(packages);
   if (advice) throw new StepFailed(advice);
   await install(packages);
@@ -93,10 +93,10 @@ export async function ensureSystemParts() {
   return `installed ${packages.join(" ")}`;
 }
 
-/** Installs what some tests need when it may, else says what is not run. */
+/** Installs packages for some tests if allowed, else reports which tests are skipped. */
 export async function ensureExtras() {
   const packages = missingExtras();
-  if (packages.length === 0) return "all there";
+  if (packages.length === 0) return "all installed";
   const advice = adviceFor(packages);
   if (advice) return `not run: the tests that need them. ${advice}`;
   await install(packages);
@@ -109,7 +109,7 @@ async function install(packages) {
   const update = await run("apt-get", ["-qq", ...wait, "update"], options);
   const command = ["-qq", ...wait, "install", "-y", "--no-install-recommends", ...packages];
   const result = await run("apt-get", command, options);
-  // A package list that could not be refreshed matters only when the old one was not enough.
+  // A failed apt-get update only matters if the old package list was not enough.
   expectSuccess({ ...result, output: `${update.output}${result.output}` }, `apt-get install ${packages.join(" ")}`);
 }
 

@@ -8,13 +8,13 @@ import { createScratch, environmentIn } from "./scratch.mjs";
 import { expectSuccess, StepFailed, step } from "./step.mjs";
 import { ensureExtras } from "./system-parts.mjs";
 
-/** Suites beside vitest. Each prints a line `summary: {"passed":n,"failed":n,"skipped":[{"name":"","reason":""}]}`. */
+/** Other suites than vitest. Each prints a line `summary: {"passed":n,"failed":n,"skipped":[{"name":"","reason":""}]}`. */
 const suites = [
   { name: "conformance as an ordinary user", script: "scripts/conformance-as-user.mjs" },
   { name: "soak", script: "scripts/soak.mjs", args: ["--seconds", "15", "--summary"] },
 ];
 
-const began = performance.now();
+const startedAt = performance.now();
 const total = { passed: 0, failed: 0, skipped: [], failures: [], slowest: [] };
 const scratch = createScratch();
 const env = environmentIn(scratch.path);
@@ -25,9 +25,9 @@ clean();
 report();
 
 async function main() {
-  // Without them some tests are skipped, and say so. Before the build, which needs one of them.
+  // Without these some tests are skipped and report it. Before the build, which needs one of them.
   await step("parts that only some tests need", ensureExtras).catch(() => {});
-  // Without it one test is skipped, and says so.
+  // Without it one test is skipped and reports it.
   const install = () => installDependencies(join(root, "tests", "node-24"));
   const second = step("a second Node", install, { isBeside: true }).catch(() => {});
   const images = buildImages();
@@ -44,7 +44,7 @@ async function main() {
   await Promise.all([runVitest(), runBeside()]);
 }
 
-/** Builds the images that Docker tests need. A test whose image could not be built is not run, and prints this reason. */
+/** Builds the images for Docker tests. A test whose image could not be built is skipped and prints the reason. */
 async function buildImages() {
   if (whyNoEngine() !== undefined) return;
   const failed = {};
@@ -60,14 +60,14 @@ async function buildImages() {
   env[FAILED_IMAGES] = JSON.stringify(failed);
 }
 
-/** Compiles for the tests that fuzz the guest; where it fails, they do so too and show why. */
+/** Compiles the guest for the fuzz tests; if that fails, they fail too and show why. */
 async function buildFuzzer() {
   if (process.platform !== "linux") return "not built: the guest runs on Linux only";
   const args = [join(root, "scripts", "fuzz-guest.mjs"), "--build"];
   expectSuccess(await run(process.execPath, args, { cwd: root, quiet: true, env }), "fuzz-guest");
 }
 
-/** What has nothing to do with vitest goes on beside it, one after the other: most tests wait for something now and then. */
+/** Runs the other suites one after the other alongside vitest, because most tests spend time waiting. */
 async function runBeside() {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   for (const command of scripts.check.split(" && ")) await check(command);
@@ -89,7 +89,7 @@ async function check(command) {
 }
 
 async function runVitest() {
-  // Not in run-vitest.mjs: a test runs that one, too, while others load the bundle.
+  // Not in run-vitest.mjs: a test runs that script while others load the bundle.
   const bundle = async () => await (await import("./bundle-tests.mjs")).bundleTests();
   try {
     await step("bundle of the tests", bundle, { isBeside: true });
@@ -115,12 +115,12 @@ async function runSuite({ name, script, args = [] }) {
     tally = JSON.parse(line.slice("summary: ".length));
     return false;
   };
-  // On the disk, unlike vitest: some of what users have is tried there, too.
+  // On the disk, unlike vitest, because users run sandboxes on a disk too.
   const { code } = await run(process.execPath, [join(root, script), ...args], { cwd: root, env, onLine });
   add(name, code, tally);
 }
 
-/** A suite that failed, or that had nothing to say, without a failed test to show for it counts as one. */
+/** A suite that failed, or printed no summary, without a failed test counts as one failure. */
 function add(name, code, { passed, failed, skipped, failures = [], slowest = [] }) {
   const silent = failed === 0 && (code !== 0 || passed + skipped.length === 0);
   if (silent) console.log(`  FAILED ${name}: exit code ${code}, ${passed} tests passed, none failed`);
@@ -143,9 +143,9 @@ function clean() {
 function report() {
   console.log("");
   if (total.slowest.length > 0) console.log(`slowest test files:\n${total.slowest.join("\n")}`);
-  console.log(`all of it took ${Math.round((performance.now() - began) / 1000)} s`);
+  console.log(`total time ${Math.round((performance.now() - startedAt) / 1000)} s`);
   for (const { name, reason } of total.skipped) console.log(`not run: ${name}: ${reason}`);
-  // Last, where somebody who sees only the end of a long output finds them.
+  // Last, for readers who see only the end of a long output.
   for (const { name, error } of total.failures) console.log(`\nFAILED ${name}\n${error}`);
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped.length} skipped`);
   process.exitCode = total.failed > 0 ? 1 : 0;

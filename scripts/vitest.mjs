@@ -3,7 +3,7 @@ import { root } from "./prepare.mjs";
 import { endAllOnInterrupt, run } from "./processes.mjs";
 import { createScratch, environmentIn } from "./scratch.mjs";
 
-/** Runs vitest with these arguments, its temporary files in memory where that can be had. */
+/** Runs vitest with these arguments, with its temporary files in memory if possible. */
 const { memory, inMemory, clean } = createScratch();
 endAllOnInterrupt(clean);
 const vitest = [process.execPath, join(root, "node_modules", "vitest", "vitest.mjs"), ...process.argv.slice(2)];

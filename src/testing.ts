@@ -1,4 +1,4 @@
-/** The conformance kit: every promise of the sandbox contract as a case, for backends of ours and of others. */
+/** The conformance kit: every promise of the sandbox contract as a case, for built-in backends and your own. */
 
 export { conformanceCases } from "./testing/cases.js";
 export { createSandboxPool } from "./testing/pool.js";

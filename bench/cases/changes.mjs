@@ -8,7 +8,7 @@ import { fileAt, git, repositoryOf } from "../parts/repositories.mjs";
 const FILES = 50_000;
 const edited = Array.from({ length: 10 }, (_, n) => fileAt(n * 4999));
 
-/** What was changed, ten files of fifty thousand, against `git status` in a worktree of the user's own. */
+/** Finding ten changed files of fifty thousand, against `git status` in an ordinary worktree. */
 export async function measure({ isQuick, scratch }) {
   const repo = await repositoryOf(FILES, scratch);
   const native = join(tmpdir(), "bench-changes");

@@ -6,7 +6,7 @@ import { bwrapCommand } from "../parts/bwrap.mjs";
 import { interleave, ratioGoal, row, timed } from "../parts/measure.mjs";
 import { start } from "../parts/processes.mjs";
 
-/** An empty sandbox opened and taken down, against one start of bubblewrap. */
+/** Opening and tearing down an empty sandbox, against one start of bubblewrap. */
 export async function measure({ isQuick }) {
   const directory = await mkdtemp(join(tmpdir(), "bench-create-"));
   const teardown = [];

@@ -7,11 +7,11 @@ import { goal, interleave, row, timed } from "../parts/measure.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const TOKEN = "ghp_0123456789abcdefghij";
-/** What the specification makes a sandbox with a repository of: create, clone, make the branch, check it out. */
+/** The calls that the specification names for a sandbox with a repository: create, clone, make the branch, check it out. */
 const CALLS_OF_THE_SPECIFICATION = 4;
 const FILES = Array.from({ length: 50 }, (_, i) => ({ path: `many/${i}`, content: `file ${i}\n` }));
 
-/** Requests and time of each operation at a service on this machine, against the plainest correct calls of the SDK. */
+/** Requests and time of each operation on a local stand-in for the service, against the simplest correct SDK calls. */
 export async function measure({ scratch, isQuick }) {
   process.env.GLOVEBOX_HOME = join(scratch, "home");
   const compiled = compileService(scratch);
@@ -64,7 +64,7 @@ export async function measure({ scratch, isQuick }) {
     const [ours, theirs] = Object.entries(opened).map(([name, { calls }]) =>
       row(`${name}, requests`, [calls.length], "requests"),
     );
-    // The others bring the guest in, by which every later exec is one request.
+    // The other requests upload the guest, which makes every later exec a single request.
     const made = opened["glovebox, repository"].calls.filter((line) => /sandbox$|home-dir|\/git\//.test(line));
     const own = row("glovebox, repository, without the guest", [made.length], "requests");
     const counted = (name) => row(`${name}, requests`, [requests[name]], "requests");
@@ -119,7 +119,7 @@ export async function measure({ scratch, isQuick }) {
   }
 }
 
-/** Both streams, the exit code and nothing left behind: what a careful user of the SDK writes. */
+/** What a careful user of the SDK writes: both streams, the exit code, and no leftovers. */
 async function plainExec({ process }, command) {
   const session = `plain-${Math.random().toString(16).slice(2)}`;
   await process.createSession(session);
@@ -146,7 +146,7 @@ async function plainUpload({ fs }) {
   await fs.uploadFiles(FILES.map(({ path, content }) => ({ source: Buffer.from(content), destination: path })));
 }
 
-/** Until commands can be run in it; its end is not measured. */
+/** Measured until it can run commands; teardown is not measured. */
 async function openRepository(daytona, service) {
   const before = service.requests.length;
   let sandbox;
@@ -158,7 +158,7 @@ async function openRepository(daytona, service) {
   return { ms, calls };
 }
 
-/** The same by the plainest calls: nothing is found again when one of them fails, and no command can be run yet. */
+/** The same with the simplest calls: no cleanup if one fails, and no command can run yet. */
 async function plainRepository(client, origin, service) {
   const before = service.requests.length;
   let sandbox;
@@ -174,7 +174,7 @@ async function plainRepository(client, origin, service) {
   return { ms, calls };
 }
 
-/** A small repository, `acme/widgets`; gives the folder that is served. */
+/** Makes a small repository, `acme/widgets`, and returns the folder to serve. */
 function makeRemote(scratch) {
   const remotes = join(scratch, "remotes");
   const work = join(scratch, "work");
@@ -187,7 +187,7 @@ function makeRemote(scratch) {
   return remotes;
 }
 
-/** The service is written for the tests, in TypeScript. */
+/** Compiles the tests' stand-in for the service, which is TypeScript. */
 function compileService(scratch) {
   const out = join(scratch, "service");
   const compiler = join(root, "node_modules", "typescript", "bin", "tsc");

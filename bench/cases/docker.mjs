@@ -18,7 +18,7 @@ const FILES = 1_000;
 const FLOOD = 113;
 let shared;
 
-/** Commands, files and output of a container through the guest, against what the engine itself offers for them. */
+/** Commands, files and output of a container through the guest, against the engine's own API. */
 export async function measure({ isQuick, withPeers }) {
   const reason = whyNoEngine() ?? whyNoImage(BUSYBOX);
   if (reason !== undefined) return { rows: [], goals: [], notes: [`not run: ${reason}`] };
@@ -75,13 +75,13 @@ async function measureIn(sandbox, folder, isQuick, client) {
   };
 }
 
-/** One client for all calls, as any program has it. */
+/** One client for all calls, as in a real program. */
 function engineOf() {
   shared ??= new Engine(findEndpoint());
   return shared;
 }
 
-/** What every client of the engine does for one command: three calls, one of them a raw stream. */
+/** What every client of the engine does to run a command: three calls, one of them a raw stream. */
 async function execByEngine(container) {
   const engine = engineOf();
   const body = { Cmd: ["true"], AttachStdout: true, AttachStderr: true };
@@ -95,7 +95,7 @@ async function execByEngine(container) {
   return (await engine.call("GET", `/exec/${Id}/json`)).ExitCode;
 }
 
-/** New files every time, in a directory of their own: to replace one costs a file system more than to make it. */
+/** New files in a new directory every time: replacing a file costs more than making one. */
 async function filesIn(sandbox, container, folder, { isQuick, client }) {
   await mkdir(folder, { recursive: true });
   const content = Buffer.alloc(1024, "x");
@@ -116,7 +116,7 @@ async function filesIn(sandbox, container, folder, { isQuick, client }) {
   return rowsOf(await interleave(variants, { rounds: isQuick ? 3 : 10 }));
 }
 
-/** How much more memory this process has, at most, while a command writes much and is read slowly. */
+/** The peak growth of this process's memory while it slowly reads a command's large output. */
 async function floodOf(sandbox) {
   const before = process.memoryUsage().rss;
   let most = 0;
@@ -133,7 +133,7 @@ async function floodOf(sandbox) {
   return row(`glovebox, ${FLOOD} MB into a slow reader`, [most / 1e6], "MB");
 }
 
-/** Several in a row: the engine is busy for a while after a command of its own, and whoever is next must not pay for that. */
+/** Several in a row: the engine stays busy for a while after its own command, which must not slow the next variant down. */
 async function middleOf(work) {
   const times = [];
   for (let i = 0; i < IN_A_ROW; i++) times.push(await timed(work));

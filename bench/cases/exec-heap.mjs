@@ -7,7 +7,7 @@ import { fillHeap } from "../parts/heap.mjs";
 import { interleave, row } from "../parts/measure.mjs";
 import { execGoals, execVariants, WARM } from "./exec.mjs";
 
-/** As `exec`, in a process that holds 500 MB: what starts a program itself has to copy the tables of all that memory. */
+/** As `exec`, in a process that uses 500 MB: starting a program from it copies the page tables of all that memory. */
 export async function measure({ isQuick, scratch }) {
   const sandbox = await createLocalSandbox();
   const floor = await openFloor(scratch);

@@ -8,11 +8,11 @@ import { interleave, ratioGoal, row } from "../parts/measure.mjs";
 import { openPeers } from "../parts/peers.mjs";
 import { start } from "../parts/processes.mjs";
 
-/** So often each way is gone before it is measured: the first calls of all of them are slower, until their code is compiled. */
+/** Warm-up calls of each variant: the first calls are slower, until their code is compiled. */
 export const WARM = 100;
 const FLOOR = "bare helper, true";
 
-/** One short command after another in a sandbox that is open, against starting it in other ways. */
+/** One short command after another in an open sandbox, against other ways to start it. */
 export async function measure({ isQuick, withPeers, scratch }) {
   const sandbox = await createLocalSandbox();
   const floor = await openFloor(scratch);
@@ -31,7 +31,7 @@ export async function measure({ isQuick, withPeers, scratch }) {
   }
 }
 
-/** The ways to run a short command that are compared. */
+/** The compared ways to run a short command. */
 export function execVariants(sandbox, directory, floor) {
   return {
     "glovebox, true": async () => expectZero(await sandbox.exec({ argv: ["/bin/true"] })),
@@ -43,7 +43,7 @@ export function execVariants(sandbox, directory, floor) {
   };
 }
 
-/** What is asked of a warm exec. */
+/** The goals for a warm exec. */
 export function execGoals(rows, share, where = "") {
   const of = (variant) => rows.find((each) => each.variant === variant);
   const floor = of(FLOOR);

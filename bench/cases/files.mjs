@@ -6,7 +6,7 @@ import { goal, interleave, row } from "../parts/measure.mjs";
 
 const TEXT = "a small file\n".repeat(80);
 
-/** A small file written, read and listed: by the sandbox, without any check, and with the check that a race gets past. */
+/** Writing, reading and listing a small file: in the sandbox, without any check, and with a check that has a race. */
 export async function measure({ isQuick }) {
   const sandbox = await createLocalSandbox();
   const base = await realpath(await mkdtemp(join(tmpdir(), "bench-files-")));

@@ -11,7 +11,7 @@ const FILE = 2 ** 26;
 export async function measure({ isQuick, scratch }) {
   const sandbox = await createLocalSandbox();
   const size = isQuick ? 2 ** 29 : 2 ** 31;
-  // The same file again and again: it stays in memory, so that nobody waits for a disk.
+  // Reads the same file repeatedly: it stays in memory, so that nothing waits for the disk.
   const bytes = Buffer.alloc(FILE, "glovebox\n");
   const file = join(scratch, "flood.bytes");
   writeFileSync(file, bytes);
@@ -72,7 +72,7 @@ function drain([program, ...args]) {
   });
 }
 
-/** The kernel begins anew with its highest mark of this process's memory. */
+/** Resets the kernel's peak value of this process's memory. */
 function forgetPeak() {
   writeFileSync("/proc/self/clear_refs", "5");
 }

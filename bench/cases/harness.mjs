@@ -9,7 +9,7 @@ import { git, repositoryOf } from "../parts/repositories.mjs";
 
 const NODES = 20;
 
-/** What the harness adds to the sandbox: to each node, to many runs at once, and to a node that prints a lot. */
+/** The overhead of the harness over the sandbox: for each node, for many runs at once, and for a node that prints a lot. */
 export async function measure({ isQuick, scratch }) {
   const repo = await repositoryOf(20, scratch);
   const rounds = isQuick ? 3 : 10;
@@ -97,7 +97,7 @@ async function manyAtOnce(repo, scratch, count) {
   return { took, count, wrong: wrong + ((await git(repo, "for-each-ref", "refs/heads")) === refs ? 0 : 1) };
 }
 
-/** A process that has used much memory before would hide what the log costs. */
+/** In a new process: one that has used much memory before would hide the cost of the log. */
 async function longLog(repo, scratch) {
   const { stdout } = await command(process.execPath, [
     fileURLToPath(new URL("../parts/long-log.mjs", import.meta.url)),

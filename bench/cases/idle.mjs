@@ -2,7 +2,7 @@ import { createLocalSandbox } from "../../dist/src/index.js";
 import { goal, row } from "../parts/measure.mjs";
 import { descendants, proportionalMemory } from "../parts/processes.mjs";
 
-/** What an open sandbox that does nothing takes outside of Node: all its processes, shared pages shared out. */
+/** The memory of an idle sandbox outside Node: all its processes, with shared pages divided among them. */
 export async function measure({ isQuick }) {
   const sandboxes = [];
   const alone = [];

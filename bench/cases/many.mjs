@@ -4,7 +4,7 @@ import { goal, row, timed } from "../parts/measure.mjs";
 import { descendants, proportionalMemory } from "../parts/processes.mjs";
 import { repositoryOf } from "../parts/repositories.mjs";
 
-/** Two hundred sandboxes at once, half of them on worktrees of one repository: all right, and then all gone. */
+/** Two hundred sandboxes at once, half of them on worktrees of one repository: all work, and all are removed. */
 export async function measure({ isQuick, scratch }) {
   const count = isQuick ? 40 : 200;
   const repo = await repositoryOf(20, scratch);

@@ -29,7 +29,7 @@ export async function measure({ isQuick, scratch }) {
     if (repo === large) teardown.push(gone);
     return took;
   };
-  // As a process that has made some already finds it: git has nothing to get warm.
+  // Warm up, as in a process that has opened some already.
   for (let n = 0; n < WARM; n++) await open(small);
   const samples = await interleave(
     {

@@ -6,7 +6,7 @@ import { start } from "../parts/processes.mjs";
 
 const IN_FLIGHT = 16;
 
-/** Sixteen short commands at a time, with a small heap and with one of 500 MB. */
+/** Sixteen short commands at once, with a small heap and with one of 500 MB. */
 export async function measure({ isQuick, scratch }) {
   const sandbox = await createLocalSandbox();
   const floor = await openFloor(scratch);

@@ -14,7 +14,7 @@ const NAMES = ["agent", "one", "two"];
 let calls = 0;
 let unique = 0;
 
-/** A task of one container and two services, up, cloned and down: against the fewest calls that do it, and against the usual ones. */
+/** Starting, cloning and removing a task of one container and two services: against the fewest calls and against the usual ones. */
 export async function measure({ isQuick }) {
   const reason = whyNoEngine() ?? whyNoImage(BUSYBOX);
   if (reason !== undefined) return { rows: [], goals: [], notes: [`not run: ${reason}`] };
@@ -43,7 +43,7 @@ async function compare(rounds) {
   const samples = {};
   for (let round = -1; round < rounds; round++) {
     for (const [name, run] of Object.entries(variants)) {
-      // Stopping takes ten seconds each time; twice tell as much as ten times.
+      // Stopping takes ten seconds each time, so two rounds are enough.
       if (name === "usual calls" && round >= 2) continue;
       const { up, clone, down } = await run();
       if (round < 0) continue;
@@ -113,8 +113,8 @@ async function ours(manager, batch) {
 }
 
 /**
- * The fewest calls that keep what is promised: a network, and for each container its creation, the connection that ends it
- * with us, and its start. A clone: a commit of each, all at one time, and the same again.
+ * The fewest calls that meet the contract: a network, and for each container creating it, attaching a connection that ends it
+ * with us, and starting it. A clone: committing all at once, and the same again.
  */
 async function lean(engine) {
   const group = async (images) => {
@@ -153,7 +153,7 @@ async function lean(engine) {
   return { up, clone, down };
 }
 
-/** As it is usually done: one after the other, looked at twice, stopped and then removed. */
+/** The usual way: one container after the other, inspected twice, stopped and then removed. */
 async function usual(engine) {
   const one = async (image, network, name) => {
     const { Id } = await create(engine, image, network, name);

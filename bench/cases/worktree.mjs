@@ -4,7 +4,7 @@ import { createLocalSandbox } from "../../dist/src/index.js";
 import { interleave, ratioGoal, row, timed } from "../parts/measure.mjs";
 import { git, repositoryOf } from "../parts/repositories.mjs";
 
-/** A sandbox on a worktree of a repository, against what git takes for the worktree alone. */
+/** Opening a sandbox on a worktree, against git making the worktree alone. */
 export async function measure({ isQuick, scratch }) {
   const rows = [];
   const goals = [];
@@ -52,7 +52,7 @@ export async function measure({ isQuick, scratch }) {
       row(`glovebox, teardown, ${count} files`, taken.teardown.slice(1)),
       row(`git worktree remove --force, ${count} files`, taken.remove.slice(1)),
     ];
-    // Confinement and a worktree, one after the other: what it takes without doing both at once.
+    // A confined process and a worktree, one after the other: the cost without overlapping them.
     const sums = (one, other) => one.map((sample, n) => sample + other[n]);
     const floors = [
       row(`git worktree add and an empty sandbox, ${count} files`, sums(add, empty)),

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
 
-/** The bubblewrap command that a person would write by hand to run a program in a directory of its own. */
+/** The bubblewrap command that you would write by hand to run a program in its own directory. */
 export function bwrapCommand(directory, argv) {
   const roots = ["/bin", "/sbin", "/lib", "/lib64"].filter((path) => existsSync(path));
   const shown = roots.flatMap((path) =>

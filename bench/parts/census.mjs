@@ -6,7 +6,7 @@ import { git } from "./repositories.mjs";
 
 const GROUPS = ["", "memory", "cpu", "pids"].map((name) => join("/sys/fs/cgroup", name, "glovebox"));
 
-/** Counts everything that sandboxes of this process make outside of themselves; `ids` are those that there were. */
+/** Counts everything that sandboxes of this process leave on the host; `ids` are all sandboxes so far. */
 export async function census(repo, ids = []) {
   const lines = (text) => text.split("\n").filter(Boolean).length;
   return {
@@ -23,7 +23,7 @@ export async function census(repo, ids = []) {
   };
 }
 
-/** Entries that are directories: in a control group the rest are its settings. */
+/** Only the directories: the files of a control group are its settings. */
 function countIn(path) {
   return existsSync(path)
     ? readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory()).length

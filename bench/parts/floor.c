@@ -1,4 +1,4 @@
-/* The least that stands between a program and what it wants run: starts /bin/true for each byte that comes, and answers with one when it has ended. */
+/* The smallest possible helper: starts /bin/true for each byte it reads, and answers with a byte when it has ended. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <signal.h>

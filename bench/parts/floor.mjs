@@ -7,8 +7,8 @@ import { start } from "./processes.mjs";
 const source = fileURLToPath(new URL("floor.c", import.meta.url));
 
 /**
- * What no resident helper can undercut on this machine: one byte over a pipe to a small program that does nothing but start
- * /bin/true and answer with a byte. It confines nothing, and carries no arguments, no output and no exit code.
+ * The lower bound for any resident helper on this machine: one byte over a pipe to a small program that starts /bin/true and
+ * answers with a byte. It confines nothing, and transfers no arguments, output or exit code.
  */
 export async function openFloor(scratch) {
   const compiler = [process.env.CC, "cc", "gcc", "musl-gcc"].find(hasCommand);

@@ -1,4 +1,4 @@
-/** Keeps so many megabytes of the JavaScript heap in use, as many small objects, until `release` is called. */
+/** Keeps this many megabytes of the JavaScript heap in use, as many small objects, until `release` is called. */
 export function fillHeap(megabytes) {
   let kept = [];
   const enough = process.memoryUsage().heapUsed + megabytes * 2 ** 20;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { runHarness } from "../../dist/src/harness.js";
 import { peakMemory } from "./processes.mjs";
 
-/** Prints by how many MB this process grows at most while a node prints 200 MB. */
+/** Prints the peak growth of this process in MB while a node prints 200 MB. */
 const LOG_BYTES = 200 * 2 ** 20;
 const [repo, out] = process.argv.slice(2);
 
@@ -14,7 +14,7 @@ const start = (shell) =>
   });
 
 await start("true");
-// The kernel begins anew with its highest mark of this process's memory.
+// Resets the kernel's peak value of this process's memory.
 writeFileSync("/proc/self/clear_refs", "5");
 const before = peakMemory();
 const report = await start(`yes 'a line as long as the lines of a build are, more or less' | head -c ${LOG_BYTES}`);

@@ -10,7 +10,7 @@ const FILE_SYSTEMS = {
   2035054128: "overlay",
 };
 
-/** What of the machine the figures depend on; nothing that names it. */
+/** The properties of the machine that the figures depend on, but nothing that identifies it. */
 export function machineFacts() {
   return {
     cpu: cpus()[0]?.model.trim() ?? "unknown",
@@ -26,7 +26,7 @@ export function machineFacts() {
   };
 }
 
-/** How busy the machine is, over the last minute. */
+/** The load of the machine over the last minute. */
 export function loadAverage() {
   return Number((loadavg()[0] ?? 0).toFixed(2));
 }

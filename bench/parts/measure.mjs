@@ -1,4 +1,4 @@
-/** Runs something and gives how long it took, in milliseconds. */
+/** Runs something and returns the time it took in milliseconds. */
 export async function timed(work) {
   const began = performance.now();
   await work();
@@ -6,8 +6,8 @@ export async function timed(work) {
 }
 
 /**
- * Runs every variant once a round, each round beginning with another one, so that a machine that gets slower or faster
- * does so for all of them. A variant gives its own figure, or is timed when it gives none.
+ * Runs every variant once per round, each round starting with another one, so that a machine that gets slower or faster
+ * affects all of them. A variant returns its own figure, or is timed if it returns none.
  */
 export async function interleave(variants, { rounds, warmup = 1 }) {
   const names = Object.keys(variants);
@@ -25,34 +25,34 @@ export async function interleave(variants, { rounds, warmup = 1 }) {
   return samples;
 }
 
-/** The value below which a share of the samples lies, by the nearest rank. */
+/** The value below which a share of the samples is, by the nearest-rank method. */
 export function percentile(samples, share) {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))];
 }
 
-/** The middle of the samples. */
+/** The median of the samples. */
 export function p50(samples) {
   return percentile(samples, 0.5);
 }
 
-/** One line of a result: what was measured, in which unit, and what came out. */
+/** One line of a result: what was measured, the unit and the value. */
 export function row(variant, samples, unit = "ms") {
   return { variant, unit, p50: round(p50(samples)), p95: round(percentile(samples, 0.95)), samples: samples.length };
 }
 
-/** Four significant digits: more would pretend to know more. */
+/** Rounds to four significant digits: more would be false precision. */
 export function round(value) {
   return Number(value.toPrecision(4));
 }
 
-/** A goal that is a ratio: ours against another's, both in the same unit. */
+/** A goal as a ratio: our figure against another, both in the same unit. */
 export function ratioGoal(what, { ours, other, atMost, atLeast, floor }) {
   const ratio = round(ours.p50 / other.p50);
   return goal(what, { value: ratio, unit: "x", against: other.variant, ours, other, atMost, atLeast, floor });
 }
 
-/** A goal that is a figure. The floor, a row, is what the machine itself takes for the least of it. */
+/** A goal as a figure. The floor, a row, is the lower bound on this machine. */
 export function goal(what, { value, unit, against, ours, other, atMost, atLeast, floor }) {
   const isReached = atMost === undefined ? value >= atLeast : value <= atMost;
   const limit = atMost === undefined ? { atLeast } : { atMost };

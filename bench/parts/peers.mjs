@@ -4,7 +4,7 @@ import { start } from "./processes.mjs";
 
 const require = createRequire(new URL("../peers/package.json", import.meta.url));
 
-/** Other libraries that run commands on this machine, each ready to run `true`. One that cannot is told and left out. */
+/** Other libraries that run commands on this machine, each ready to run `true`. One that can't is reported and left out. */
 export async function openPeers(directory) {
   const opened = [];
   const notes = [];
@@ -18,7 +18,7 @@ export async function openPeers(directory) {
   return { peers: opened, notes };
 }
 
-/** Confined by bubblewrap, a new one for each command. Needs ripgrep and socat. */
+/** Confines with a new bubblewrap for each command. Needs ripgrep and socat. */
 async function openSandboxRuntime(directory) {
   const { SandboxManager } = await load("@anthropic-ai/sandbox-runtime");
   await SandboxManager.initialize({
@@ -33,7 +33,7 @@ async function openSandboxRuntime(directory) {
   return { exec, close: () => SandboxManager.reset() };
 }
 
-/** Not confined on Linux: what it costs to do without. */
+/** Not confined on Linux: shows the cost without confinement. */
 async function openAgents(directory) {
   const { UnixLocalSandboxClient } = await load("@openai/agents-core/sandbox/local");
   const client = new UnixLocalSandboxClient({ workspaceBaseDir: directory });
@@ -46,7 +46,7 @@ async function openAgents(directory) {
   return { exec, close: () => session.close() };
 }
 
-/** The usual client of a Docker engine: one command, a folder's files. */
+/** The usual client of a Docker engine: runs one command, copies the files of a folder. */
 export async function openDockerode(host, container) {
   const { default: Docker } = await load("dockerode");
   const docker = new Docker({ socketPath: host.slice("unix://".length) });

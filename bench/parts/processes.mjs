@@ -2,10 +2,10 @@ import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 
-/** Starts a program the way most code does, and gives its output. */
+/** Starts a program the way most code does, and returns its output. */
 export const start = promisify(execFile);
 
-/** Every process below one, by id. */
+/** The ids of all descendants of a process. */
 export function descendants(of = process.pid) {
   const children = new Map();
   for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
@@ -24,12 +24,12 @@ export function descendants(of = process.pid) {
   return found;
 }
 
-/** Memory in MB that processes have, each shared page counted once among those that share it. */
+/** The memory of processes in MB, with each shared page divided among those that share it. */
 export function proportionalMemory(pids) {
   return pids.reduce((sum, pid) => sum + kilobytes(read(`/proc/${pid}/smaps_rollup`), "Pss"), 0) / 1024;
 }
 
-/** The most memory in MB that a process ever had, since `forgetPeak`. */
+/** The peak memory of a process in MB. */
 export function peakMemory(pid = process.pid) {
   return kilobytes(read(`/proc/${pid}/status`), "VmHWM") / 1024;
 }
@@ -38,7 +38,7 @@ function kilobytes(text, field) {
   return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? 0);
 }
 
-/** A process may be gone by the time it is looked at. */
+/** Tolerates a process that has ended meanwhile. */
 function read(path) {
   try {
     return readFileSync(path, "utf8");

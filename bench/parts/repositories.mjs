@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { start } from "./processes.mjs";
 
-/** A repository of one commit with so many small files, 100 a directory. Made once a run. */
+/** A repository of one commit with this many small files, 100 per directory. Made once per run. */
 export async function repositoryOf(files, scratch) {
   const path = join(scratch, "repositories", String(files));
   if (existsSync(join(path, ".git", "HEAD"))) return path;
@@ -15,13 +15,13 @@ export async function repositoryOf(files, scratch) {
   return path;
 }
 
-/** Runs git on a repository. */
+/** Runs git in a repository. */
 export async function git(cwd, ...args) {
   const { stdout } = await start("git", args, { cwd, maxBuffer: 1 << 28 });
   return stdout;
 }
 
-/** Where the n-th file of such a repository is. */
+/** The path of the n-th file in such a repository. */
 export function fileAt(n) {
   const directory = Math.floor(n / 100);
   return `src/part-${Math.floor(directory / 20)}/module-${directory % 20}/file-${n % 100}.ts`;

@@ -1,4 +1,4 @@
-/** The lines of a result as a person reads them. */
+/** A result as readable lines. */
 export function formatResult({ name, rows, goals, notes = [] }) {
   const shown = rows.map((row) => [
     row.variant,
@@ -17,7 +17,7 @@ export function figure(value, unit) {
   return `${value.toFixed(digits)}${unit === "x" ? "x" : ` ${unit}`}`;
 }
 
-/** What a goal asks for. */
+/** The text of a goal. */
 export function limitOf({ atMost, atLeast, unit }) {
   const limit = (value) => (unit === "x" ? `${value}x` : `${value} ${unit}`.trim());
   return atMost === undefined ? `>= ${limit(atLeast)}` : `<= ${limit(atMost)}`;

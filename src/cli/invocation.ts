@@ -9,15 +9,15 @@ export interface Flags {
   texts(name: string): readonly string[];
 }
 
-/** A command line that was understood. */
+/** A parsed command line. */
 export interface Parsed {
   readonly flags: Flags;
   readonly operands: readonly string[];
-  /** What stands behind `--`. */
+  /** The words after `--`. */
   readonly argv: readonly string[];
 }
 
-/** What a verb works with. */
+/** Everything a verb gets. */
 export interface Invocation extends Parsed {
   readonly screen: Screen;
   readonly interruption: Interruption;
@@ -25,6 +25,6 @@ export interface Invocation extends Parsed {
 
 /** What the module of a verb exports. */
 export interface VerbModule {
-  /** Does the work and gives the exit code. */
+  /** Does the work and returns the exit code. */
   run(invocation: Invocation): Promise<number>;
 }

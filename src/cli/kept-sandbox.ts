@@ -3,9 +3,9 @@ import type { Sandbox } from "../sandbox/types.js";
 import { listSandboxes, openSandbox } from "../sandbox.js";
 import { nearestName } from "../util/nearest.js";
 import type { Invocation } from "./invocation.js";
-import { tellOf } from "./sandbox-options.js";
+import { reportEvents } from "./sandbox-options.js";
 
-/** Opens a kept sandbox for one piece of work and lets it go again; its files stay. */
+/** Opens a kept sandbox for one piece of work, then closes it; its files stay. */
 export async function withKept<T>(
   { screen, interruption }: Invocation,
   id: string,
@@ -13,38 +13,38 @@ export async function withKept<T>(
   work: (sandbox: Sandbox) => Promise<T>,
 ): Promise<T> {
   return await screen.during(what, async () => {
-    const options = { id, signal: interruption.signal, onEvent: tellOf(screen) };
+    const options = { id, signal: interruption.signal, onEvent: reportEvents(screen) };
     const sandbox = await openSandbox(options).catch(async (error: unknown) => {
       const ids = (await listSandboxes()).map((each) => each.id);
       throw withHint(error, nearestHint(id, ids, "glovebox ls lists the ids"));
     });
-    const forget = interruption.onEnd(() => void sandbox.teardown());
+    const unsubscribe = interruption.onEnd(() => void sandbox.teardown());
     try {
       return await work(sandbox);
     } catch (error) {
       if (interruption.ending === undefined) throw error;
-      throw new SandboxError("aborted", `It was ended by ${interruption.ending}`, { cause: error });
+      throw new SandboxError("aborted", `Stopped by ${interruption.ending}`, { cause: error });
     } finally {
-      forget();
+      unsubscribe();
       await sandbox.teardown();
     }
   });
 }
 
-/** Says of a sandbox that is to be opened again, and is not there, which one may have been meant. */
+/** Rethrows an error; if the sandbox to reopen does not exist, suggests the nearest id. */
 export async function explainAbsent(error: unknown, id: string | undefined): Promise<never> {
   if (id === undefined || !(error instanceof SandboxError) || error.code !== "not_found") throw error;
   const ids = (await listSandboxes()).map((each) => each.id);
   throw withHint(error, nearestHint(id, ids, "glovebox ls lists the ids"));
 }
 
-/** The name that may have been meant, else where the names are listed. */
+/** A hint with the nearest known name; `otherwise` if none is close. */
 export function nearestHint(name: string, names: readonly string[], otherwise: string): string {
   const nearest = nearestName(name, names);
   return nearest === undefined ? otherwise : `did you mean ${nearest}?`;
 }
 
-/** An error about something that is not there, with a hint when it has none of its own. */
+/** Adds a hint to an error about something that does not exist, unless it has one. */
 export function withHint(error: unknown, hint: string): unknown {
   if (!(error instanceof SandboxError) || error.hint !== undefined) return error;
   if (error.code !== "not_found" && error.code !== "invalid_argument") return error;

@@ -4,7 +4,7 @@ import { reportError, toFailure } from "./report-error.js";
 import { Interruption, Screen } from "./terminal.js";
 import { loadVerb } from "./verbs.js";
 
-/** Runs one command line to its end and gives the exit code. */
+/** Runs one command line and returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   const interruption = new Interruption();
   let broken: SandboxError | undefined;
@@ -14,21 +14,21 @@ export async function main(args: readonly string[]): Promise<number> {
   });
   interruption.listen();
   const code = await dispatch(args, screen, interruption).catch((error: unknown) => {
-    // What an interruption broke is no news to whoever interrupted.
-    const isNews = interruption.ending === undefined || toFailure(error).code !== "aborted";
-    return reportError(error, screen, { isJson: isJson(args), isNews, verb: args[0] });
+    // After an interrupt, don't report that the work was aborted.
+    const isPrinted = interruption.ending === undefined || toFailure(error).code !== "aborted";
+    return reportError(error, screen, { isJson: isJson(args), isPrinted, verb: args[0] });
   });
-  if (broken !== undefined) return await reportError(broken, screen, { isJson: false, isNews: true });
+  if (broken !== undefined) return await reportError(broken, screen, { isJson: false, isPrinted: true });
   return interruption.exitCode ?? code;
 }
 
-/** How the system says that nobody reads an output any more, or that its terminal is gone. */
+/** Error codes for an output that nobody reads anymore, or whose terminal is gone. */
 const GONE: ReadonlySet<string | undefined> = new Set(["EPIPE", "ECONNRESET", "EIO", "ERR_STREAM_DESTROYED"]);
 
 function unwritable(error: NodeJS.ErrnoException): SandboxError {
   const { code } = toSandboxError(error);
-  return new SandboxError(code, `the output cannot be written: ${error.message}`, {
-    hint: "make room where it goes, or let it go elsewhere",
+  return new SandboxError(code, `cannot write the output: ${error.message}`, {
+    hint: "free some space, or send the output elsewhere",
   });
 }
 
@@ -39,7 +39,7 @@ async function dispatch(args: readonly string[], screen: Screen, interruption: I
     else await screen.print(generalHelp(screen.style));
     return 0;
   }
-  if (verb === undefined) throw new UsageError("there is no verb", "glovebox --help lists them");
+  if (verb === undefined) throw new UsageError("no verb given", "glovebox --help lists the verbs");
   const command = findCommand(verb === "--version" || verb === "-V" ? "version" : verb);
   const parsed = parseCommandLine(command, rest);
   if (parsed.flags.has("help")) {
@@ -52,6 +52,6 @@ async function dispatch(args: readonly string[], screen: Screen, interruption: I
 }
 
 function isJson(args: readonly string[]): boolean {
-  const border = args.indexOf("--");
-  return (border === -1 ? args : args.slice(0, border)).some((word) => word === "--json" || word.startsWith("--json="));
+  const end = args.indexOf("--");
+  return (end === -1 ? args : args.slice(0, end)).some((word) => word === "--json" || word.startsWith("--json="));
 }

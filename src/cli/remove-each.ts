@@ -2,8 +2,8 @@ import { SandboxError } from "../../contracts/errors.js";
 import type { Invocation } from "./invocation.js";
 
 /**
- * Removes one thing after the other, until one cannot be removed or the program is to end, and gives back what is gone.
- * With `--json` an error has that beside it; else each is told on a line as it goes.
+ * Removes things one by one until one fails or the program is interrupted, and returns the removed ids. Without `--json` it
+ * prints a line for each; with it, an error carries the removed ids as its partial result.
  */
 export async function removeEach(
   ids: readonly string[],

@@ -6,30 +6,30 @@ import type { Screen } from "./terminal.js";
 const USAGE = 2;
 const FAILURE = 1;
 
-/** What mends a failure of this kind when the failure itself does not say. */
+/** The hint for each code, for errors without one of their own. */
 const HINTS: Readonly<Record<Exclude<SandboxErrorCode, "internal">, string>> = {
-  path_confinement: "name a path in the work directory of the sandbox",
-  not_regular_file: "name a regular file, or a new name",
-  command_not_allowed: "it is the option allow that names the commands",
-  closed: "glovebox ls lists what is kept",
-  tampered: "it is not as Glovebox left it: what comes from inside was not taken over",
-  invalid_argument: "glovebox help <verb> shows what each flag takes",
-  invalid_path: "glovebox help <verb> shows what each flag takes",
+  path_confinement: "use a path in the work directory of the sandbox",
+  not_regular_file: "name a regular file, or one that does not exist yet",
+  command_not_allowed: "add the command to the option allow",
+  closed: "open the sandbox again; glovebox ls lists the kept ones",
+  tampered: "the data was changed or damaged, so Glovebox used none of it",
+  invalid_argument: "see glovebox help <verb>",
+  invalid_path: "see glovebox help <verb>",
   not_found: "check the path or the id; glovebox ls lists the sandboxes",
-  unsupported: "glovebox doctor shows what each backend can keep here",
-  unauthenticated: "glovebox doctor names the variables that are looked at",
-  permission_denied: "check who owns the path that is named",
-  unavailable: "try again; glovebox doctor shows what holds here",
-  backend_lost: "try again; glovebox doctor shows what holds here",
-  aborted: "nothing was left behind that glovebox reap does not know",
-  limit_exceeded: "pass less, or put it into a file",
-  no_space: "glovebox reap gives back what is left over",
-  conflict: "end what has it first, or name another one",
-  missing_dependency: "glovebox doctor shows what is missing and the line that installs it",
-  no_isolation: "glovebox doctor shows why, and the line that mends it",
+  unsupported: "glovebox doctor shows what each backend supports on this machine",
+  unauthenticated: "glovebox doctor lists the variables to set",
+  permission_denied: "check the owner and the permissions of the path",
+  unavailable: "try again; glovebox doctor shows what works on this machine",
+  backend_lost: "try again; glovebox doctor shows what works on this machine",
+  aborted: "run it again; glovebox reap removes anything left over",
+  limit_exceeded: "pass less data, or put it into a file",
+  no_space: "free some space; glovebox reap removes what dead processes left behind",
+  conflict: "end the process that uses it, or choose another name",
+  missing_dependency: "glovebox doctor shows what is missing and how to install it",
+  no_isolation: "glovebox doctor shows why, and how to fix it",
 };
 
-/** Options that are flags of another name here. */
+/** Options whose flags have another name. */
 const FLAGS: readonly (readonly [RegExp, string])[] = [
   [/^Invalid limits\.(memory|pids|cpus)\b/, "Invalid --$1"],
   [/^Invalid mounts\[\d+\]\.(source|target)\b/, "Invalid $1 of --mount"],
@@ -37,7 +37,7 @@ const FLAGS: readonly (readonly [RegExp, string])[] = [
   [/^Invalid baseDir\b/, "Invalid --base-dir"],
 ];
 
-/** A failure as data: the document of `--json`, the two lines on a terminal, and the exit code. */
+/** A failure as data: for `--json`, for the two lines on a terminal, and for the exit code. */
 export interface Failure {
   readonly code: string;
   readonly message: string;
@@ -45,7 +45,7 @@ export interface Failure {
   readonly exitCode: number;
 }
 
-/** Says of any error what the user is to know. */
+/** Turns any error into what the user needs to know. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof UsageError) {
     return { code: "usage", message: error.message, hint: error.hint, exitCode: USAGE };
@@ -56,19 +56,19 @@ export function toFailure(error: unknown): Failure {
   return { code, message, hint: hint ?? (code === "internal" ? INTERNAL_HINT : HINTS[code]), exitCode };
 }
 
-const INTERNAL_HINT = "this is a fault of Glovebox; GLOVEBOX_DEBUG=1 shows where it happened";
+const INTERNAL_HINT = "this is a bug in Glovebox; set GLOVEBOX_DEBUG=1 to see where it happened";
 
-/** Tells the user what went wrong and gives the exit code for it. */
+/** Prints an error and returns its exit code. */
 export async function reportError(
   error: unknown,
   screen: Screen,
-  { isJson, isNews, verb = "<verb>" }: { isJson: boolean; isNews: boolean; verb?: string | undefined },
+  { isJson, isPrinted, verb = "<verb>" }: { isJson: boolean; isPrinted: boolean; verb?: string | undefined },
 ): Promise<number> {
   const { exitCode, code, message, hint } = toFailure(error);
   const failure = { code, message, hint: hint.replace("<verb>", verb) };
   const partial = error instanceof SandboxError ? error.partial : undefined;
   if (isJson) await screen.printJson({ error: failure, ...(partial !== undefined && { partial }) });
-  if (isNews) await screen.complain(failure.message, failure.hint);
+  if (isPrinted) await screen.printError(failure.message, failure.hint);
   if (process.env["GLOVEBOX_DEBUG"] && error instanceof Error) {
     await screen.write(screen.stderr, `${toInert(error.stack ?? "")}\n`);
   }

@@ -1,23 +1,23 @@
 import type { ProcessExit, SandboxProcess } from "../../contracts/types.js";
 import type { Interruption, Sink } from "./terminal.js";
 
-/** How long a command may take to end by itself once this program was told to. */
+/** How long a command may take to end by itself after an interrupt. */
 const GRACE = 2_000;
 
 /**
- * Moves the streams of a process until it has ended. When this program is to end, the process is too: by the signal that
- * this program got, or by `farewell`, and by SIGKILL a little later.
+ * Copies the streams of a process until it has ended. On an interrupt, sends the process the same signal, or `endSignal`,
+ * and SIGKILL a little later.
  */
 export async function runProcess(
   child: SandboxProcess,
   streams: { stdout: Sink; stderr: Sink; stdin?: AsyncIterable<Uint8Array> },
   interruption: Interruption,
-  farewell?: string,
+  endSignal?: string,
 ): Promise<ProcessExit> {
   let killer: NodeJS.Timeout | undefined;
-  const forget = interruption.onEnd((ending) => {
-    // Without us the command would have got the same signal, also when its reader went away.
-    void child.kill(farewell ?? ending);
+  const unsubscribe = interruption.onEnd((ending) => {
+    // Started without Glovebox, the command would have got the same signal, even if its reader went away.
+    void child.kill(endSignal ?? ending);
     killer = setTimeout(() => void child.kill("SIGKILL"), GRACE);
   });
   const feed = streams.stdin === undefined ? undefined : feedStdin(child, streams.stdin);
@@ -29,7 +29,7 @@ export async function runProcess(
     ]);
     return exit;
   } finally {
-    forget();
+    unsubscribe();
     clearTimeout(killer);
     feed?.stop();
   }
@@ -40,7 +40,7 @@ async function drain(stream: ReadableStream<Uint8Array>, sink: Sink): Promise<vo
   await sink.end();
 }
 
-/** Hands standard input on, as fast as the process reads. An input that cannot be read counts as one that has ended. */
+/** Copies standard input as fast as the process reads it. An input that can't be read counts as ended. */
 function feedStdin(child: SandboxProcess, stdin: AsyncIterable<Uint8Array>): { stop(): void } {
   const writer = child.stdin?.getWriter();
   let stopped = false;

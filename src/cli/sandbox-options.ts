@@ -40,19 +40,19 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...(flags.has("mount") && { mounts: flags.texts("mount").map((text) => parseMount("--mount", text)) }),
     ...(flags.has("keep") && { keep: true }),
     signal: interruption.signal,
-    onEvent: tellOf(screen),
+    onEvent: reportEvents(screen),
   };
 }
 
-/** What tells the user of events that are no result of a verb. */
-export function tellOf(screen: Screen): (event: SandboxEvent) => void {
+/** A handler that prints warnings and leaks, which are not part of a verb's result. */
+export function reportEvents(screen: Screen): (event: SandboxEvent) => void {
   return ({ type, message }) => {
-    if (type === "warning") void screen.remark(`warning: ${message}`);
-    if (type === "leak") void screen.complain(message, "glovebox reap tries again");
+    if (type === "warning") void screen.printNote(`warning: ${message}`);
+    if (type === "leak") void screen.printError(message, "glovebox reap tries again");
   };
 }
 
-/** The deadline that was asked for, in milliseconds. */
+/** The value of `--timeout` in milliseconds. */
 export function timeoutOf(flags: Flags): { timeout?: number } {
   return given(flags, "timeout", "timeout", parseDuration);
 }
@@ -67,7 +67,7 @@ function given<K extends string, T>(
   return text === undefined ? {} : ({ [option]: parse(`--${flag}`, text) } as { [P in K]?: T });
 }
 
-/** What is no path here may be a repository elsewhere, which may ask for a token. */
+/** Anything that is not a path on this machine may be a remote repository that needs a token. */
 function tokenFor(repo: string | undefined): { githubToken?: string } {
   const found = repo === undefined || existsSync(repo) ? undefined : findToken(process.env);
   return found === undefined || repo === undefined || !isFor(found, repo) ? {} : { githubToken: found.token };

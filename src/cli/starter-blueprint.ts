@@ -1,10 +1,10 @@
-/** A blueprint to begin with: it runs as it is, and shows where an agent goes. */
+/** A starter blueprint: it runs unchanged and shows where to add an agent. */
 export function starterBlueprint(name: string): string {
   return `version: 1
 name: ${name}
 description: What this blueprint is for, in one sentence.
 
-# Hosts that commands may reach, for example to install packages. Without any, there is no network.
+# Hosts that commands may reach, for example to install packages. Empty: no network.
 sandbox:
   allow: []
 
@@ -22,7 +22,7 @@ nodes:
   #   agent: claude-code
   #   prompt: "{{ intent }}"
 
-  # The harness runs the checks itself; an agent's word does not count.
+  # The harness runs the checks itself, whatever the agent reports.
   - id: green
     kind: gate
     checks:

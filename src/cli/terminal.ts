@@ -1,5 +1,5 @@
+export { endProgram } from "./terminal/end-program.js";
 export { Interruption } from "./terminal/interruption.js";
-export { leave } from "./terminal/leave.js";
 export { columnsOf, drawLiveLine } from "./terminal/live-line.js";
 export type { Output } from "./terminal/output.js";
 export { RawTerminal } from "./terminal/raw-terminal.js";

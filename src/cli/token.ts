@@ -1,15 +1,15 @@
-/** Where a token is looked for. Never in the arguments: those can be read by every user of the machine. */
+/** Variables that may have a token. Never an argument: every user of the machine can read those. */
 export const TOKENS = ["GLOVEBOX_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"] as const;
 
-/** A token of the environment, and the only server that may see it; absent: the one that the user names. */
+/** A token, and the only server that may see it; without `server` it goes to the one the user names. */
 export interface RemoteToken {
   readonly token: string;
   readonly server?: string;
 }
 
 /**
- * The token that the environment has for remotes; undefined when there is none. One for GitHub goes to GitHub alone, wherever a repository says
- * that its remote is.
+ * Finds the token for remotes in the environment. A GitHub token goes only to GitHub, whatever remote a repository
+ * names.
  */
 export function findToken(env: Readonly<Record<string, string | undefined>>): RemoteToken | undefined {
   const name = TOKENS.find((each) => env[each]);
@@ -18,7 +18,7 @@ export function findToken(env: Readonly<Record<string, string | undefined>>): Re
   return name === "GLOVEBOX_TOKEN" ? { token } : { token, server: env["GITHUB_SERVER_URL"] || "https://github.com" };
 }
 
-/** Whether a repository that the user names elsewhere is on the server of a token. */
+/** Whether a remote repository that the user names is on the token's server. */
 export function isFor({ server }: RemoteToken, repo: string): boolean {
   if (server === undefined || !repo.includes(":")) return true;
   const host = URL.canParse(server) ? new URL(server).host : "";

@@ -1,6 +1,6 @@
 import type { VerbModule } from "./invocation.js";
 
-/** Where each verb is. Loaded when it is used, so that the help needs no backend. */
+/** The module of each verb, loaded when it is used, so that the help loads no backend. */
 const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   exec: () => import("./verbs/exec.js"),
   shell: () => import("./verbs/shell.js"),

@@ -1,7 +1,7 @@
 import { inspect, isDeepStrictEqual } from "node:util";
 import { ERROR_CODES, type SandboxError, type SandboxErrorCode } from "../../contracts/errors.js";
 
-/** A promise of the contract that did not hold. */
+/** A backend broke a promise of the contract. */
 export class ConformanceFailure extends Error {
   override readonly name = "ConformanceFailure";
 }
@@ -11,19 +11,19 @@ export class ConformanceSkip extends Error {
   override readonly name = "ConformanceSkip";
 }
 
-/** Fails with `message` unless the condition holds. */
+/** Fails with `message` unless the condition is true. */
 export function check(condition: unknown, message: string): asserts condition {
   if (!condition) throw new ConformanceFailure(message);
 }
 
-/** Fails unless both are the same in value and type, at any depth. */
+/** Fails unless both are deeply and strictly equal. */
 export function equal(actual: unknown, expected: unknown, what: string): void {
   if (!isDeepStrictEqual(actual, expected)) {
     throw new ConformanceFailure(`${what}: expected ${show(expected)}, got ${show(actual)}`);
   }
 }
 
-/** Fails unless the bytes are the same, naming the first that differs. */
+/** Fails unless the bytes are the same; names the first that differs. */
 export function equalBytes(actual: Uint8Array | null | undefined, expected: Uint8Array, what: string): void {
   check(actual instanceof Uint8Array, `${what}: expected ${expected.length} bytes, got ${show(actual)}`);
   if (Buffer.compare(actual, expected) === 0) return;
@@ -57,7 +57,7 @@ export async function refuses(
   throw new ConformanceFailure(`${what}: expected ${codes.join(" or ")}, but it resolved to ${show(value)}`);
 }
 
-/** Fails unless the error has the shape and a code of a `SandboxError`. Goes by shape: a backend may bring its own copy. */
+/** Fails unless the error looks like a `SandboxError`. No instanceof: a backend may have its own copy of the class. */
 export function asSandboxError(error: unknown, what: string): SandboxError {
   const found = error as Partial<SandboxError> | undefined;
   const isOne =
@@ -66,11 +66,11 @@ export function asSandboxError(error: unknown, what: string): SandboxError {
   return error as SandboxError;
 }
 
-/** Fails when the promise has not settled in time. The bound is generous: it tells hanging from working, not fast from slow. */
+/** Fails if the promise does not settle in time. The bound is generous: it detects hangs, not slowness. */
 export async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new ConformanceFailure(`${what}: nothing came back in ${ms} ms`)), ms);
+    timer = setTimeout(() => reject(new ConformanceFailure(`${what}: no result within ${ms} ms`)), ms);
   });
   try {
     return await Promise.race([promise, late]);

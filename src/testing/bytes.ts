@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** The same unpredictable-looking bytes for the same seed: every value, in no order that a filter could keep. */
+/** Pseudo-random bytes, the same for the same seed. */
 export function noise(length: number, seed: number): Uint8Array {
   const words = new Int32Array(Math.ceil(length / 4));
   let state = seed | 1;
@@ -13,7 +13,7 @@ export function noise(length: number, seed: number): Uint8Array {
   return new Uint8Array(words.buffer, 0, length);
 }
 
-/** Hexadecimal SHA-256. */
+/** The SHA-256 in hexadecimal. */
 export function sha256(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }

@@ -22,7 +22,7 @@ import { snapshotCases } from "./cases/snapshots.js";
 import { spawnCases } from "./cases/spawn.js";
 import type { ConformanceCase } from "./types.js";
 
-/** Every promise of the contract that the kit can show, in the order in which they are run. */
+/** Every promise of the contract that the kit can check, in the order in which it runs them. */
 export const conformanceCases: readonly ConformanceCase[] = [
   ...sharing(execArgvCases),
   ...sharing(execEnvCases),
@@ -48,7 +48,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...sharing(snapshotCases),
 ];
 
-/** Marks those that neither ask for a sandbox of a certain kind nor end it. */
+/** Marks the cases that neither need a special sandbox nor close it. */
 function sharing(cases: readonly ConformanceCase[]): ConformanceCase[] {
   return cases.map((one) => ({ ...one, shares: !one.options && one.closes !== true && one.exclusive !== true }));
 }

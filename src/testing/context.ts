@@ -8,13 +8,13 @@ import type { ConformanceContext, ConformanceHarness, SandboxPool } from "./type
 
 const TEARDOWN_BOUND = 60_000;
 
-/** A context together with its end: `close` gives everything back and rejects with the first failure. */
+/** A context that can be closed: `close` cleans everything up and rejects with the first failure. */
 export interface OwnedContext extends ConformanceContext {
-  /** A sandbox in which the case failed is not given to another one. */
+  /** After a failed case its sandbox does not go back to the pool. */
   close(hasFailed?: boolean): Promise<void>;
 }
 
-/** Opens the sandbox of a case, or takes it from the pool, and keeps track of all that the case makes. */
+/** Opens the sandbox of a case, or takes one from the pool, and tracks everything the case makes. */
 export async function openContext(
   harness: ConformanceHarness,
   opts?: SandboxOptions,
@@ -22,9 +22,9 @@ export async function openContext(
 ): Promise<OwnedContext> {
   const cleanUps: (() => Promise<unknown>)[] = [];
   let isClosed = false;
-  let isSpoilt = false;
+  let failed = false;
 
-  // A case that ran out of time may go on for a while: what it still makes is given back at once.
+  // A case that timed out may still be running: clean up at once what it makes now.
   function own(cleanUp: () => Promise<unknown>): void {
     if (isClosed) cleanUp().catch(() => undefined);
     else cleanUps.push(cleanUp);
@@ -32,20 +32,20 @@ export async function openContext(
 
   async function open(more?: SandboxOptions): Promise<Sandbox> {
     const sandbox = await harness.open(more);
-    check(typeof sandbox?.teardown === "function", "open() gave something that is no sandbox: it has no teardown");
+    check(typeof sandbox?.teardown === "function", "open() did not return a sandbox: it has no teardown");
     own(() => within(TEARDOWN_BOUND, "teardown", sandbox.teardown()));
     return sandbox;
   }
 
   async function take(from: SandboxPool): Promise<Sandbox> {
     const sandbox = await from.take();
-    own(() => (isSpoilt ? within(TEARDOWN_BOUND, "teardown", sandbox.teardown()) : from.give(sandbox)));
+    own(() => (failed ? within(TEARDOWN_BOUND, "teardown", sandbox.teardown()) : from.give(sandbox)));
     return sandbox;
   }
 
   async function close(hasFailed = false): Promise<void> {
     isClosed = true;
-    isSpoilt = hasFailed;
+    failed = hasFailed;
     const failures: unknown[] = [];
     for (const cleanUp of cleanUps.splice(0).reverse()) {
       try {
@@ -74,7 +74,7 @@ export async function openContext(
   };
 }
 
-/** Fails unless the sandbox runs a command and gives its output back: a case of refusals must not pass on a dead one. */
+/** Fails unless the sandbox still runs commands: a dead one would pass every case that expects errors. */
 export async function answers(sandbox: Sandbox): Promise<void> {
   const word = randomUUID();
   const what = "a plain echo after the case";

@@ -4,19 +4,19 @@ import { check } from "./assert.js";
 import { pause } from "./script.js";
 
 /**
- * A script that adds a byte to the file `$1` ten times a second and ends by itself after about half a minute, so that even
- * a backend that lets it escape is clean again soon. A file that grows is a process that lives.
+ * A script that appends a byte to the file `$1` ten times a second: if the file grows, the process is alive. It ends after
+ * about half a minute, so that it does not outlive the kit for long if a backend fails to kill it.
  */
 export const HEARTBEAT =
   'i=0; while [ $i -lt 300 ]; do printf x >> "$1"; i=$((i+1)); sleep 0.1 2>/dev/null || sleep 1; done';
 
-/** Waits in a script until the file `$2` has its first beat. */
+/** Script code that waits until the file `$2` has its first beat. */
 export const AWAIT_BEAT = 'until [ -s "$2" ]; do sleep 0.05 2>/dev/null || sleep 1; done';
 
 /** Fails unless the files had beats and have stopped growing. */
 export async function assertStill(sandbox: Sandbox, files: readonly string[], what: string): Promise<void> {
   const before = await sizes(sandbox, files);
-  for (const [file, size] of before) check(size > 0, `${what}: ${file} never had a beat, so nothing was shown`);
+  for (const [file, size] of before) check(size > 0, `${what}: ${file} never had a beat, so this proves nothing`);
   await pause(1_000);
   const after = await sizes(sandbox, files);
   for (const [file, size] of before) {
@@ -24,7 +24,7 @@ export async function assertStill(sandbox: Sandbox, files: readonly string[], wh
   }
 }
 
-/** Waits until the file grows: its process is alive. */
+/** Fails unless the file grows, which shows that its process is alive. */
 export async function assertBeating(sandbox: Sandbox, file: string, what: string): Promise<void> {
   const first = (await sizes(sandbox, [file])).get(file) ?? 0;
   for (let i = 0; i < 200; i++) {
@@ -35,8 +35,8 @@ export async function assertBeating(sandbox: Sandbox, file: string, what: string
 }
 
 /**
- * Runs a command under longer and longer deadlines until it had the time to get going, so that a busy machine is not taken
- * for a broken backend.
+ * Runs a command with longer and longer deadlines until it had time to start, so that a busy machine does not look like a
+ * broken backend.
  */
 export async function withDeadline(
   run: (timeout: number) => Promise<ExecResult>,

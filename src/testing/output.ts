@@ -10,7 +10,7 @@ export class TextReader {
     this.#reader = stream.getReader();
   }
 
-  /** Reads on until the text matches; returns the match. */
+  /** Reads until the text matches; returns the match. */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const match = pattern.exec(this.text);

@@ -3,17 +3,17 @@ import { equal } from "./assert.js";
 import { script } from "./script.js";
 import type { ConformanceContext } from "./types.js";
 
-/** A directory that commands can write and the file calls must never reach. */
+/** A directory that commands can write to and that file calls must never reach. */
 export interface Outside {
   /** Absolute, outside the work directory. */
   readonly path: string;
-  /** Content of its file `canary`. */
+  /** The content of its file `canary`. */
   readonly secret: string;
-  /** Fails unless it is as it was made. */
+  /** Fails if it has changed. */
   assertUntouched(): Promise<void>;
 }
 
-/** Makes a directory with a canary inside the sandbox but outside its work directory. */
+/** Makes a directory with a canary in the sandbox, but outside the work directory. */
 export async function makeOutside({ sandbox, defer }: ConformanceContext): Promise<Outside> {
   const path = `/tmp/glovebox-conformance-${randomUUID()}`;
   const secret = randomUUID();

@@ -4,14 +4,14 @@ import { within } from "./assert.js";
 import { scriptArgv } from "./script.js";
 import type { ConformanceHarness, SandboxPool } from "./types.js";
 
-/** Empties the work directory and prints `$1` when nothing is left: then the patterns stand for themselves. */
+/** Empties the work directory and prints `$1` if nothing is left: then the patterns match no file and stay as they are. */
 const TIDY = `word=$1
 rm -rf ./* ./.[!.]* ./..?* 2>/dev/null || { chmod -R u+rwx . && rm -rf ./* ./.[!.]* ./..?*; }
 set -- * .[!.]* ..?*
 [ "$*" = "* .[!.]* ..?*" ] && printf %s "$word"`;
 const BOUND = 60_000;
 
-/** Keeps default sandboxes between cases that leave nothing but files, because opening one is most of such a case's time. */
+/** Reuses default sandboxes for cases that leave only files, because opening one takes most of the time of such a case. */
 export function createSandboxPool(harness: ConformanceHarness): SandboxPool {
   const idle: Sandbox[] = [];
   return {
@@ -22,7 +22,7 @@ export function createSandboxPool(harness: ConformanceHarness): SandboxPool {
       if (await isTidy(sandbox)) idle.push(sandbox);
       else await within(BOUND, "teardown", sandbox.teardown());
     },
-    // A teardown that fails is found by the cases that are about it.
+    // Ignore a failing teardown: other cases are about that.
     async close() {
       await Promise.allSettled(idle.splice(0).map((sandbox) => within(BOUND, "teardown", sandbox.teardown())));
     },
@@ -32,7 +32,7 @@ export function createSandboxPool(harness: ConformanceHarness): SandboxPool {
 async function isTidy(sandbox: Sandbox): Promise<boolean> {
   const word = randomUUID();
   try {
-    // The files of a repository are not the case's: without them it is another sandbox.
+    // Don't empty a repository: its files were there before the case.
     if (sandbox.capabilities.git) return false;
     const { exitCode, stdout } = await within(BOUND, "tidying up", sandbox.exec({ argv: scriptArgv(TIDY, word) }));
     return exitCode === 0 && stdout === word && (await within(BOUND, "processes", sandbox.processes())).length === 0;

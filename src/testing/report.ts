@@ -1,6 +1,6 @@
 import type { ConformanceReport } from "./types.js";
 
-/** Prints a report as a plain table: one line a case, the reasons, the counts. */
+/** Formats a report as a plain table: one line per case with the reason, then the counts. */
 export function formatReport(report: ConformanceReport): string {
   const width = Math.max(4, ...report.results.map(({ id }) => id.length));
   const lines = report.results.map(({ id, status, durationMs, reason }) => {
@@ -12,7 +12,7 @@ export function formatReport(report: ConformanceReport): string {
   return [`conformance of ${report.backend}`, ...lines, `${report.backend}: ${counts}`, ""].join("\n");
 }
 
-/** Reasons carry what a sandbox said: nothing in them may start a line or drive a terminal. */
+/** Reasons may contain output of a sandbox, so remove line breaks and control characters. */
 function toOneLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
 }

@@ -15,7 +15,7 @@ import type {
 const CASE_TIMEOUT = 120_000;
 const capabilitiesOf = new WeakMap<ConformanceHarness, Promise<Capabilities>>();
 
-/** Runs the cases against one backend and says what became of each. Never throws for a case that failed. */
+/** Runs the cases against one backend and returns the result of each. Never throws for a failed case. */
 export async function runConformance(
   harness: ConformanceHarness,
   opts: ConformanceOptions = {},
@@ -42,7 +42,7 @@ export async function runConformance(
   return toReport(harness.backend, [...results.values()]);
 }
 
-/** Runs one case: what a loop of tests in any framework calls. Without a pool it gets a sandbox of its own. */
+/** Runs one case; call it from a test of any framework. Without a pool the case opens its own sandbox. */
 export async function runConformanceCase(
   conformanceCase: ConformanceCase,
   harness: ConformanceHarness,
@@ -104,14 +104,14 @@ async function steps(
   await context.close();
 }
 
-/** The capabilities of a default sandbox, asked for once per harness. */
+/** The capabilities of a default sandbox, read once per harness. */
 function probe(harness: ConformanceHarness, pool?: SandboxPool): Promise<Capabilities> {
   let found = capabilitiesOf.get(harness);
   if (!found) {
     found = openContext(harness, undefined, pool).then(async (context) => {
       const { capabilities } = context.sandbox;
       await context.close();
-      check(typeof capabilities === "object" && capabilities !== null, "the sandbox names no capabilities");
+      check(typeof capabilities === "object" && capabilities !== null, "the sandbox has no capabilities");
       return capabilities;
     });
     capabilitiesOf.set(harness, found);
@@ -123,7 +123,7 @@ function isSelected(id: string, only: readonly string[] | undefined): boolean {
   return only === undefined || only.some((name) => id === name || id.startsWith(`${name}.`));
 }
 
-/** A name in `skips` or `only` that fits no case is a mistake that would hide one. */
+/** Fails for a name in `skips` or `only` that matches no case: a typo must not hide one. */
 function wrongNames(harness: ConformanceHarness, opts: ConformanceOptions): ConformanceResult[] {
   const ids = conformanceCases.map(({ id }) => id);
   const skips = Object.keys(harness.skips ?? {}).filter((name) => !ids.includes(name));

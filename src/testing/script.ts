@@ -2,30 +2,30 @@ import type { ExecOptions, ExecResult } from "../../contracts/types.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { check, within } from "./assert.js";
 
-/** The arguments that run a script by the one shell every image has. `args` are `$1` and on. */
+/** The arguments that run a script with /bin/sh, the one shell every image has. `args` are `$1`, `$2` and so on. */
 export function scriptArgv(script: string, ...args: string[]): string[] {
   return ["/bin/sh", "-c", script, "sh", ...args];
 }
 
-/** Runs a script that must succeed and gives its standard output. */
+/** Runs a script that must succeed and returns its standard output. */
 export async function script(sandbox: Sandbox, text: string, ...args: string[]): Promise<string> {
   const result = await sandbox.exec({ argv: scriptArgv(text, ...args) });
   check(result.exitCode === 0, `the script ${JSON.stringify(text)} ended with ${result.exitCode}: ${result.stderr}`);
   return result.stdout;
 }
 
-/** Runs a command that must come back by itself within half a minute. */
+/** Runs a command that must end by itself within half a minute. */
 export function finishes(sandbox: Sandbox, opts: ExecOptions): Promise<ExecResult> {
   return aside(within(30_000, opts.argv.join(" ").slice(0, 80), sandbox.exec(opts)));
 }
 
-/** A promise that is awaited later: when the case fails before that, its own failure must not end the process. */
+/** Marks a promise that is awaited later, so that its rejection does not end the process if the case fails first. */
 export function aside<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
 }
 
-/** Asks again and again, for at most half a minute, until the answer is not undefined. */
+/** Polls for at most half a minute until the answer is not undefined. */
 export async function until<T>(what: string, ask: () => Promise<T | undefined>): Promise<T> {
   const end = performance.now() + 30_000;
   while (performance.now() < end) {
@@ -36,7 +36,7 @@ export async function until<T>(what: string, ask: () => Promise<T | undefined>):
   check(false, `${what}: it did not happen in 30 s`);
 }
 
-/** Lets real time pass. */
+/** Waits in real time. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, ms);

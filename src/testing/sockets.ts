@@ -4,13 +4,13 @@ import { check, equal } from "./assert.js";
 import { TextReader } from "./output.js";
 import { finishes } from "./script.js";
 
-/** A way to use TCP inside a sandbox. */
+/** A way to use sockets in a sandbox. */
 export interface SocketTool {
   /** Starts a server on 127.0.0.1 that greets each connection with the word. */
   serve(word: string): Promise<{ port: number; process: SandboxProcess }>;
-  /** What a server says first; undefined when there is no connection in three seconds. */
+  /** What the server sends; undefined if there is no connection within three seconds. */
   connect(host: string, port: number): Promise<string | undefined>;
-  /** Makes a unix socket at this path, relative to the work directory. */
+  /** Makes a Unix socket at this path, relative to the work directory. */
   bind(path: string): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ interface Language {
   readonly bind: string;
 }
 
-/** Perl first: it starts in a tenth of the time that a Python takes which a version manager puts in front. */
+/** Perl first: it starts ten times faster than a Python behind a version manager. */
 const LANGUAGES: readonly Language[] = [
   {
     run: ["perl", "-MIO::Socket", "-e"],
@@ -57,11 +57,11 @@ const LANGUAGES: readonly Language[] = [
   },
 ];
 
-/** The first language inside that can open a socket; undefined when none can. */
+/** The first language in the sandbox that can open a socket; undefined if none can. */
 export async function findSocketTool(sandbox: Sandbox): Promise<SocketTool | undefined> {
   for (const language of LANGUAGES) {
     const { exitCode } = await finishes(sandbox, { argv: [...language.run, language.probe] });
-    check(typeof exitCode === "number", "exec gave no result");
+    check(typeof exitCode === "number", "exec returned no result");
     if (exitCode === 0) return toTool(sandbox, language);
   }
   return undefined;

@@ -4,22 +4,22 @@ import { SandboxError } from "../../contracts/errors.js";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 
-/** An open directory. Names below it are looked up in this very directory, whatever its path leads to by then. */
+/** An open directory. Names are looked up in this directory itself, even if its path leads elsewhere by then. */
 export interface OpenDirectory extends Disposable {
-  /** As people know it; not for opening files. */
+  /** For messages; never open a file by it. */
   readonly path: string;
-  /** Where to open or make `name`, which must be a single name. */
+  /** The path by which to open or make `name`, which must be a single name. */
   at(name: string): string;
   close(): void;
 }
 
 /**
- * Opens a directory below `root`, one name at a time. A symbolic link on the way is `path_confinement`, because others may
- * have put it there. The root itself is the caller's choice and may be a link. With `make`, missing directories are made
- * with that mode; without it, a missing one is `not_found`.
+ * Opens a directory below `root`, one name at a time. A symbolic link on the way is `path_confinement`, because somebody
+ * else may have put it there. The root itself may be a link. With `make`, missing directories are made with that mode;
+ * without it, a missing one is `not_found`.
  */
 export function openBeneath(root: string, names: readonly string[], { make }: { make?: number } = {}): OpenDirectory {
-  let here = hold(root, root, 0);
+  let here = openDirectory(root, root, 0);
   try {
     for (const name of names) {
       if (make !== undefined) makeOne(here.at(name), make);
@@ -34,7 +34,7 @@ export function openBeneath(root: string, names: readonly string[], { make }: { 
   }
 }
 
-/** Reads a regular file in an open directory, of at most so many bytes, without following a link. */
+/** Reads a regular file of at most `maxBytes` in an open directory, without following a link. */
 export function readIn(directory: OpenDirectory, name: string, maxBytes: number = Number.MAX_SAFE_INTEGER): Buffer {
   try {
     return readRegularFile(directory.at(name), maxBytes, join(directory.path, name));
@@ -70,20 +70,20 @@ export function openIn(directory: OpenDirectory, name: string, flags: number): n
 
 function enter(parent: OpenDirectory, name: string): OpenDirectory {
   try {
-    return hold(parent.at(name), join(parent.path, name), O_NOFOLLOW);
+    return openDirectory(parent.at(name), join(parent.path, name), O_NOFOLLOW);
   } catch (error) {
     throw failure(error, parent, name);
   }
 }
 
-function hold(source: string, path: string, flags: number): OpenDirectory {
+function openDirectory(source: string, path: string, flags: number): OpenDirectory {
   const fd = openSync(source, O_RDONLY | O_DIRECTORY | flags);
   let isOpen = true;
   const close = (): void => {
     if (isOpen) closeSync(fd);
     isOpen = false;
   };
-  // Elsewhere a directory cannot be named by its descriptor; there the look at each name has to do.
+  // Other systems can't name a directory by its descriptor; there, O_NOFOLLOW on each name has to do.
   const base = process.platform === "linux" ? `/proc/self/fd/${fd}` : path;
   return { path, at: (name) => join(base, single(name)), close, [Symbol.dispose]: close };
 }
@@ -112,6 +112,6 @@ function failure(error: unknown, parent: OpenDirectory, name: string): unknown {
   }
   return new SandboxError("path_confinement", `${shown} is a symbolic link, which Glovebox does not follow`, {
     cause: error,
-    hint: "a repository can hold links that lead anywhere; replace it with a real file or directory",
+    hint: "replace it with a real file or directory; a link in a repository can lead anywhere",
   });
 }

@@ -1,6 +1,6 @@
 import { malformed } from "./tar/tar-decode.js";
 
-/** Takes bytes off a stream in the amounts that a parser wants, holding one chunk at a time. */
+/** Reads a stream in the amounts that a parser wants, with one chunk in memory at a time. */
 export class ByteReader {
   readonly #source: AsyncIterator<Uint8Array>;
   #chunk: Buffer = Buffer.alloc(0);
@@ -21,7 +21,7 @@ export class ByteReader {
     return piece;
   }
 
-  /** Just `count` bytes in pieces; a stream that ends before is an error. */
+  /** Exactly `count` bytes in pieces; a stream that ends earlier is an error. */
   async *pieces(count: number): AsyncGenerator<Buffer> {
     for (let left = count; left > 0; ) {
       const piece = await this.#some(left);
@@ -30,19 +30,19 @@ export class ByteReader {
     }
   }
 
-  /** Just `count` bytes as one buffer. */
+  /** Exactly `count` bytes as one buffer. */
   async exactly(count: number): Promise<Buffer> {
     const found: Buffer[] = [];
     for await (const piece of this.pieces(count)) found.push(piece);
     return found.length === 1 && found[0] !== undefined ? found[0] : Buffer.concat(found, count);
   }
 
-  /** Passes over `count` bytes. */
+  /** Skips `count` bytes. */
   async skip(count: number): Promise<void> {
     for (let left = count; left > 0; ) left -= (await this.#some(left)).length;
   }
 
-  /** Tells the source that nothing more will be read. */
+  /** Ends the source; nothing more will be read. */
   async close(): Promise<void> {
     await this.#source.return?.();
   }

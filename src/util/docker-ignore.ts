@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 
-/** What becomes of a path: sent, left out, or left out itself while something below it may be sent. */
+/** What to do with a path: send it, leave it out, or leave out the directory but look below it. */
 export type Selection = "take" | "enter" | "skip";
 
 interface Rule {
@@ -9,8 +9,8 @@ interface Rule {
 }
 
 /**
- * Reads a `.dockerignore` and gives what decides about each path of a context, as the docker command does: the last rule
- * that matches a path, or a directory above it, counts. `always` names files that are sent whatever it says.
+ * Reads a `.dockerignore` and returns a function that decides about each path of a context as the docker command does: the
+ * last rule that matches the path, or a directory above it, wins. The files in `always` are sent regardless.
  */
 export function parseDockerIgnore(
   text: string,
@@ -43,7 +43,7 @@ function toRule(line: string): Rule[] {
   return [{ isException, pattern: toPattern(glob) }];
 }
 
-/** A rule that names a directory holds for everything below it. */
+/** A rule that names a directory applies to everything below it. */
 function toPattern(glob: string): RegExp {
   let source = "";
   for (let at = 0; at < glob.length; at++) {

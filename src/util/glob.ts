@@ -25,7 +25,7 @@ export function globToRegExp(glob: string): RegExp {
   return new RegExp(`^${source}${")".repeat(depth)}$`, "su");
 }
 
-/** Makes a test of whether a path is one of these globs, or lies below a directory that one names. */
+/** Returns a function that tests whether a path, or a directory above it, matches one of the globs. */
 export function createPathMatcher(globs: readonly string[]): (path: string) => boolean {
   const patterns = globs.map(globToRegExp);
   return (path) => {

@@ -4,13 +4,13 @@ const CR = 0x0d;
 const LF = 0x0a;
 
 /**
- * Makes a stream of bytes harmless for a terminal. What comes out does not depend on where the stream was cut: a
- * character, or a carriage return whose line end may follow, is held back until the rest of it is there.
+ * Makes a stream of bytes harmless for a terminal. The result does not depend on where the chunks end: an incomplete
+ * character, or a carriage return that a line feed may follow, waits for the next chunk.
  */
 export class InertStream {
   #held: Uint8Array = new Uint8Array(0);
 
-  /** Takes a piece and gives back what is certain by now. */
+  /** Takes a chunk and returns the text that is complete by now. */
   push(chunk: Uint8Array): string {
     const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     const keep = unfinished(bytes);
@@ -18,7 +18,7 @@ export class InertStream {
     return render(bytes.subarray(0, bytes.length - keep));
   }
 
-  /** Gives back the rest. */
+  /** Returns the rest. */
   end(): string {
     const rest = this.#held;
     this.#held = new Uint8Array(0);
@@ -48,7 +48,7 @@ function decode(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
-/** How many bytes at the end may be the beginning of something longer. */
+/** How many bytes at the end may be the start of something longer. */
 function unfinished(bytes: Uint8Array): number {
   const last = bytes.length - 1;
   if (bytes[last] === CR) return 1;
@@ -59,7 +59,7 @@ function unfinished(bytes: Uint8Array): number {
   return 0;
 }
 
-/** Length of the UTF-8 character that begins here; 0 when none does, undefined when the end comes too early to tell. */
+/** Length of the UTF-8 character that starts here; 0 if none does, undefined if it may continue after the end. */
 function characterLength(bytes: Uint8Array, at: number): number | undefined {
   const lead = bytes[at] ?? 0;
   if (lead < 0x80) return 1;

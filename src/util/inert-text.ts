@@ -1,15 +1,15 @@
 /**
- * What a terminal would act on, or would not show: controls but line end and tab, C1, bidi and other format characters,
- * zero-width ones, line separators. The two selectors that choose how an emoji looks are let through.
+ * Characters that a terminal would act on or not show: controls except line feed and tab, C1, bidi and other format
+ * characters, zero-width ones, line separators. The two variation selectors for emoji are allowed.
  */
 const ACTIVE = /(?!\t|\n|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Shows what would drive a terminal as visible escapes (`\x1b`, `\u202e`); line ends and tabs stay. */
+/** Replaces characters that control a terminal by visible escapes (`\x1b`, `\u202e`); line feeds and tabs stay. */
 export function toInert(text: string): string {
   return text.replace(ACTIVE, escapeCharacter);
 }
 
-/** As `toInert`, on one line: also for messages and table cells. */
+/** As `toInert`, on one line: for messages and table cells. */
 export function toInertLine(text: string): string {
   return toInert(text).replace(/[\n\t]/g, escapeCharacter);
 }
@@ -27,7 +27,7 @@ function escapeCharacter(character: string): string {
   return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-/** A byte that is no part of any character, as it is shown. */
+/** The visible form of a byte that is not part of a character. */
 export function escapeByte(byte: number): string {
   return `\\x${byte.toString(16).padStart(2, "0")}`;
 }

@@ -1,4 +1,4 @@
-/** Makes a gate that lets at most `most` pieces of work run at one time; the others wait in the order they came. */
+/** Returns a function that runs at most `most` pieces of work at once; the others wait in order. */
 export function createLimit(most: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let free = most;

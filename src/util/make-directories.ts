@@ -2,8 +2,8 @@ import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Makes a directory and what is missing above it, and gives back the first that it made. Node's own `recursive` never comes
- * back, and cannot be interrupted, where a directory that is there takes no new one and says ENOENT: /proc, automounts.
+ * Makes a directory and its missing parents, and returns the first one it made. Node's own `recursive` loops forever, and
+ * can't be interrupted, below directories that answer mkdir with ENOENT, as /proc and automounts do.
  */
 export function makeDirectories(path: string, mode = 0o777): string | undefined {
   try {

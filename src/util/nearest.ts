@@ -1,4 +1,4 @@
-/** Finds the known name that a mistyped one most likely meant; undefined when nothing is close. */
+/** Finds the known name closest to a mistyped one; undefined if none is close. */
 export function nearestName(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = 1 + (name.length <= 3 ? 1 : Math.max(2, Math.floor(name.length / 3)));

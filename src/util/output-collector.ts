@@ -1,12 +1,12 @@
 import { truncationMarker } from "./sanitize.js";
 
-/** What was kept of a stream. */
+/** The kept part of a stream. */
 export interface CollectedOutput {
-  /** The kept bytes as UTF-8, with a marker where something was left out. */
+  /** The kept bytes as UTF-8, with a marker for the bytes left out. */
   text: string;
   /** The kept bytes, head and tail joined, without the marker. */
   raw: Uint8Array;
-  /** How much was written in all. */
+  /** The number of bytes written in all. */
   bytes: number;
   truncated: boolean;
 }
@@ -14,15 +14,14 @@ export interface CollectedOutput {
 const FIRST_ALLOCATION = 16 * 1024;
 
 /**
- * Keeps the head and the tail of a byte stream within a bound, and counts all of it.
- *
- * Byte n lives at n, and behind the head in a ring: memory is bounded by the cap whatever the chunks look like.
+ * Keeps the head and the tail of a byte stream within a bound, and counts all of it. The tail is a ring buffer after the
+ * head, so the cap bounds the memory whatever the chunks look like.
  */
 export class OutputCollector {
   readonly #cap: number;
   readonly #headCap: number;
   #store: Buffer | undefined;
-  /** The only chunk so far, not yet copied: the usual case by far. */
+  /** The only chunk so far, not copied: the usual case. */
   #single: Uint8Array | undefined;
   #bytes = 0;
 
@@ -80,15 +79,15 @@ export class OutputCollector {
     return larger;
   }
 
-  /** What is kept, as it lies in memory. */
+  /** The kept bytes, in the order of the store. */
   #kept(): Buffer {
     const kept = this.#single ?? this.#store?.subarray(0, Math.min(this.#bytes, this.#cap)) ?? new Uint8Array(0);
     return Buffer.from(kept.buffer, kept.byteOffset, kept.byteLength);
   }
 
   /**
-   * What there is now. More may still be pushed. `leftOut` is how much was written that nobody pushed, between what became
-   * the head and what became the tail.
+   * The result so far; more may be pushed afterwards. `leftOut` counts bytes that were written but never pushed, between the
+   * head and the tail.
    */
   result(withRaw: boolean, leftOut = 0): CollectedOutput {
     const bytes = this.#bytes + leftOut;
@@ -129,7 +128,7 @@ function sequenceLength(lead: number): number {
   return lead >= 0xc0 ? 2 : 1;
 }
 
-/** Where a character that the cut left incomplete begins; the length when there is none. */
+/** Where an incomplete character at the end starts; the length if there is none. */
 export function endOfWholeCharacters(bytes: Uint8Array): number {
   let lead = bytes.length - 1;
   while (lead > 0 && bytes.length - lead <= MAX_CONTINUATION && isContinuation(bytes[lead])) lead--;
@@ -137,7 +136,7 @@ export function endOfWholeCharacters(bytes: Uint8Array): number {
   return value !== undefined && lead + sequenceLength(value) > bytes.length ? lead : bytes.length;
 }
 
-/** How many bytes at the front belong to a character whose beginning was left out. */
+/** How many bytes at the front belong to a character whose start was left out. */
 function startOfWholeCharacters(bytes: Uint8Array): number {
   let start = 0;
   while (start < MAX_CONTINUATION && isContinuation(bytes[start])) start++;

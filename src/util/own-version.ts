@@ -3,17 +3,17 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SandboxError } from "../../contracts/errors.js";
 
-/** The version of the package. */
+/** The version of this package. */
 export function ownVersion(): string {
   return manifestIn(packageRoot())?.version as string;
 }
 
-/** The file that this code is in: one of the package, or what a bundler made of it. CommonJS has no `import.meta.url`. */
+/** The file of this code: in the package, or in a bundle. CommonJS has no `import.meta.url`. */
 export function ownFile(): string {
   return import.meta.url === undefined ? __filename : fileURLToPath(import.meta.url);
 }
 
-/** The directory of the package that this file is a part of or, where a bundler took it out, of the one installed beside. */
+/** The package's directory: the one this file is in or, for a bundle, the package installed next to it. */
 export function packageRoot(): string {
   const file = ownFile();
   for (let folder = dirname(file); ; folder = dirname(folder)) {
@@ -29,7 +29,7 @@ export function packageRoot(): string {
   });
 }
 
-/** Above a bundle can be folders that everybody writes to, as `/tmp` is: what somebody else put there is not run. */
+/** A parent of a bundle may be writable by everybody, as `/tmp` is: never run what another user put there. */
 function isOfOwner(path: string, file: string): boolean {
   return [0, process.getuid?.(), statSync(file).uid].includes(statSync(path).uid);
 }

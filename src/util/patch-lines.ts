@@ -1,14 +1,14 @@
-/** How many lines one file of a patch gained and lost. */
+/** How many lines a patch adds to a file and removes from it. */
 export interface FileLines {
   added: number;
   removed: number;
-  /** True when the file is no text; it has no lines then. */
+  /** The file is binary, so it has no lines. */
   isBinary?: true;
 }
 
 const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
 
-/** Counts the lines of each file of a patch as git writes it. What stands within a hunk is never taken for a header. */
+/** Counts the lines of each file in a git patch. Never reads a line within a hunk as a header. */
 export function countLines(patch: string): FileLines[] {
   const files: FileLines[] = [];
   let [before, after] = [0, 0];

@@ -2,8 +2,8 @@ import { posix } from "node:path";
 import { codedError } from "./coded-error.js";
 
 /**
- * Resolves `target` against `base` and returns the absolute path, or throws `path_confinement` when it leads outside.
- * Lexical only: whoever opens the path must still keep symbolic links inside.
+ * Resolves `target` against `base` and returns the absolute path, or throws `path_confinement` if it leads outside.
+ * Lexical only: the caller must still confine symbolic links when it opens the path.
  */
 export function assertPathConfined(target: string, base: string): string {
   const root = toRoot(base);

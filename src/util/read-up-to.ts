@@ -1,11 +1,11 @@
-/** What was kept of a stream. */
+/** The first bytes of a stream. */
 export interface Kept {
   bytes: Buffer;
-  /** Whether there was no more than that. */
+  /** Whether that is the whole stream. */
   isWhole: boolean;
 }
 
-/** Reads a stream to its end and keeps its first bytes; `onExcess` is called for every piece with some that are not kept. */
+/** Reads a stream to its end and returns its first `most` bytes; calls `onExcess` for every chunk beyond them. */
 export async function readUpTo(stream: AsyncIterable<Uint8Array>, most: number, onExcess?: () => void): Promise<Kept> {
   const kept: Uint8Array[] = [];
   let length = 0;

@@ -4,7 +4,7 @@ const MIN_VALUE_LENGTH = 8;
 const registered = new Map<string, string | undefined>();
 const holders = new Map<string, number>();
 
-/** What to hide beside the process's own environment and the registered values. */
+/** What to hide, besides secrets in the process's environment and registered ones. */
 export interface RedactOptions {
   /** More variables; those with a secret name and a value of 8 characters or more are hidden. */
   env?: Readonly<Record<string, string | undefined>>;
@@ -12,11 +12,11 @@ export interface RedactOptions {
   secrets?: readonly string[];
 }
 
-/** Hides secrets in a text, or in its bytes, that comes in pieces. */
+/** Hides secrets in a stream of text or bytes. */
 export interface Redactor<T = string> {
-  /** Takes a piece and gives back what is certain by now. */
+  /** Takes a chunk and returns the part that can't be within a secret anymore. */
   write(chunk: T): T;
-  /** Gives back the rest. */
+  /** Returns the rest. */
   end(): T;
 }
 
@@ -25,7 +25,7 @@ interface Pattern<T = string> {
   readonly label: T;
 }
 
-/** What strings and bytes have in common, and what they do differently. */
+/** The operations that strings and bytes share. */
 interface Searchable<T> {
   readonly length: number;
   indexOf(part: T, from?: number): number;
@@ -51,11 +51,11 @@ const BYTES: Kind<Buffer> = {
 };
 
 /**
- * Hides a value in every later text, under `name` when given. Returns the function that forgets it, once everybody who
- * has registered it did.
+ * Hides a value in every later text, as `name` if given. Returns a function that unregisters it; the value stays hidden
+ * until every caller that registered it has unregistered it.
  */
 export function registerSecret(value: string, name?: string): () => void {
-  if (typeof value !== "string" || value === "") throw new TypeError("a secret must be a string that is not empty");
+  if (typeof value !== "string" || value === "") throw new TypeError("a secret must be a non-empty string");
   registered.set(value, name);
   holders.set(value, (holders.get(value) ?? 0) + 1);
   let isHeld = true;
@@ -76,12 +76,12 @@ export function redact(text: string, options: RedactOptions = {}): string {
   return redactor.write(text) + redactor.end();
 }
 
-/** Opens a redactor whose result does not depend on where the pieces were cut. */
+/** Creates a redactor whose result does not depend on where the chunks end. */
 export function createRedactor(options: RedactOptions = {}): Redactor {
   return redactorOf(STRINGS, collectPatterns(options));
 }
 
-/** The same for bytes of UTF-8. What holds no secret is handed back as it came, without a copy. */
+/** The same for UTF-8 bytes. Bytes without a secret are returned without a copy. */
 export function createByteRedactor(options: RedactOptions = {}): Redactor<Buffer> {
   const patterns = collectPatterns(options).map(({ text, label }) => ({
     text: Buffer.from(text),
@@ -95,16 +95,16 @@ function redactorOf<T extends Searchable<T>>(kind: Kind<T>, patterns: readonly P
   let pending = kind.empty;
   let covered = 0;
 
-  const release = (border: number): T => {
+  const release = (limit: number): T => {
     const out: T[] = [];
     let done = covered;
-    for (const { start, pattern } of occurrences(pending, patterns, border)) {
+    for (const { start, pattern } of occurrences(pending, patterns, limit)) {
       if (start >= done) out.push(kind.part(pending, done, start), pattern.label);
       done = Math.max(done, start + pattern.text.length);
     }
-    out.push(kind.part(pending, done, Math.max(done, border)));
-    covered = Math.max(0, done - border);
-    pending = border === pending.length ? kind.empty : kind.part(pending, border, pending.length);
+    out.push(kind.part(pending, done, Math.max(done, limit)));
+    covered = Math.max(0, done - limit);
+    pending = limit === pending.length ? kind.empty : kind.part(pending, limit, pending.length);
     return kind.join(out);
   };
 
@@ -121,7 +121,7 @@ function collectPatterns({ env = {}, secrets = [] }: RedactOptions): Pattern[] {
   const named = new Map<string, string | undefined>(registered);
   for (const value of secrets) if (value !== "" && !named.has(value)) named.set(value, undefined);
   for (const variables of [env, process.env]) {
-    // To read a variable of the process costs more than to look at its name.
+    // Reading a variable of the process costs more than checking its name.
     for (const name of Object.keys(variables).filter(isSecretName)) {
       const value = variables[name];
       if (value === undefined || value.length < MIN_VALUE_LENGTH) continue;
@@ -140,16 +140,16 @@ function longestFirst<T extends Searchable<T>>(a: Pattern<T>, b: Pattern<T>): nu
   return b.text.length - a.text.length;
 }
 
-/** All matches that start before `border`, also overlapping ones, by place and then the longest first. */
+/** All matches that start before `limit`, overlapping ones too, by position and then the longest first. */
 function occurrences<T extends Searchable<T>>(
   text: T,
   patterns: readonly Pattern<T>[],
-  border: number,
+  limit: number,
 ): { start: number; pattern: Pattern<T> }[] {
   const found: { start: number; pattern: Pattern<T> }[] = [];
   for (const pattern of patterns) {
     let start = text.indexOf(pattern.text);
-    while (start !== -1 && start < border) {
+    while (start !== -1 && start < limit) {
       found.push({ start, pattern });
       start = text.indexOf(pattern.text, start + 1);
     }
@@ -157,7 +157,7 @@ function occurrences<T extends Searchable<T>>(
   return found.sort((a, b) => a.start - b.start || b.pattern.text.length - a.pattern.text.length);
 }
 
-/** The first place from where the text to come could still complete a secret. */
+/** The first position at which a secret may start that later text completes. */
 function firstUncertain<T extends Searchable<T>>(
   kind: Kind<T>,
   text: T,
@@ -171,7 +171,7 @@ function firstUncertain<T extends Searchable<T>>(
   return text.length;
 }
 
-/** Whether a text goes on from a place as a pattern begins. */
+/** Whether the text from a position to its end is a prefix of the pattern. */
 function isPrefix<T extends Searchable<T>>(kind: Kind<T>, text: T, from: number, pattern: T): boolean {
   for (let at = from; at < text.length; at += 1) {
     if (kind.unitAt(text, at) !== kind.unitAt(pattern, at - from)) return false;

@@ -1,16 +1,16 @@
 export { createRedactor, redact, registerSecret } from "./redact.js";
 
-/** Output kept per stream unless a call asks for another bound: 1 MiB. */
+/** Default bound of the output kept per stream: 1 MiB. */
 export const MAX_OUTPUT_BYTES: number = 1024 * 1024;
 
-/** The line that stands where bytes were left out. */
+/** The line that replaces the bytes left out. */
 export function truncationMarker(omittedBytes: number): string {
   return `\n[... ${omittedBytes} bytes left out ...]\n`;
 }
 
 /**
- * Cuts a text to `maxBytes` of UTF-8, keeping head and tail with a marker between; the marker comes on top.
- * Redact first: a secret cut in half is no longer found.
+ * Cuts a text to `maxBytes` of UTF-8: head and tail with a marker between, which is not counted. Redact first: a secret
+ * cut in half is no longer found.
  */
 export function truncate(text: string, maxBytes: number = MAX_OUTPUT_BYTES): string {
   if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
@@ -18,19 +18,19 @@ export function truncate(text: string, maxBytes: number = MAX_OUTPUT_BYTES): str
   }
   if (Buffer.byteLength(text) <= maxBytes) return text;
   const bytes = Buffer.from(text);
-  const headEnd = borderBefore(bytes, Math.ceil(maxBytes / 2));
-  const tailStart = borderAfter(bytes, bytes.length - Math.floor(maxBytes / 2));
+  const headEnd = boundaryBefore(bytes, Math.ceil(maxBytes / 2));
+  const tailStart = boundaryAfter(bytes, bytes.length - Math.floor(maxBytes / 2));
   const marker = truncationMarker(tailStart - headEnd);
   return bytes.toString("utf8", 0, headEnd) + marker + bytes.toString("utf8", tailStart);
 }
 
-function borderBefore(bytes: Buffer, index: number): number {
+function boundaryBefore(bytes: Buffer, index: number): number {
   let at = index;
   while (at > 0 && isContinuation(bytes[at])) at -= 1;
   return at;
 }
 
-function borderAfter(bytes: Buffer, index: number): number {
+function boundaryAfter(bytes: Buffer, index: number): number {
   let at = index;
   while (at < bytes.length && isContinuation(bytes[at])) at += 1;
   return at;

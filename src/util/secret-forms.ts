@@ -1,5 +1,5 @@
 const SECRET_PARTS: ReadonlySet<string> = new Set(["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"]);
-/** What every such name has in it, and hardly any other: most names are looked at no further. */
+/** A cheap first check that rules out most names. */
 const LIKELY = new RegExp([...SECRET_PARTS].join("|"), "i");
 const MIN_BASE64_LENGTH = 6;
 
@@ -13,7 +13,7 @@ export function isSecretName(name: string): boolean {
     .some((part) => SECRET_PARTS.has(part.toUpperCase().replace(/S$/, "")));
 }
 
-/** Every spelling under which a secret may turn up in a text: as it is, in JSON, URL-encoded and in base64. */
+/** Every form a secret may have in a text: plain, in JSON, URL-encoded and in base64. */
 export function secretForms(value: string): string[] {
   const json = JSON.stringify(value).slice(1, -1);
   return [...new Set([value, json, ...urlForms(value), ...base64Forms(value)])];
@@ -34,7 +34,7 @@ function urlForms(value: string): string[] {
   return forms.flatMap((form) => [form, form.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase())]);
 }
 
-/** The secret alone, and its unvarying middle at each of the three places it can take inside a longer encoded text. */
+/** The secret alone, and the fixed middle of its encoding at each of the three alignments within a longer text. */
 function base64Forms(value: string): string[] {
   const bytes = Buffer.from(value);
   const padded = bytes.toString("base64");

@@ -68,7 +68,7 @@ describe("glovebox blueprint", () => {
   );
 
   test.each([
-    [["blueprint", "check"], "there is no blueprint check"],
+    [["blueprint", "check"], '"check" is neither validate nor schema'],
     [["blueprint", "validate"], "needs a name or a file"],
     [["blueprint", "schema", "x"], "takes no name"],
   ])("%j is a line that cannot be understood", async (args, message) => {
@@ -93,7 +93,7 @@ test("glovebox blueprints lists what there is, and what hides what", async () =>
   );
   writeFileSync(join(repo, "broken.yaml"), "name: [\n");
   const { stdout } = await bench.run(["blueprints", "--repo", "repo"]);
-  expect(stdout).toMatch(/broken +repository +\(has faults/);
+  expect(stdout).toMatch(/broken +repository +\(has errors/);
   expect(stdout).toMatch(/hello +built-in +Say hello/);
   expect(stdout).toMatch(/hello +repository \(hidden\)/);
   expect(stdout).not.toContain("\u001b[31mmine");
@@ -181,7 +181,7 @@ describe("glovebox init", () => {
     expect(readdirSync(elsewhere)).toEqual(["precious"]);
     expect(readFileSync(join(elsewhere, "precious"), "utf8")).toBe("precious");
     rmSync(project, { recursive: true });
-    expect((await bench.run(["init", "bug-fix"])).stderr).toContain("built in");
+    expect((await bench.run(["init", "bug-fix"])).stderr).toContain("built-in");
   });
 
   test("writes a blueprint that is valid, its schema, and an ignore rule; it writes over nothing", async () => {
@@ -196,7 +196,7 @@ describe("glovebox init", () => {
     writeFileSync(file, "mine");
     const again = await bench.run(["init"]);
     expect(again.code).toBe(1);
-    expect(again.stderr).toContain("is there already");
+    expect(again.stderr).toContain("exists already");
     expect(readFileSync(file, "utf8")).toBe("mine");
     expect((await bench.run(["init", "--force"])).code).toBe(0);
   });

@@ -115,7 +115,7 @@ describe("glovebox doctor", () => {
     const path = join(bench.path, "broken.mjs");
     const module = `export const backend = {
       name: "broken",
-      capabilities: () => ({ isolation: "none", killTree: "best-effort", network: ["full"], limits: [], snapshot: "none",
+      capabilities: () => ({ isolation: "remote", killTree: "best-effort", network: ["full"], limits: [], snapshot: "none",
         fork: "none", pty: false, user: false, ports: false, git: false }),
       create: async () => { throw new Error("no sandbox today"); },
       removeResource: async () => undefined,
@@ -217,7 +217,7 @@ describe("what is looked at", () => {
   it("credentials, all that belong together", () => {
     expect(credentialFindings(SETS, { VERCEL_TOKEN: "x" })[0]).toMatchObject({
       status: "unused",
-      detail: "only VERCEL_TOKEN of what is needed is set",
+      detail: "only VERCEL_TOKEN is set, which is not enough",
     });
     const complete = { VERCEL_TOKEN: "x", VERCEL_TEAM_ID: "y", VERCEL_PROJECT_ID: "z" };
     expect(credentialFindings(SETS, complete)[0]?.status).toBe("ok");

@@ -42,7 +42,7 @@ describe("glovebox exec", () => {
   it("gives 124 at the deadline, 127 and 126 for what cannot be run, 128+n for a signal", async () => {
     const late = await bench.run(["exec", "--timeout", "300ms", "--", "sh", "-c", "echo partial; sleep 60"]);
     expect(late).toMatchObject({ code: 124, stdout: "partial\n" });
-    expect(late.stderr).toBe("glovebox: the command was ended at its deadline of 300ms\n");
+    expect(late.stderr).toBe("glovebox: the command was killed at its timeout of 300ms\n");
     expect((await bench.run(["exec", "--", "no-such-program"])).code).toBe(127);
     expect((await bench.run(["exec", "--", "/etc/hostname"])).code).toBe(126);
     expect((await bench.run(["exec", "--", "sh", "-c", "kill -USR1 $$"])).code).toBe(138);
@@ -113,7 +113,7 @@ describe("bad input is one line of error and one of hint", () => {
     [["exec", "ls", "-la"], 2, /^glovebox: exec needs "--" before the command$/],
     [["exce", "--", "ls"], 2, /^glovebox: unknown verb "exce"$/],
     [["exec", "--netwrok", "none", "--", "ls"], 2, /^glovebox: unknown flag "--netwrok" of exec$/],
-    [[], 2, /^glovebox: there is no verb$/],
+    [[], 2, /^glovebox: no verb given$/],
     [["exec", "--backend", "dokcer", "--", "ls"], 2, /^glovebox: Unknown backend "dokcer"/],
     [["exec", "--id", "nothere", "--", "ls"], 1, /^glovebox: No kept sandbox with the id "nothere"$/],
     [["exec", "--id", "../x", "--", "ls"], 2, /^glovebox: Invalid id/],

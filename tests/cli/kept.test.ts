@@ -104,7 +104,7 @@ describe("the verbs of kept sandboxes", () => {
     });
     expect((await bench.run(["reap", "--cache", "1g", "--json"])).stdout).toContain('"cache":[]');
     expect(await bench.run(["reap", "-n", "--cache"])).toMatchObject(
-      refused(2, "--dry-run does not look at the cache", "leave --cache out"),
+      refused(2, "--dry-run does not work with --cache", "remove --cache"),
     );
   });
 
@@ -225,14 +225,16 @@ describe("the verbs of kept sandboxes", () => {
     expect((await bench.run(["export", id, "to-d", "d"])).code).toBe(0);
     writeFileSync(host, "mine");
     expect(await bench.run(["export", id, "tool", "tool"])).toMatchObject(
-      refused(1, `The host path ${host} is there already`, "choose a new name"),
+      refused(1, `The host path ${host} exists already`, "choose a new name"),
     );
     expect(await bench.run(["export", id, "tool", "no/tool"])).toMatchObject({ code: 1 });
     expect(await json("import", id, "tool", "deep/er/tool")).toEqual({ sandbox: id, path: "deep/er/tool" });
     expect(await inside(id, "cat deep/er/tool; stat -c %a deep/er/tool")).toBe("mine755\n");
     expect(await bench.run(["import", id, "tool", "d"])).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/\/d is not a regular file\nhint: name a regular file, or a new name\n$/) as string,
+      stderr: expect.stringMatching(
+        /\/d is not a regular file\nhint: name a regular file, or one that does not exist yet\n$/,
+      ) as string,
     });
     await remove(id);
   });

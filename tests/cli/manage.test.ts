@@ -73,7 +73,7 @@ describe("kept sandboxes", () => {
     expect((await bench.run(["exec", "--id", wrong, "--", "true"])).stderr).toBe(
       `glovebox: No kept sandbox with the id "${wrong}"\nhint: did you mean ${id}?\n`,
     );
-    expect((await bench.run(["diff", id])).stderr).toMatch(/was not made from a repository\nhint: .*--repo.*\n$/);
+    expect((await bench.run(["diff", id])).stderr).toMatch(/was not opened with a repository\nhint: .*--repo.*\n$/);
     expect(await list()).toHaveLength(1);
     const some = await bench.run(["rm", "--json", id, wrong]);
     expect(some.code).toBe(1);

@@ -55,14 +55,14 @@ describe("a command line", () => {
     ["exec --", "exec needs a command", "glovebox exec -- echo hello"],
     ["exec --memroy 1g -- ls", 'unknown flag "--memroy" of exec', "did you mean --memory?"],
     ["exec --xyzzy -- ls", 'unknown flag "--xyzzy" of exec', "glovebox help exec lists the flags"],
-    ["exec --memory -- ls", "--memory needs a value", "--memory <size>: limit of memory, for example 512m"],
+    ["exec --memory -- ls", "--memory needs a value", "--memory <size>: memory limit, for example 512m"],
     [
       "exec --repo --keep -- ls",
       "--repo needs a value",
       "--repo <path|url>: work on a worktree of this git repository",
     ],
-    ["exec --json=yes -- ls", "--json takes no value", "say --json alone"],
-    ["exec --pids 1 --pids 2 -- ls", "--pids is given twice", "leave one of them out"],
+    ["exec --json=yes -- ls", "--json takes no value", "write only --json"],
+    ["exec --pids 1 --pids 2 -- ls", "--pids is given twice", "remove one of them"],
     ["ls everything", 'ls does not take "everything"', "glovebox help ls"],
     ["ls -- x", 'ls takes no command after "--"', "glovebox help ls"],
     ["rm", "rm needs <id>…", "glovebox help rm"],
@@ -71,7 +71,7 @@ describe("a command line", () => {
     ["diff abc123 --name-statos", 'unknown flag "--name-statos" of diff', "did you mean --name-status?"],
     ["excec -- ls", 'unknown verb "excec"', "did you mean exec?"],
     ["frobnicate", 'unknown verb "frobnicate"', "glovebox --help lists the verbs"],
-    ["--json ls", '"--json" stands before the verb', "glovebox <verb> [flags]"],
+    ["--json ls", '"--json" comes before the verb', "glovebox <verb> [flags]"],
   ])("%s is refused", (line, message, hint) => {
     expect(complaint(() => parse(line))).toEqual({ message, hint });
   });
@@ -91,7 +91,7 @@ describe("values", () => {
     expect(["500ms", "30s", "1.5m", "1h"].map((text) => parseDuration("--timeout", text))).toEqual([
       500, 30_000, 90_000, 3_600_000,
     ]);
-    expect(complaint(() => parseDuration("--timeout", "30")).hint).toBe("say --timeout 30s or --timeout 30ms");
+    expect(complaint(() => parseDuration("--timeout", "30")).hint).toBe("write --timeout 30s or --timeout 30ms");
     for (const text of ["", "s", "0s", "-1s", "1d", "1000h", "0.1ms"]) {
       expect(complaint(() => parseDuration("--timeout", text)).message).toBe(`--timeout takes a time, not "${text}"`);
     }

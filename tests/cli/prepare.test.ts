@@ -38,7 +38,7 @@ test("the prepared snapshot is built once, also after a build that failed, and a
   expect([built.code, built.stdout]).toEqual([0, "built harness-node22\n"]);
   // What the service says meanwhile is read to its end.
   expect(service.requests.filter((line) => line.startsWith("GET /build-logs/"))).toHaveLength(1);
-  expect(await build()).toMatchObject({ code: 0, stdout: "harness-node22 is already there\n" });
+  expect(await build()).toMatchObject({ code: 0, stdout: "harness-node22 exists already\n" });
 
   const asked: Record<string, unknown> = service.snapshots.get("harness-node22")?.asked ?? {};
   expect(asked).toMatchObject({ cpu: 2, memory: 4, disk: 16 });

@@ -52,7 +52,7 @@ describe("glovebox push", () => {
     });
     const { code, stderr } = await bench.run(["push", id, "--branch", "work"]);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^glovebox: There is no token: GLOVEBOX_TOKEN, GITHUB_TOKEN, GH_TOKEN are not set\nhint: /);
+    expect(stderr).toMatch(/^glovebox: No token found: none of GLOVEBOX_TOKEN, GITHUB_TOKEN, GH_TOKEN is set\nhint: /);
     expect(branches()).toBe("");
   });
 
@@ -71,7 +71,7 @@ describe("glovebox push", () => {
     const { code, stdout, stderr } = await bench.run(["push", id, "--branch", "work", "--json"], { env });
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ pushed: false, error: expect.any(String) as string });
-    expect(stderr).toMatch(/^glovebox: work was not pushed: /m);
+    expect(stderr).toMatch(/^glovebox: could not push work: /m);
     expect(stdout + stderr).not.toContain("wrong-token");
     expect(branches()).toBe("");
   });
@@ -115,7 +115,7 @@ describe("glovebox push", () => {
     const { code, stderr } = await bench.run(["push", plain, "--branch", "work"], { env: { GITHUB_TOKEN: TOKEN } });
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: `glovebox: Sandbox "${plain}" works on no repository, so there is nothing to push\nhint: glovebox exec --repo . --keep -- … makes one that does\n`,
+      stderr: `glovebox: Sandbox "${plain}" has no repository, so there is nothing to push\nhint: open one with glovebox exec --repo . --keep -- …\n`,
     });
     await bench.run(["rm", plain]);
   });

@@ -149,7 +149,7 @@ describe("a reader that goes away", () => {
       const line = `"${process.execPath}" "${program}" ${args} > /dev/full; echo "$?"`;
       const { stdout, stderr } = await promisify(execFile)("sh", ["-c", line], { cwd: bench.path, env: bench.env });
       expect(stdout).toBe("1\n");
-      expect(stderr).toMatch(/^glovebox: the output cannot be written: ENOSPC.*\nhint: \S.*\n$/);
+      expect(stderr).toMatch(/^glovebox: cannot write the output: ENOSPC.*\nhint: \S.*\n$/);
     }
     expect(bench.leftovers()).toEqual([]);
   });

@@ -116,7 +116,7 @@ describe("glovebox task run", () => {
 
   test.each([
     ["a file that is not there", ["task", "run", "nowhere.yaml", "--", "true"], 1, "nowhere.yaml"],
-    ["another action", ["task", "walk", "x.yaml", "--", "true"], 2, 'task does not know "walk"'],
+    ["another action", ["task", "walk", "x.yaml", "--", "true"], 2, 'task has no action "walk"'],
     ["no file", ["task", "run", "--", "true"], 2, "task needs run <file>"],
     ["a command without --", ["task", "run", "x.yaml", "true"], 2, 'task needs "--" before the command'],
     ["no number", ["task", "run", "x.yaml", "--concurrency", "0", "--", "true"], 2, "--concurrency"],
@@ -135,7 +135,7 @@ describe("glovebox task run", () => {
     });
     const other = write("notes.txt", "milk\neggs\n");
     const wrong = await bench.run(["task", "run", path, "--results", other, "--", "true"]);
-    expect(wrong.stderr).toContain("line 1 cannot be read");
+    expect(wrong.stderr).toContain("cannot read line 1");
     expect(readFileSync(other, "utf8")).toBe("milk\neggs\n");
     expect(existsSync(join(bench.path, "third.results.jsonl"))).toBe(false);
   });

@@ -103,10 +103,14 @@ describe("a terminal", () => {
 
   it("shows what is waited for once that takes over a second, and takes it away", async () => {
     const slow = join(bench.path, "slow.mjs");
-    writeFileSync(
-      slow,
-      "export const open = () => new Promise((_, no) => setTimeout(() => no(new Error('too slow')), 1500));",
-    );
+    const module = `export const backend = {
+      name: "slow",
+      capabilities: () => ({ isolation: "remote", killTree: "best-effort", network: ["full"], limits: [], snapshot: "none",
+        fork: "none", pty: false, user: false, ports: false, git: false }),
+      create: () => new Promise((_, no) => setTimeout(() => no(new Error("too slow")), 1500)),
+      removeResource: async () => undefined,
+    };`;
+    writeFileSync(slow, module);
     const { output, exitCode } = await (await glovebox(["exec", "--backend", slow, "--", "true"])).ended;
     expect(exitCode).toBe(1);
     expect(output.split("\r\x1b[2K")[1]).toMatch(/^. opening the sandbox \(1 s\)/u);

@@ -45,7 +45,7 @@ export const startMutants: readonly Mutant[] = [
   {
     name: "keeps stdin open",
     caught: "exec.stdin.absent",
-    because: /nothing came back in/,
+    because: /no result within/,
     patience: 6_000,
     driver: (driver) =>
       change(driver, {

@@ -70,7 +70,7 @@ describe("npm run docs", () => {
 
   it("says which document is out of date, and writes nothing when it only looks", () => {
     const { status, stderr } = runDocs("--check", place);
-    expect({ status, stderr }).toEqual({ status: 1, stderr: "docs/a.md shows an old snippet: type npm run docs\n" });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: "docs/a.md has an outdated snippet: run npm run docs\n" });
     expect(readFileSync(join(place, "docs", "a.md"), "utf8")).toBe(stale);
   });
 
@@ -91,8 +91,8 @@ describe("npm run docs", () => {
     const { status, stderr } = runDocs("--check", place);
     expect(status).toBe(1);
     expect(stderr.trim().split("\n")).toEqual([
-      "docs/a.md shows the region two, which examples/a.ts does not have",
-      "docs/a.md has a block of TypeScript that is cut from no program",
+      "docs/a.md uses the region two, which examples/a.ts does not have",
+      "docs/a.md has a block of TypeScript without a snippet comment",
     ]);
   });
 });

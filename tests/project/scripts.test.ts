@@ -53,7 +53,7 @@ describe("system parts", () => {
   it("tells an ordinary user exactly what to type, and root nothing", async () => {
     const calls = [1000, 0].map((uid) => `adviceFor(["bubblewrap"], () => true, ${uid}) ?? null`);
     expect(await evaluate("system-parts.mjs", "adviceFor", `[${calls.join(",")}]`)).toEqual([
-      "missing: bubblewrap. Type:\nsudo apt-get update && sudo apt-get install -y bubblewrap",
+      "missing: bubblewrap. Run:\nsudo apt-get update && sudo apt-get install -y bubblewrap",
       null,
     ]);
   });
@@ -64,7 +64,7 @@ describe("the build of the agent", () => {
     const env = { ...process.env, CC: join(place, "no-compiler") };
     const { code, output } = await run([join(root, "scripts", "build-guest.mjs")], { env });
     expect(code).toBe(1);
-    expect(output).toContain(`CC names a compiler that is not there: ${env.CC}`);
+    expect(output).toContain(`the compiler in CC does not exist: ${env.CC}`);
   });
 });
 

@@ -112,7 +112,7 @@ describe("running one case", () => {
   test("fails when it takes too long", async () => {
     const endless: ConformanceCase = { ...passing, run: () => new Promise(() => undefined) };
     const result = await runConformanceCase(endless, harness, { caseTimeout: 20 });
-    expect(result).toMatchObject({ status: "failed", reason: "the case: nothing came back in 20 ms" });
+    expect(result).toMatchObject({ status: "failed", reason: "the case: no result within 20 ms" });
   });
 
   test("gives back what a case makes after its time was up", async () => {

@@ -3,11 +3,11 @@ import { COMMANDS } from "./all.js";
 import type { CliCommand } from "./command.js";
 import { UsageError } from "./usage-error.js";
 
-/** The verb of this name; the nearest one is named when there is none. */
+/** Finds a verb by name; the error for an unknown one suggests the nearest. */
 export function findCommand(verb: string): CliCommand {
   const found = COMMANDS.find(({ name }) => name === verb);
   if (found !== undefined) return found;
-  if (verb.startsWith("-")) throw new UsageError(`"${verb}" stands before the verb`, "glovebox <verb> [flags]");
+  if (verb.startsWith("-")) throw new UsageError(`"${verb}" comes before the verb`, "glovebox <verb> [flags]");
   const nearest = nearestName(
     verb,
     COMMANDS.map(({ name }) => name),

@@ -2,13 +2,13 @@
 export interface Flag {
   readonly name: string;
   readonly short?: string;
-  /** What the value is called in the help; absent: the flag takes none. */
+  /** The value's name in the help; absent if the flag takes no value. */
   readonly value?: string;
-  /** Whether the value may be left out. */
+  /** Whether the value may be omitted. */
   readonly isOptional?: boolean;
   readonly repeat?: boolean;
   readonly help: string;
-  /** What the shell offers as a value. */
+  /** The shell's completions for the value. */
   readonly offers?:
     | readonly string[]
     | ("backends" | "sandboxes" | "snapshots" | "runs" | "sandboxes and runs" | "files" | "directories");
@@ -20,56 +20,56 @@ export const PR_WITH_FLAG: Flag = {
   name: "pr-with",
   value: "what",
   offers: ["rest", "gh"],
-  help: "open the pull request by GitHub's REST interface (default: rest) or its program gh",
+  help: "open the pull request with GitHub's REST API (rest, the default) or its program (gh)",
 };
 export const BACKEND_FLAG: Flag = {
   name: "backend",
   short: "b",
   value: "name",
   offers: "backends",
-  help: "backend, path of a module, or package beside Glovebox (default: GLOVEBOX_BACKEND, else local)",
+  help: "a backend, or the module of your own (default: GLOVEBOX_BACKEND, else local)",
 };
 
-/** How a sandbox is made; the flags that `exec` and `shell` share. */
+/** The flags that `exec` and `shell` share: how to open the sandbox. */
 export const SANDBOX_FLAGS: readonly Flag[] = [
   BACKEND_FLAG,
   { name: "repo", value: "path|url", offers: "directories", help: "work on a worktree of this git repository" },
-  { name: "branch", value: "name", help: "branch of that worktree; made from HEAD when it is new" },
+  { name: "branch", value: "name", help: "branch of that worktree; a new one starts at HEAD" },
   {
     name: "workspace",
     value: "kind",
     offers: ["worktree", "overlay", "copy"],
-    help: "how its files get in: worktree (default), overlay or copy",
+    help: "how the sandbox gets its files: worktree (default), overlay or copy",
   },
   {
     name: "git-filter",
     value: "name",
     repeat: true,
-    help: "let a git filter of your own run on checkout, for example lfs; repeatable",
+    help: "allow a git filter of yours to run on checkout, for example lfs; repeatable",
   },
   {
     name: "git-alternate",
     value: "path",
     repeat: true,
     offers: "directories",
-    help: "let the repository borrow objects from this store, and show it inside; repeatable",
+    help: "let the repository borrow objects from this store, mounted in the sandbox; repeatable",
   },
-  { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; it is not removed" },
-  { name: "image", value: "name", help: "image of the container or machine, where the backend has one" },
+  { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; never removed" },
+  { name: "image", value: "name", help: "image of the container or machine, if the backend uses one" },
   { name: "network", value: "rule", offers: ["none", "full", "allow="], help: "none (default), full or allow=a,b" },
-  { name: "memory", value: "size", help: "limit of memory, for example 512m" },
-  { name: "pids", value: "count", help: "limit of processes and threads" },
-  { name: "cpus", value: "cores", help: "limit of cores, for example 1.5" },
-  { name: "env", short: "e", value: "K=V", repeat: true, help: "set a variable; K alone passes on yours; repeatable" },
+  { name: "memory", value: "size", help: "memory limit, for example 512m" },
+  { name: "pids", value: "count", help: "limit on processes and threads" },
+  { name: "cpus", value: "cores", help: "limit on CPU cores, for example 1.5" },
+  { name: "env", short: "e", value: "K=V", repeat: true, help: "set a variable; K alone passes yours; repeatable" },
   {
     name: "mount",
     value: "src[:target][:rw]",
     repeat: true,
     offers: "files",
-    help: "show a host path inside, read-only unless :rw; repeatable",
+    help: "mount a host path, read-only unless :rw; repeatable",
   },
-  { name: "keep", help: "leave the files; the id is printed, and --id opens it again" },
+  { name: "keep", help: "keep the files and print the sandbox's id; --id opens it again" },
   { name: "id", value: "id", offers: "sandboxes", help: "open a kept sandbox again" },
-  { name: "timeout", value: "time", help: "deadline of the command, for example 30s (default: none)" },
+  { name: "timeout", value: "time", help: "end the command after this time, for example 30s (default: never)" },
   { name: "isolation", value: "kind", offers: ["required", "none"], help: "required (default), or none: not confined" },
 ];

@@ -3,14 +3,14 @@ import { COMMANDS } from "./all.js";
 import type { CliCommand } from "./command.js";
 import type { Flag } from "./flags.js";
 
-/** The verbs that a newcomer needs: their examples fit on one screen. */
+/** The verbs that a new user needs; more examples would not fit on one screen. */
 const FIRST_VERBS: ReadonlySet<string> = new Set(["doctor", "exec", "shell", "ls", "init", "run", "task"]);
 
 /** What `glovebox --help` prints. */
 export function generalHelp({ bold, dim }: Style): string {
   const width = Math.max(...COMMANDS.map(({ name }) => name.length));
   return [
-    `${bold("glovebox")}: run commands in a sandbox that is really confined`,
+    `${bold("glovebox")}: run commands in a sandbox that really confines them`,
     "",
     bold("Usage"),
     "  glovebox <verb> [flags] [-- command [argument…]]",
@@ -23,7 +23,7 @@ export function generalHelp({ bold, dim }: Style): string {
       .flatMap(({ examples }) => examples.slice(0, 1))
       .map(([line, meaning]) => `  ${line}${dim(`  # ${meaning}`)}`),
     "",
-    "glovebox help <verb> shows flags and examples. glovebox doctor says what holds on this machine.",
+    "glovebox help <verb> shows flags and examples. glovebox doctor reports what works on this machine.",
     "",
   ].join("\n");
 }

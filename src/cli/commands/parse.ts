@@ -6,13 +6,13 @@ import type { CliCommand } from "./command.js";
 import type { Flag } from "./flags.js";
 import { UsageError } from "./usage-error.js";
 
-/** Reads what stands behind a verb; everything that does not fit is a `UsageError`. */
+/** Parses the arguments after a verb; throws a `UsageError` for anything that does not fit. */
 export function parseCommandLine(command: CliCommand, args: readonly string[]): Parsed {
-  const border = args.indexOf("--");
-  const before = border === -1 ? args : args.slice(0, border);
-  const argv = border === -1 ? [] : args.slice(border + 1);
+  const separator = args.indexOf("--");
+  const before = separator === -1 ? args : args.slice(0, separator);
+  const argv = separator === -1 ? [] : args.slice(separator + 1);
   const { flags, operands } = readFlags(command, before);
-  if (!flags.has("help")) checkOperands(command, operands, border === -1 ? undefined : argv);
+  if (!flags.has("help")) checkOperands(command, operands, separator === -1 ? undefined : argv);
   return { flags, operands, argv };
 }
 
@@ -24,7 +24,7 @@ function readFlags(command: CliCommand, args: readonly string[]): { flags: Flags
     ]),
   );
   const { tokens } = parseArgs({
-    args: withLeftOut(command, args),
+    args: markOmittedValues(command, args),
     options,
     strict: false,
     allowPositionals: true,
@@ -35,7 +35,7 @@ function readFlags(command: CliCommand, args: readonly string[]): { flags: Flags
   for (const token of tokens) {
     if (token.kind === "positional") {
       if (command.argv !== "none" && operands.length >= command.operandCount[1]) {
-        throw missingBorder(command, args, token.index);
+        throw missingSeparator(command, args, token.index);
       }
       operands.push(token.value);
     }
@@ -46,7 +46,7 @@ function readFlags(command: CliCommand, args: readonly string[]): { flags: Flags
   }
   for (const { name, repeat, value } of command.flags) {
     if (value === undefined || repeat === true || (found.get(name)?.length ?? 0) < 2) continue;
-    throw new UsageError(`--${name} is given twice`, "leave one of them out");
+    throw new UsageError(`--${name} is given twice`, "remove one of them");
   }
   const flags: Flags = {
     has: (name) => found.has(name),
@@ -56,8 +56,8 @@ function readFlags(command: CliCommand, args: readonly string[]): { flags: Flags
   return { flags, operands };
 }
 
-/** Marks the values that may be left out and are, so that the next word is not taken for one. */
-function withLeftOut(command: CliCommand, args: readonly string[]): string[] {
+/** Marks omitted optional values, so that the next word is not read as the value. */
+function markOmittedValues(command: CliCommand, args: readonly string[]): string[] {
   const names = command.flags.filter(({ isOptional }) => isOptional === true).map(({ name }) => `--${name}`);
   return args.map((word, at) => {
     const isLeftOut = names.includes(word) && (args[at + 1] ?? "-").startsWith("-");
@@ -71,7 +71,7 @@ function readValue(
 ): string {
   const { rawName, value, inlineValue } = token;
   if (flag.value === undefined) {
-    if (inlineValue === true) throw new UsageError(`${rawName} takes no value`, `say ${rawName} alone`);
+    if (inlineValue === true) throw new UsageError(`${rawName} takes no value`, `write only ${rawName}`);
     return "";
   }
   if (value === "" && flag.isOptional === true) return "";
@@ -91,8 +91,8 @@ function unknownFlag(command: CliCommand, name: string): UsageError {
   );
 }
 
-/** `exec ls -la`: what stands behind the first word is the command's, so it must not be read as ours. */
-function missingBorder({ name }: CliCommand, args: readonly string[], at: number): UsageError {
+/** `exec ls -la`: the words after the first belong to the command, so don't read them as our flags. */
+function missingSeparator({ name }: CliCommand, args: readonly string[], at: number): UsageError {
   const line = [name, ...args.slice(0, at), "--", ...args.slice(at)].map(quoted);
   return new UsageError(`${name} needs "--" before the command`, `glovebox ${line.join(" ")}`);
 }
@@ -106,7 +106,7 @@ function checkOperands(command: CliCommand, operands: readonly string[], argv: r
   if (command.argv === "required" && (argv === undefined || argv.length === 0)) {
     throw new UsageError(`${name} needs a command`, `glovebox ${name} -- echo hello`);
   }
-  if (argv?.[0] === "") throw new UsageError("the name of the command is empty", `glovebox ${name} -- echo hello`);
+  if (argv?.[0] === "") throw new UsageError("the command's name is empty", `glovebox ${name} -- echo hello`);
   if (operands.length < least) throw new UsageError(`${name} needs ${command.operands}`, `glovebox help ${name}`);
   const extra = operands[most];
   if (extra !== undefined) throw new UsageError(`${name} does not take "${extra}"`, `glovebox help ${name}`);

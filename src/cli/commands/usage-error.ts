@@ -1,4 +1,4 @@
-/** The command line cannot be understood: exit code 2. */
+/** The command line is wrong: exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
   readonly hint: string;

@@ -10,20 +10,20 @@ export function parseSize(flag: string, text: string): number {
   const [, number, unit] = /^(\d+(?:\.\d+)?)(?:([kmgt])(?:i?b)?|b)?$/i.exec(text) ?? [];
   const bytes = Math.round(Number(number) * (UNITS[(unit ?? "").toLowerCase()] ?? 1));
   if (number === undefined || bytes < 1 || !Number.isSafeInteger(bytes)) {
-    throw wrong(flag, text, "a size", "a number with k, m, g or t behind it, for example 512m or 1.5g");
+    throw wrong(flag, text, "a size", "write a number followed by k, m, g or t, for example 512m or 1.5g");
   }
   return bytes;
 }
 
-/** Reads a time (`30s`, `500ms`, `2m`, `1h`) as milliseconds. A bare number is refused: it could mean either. */
+/** Reads a time (`30s`, `500ms`, `2m`, `1h`) as milliseconds. Refuses a bare number, which is ambiguous. */
 export function parseDuration(flag: string, text: string): number {
   const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
   if (number !== undefined && unit === undefined) {
-    throw wrong(flag, text, "a time with its unit", `say ${flag} ${text}s or ${flag} ${text}ms`);
+    throw wrong(flag, text, "a time with its unit", `write ${flag} ${text}s or ${flag} ${text}ms`);
   }
   const time = Math.round(Number(number) * (TIMES[unit ?? ""] ?? 1));
   if (number === undefined || time < 1 || time > LONGEST) {
-    throw wrong(flag, text, "a time", "a number with ms, s, m or h behind it, for example 30s; at most 24 days");
+    throw wrong(flag, text, "a time", "write a number followed by ms, s, m or h, for example 30s; at most 24 days");
   }
   return time;
 }
@@ -47,7 +47,7 @@ export function parseNetwork(flag: string, text: string): NetworkPolicy {
   if (text === "none" || text === "full") return text;
   const allow = /^allow=(.+)$/.exec(text)?.[1]?.split(",");
   if (allow === undefined || allow.includes("")) {
-    throw wrong(flag, text, "a network rule", "none, full or allow=example.com,example.org");
+    throw wrong(flag, text, "a network rule", "write none, full or allow=example.com,example.org");
   }
   return { allow };
 }
@@ -55,34 +55,31 @@ export function parseNetwork(flag: string, text: string): NetworkPolicy {
 /** Reads `source[:target][:rw]`. */
 export function parseMount(flag: string, text: string): Mount {
   const [, rest = "", mode] = /^(.*?)(?::(rw|ro))?$/s.exec(text) ?? [];
-  const border = rest.indexOf(":/");
-  const source = border === -1 ? rest : rest.slice(0, border);
-  const target = border === -1 ? undefined : rest.slice(border + 1);
-  // A word behind the last colon is a mode that there is not, unless it is a part of a path.
+  const separator = rest.indexOf(":/");
+  const source = separator === -1 ? rest : rest.slice(0, separator);
+  const target = separator === -1 ? undefined : rest.slice(separator + 1);
+  // A word after the last colon is an unknown mode, unless it is part of a path.
   if (source === "" || /:[^/]*$/.test(target ?? rest)) {
-    throw wrong(flag, text, "a mount", "source[:/target][:rw], for example ./data:/data:rw");
+    throw wrong(flag, text, "a mount", "write source[:/target][:rw], for example ./data:/data:rw");
   }
   return { source, ...(target !== undefined && { target }), writable: mode === "rw" };
 }
 
-/** Reads `KEY=value`, or `KEY` alone for the value that it has here. Values are never shown: they may be secrets. */
+/** Reads `KEY=value`, or `KEY` alone for its value in `host`. Errors never show values: they may be secrets. */
 export function parseEnv(
   flag: string,
   texts: readonly string[],
   host: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
   const env: [string, string][] = texts.map((text) => {
-    const border = text.indexOf("=");
-    const key = border === -1 ? text : text.slice(0, border);
+    const separator = text.indexOf("=");
+    const key = separator === -1 ? text : text.slice(0, separator);
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) {
-      throw wrong(flag, key, "KEY=value or KEY", "a key has letters, digits and _, and does not begin with a digit");
+      throw wrong(flag, key, "KEY=value or KEY", "a key has letters, digits and _, and does not start with a digit");
     }
-    const value = border === -1 ? host[key] : text.slice(border + 1);
+    const value = separator === -1 ? host[key] : text.slice(separator + 1);
     if (value === undefined) {
-      throw new UsageError(
-        `${flag} ${key}: there is no such variable here to pass on`,
-        `give it: ${flag} ${key}=value`,
-      );
+      throw new UsageError(`${flag} ${key}: this variable is not set here`, `set it, or write ${flag} ${key}=value`);
     }
     return [key, value];
   });
@@ -92,7 +89,7 @@ export function parseEnv(
 /** Reads one of a few words. */
 export function parseWord<T extends string>(flag: string, text: string, words: readonly T[]): T {
   const found = words.find((word) => word === text);
-  if (found === undefined) throw wrong(flag, text, words.join(" or "), `say ${flag} ${words[0]}`);
+  if (found === undefined) throw wrong(flag, text, words.join(" or "), `write ${flag} ${words[0]}`);
   return found;
 }
 

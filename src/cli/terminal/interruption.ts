@@ -1,43 +1,43 @@
 import { constants } from "node:os";
-import { leave } from "./leave.js";
+import { endProgram } from "./end-program.js";
 
-/** What can end this program from outside. `SIGPIPE` stands for an output that nobody reads any more. */
+/** Why the program was interrupted. `SIGPIPE` means that nobody reads an output anymore. */
 export type Ending = "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGPIPE";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** The wish, from outside, that the program ends: the first is followed in order, the second at once. */
+/** A request from outside to end the program: the first ends it cleanly, the second at once. */
 export class Interruption {
   readonly #controller = new AbortController();
   #ending: Ending | undefined;
   #isTooLate = false;
 
-  /** Aborted when the program is to end. */
+  /** Aborted by the first request. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** What came first; undefined while nothing did. */
+  /** The first request; undefined before it. */
   get ending(): Ending | undefined {
     return this.#ending;
   }
 
-  /** The exit code that tells of it. */
+  /** The exit code for an interrupted program. */
   get exitCode(): number | undefined {
     return this.#ending === undefined || this.#isTooLate ? undefined : 128 + constants.signals[this.#ending];
   }
 
-  /** To be called when what was asked to end had come to its own end before. */
+  /** Call this if the work had ended by itself before the request. */
   cameTooLate(): void {
     this.#isTooLate = true;
   }
 
-  /** Follows the signals of this process from now on. */
+  /** Listens to the signals of this process from now on. */
   listen(): void {
     for (const name of SIGNALS) {
       process.on(name, () => {
-        // Whatever runs inside ends with its channel; files that are left are in the ledger, for the next start to remove.
-        if (this.#ending !== undefined && this.#ending !== "SIGPIPE") leave(128 + constants.signals[name]);
+        // Processes in the sandbox end with the channel; the next start reaps the files, which are in the ledger.
+        if (this.#ending !== undefined && this.#ending !== "SIGPIPE") endProgram(128 + constants.signals[name]);
         this.end(name);
       });
     }
@@ -50,7 +50,7 @@ export class Interruption {
     this.#controller.abort(Object.assign(new Error(`ended by ${ending}`), { exitCode: this.exitCode }));
   }
 
-  /** Calls back when the program is to end, also when that was before. Returns what forgets it. */
+  /** Calls back on the first request, even if it came earlier. Returns a function that unsubscribes. */
   onEnd(callback: (ending: Ending) => void): () => void {
     const call = (): void => callback(this.#ending ?? "SIGTERM");
     if (this.#ending !== undefined) {

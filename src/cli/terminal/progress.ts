@@ -6,7 +6,7 @@ const PATIENCE = 1_000;
 const TICK = 120;
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/** A line on a terminal that says what is being waited for, from the second second on. */
+/** A line on a terminal that shows what is going on, once it has taken a second. */
 export class Progress {
   readonly #output: Output;
   readonly #since = Date.now();
@@ -24,12 +24,11 @@ export class Progress {
     }, PATIENCE).unref();
   }
 
-  /** Says something else from now on. */
-  tell(what: string): void {
+  update(what: string): void {
     this.#what = what;
   }
 
-  /** Takes the line away. */
+  /** Removes the line. */
   stop(): void {
     clearTimeout(this.#timer);
     clearInterval(this.#timer);

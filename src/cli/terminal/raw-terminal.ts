@@ -3,8 +3,8 @@ import { existsSync, writeSync } from "node:fs";
 import type { ReadStream, WriteStream } from "node:tty";
 
 /**
- * What takes back whatever a program may have left a terminal in: an unfinished sequence, another screen, mouse, paste and
- * focus reports, a hidden cursor, margins, character sets, colours. None of it moves the cursor on the main screen.
+ * Resets every mode a program may have left set: an unfinished sequence, the other screen, mouse, paste and focus reports,
+ * a hidden cursor, margins, character sets, colours. None of it moves the cursor on the main screen.
  */
 export const TERMINAL_RESET: string = [
   "\x18\x1b\\",
@@ -14,7 +14,7 @@ export const TERMINAL_RESET: string = [
   "\x1b[!p\x1b[?25h\x1b[?7h\x1b(B\x0f\x1b[0m",
 ].join("");
 
-/** The user's terminal while a program inside drives it. It is given back in every way out but SIGKILL. */
+/** The user's terminal while a program in the sandbox controls it. Restored on every exit except SIGKILL. */
 export class RawTerminal {
   readonly #input: ReadStream;
   readonly #output: WriteStream & { readonly fd?: number };
@@ -26,12 +26,12 @@ export class RawTerminal {
     this.#output = output;
   }
 
-  /** Columns and rows now. */
+  /** The current columns and rows. */
   get size(): { cols: number; rows: number } {
     return { cols: this.#output.columns || 80, rows: this.#output.rows || 24 };
   }
 
-  /** Hands every key to the program inside, and tells it of every new size. */
+  /** Passes every key to the program in the sandbox, and calls `onSize` with every new size. */
   enter(onSize: (cols: number, rows: number) => void): void {
     this.#onResize = () => onSize(this.size.cols, this.size.rows);
     this.#output.on("resize", this.#onResize);
@@ -39,11 +39,11 @@ export class RawTerminal {
     process.on("SIGTSTP", this.#pause);
     process.on("SIGCONT", this.#resume);
     this.#setRaw(true);
-    // It may have changed while the sandbox was opened.
+    // The size may have changed while the sandbox was opening.
     this.#onResize();
   }
 
-  /** Gives the terminal back as it was. */
+  /** Restores the terminal. */
   leave(): void {
     if (this.#onResize !== undefined) this.#output.off("resize", this.#onResize);
     process.off("exit", this.#restore).off("SIGTSTP", this.#pause).off("SIGCONT", this.#resume);
@@ -55,7 +55,7 @@ export class RawTerminal {
     if (!this.#isRaw) return;
     this.#setRaw(false);
     try {
-      // At the exit of the process only what is written at once is written at all.
+      // While the process exits, only synchronous writes arrive.
       writeSync(this.#output.fd ?? 1, TERMINAL_RESET);
     } catch {
       // The terminal is gone.
@@ -84,8 +84,8 @@ export class RawTerminal {
 }
 
 /**
- * Node's raw mode still turns each line feed into a line end, which the terminal inside has done already: programs that
- * move the cursor by line feeds would be torn apart. Leaving raw mode takes this back with the rest.
+ * Node's raw mode still turns each line feed into CR LF, which the terminal in the sandbox has done already. That breaks
+ * programs that move the cursor by line feeds. Leaving raw mode undoes this too.
  */
 function passOutputOn(): void {
   const stty = ["/usr/bin/stty", "/bin/stty"].find((path) => existsSync(path));

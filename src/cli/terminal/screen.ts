@@ -3,7 +3,7 @@ import type { Output } from "./output.js";
 import { Progress } from "./progress.js";
 import { createStyle, type Style } from "./style.js";
 
-/** Where a verb says what it has to say. */
+/** Standard output and standard error, as verbs use them. */
 export class Screen {
   readonly stdout: Output;
   readonly stderr: Output;
@@ -30,42 +30,42 @@ export class Screen {
     }
   }
 
-  /** Writes to standard output; resolves once it is taken, so that a slow reader is waited for. */
+  /** Writes to standard output; resolves once it is written, so that a slow reader slows us down. */
   print(content: string | Uint8Array): Promise<void> {
     return this.write(this.stdout, content);
   }
 
-  /** Writes to one of the outputs. One that nobody reads any more swallows everything. */
+  /** Writes to one of the outputs. Does nothing if nobody reads it anymore. */
   write(output: Output, content: string | Uint8Array): Promise<void> {
     if (content.length === 0 || this.#closed.has(output)) return Promise.resolve();
     return new Promise((resolve) => output.write(content, () => resolve()));
   }
 
-  /** Prints a value as the one document of `--json`; what could drive a terminal is escaped, as JSON allows. */
+  /** Prints a value as the one document of `--json`, with control characters escaped the JSON way. */
   printJson(value: unknown): Promise<void> {
     const text = JSON.stringify(value, undefined, this.stdout.isTTY === true ? 2 : undefined);
     return this.print(`${text.replace(/[\u007f-\uffff]/g, escapeActive)}\n`);
   }
 
-  /** Prints one of many documents, each on a line of its own. */
+  /** Prints one document of many, on a line of its own. */
   printJsonLine(value: unknown): Promise<void> {
     return this.print(`${JSON.stringify(value).replace(/[\u007f-\uffff]/g, escapeActive)}\n`);
   }
 
-  /** Tells of something that went wrong, on one line, and of what mends it, on another. */
-  async complain(message: string, hint: string | undefined): Promise<void> {
+  /** Prints what went wrong on one line of standard error, and the hint on another. */
+  async printError(message: string, hint: string | undefined): Promise<void> {
     const { bad, dim } = this.#errorStyle;
     const lines = [`${bad("glovebox:")} ${toInertLine(message)}\n`];
     if (hint !== undefined) lines.push(`${dim("hint:")} ${toInertLine(hint)}\n`);
     await this.write(this.stderr, lines.join(""));
   }
 
-  /** Says something beside the output, on one line of standard error. */
-  async remark(message: string): Promise<void> {
+  /** Prints a note on one line of standard error. */
+  async printNote(message: string): Promise<void> {
     await this.write(this.stderr, `${this.#errorStyle.dim("glovebox:")} ${toInertLine(message)}\n`);
   }
 
-  /** Shows on a terminal that something is under way, once that takes more than a second. */
+  /** Shows a progress line on a terminal if the work takes more than a second. */
   async during<T>(what: string, work: (progress: Progress) => Promise<T>): Promise<T> {
     const progress = new Progress(this.stderr, what);
     try {

@@ -10,7 +10,7 @@ export interface Sink {
   end(): Promise<void>;
 }
 
-/** A sink that shows the stream: exactly as it is, or inert where a terminal would act on it. */
+/** A sink that prints the stream: unchanged, or made harmless for a terminal. */
 export function createSink(screen: Screen, output: Output, isRaw: boolean): Sink {
   if (isRaw || output.isTTY !== true) {
     return { write: (chunk) => screen.write(output, chunk), end: () => Promise.resolve() };
@@ -22,7 +22,7 @@ export function createSink(screen: Screen, output: Output, isRaw: boolean): Sink
   };
 }
 
-/** A sink that keeps head and tail of the stream within the usual bound. */
+/** A sink that keeps the head and the tail of the stream within the usual bound. */
 export class CollectingSink implements Sink {
   readonly #collector = new OutputCollector(MAX_OUTPUT_BYTES);
 
@@ -32,7 +32,7 @@ export class CollectingSink implements Sink {
 
   async end(): Promise<void> {}
 
-  /** What was kept. */
+  /** The kept output. */
   get result(): { text: string; truncated: boolean; bytes: number } {
     const { text, truncated, bytes } = this.#collector.result(false);
     return { text, truncated, bytes };

@@ -1,4 +1,4 @@
-/** Colours by what they mean; each gives the text back as it is where there are none. */
+/** Colours by meaning; each returns the text unchanged if colours are off. */
 export interface Style {
   good(text: string): string;
   bad(text: string): string;
@@ -7,7 +7,7 @@ export interface Style {
   bold(text: string): string;
 }
 
-/** Colours for an output: only on a terminal, and not where NO_COLOR or TERM=dumb says so. */
+/** Colours for an output: only on a terminal, and not with NO_COLOR or TERM=dumb. */
 export function createStyle(
   output: { readonly isTTY?: boolean },
   env: Readonly<Record<string, string | undefined>>,

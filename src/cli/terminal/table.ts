@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 
-/** Aligns rows in columns; colours do not count as width. The last cell of a row needs no room but its own. */
+/** Aligns rows in columns. Colours have no width, and the last cell of a row is not padded. */
 export function formatTable(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) {

@@ -10,6 +10,6 @@ export async function run({ operands, flags, screen }: Invocation): Promise<numb
   else await screen.print(result.files.map((path) => `${toInertLine(path)}\n`).join(""));
   if (result.conflicts.length === 0) return 0;
   const names = result.conflicts.map(toInertLine).join(", ");
-  await screen.complain(`there are conflicts in ${names}`, "mend them and git add, or git reset --hard to undo");
+  await screen.printError(`there are conflicts in ${names}`, "resolve and git add them, or undo with git reset --hard");
   return 1;
 }

@@ -12,13 +12,13 @@ export async function run(invocation: Invocation): Promise<number> {
   const [what, ...names] = invocation.operands;
   if (what === "schema") {
     if (names.length > 0)
-      throw new UsageError("blueprint schema takes no name", "glovebox blueprint validate <name> checks one");
+      throw new UsageError("blueprint schema takes no name", "to check one: glovebox blueprint validate <name>");
     await invocation.screen.print(`${JSON.stringify(BLUEPRINT_SCHEMA, undefined, 2)}\n`);
     return 0;
   }
   if (what !== "validate") {
     throw new UsageError(
-      `there is no blueprint ${what}`,
+      `"${what}" is neither validate nor schema`,
       "glovebox blueprint validate <name|file>, or glovebox blueprint schema",
     );
   }
@@ -33,7 +33,7 @@ async function validate(names: readonly string[], { flags, screen }: Invocation)
     const faults = await faultsOf(
       name,
       { repoDir: flags.text("repo"), trust: flags.has("trust"), inspect: true },
-      (note) => screen.remark(note),
+      (note) => screen.printNote(note),
     );
     results.push({ blueprint: name, isValid: faults.length === 0, faults });
     if (flags.has("json")) continue;
@@ -47,12 +47,12 @@ async function validate(names: readonly string[], { flags, screen }: Invocation)
 async function faultsOf(
   name: string,
   options: Parameters<typeof loadBlueprint>[1],
-  tell: (note: string) => Promise<void>,
+  report: (note: string) => Promise<void>,
 ): Promise<readonly BlueprintFault[]> {
   try {
     const blueprint = await loadBlueprint(name, options);
     const note = trustNote(blueprint);
-    if (note !== undefined) await tell(note);
+    if (note !== undefined) await report(note);
     needsOf(blueprint);
     return [];
   } catch (error) {
@@ -63,7 +63,7 @@ async function faultsOf(
   }
 }
 
-/** Below the directory that the user is in, paths are shown from there. */
+/** Shows paths below the current directory relative to it. */
 function shorten(fault: BlueprintFault): BlueprintFault {
   if (fault.file === undefined) return fault;
   const short = relative(process.cwd(), fault.file);

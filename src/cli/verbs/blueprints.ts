@@ -4,7 +4,7 @@ import type { Invocation } from "../invocation.js";
 import { toFailure } from "../report-error.js";
 import { formatTable } from "../terminal.js";
 
-/** `glovebox blueprints`: what there is, from where, and what hides what. */
+/** `glovebox blueprints`: lists them with their origin, and marks hidden ones. */
 export async function run({ flags, screen }: Invocation): Promise<number> {
   const found = listBlueprints({ repoDir: flags.text("repo") });
   const names = new Set<string>();
@@ -26,7 +26,7 @@ export async function run({ flags, screen }: Invocation): Promise<number> {
   return 0;
 }
 
-/** What a document says of itself. Code is not run for a list. */
+/** The description in a document. A list never runs code. */
 async function describe(found: FoundBlueprint): Promise<{ description: string; isValid?: boolean }> {
   if (!isDocument(found.path)) return { description: "(code)" };
   let text: string;
@@ -36,6 +36,6 @@ async function describe(found: FoundBlueprint): Promise<{ description: string; i
     return { description: `(cannot be read: ${toFailure(error).code})`, isValid: false };
   }
   const { blueprint } = await readBlueprint(text, found.path);
-  if (blueprint === undefined) return { description: "(has faults: glovebox blueprint validate)", isValid: false };
+  if (blueprint === undefined) return { description: "(has errors: glovebox blueprint validate)", isValid: false };
   return { description: blueprint.description ?? "", isValid: true };
 }

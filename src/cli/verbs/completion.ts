@@ -15,7 +15,7 @@ export async function run({ operands: [name = ""], flags, screen }: Invocation):
   return 0;
 }
 
-/** The backends are not known before the registry is loaded, nor the verbs before all of them are. */
+/** Fills in the names that the command table itself can't have: the backends and the verbs. */
 function withNames(command: CliCommand): CliCommand {
   const flags = command.flags.map((flag) => (flag.offers === "backends" ? { ...flag, offers: backendNames() } : flag));
   if (command.name !== "help") return { ...command, flags };

@@ -19,7 +19,7 @@ export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
   const [id = ""] = operands;
   const [isStat, isNames] = [flags.has("stat"), flags.has("name-status")];
-  if (isStat && isNames) throw new UsageError("--stat and --name-status are two answers", "leave one of them out");
+  if (isStat && isNames) throw new UsageError("--stat and --name-status exclude each other", "remove one of them");
   const changes = (await changesOfRun(id)) ?? (await withKept(invocation, id, `comparing ${id}`, changesOf));
   if (flags.has("json")) {
     const { patch, files } = changes;
@@ -36,15 +36,15 @@ export async function run(invocation: Invocation): Promise<number> {
 async function changesOf(sandbox: Sandbox): Promise<Changes> {
   return await sandbox.changes().catch((error: unknown) => {
     if (!(error instanceof SandboxError) || error.code !== "unsupported" || error.hint !== undefined) throw error;
-    const hint = "only what was made with --repo has a beginning to compare with";
-    throw new SandboxError("unsupported", `Sandbox "${sandbox.id}" was not made from a repository`, {
+    const hint = "only a sandbox opened with --repo has a start to compare with";
+    throw new SandboxError("unsupported", `Sandbox "${sandbox.id}" was not opened with a repository`, {
       cause: error,
       hint,
     });
   });
 }
 
-/** What a run changed, when the id is that of a run. */
+/** The changes of a run; undefined if the id is not that of a run. */
 async function changesOfRun(id: string): Promise<Changes | undefined> {
   if (/^[0-9a-f]{16}$/.test(id)) return undefined;
   const { isRun, changesOf } = await import("../../harness.js");
@@ -53,7 +53,7 @@ async function changesOfRun(id: string): Promise<Changes | undefined> {
 
 type Counted = Changes["files"][number] & FileLines;
 
-/** The sections of a patch are in the order of its files. */
+/** Relies on a patch having its sections in the order of its files. */
 function withLines({ patch, files }: Changes): Counted[] {
   const lines = countLines(patch);
   return files.map((file, at) => ({ ...file, ...(lines[at] ?? { added: 0, removed: 0 }) }));
@@ -74,7 +74,7 @@ function namesOf({ files }: Changes): string {
   return files.map(({ path, status }) => `${LETTERS[status]}\t${shown(path)}\n`).join("");
 }
 
-/** A name that would break its line stands there as a JSON string. */
+/** A name that would break its line is shown as a JSON string. */
 function shown(path: string): string {
   return /[\p{Cc}"\\]/u.test(path) ? JSON.stringify(path) : path;
 }

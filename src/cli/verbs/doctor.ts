@@ -48,7 +48,7 @@ async function examine(chosen: string): Promise<{ sections: Section[]; backends:
   return { sections, backends };
 }
 
-/** One line for each backend, with what mends each of its cells below. */
+/** One line for each backend, with the fixes below it. */
 function overview(backends: readonly BackendRow[], bold: Style["bold"], dim: Style["dim"]): string {
   const rows = backends.flatMap((row) => [
     [row.backend, ...COLUMNS.map((column) => row[column])].map(toInertLine),

@@ -9,7 +9,7 @@ import { CollectingSink, createSink } from "../terminal.js";
 
 const TIMED_OUT = 124;
 
-/** `glovebox exec`: a sandbox, one command in it, and the sandbox is gone. */
+/** `glovebox exec`: opens a sandbox, runs one command in it and removes it. */
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const timeout = timeoutOf(flags);
@@ -23,14 +23,14 @@ export async function run(invocation: Invocation): Promise<number> {
       ? await runToJson(sandbox, invocation, timeout)
       : await runToScreen(sandbox, invocation, timeout);
   } finally {
-    await screen.during("taking the sandbox down", () => sandbox.teardown());
+    await screen.during("closing the sandbox", () => sandbox.teardown());
   }
   if (interruption.ending === undefined) {
-    if (exit.timedOut) await screen.remark(`the command was ended at its deadline of ${flags.text("timeout")}`);
-    if (exit.oomKilled === true) await screen.remark("the memory limit ended the command");
+    if (exit.timedOut) await screen.printNote(`the command was killed at its timeout of ${flags.text("timeout")}`);
+    if (exit.oomKilled === true) await screen.printNote("the command was killed at its memory limit");
   }
   if (flags.has("keep") && !flags.has("json")) {
-    await screen.remark(`kept ${sandbox.id}; glovebox exec --id ${sandbox.id} -- … opens it again`);
+    await screen.printNote(`kept ${sandbox.id}; glovebox exec --id ${sandbox.id} -- … opens it again`);
   }
   return exit.timedOut ? TIMED_OUT : exit.exitCode;
 }
@@ -69,7 +69,7 @@ async function start(
   timeout: Timeout,
   streams: Streams,
 ): Promise<ProcessExit> {
-  // On a terminal it would read what is typed for whatever comes next; a terminal inside is what `shell` is for.
+  // On a terminal the command would swallow what you type for the next one; use `shell` for an interactive program.
   const withStdin = process.stdin.isTTY !== true;
   const child = await sandbox.spawn({ argv, stdin: withStdin ? "pipe" : "none", ...timeout });
   return await runProcess(child, { ...streams, ...(withStdin && { stdin: process.stdin }) }, interruption);

@@ -19,7 +19,7 @@ export async function run(invocation: Invocation): Promise<number> {
   return 0;
 }
 
-/** The content of a file and who may execute it; undefined when it is a directory, or not there. */
+/** The content and the mode of a file; undefined if it is a directory or does not exist. */
 async function fileOf(sandbox: Sandbox, path: string): Promise<{ content: Uint8Array; mode: number } | undefined> {
   const found = await sandbox.stat(path);
   if (found === null || found.type === "directory") return undefined;
@@ -27,26 +27,26 @@ async function fileOf(sandbox: Sandbox, path: string): Promise<{ content: Uint8A
     const content = await sandbox.readBytes(path);
     return content === null ? undefined : { content, mode: found.type === "file" ? found.mode & 0o777 : 0o644 };
   } catch (error) {
-    // What a link leads to may be a directory.
+    // The link may lead to a directory.
     if (found.type === "symlink" && error instanceof SandboxError && error.code === "not_regular_file")
       return undefined;
     throw error;
   }
 }
 
-/** Writes a new file; whatever is there already is the user's. */
+/** Writes a new file; never overwrites one of the user's. */
 async function place({ content, mode }: { content: Uint8Array; mode: number }, host: string): Promise<string> {
   const path = resolve(host);
   if ((await lstat(path).catch(() => undefined)) !== undefined) throw taken(path);
   await writeFile(path, content, { flag: "wx", mode }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "EEXIST") throw taken(path);
     if (error.code !== "ENOENT") throw error;
-    throw new SandboxError("not_found", `There is no directory for ${path}`, { cause: error });
+    throw new SandboxError("not_found", `The directory of ${path} does not exist`, { cause: error });
   });
   return path;
 }
 
 function taken(path: string): SandboxError {
   const hint = "choose a new name";
-  return new SandboxError("conflict", `The host path ${path} is there already`, { retryable: false, hint });
+  return new SandboxError("conflict", `The host path ${path} exists already`, { retryable: false, hint });
 }

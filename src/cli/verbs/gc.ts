@@ -9,7 +9,8 @@ export async function run(invocation: Invocation): Promise<number> {
   const olderThan = parseDuration("--older-than", flags.text("older-than") ?? "168h");
   const dryRun = flags.has("dry-run");
   if (operands.length > 0) {
-    if (dryRun || flags.has("older-than")) throw new UsageError("runs that are named are removed", "name runs alone");
+    if (dryRun || flags.has("older-than"))
+      throw new UsageError("--dry-run and --older-than don't go with named runs", "name the runs without these flags");
     const removed = await removeEach(operands, invocation, removeRun, (runId) => `removed ${runId}`);
     if (flags.has("json")) await screen.printJson({ removed, left: [], dryRun });
     return 0;

@@ -13,7 +13,7 @@ export async function run(invocation: Invocation): Promise<number> {
     flags.has("archive") ? importArchive(sandbox, host, inside) : copyIn(sandbox, host, inside),
   );
   if (flags.has("json")) await screen.printJson({ sandbox: id, path: inside });
-  else await screen.remark(`${host} is in ${inside} of ${id}`);
+  else await screen.printNote(`copied ${host} to ${inside} in ${id}`);
   return 0;
 }
 
@@ -22,7 +22,7 @@ async function copyIn(sandbox: Sandbox, host: string, inside: string): Promise<v
   if (!found?.isFile()) return await sandbox.refreshFromHost(host, inside);
   if (found.size > MAX_FILE_BYTES) {
     throw new SandboxError("limit_exceeded", `The file ${host} has more than ${MAX_FILE_BYTES} bytes`, {
-      hint: "copy the directory that it is in",
+      hint: "copy its directory instead",
     });
   }
   await sandbox.writeFile(inside, await readFile(host), { mode: found.mode & 0o777 });

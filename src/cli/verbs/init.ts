@@ -10,29 +10,28 @@ import { starterBlueprint } from "../starter-blueprint.js";
 
 const DIRECTORY = ".glovebox";
 
-/** `glovebox init`: a first blueprint, the schema that editors use, and an ignore rule for runs. */
+/** `glovebox init`: writes a first blueprint, its schema for editors, and a .gitignore for runs. */
 export async function run({ operands, flags, screen }: Invocation): Promise<number> {
   const [name = "first"] = operands;
   if (!/^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(name)) {
-    throw new UsageError(`"${name}" is no name of a blueprint`, "letters, digits, - and _; it begins with a letter");
+    throw new UsageError(
+      `"${name}" is not a valid name for a blueprint`,
+      "use letters, digits, - and _; start with a letter",
+    );
   }
   const file = join(DIRECTORY, "blueprints", `${name}.yaml`);
   if (listBlueprints().some((known) => known.name === name && known.origin === "built-in")) {
-    throw new SandboxError(
-      "conflict",
-      `${name} is the name of a blueprint that is built in, which nothing here can hide`,
-      {
-        hint: "take another name",
-        retryable: false,
-      },
-    );
+    throw new SandboxError("conflict", `${name} is the name of a built-in blueprint, which a repository can't hide`, {
+      hint: "choose another name",
+      retryable: false,
+    });
   }
   const text = flags.has("from") ? copyOf(flags.text("from") ?? "", name) : starterBlueprint(name);
   using top = openBeneath(process.cwd(), [DIRECTORY], { make: 0o777 });
   using folder = openBeneath(process.cwd(), [DIRECTORY, "blueprints"], { make: 0o777 });
   if (isThere(folder, `${name}.yaml`) && !flags.has("force")) {
-    throw new SandboxError("conflict", `${file} is there already`, {
-      hint: "take another name, or say --force",
+    throw new SandboxError("conflict", `${file} exists already`, {
+      hint: "choose another name, or pass --force",
       retryable: false,
     });
   }
@@ -43,17 +42,17 @@ export async function run({ operands, flags, screen }: Invocation): Promise<numb
   else {
     await screen.print(`${file}\n`);
     const trust = flags.has("from") ? " --trust" : "";
-    await screen.remark(`try it: glovebox run ${name} --repo . --intent "say what is to be done"${trust}`);
+    await screen.printNote(`try it: glovebox run ${name} --repo . --intent "what you want done"${trust}`);
   }
   return 0;
 }
 
-/** A link counts too: it is in the way, whatever it leads to. */
+/** A link counts too, wherever it leads. */
 function isThere(directory: OpenDirectory, name: string): boolean {
   return lstatSync(directory.at(name), { throwIfNoEntry: false }) !== undefined;
 }
 
-/** Puts a file in the place of whatever has its name; a link is replaced, not followed. */
+/** Writes a file atomically; a link of that name is replaced, not followed. */
 function replace(directory: OpenDirectory, name: string, text: string): void {
   const draft = directory.at(`.${name}.${randomBytes(6).toString("hex")}.tmp`);
   writeFileSync(draft, text, { flag: "wx" });
@@ -64,7 +63,7 @@ function copyOf(source: string, name: string): string {
   const found = findBlueprint(source);
   const { path } = found;
   if (![".yaml", ".yml"].includes(extname(path))) {
-    throw new SandboxError("unsupported", `${path} is not YAML, so it is not copied`, {
+    throw new SandboxError("unsupported", `${path} is not YAML, and init only copies YAML`, {
       hint: "copy the file yourself",
     });
   }

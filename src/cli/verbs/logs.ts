@@ -26,7 +26,7 @@ export async function run({ operands, flags, screen, interruption }: Invocation)
   try {
     const reader = new LineReader(file);
     for (;;) {
-      // Asked before reading: what is written until the end is then surely read.
+      // Ask before reading, so that nothing written before the end is missed.
       const goesOn = flags.has("follow") && (await isRunning(directory)) && interruption.ending === undefined;
       for (const line of reader.lines()) await show(line);
       if (!goesOn) break;
@@ -39,7 +39,7 @@ export async function run({ operands, flags, screen, interruption }: Invocation)
   return 0;
 }
 
-/** The file lies in the repository, where anybody may have written to it: a line that is no event is left out. */
+/** The file is in the repository, where anything may write to it: lines that are not events are skipped. */
 function parseEvent(line: string): RunEvent | undefined {
   try {
     const event = JSON.parse(line) as Partial<Record<string, unknown>> | null;
@@ -62,7 +62,7 @@ function textOf(event: RunEvent, wanted: string | undefined): string {
   return event.type === "node.output" && event.stream !== "transcript" ? event.text : "";
 }
 
-/** Reads whole lines of a file that still grows. */
+/** Reads whole lines of a growing file. */
 class LineReader {
   readonly #file: number;
   #at = 0;

@@ -8,7 +8,7 @@ export async function run({ flags, screen }: Invocation): Promise<number> {
   const sandboxes = await listSandboxes();
   if (flags.has("json")) await screen.printJson(sandboxes);
   else if (flags.has("quiet")) await screen.print(sandboxes.map(({ id }) => `${id}\n`).join(""));
-  else if (sandboxes.length === 0) await screen.remark("there are no sandboxes");
+  else if (sandboxes.length === 0) await screen.printNote("there are no sandboxes");
   else {
     const rows = sandboxes.map((sandbox) => [
       sandbox.id,

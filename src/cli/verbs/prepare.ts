@@ -10,14 +10,14 @@ export async function run({ operands, flags, screen }: Invocation): Promise<numb
   const { prepared } = await backendOf(backend);
   if (prepared === undefined) {
     throw new UsageError(
-      `the ${backend} backend has nothing to prepare`,
-      "glovebox prepare <name> --backend <backend>",
+      `the ${backend} backend has no prepared snapshots`,
+      "choose another one: glovebox prepare <name> --backend <backend>",
     );
   }
   const built = await screen.during(`building ${name}`, (progress) =>
-    prepared.build(name, (line) => progress.tell(toInertLine(line))),
+    prepared.build(name, (line) => progress.update(toInertLine(line))),
   );
   if (flags.has("json")) await screen.printJson({ name, built });
-  else await screen.print(built ? `built ${name}\n` : `${name} is already there\n`);
+  else await screen.print(built ? `built ${name}\n` : `${name} exists already\n`);
   return 0;
 }

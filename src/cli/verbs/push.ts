@@ -18,25 +18,25 @@ export async function run(invocation: Invocation): Promise<number> {
   const result = await withKept(invocation, id, `pushing ${branch}`, async (sandbox) => {
     if (sandbox.capabilities.git)
       return await sandbox.pushBranch(branch, token, server === undefined ? {} : { server });
-    throw new SandboxError("unsupported", `Sandbox "${id}" works on no repository, so there is nothing to push`, {
-      hint: "glovebox exec --repo . --keep -- … makes one that does",
+    throw new SandboxError("unsupported", `Sandbox "${id}" has no repository, so there is nothing to push`, {
+      hint: "open one with glovebox exec --repo . --keep -- …",
     });
   });
   if (flags.has("json")) await screen.printJson({ sandbox: id, branch, ...result });
   if (!result.pushed) {
-    const hint = "what the remote says is after the colon; nothing was changed here or there";
-    await screen.complain(`${branch} was not pushed: ${result.error ?? "the remote gave no reason"}`, hint);
+    const hint = "the remote's message is after the colon; nothing was changed here or there";
+    await screen.printError(`could not push ${branch}: ${result.error ?? "the remote gave no reason"}`, hint);
     return 1;
   }
   if (!flags.has("json")) await screen.print(`${branch}\n`);
   return 0;
 }
 
-/** Pushes what a run made, and opens its pull request. */
+/** Pushes the changes of a run and opens its pull request. */
 async function pushRun({ flags, screen }: Invocation, id: string): Promise<number> {
   const { pushRunAgain, EXIT_CODES } = await import("../../harness.js");
   const base = flags.text("base");
-  if (flags.has("branch")) throw new UsageError("a run has its own branch", "leave --branch out");
+  if (flags.has("branch")) throw new UsageError("a run has its own branch", "remove --branch");
   const options = {
     githubToken: process.env["GITHUB_TOKEN"],
     ...(flags.has("draft") && { draft: true }),
@@ -46,20 +46,21 @@ async function pushRun({ flags, screen }: Invocation, id: string): Promise<numbe
   const result = await screen.during(`pushing ${id}`, () => pushRunAgain(id, options));
   if (flags.has("json")) await screen.printJson({ run: id, ...result });
   else if (result.prUrl !== undefined) await screen.print(`${result.prUrl}\n`);
-  else if (result.state === "no_changes") await screen.remark(`run ${id} changed nothing, so there is nothing to push`);
+  else if (result.state === "no_changes")
+    await screen.printNote(`run ${id} changed nothing, so there is nothing to push`);
   if (result.error === undefined) return 0;
   const hint =
     result.state === "no_token"
-      ? `GITHUB_TOKEN=… glovebox push ${id}; a token is never an argument`
-      : "what the remote says is after the colon; glovebox push tries again";
-  await screen.complain(result.error, hint);
+      ? `set the variable: GITHUB_TOKEN=… glovebox push ${id}`
+      : "the remote's message is after the colon; run glovebox push again";
+  await screen.printError(result.error, hint);
   return EXIT_CODES.push;
 }
 
 function requireToken(): RemoteToken {
   const token = findToken(process.env);
   if (token !== undefined) return token;
-  throw new SandboxError("unauthenticated", `There is no token: ${TOKENS.join(", ")} are not set`, {
-    hint: "GITHUB_TOKEN=… glovebox push …; a token is never an argument",
+  throw new SandboxError("unauthenticated", `No token found: none of ${TOKENS.join(", ")} is set`, {
+    hint: "set one: GITHUB_TOKEN=… glovebox push …",
   });
 }

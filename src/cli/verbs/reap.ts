@@ -9,15 +9,15 @@ export async function run({ flags, screen, interruption }: Invocation): Promise<
   const dryRun = flags.has("dry-run");
   const backend = flags.text("backend");
   const size = flags.text("cache");
-  if (dryRun && size !== undefined) throw new UsageError("--dry-run does not look at the cache", "leave --cache out");
+  if (dryRun && size !== undefined) throw new UsageError("--dry-run does not work with --cache", "remove --cache");
   const cache = size === undefined ? {} : { cache: /^0*$/.test(size) ? 0 : parseSize("--cache", size) };
-  const report = await screen.during("looking for what is left over", (progress) =>
+  const report = await screen.during("looking for leftovers", (progress) =>
     reap({
       dryRun,
       ...cache,
       ...(backend !== undefined && { backend }),
       signal: interruption.signal,
-      onEvent: ({ message }) => progress.tell(message),
+      onEvent: ({ message }) => progress.update(message),
     }),
   );
   const failed = report.failed.map(({ id, error }) => {

@@ -4,7 +4,7 @@ import { nearestName } from "../../util/nearest.js";
 import type { Invocation } from "../invocation.js";
 import { removeEach } from "../remove-each.js";
 
-/** `glovebox rm <id>…`: stops at the first one that cannot be removed. */
+/** `glovebox rm <id>…`: stops at the first that can't be removed. */
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
   const remove = (id: string): Promise<void> => removeSandbox(id).catch((error: unknown) => explain(error, id));

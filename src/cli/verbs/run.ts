@@ -30,7 +30,7 @@ export async function run(invocation: Invocation): Promise<number> {
       const lines = [
         `${blueprint.name} on ${repo} (${baseCommit?.slice(0, 12) ?? "its default branch"}), sandbox ${backend}`,
         ...nodes.map(({ id, kind }, at) => `  ${at + 1}. ${id} (${kind})`),
-        push ? `then push ${branch} and open a pull request` : `then leave the changes in the run's directory`,
+        push ? `then push ${branch} and open a pull request` : `then keep the changes in the run's directory`,
         ...warnings.map((warning) => `warning: ${warning}`),
       ];
       await screen.print(`${lines.map(toInertLine).join("\n")}\n`);
@@ -43,9 +43,9 @@ export async function run(invocation: Invocation): Promise<number> {
 
 function optionsOf({ flags, operands }: Invocation): HarnessOptions {
   const blueprint = operands[0] ?? flags.text("blueprint");
-  if (blueprint === undefined) throw new UsageError("run needs a blueprint", "glovebox blueprints lists them");
+  if (blueprint === undefined) throw new UsageError("run needs a blueprint", "glovebox blueprints lists the names");
   if (operands[0] !== undefined && flags.has("blueprint")) {
-    throw new UsageError("the blueprint is named twice", "leave --blueprint out");
+    throw new UsageError("the blueprint is given twice", "remove --blueprint");
   }
   const token = process.env["GITHUB_TOKEN"];
   const limits = limitsOf(flags);
@@ -94,20 +94,20 @@ export function limitsOf(flags: Flags): NonNullable<HarnessOptions["limits"]> {
 function intentOf(flags: Flags): string {
   const [intent, file] = [flags.text("intent"), flags.text("intent-file")];
   if (intent !== undefined && file !== undefined) {
-    throw new UsageError("--intent and --intent-file say it twice", "leave one of them out");
+    throw new UsageError("--intent and --intent-file exclude each other", "remove one of them");
   }
   if (intent !== undefined) return intent;
-  if (file === undefined) throw new UsageError("run needs --intent <text>", 'say what is wanted: -m "mend the login"');
+  if (file === undefined) throw new UsageError("run needs --intent <text>", 'for example -m "fix the login"');
   try {
     return readFileSync(file === "-" ? 0 : file, "utf8");
   } catch (error) {
-    throw new UsageError(`--intent-file ${file} cannot be read: ${(error as Error).message}`, "name a file of text");
+    throw new UsageError(`cannot read --intent-file ${file}: ${(error as Error).message}`, "name a text file");
   }
 }
 
 function parseInput(text: string): [string, string] {
-  const border = text.indexOf("=");
-  if (border > 0) return [text.slice(0, border), text.slice(border + 1)];
+  const separator = text.indexOf("=");
+  if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
   throw new UsageError(`--input takes name=value, not "${text}"`, "for example --input issue=12");
 }
 

@@ -8,7 +8,7 @@ export async function run({ flags, screen }: Invocation): Promise<number> {
   const runs = await listRuns();
   if (flags.has("json")) await screen.printJson(runs);
   else if (flags.has("quiet")) await screen.print(runs.map(({ runId }) => `${runId}\n`).join(""));
-  else if (runs.length === 0) await screen.remark("there are no runs");
+  else if (runs.length === 0) await screen.printNote("there are no runs");
   else {
     const { bold, good, bad, warn } = screen.style;
     const paint = (state: string): string =>

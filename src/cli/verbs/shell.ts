@@ -13,7 +13,7 @@ const ANY_SHELL = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then ex
 export async function run(invocation: Invocation): Promise<number> {
   const { argv, flags, screen, interruption } = invocation;
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
-    throw new UsageError("shell needs a terminal as standard input and output", "glovebox exec -- … needs none");
+    throw new UsageError("shell needs a terminal as standard input and output", "without one, use glovebox exec -- …");
   }
   const timeout = timeoutOf(flags);
   const options = toOpenOptions(invocation);
@@ -28,20 +28,21 @@ export async function run(invocation: Invocation): Promise<number> {
     try {
       terminal.enter((cols, rows) => void child.resize?.(cols, rows).catch(() => undefined));
       const stdout = createSink(screen, screen.stdout, true);
-      // An interactive shell ignores every other polite signal.
+      // An interactive shell ignores SIGINT and SIGTERM.
       exit = await runProcess(child, { stdout, stderr: stdout, stdin: process.stdin }, interruption, "SIGHUP");
     } finally {
       terminal.leave();
     }
-    if (exit.timedOut) await screen.remark(`the shell was ended at its deadline of ${flags.text("timeout")}`);
+    if (exit.timedOut) await screen.printNote(`the shell was killed at its timeout of ${flags.text("timeout")}`);
     return exit.timedOut ? TIMED_OUT : exit.exitCode;
   } finally {
-    await screen.during("taking the sandbox down", () => sandbox.teardown());
-    if (flags.has("keep")) await screen.remark(`kept ${sandbox.id}; glovebox shell --id ${sandbox.id} opens it again`);
+    await screen.during("closing the sandbox", () => sandbox.teardown());
+    if (flags.has("keep"))
+      await screen.printNote(`kept ${sandbox.id}; glovebox shell --id ${sandbox.id} opens it again`);
   }
 }
 
-/** The terminal's kind, where it is a plain name: it becomes a part of paths inside. */
+/** The value of TERM if it is a plain name: programs in the sandbox make it part of a path. */
 function terminalName(): { TERM: string } {
   const name = process.env["TERM"] ?? "";
   return { TERM: /^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(name) ? name : "dumb" };

@@ -13,7 +13,7 @@ export async function run({ operands, flags, screen }: Invocation): Promise<numb
     return 0;
   }
   const report = await readReport(directory);
-  if (report === undefined) throw new SandboxError("not_found", `Run "${runId}" has written no report yet`);
+  if (report === undefined) throw new SandboxError("not_found", `Run "${runId}" has no report yet`);
   if (flags.has("json")) {
     await screen.printJson(report);
     return 0;

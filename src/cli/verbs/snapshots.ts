@@ -5,14 +5,14 @@ import { nearestHint, withHint } from "../kept-sandbox.js";
 import { removeEach } from "../remove-each.js";
 import { formatTable } from "../terminal.js";
 
-/** `glovebox snapshots`: lists them, or deletes those that are named and stops at the first that cannot be. */
+/** `glovebox snapshots`: lists them, or deletes the named ones and stops at the first that can't be deleted. */
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen } = invocation;
   if (flags.has("delete")) return await deleteAll(flags.texts("delete"), invocation);
   const snapshots = await listSnapshots();
   if (flags.has("json")) await screen.printJson(snapshots);
   else if (flags.has("quiet")) await screen.print(snapshots.map(({ id }) => `${id}\n`).join(""));
-  else if (snapshots.length === 0) await screen.remark("there are no snapshots");
+  else if (snapshots.length === 0) await screen.printNote("there are no snapshots");
   else {
     const rows = snapshots.map(({ id, sandboxId, createdAt, repo }) => [
       id,
@@ -33,7 +33,7 @@ async function deleteAll(ids: readonly string[], invocation: Invocation): Promis
   return 0;
 }
 
-/** Says of a snapshot that is not there which one may have been meant. */
+/** Rethrows an error; if the snapshot does not exist, suggests the nearest id. */
 export async function explain(error: unknown, id: string): Promise<never> {
   const ids = (await listSnapshots()).map((snapshot) => snapshot.id);
   throw withHint(error, nearestHint(id, ids, "glovebox snapshots lists the ids"));

@@ -17,16 +17,16 @@ import { digestOf, type ResultLine, ResultsFile } from "./task/results-file.js";
 interface Planned {
   readonly task: FileTask;
   readonly digest: string;
-  /** What came of it in an earlier run. */
+  /** Its result in an earlier run. */
   readonly earlier: ResultLine | undefined;
 }
 
-/** `glovebox task run <file>`: every task of a file, its results as lines of JSON. */
+/** `glovebox task run <file>`: runs every task of a file and writes the results as lines of JSON. */
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, argv, screen, interruption } = invocation;
   const [action, path = ""] = operands;
   if (action !== "run")
-    throw new UsageError(`task does not know "${action}"`, "glovebox task run tasks.yaml -- command");
+    throw new UsageError(`task has no action "${action}"`, "glovebox task run tasks.yaml -- command");
   const given = argv.length > 0 ? argv : undefined;
   const concurrency = parseCount("--concurrency", flags.text("concurrency") ?? String(availableParallelism()));
   const limit = flags.text("timeout");
@@ -42,20 +42,20 @@ export async function run(invocation: Invocation): Promise<number> {
   const open = planned.filter(({ earlier }) => earlier === undefined);
   const tally = new Tally(planned);
   if (open.length > 0) {
-    let tell: ((message: string) => void) | undefined;
+    let report: ((message: string) => void) | undefined;
     const manager = createSandboxManager({
       networkEnabled: file.networkEnabled,
       ...(file.batchIdPrefix !== undefined && { batchIdPrefix: file.batchIdPrefix }),
       onEvent: ({ type, message, progress }) => {
         const share = progress === undefined ? "" : ` (${Math.round((100 * progress.current) / progress.total)} %)`;
-        if (type.startsWith("image-")) tell?.(`${message}${share}`);
-        if (type === "warning") void screen.remark(`warning: ${message}`);
-        if (type === "leak") void screen.complain(message, "glovebox reap tries again");
+        if (type.startsWith("image-")) report?.(`${message}${share}`);
+        if (type === "warning") void screen.printNote(`warning: ${message}`);
+        if (type === "leak") void screen.printError(message, "glovebox reap tries again");
       },
     });
     const setups = open.map(({ task }) => task.setup);
     const batch = await screen.during("preparing the images", (progress) => {
-      tell = (message) => progress.tell(message);
+      report = (message) => progress.update(message);
       return manager.setupBatch(setups, { signal: interruption.signal });
     });
     await runAll(invocation, manager, batch, open, results, tally, {
@@ -64,8 +64,8 @@ export async function run(invocation: Invocation): Promise<number> {
       ...(given && { argv: given }),
     });
   }
-  await screen.remark(tally.summary);
-  return tally.isGood ? 0 : 1;
+  await screen.printNote(tally.summary);
+  return tally.allSucceeded ? 0 : 1;
 }
 
 async function runAll(
@@ -94,26 +94,26 @@ async function runAll(
           if (flags.has("json") || screen.stdout.isTTY !== true) await screen.printJsonLine(line);
           tally.add(result);
           table.set(result.taskId, result.error === undefined ? "done" : "failed", noteOf(result));
-          if (screen.stderr.isTTY !== true) await screen.remark(`${result.taskId}: ${noteOf(result)}`);
+          if (screen.stderr.isTTY !== true) await screen.printNote(`${result.taskId}: ${noteOf(result)}`);
         },
       },
     );
   } finally {
     table.stop();
-    await screen.during("taking the tasks down", () => batch.teardown());
+    await screen.during("removing the tasks' containers", () => batch.teardown());
   }
 }
 
 function noteOf({ exitCode, timedOut, durationMs = 0, error }: TaskResult): string {
   if (error !== undefined) return `${error.code}: ${error.message.split("\n")[0]}`;
-  const how = timedOut === true ? "ended at its deadline" : `exit code ${exitCode}`;
+  const how = timedOut === true ? "killed at its timeout" : `exit code ${exitCode}`;
   return `${how} after ${(durationMs / 1000).toFixed(1)} s`;
 }
 
-/** Counts what came of the tasks, of this run and of those before. */
+/** Counts the results of this run and of earlier ones. */
 class Tally {
   readonly #total: number;
-  readonly #began = performance.now();
+  readonly #start = performance.now();
   #skipped = 0;
   #succeeded = 0;
   #ended = 0;
@@ -134,7 +134,7 @@ class Tally {
     else this.#ended += 1;
   }
 
-  get isGood(): boolean {
+  get allSucceeded(): boolean {
     return this.#succeeded === this.#total;
   }
 
@@ -147,6 +147,6 @@ class Tally {
       ...(left > 0 ? [`${left} not done`] : []),
       ...(this.#skipped > 0 ? [`${this.#skipped} of them in an earlier run`] : []),
     ];
-    return `${this.#total} ${this.#total === 1 ? "task" : "tasks"}: ${parts.join(", ")}; ${((performance.now() - this.#began) / 1000).toFixed(1)} s`;
+    return `${this.#total} ${this.#total === 1 ? "task" : "tasks"}: ${parts.join(", ")}; ${((performance.now() - this.#start) / 1000).toFixed(1)} s`;
   }
 }

@@ -8,8 +8,9 @@ import { reachesAll } from "./kill-tree.js";
 export const backgroundAndAbortCases: readonly ConformanceCase[] = [
   {
     id: "background.holds-output",
-    title: "a child that holds the output",
-    requirement: "When a command ends while a child still holds its output, the call returns soon and the child dies.",
+    title: "a child that keeps the output open",
+    requirement:
+      "When a command ends while a child has its output open, the call returns soon and the child is killed.",
     async run({ sandbox }) {
       const argv = scriptArgv(`sh -c "$1" sh "$2" & ${AWAIT_BEAT}; echo started; exit 6`, HEARTBEAT, "beat");
       const result = await within(15_000, "the call", sandbox.exec({ argv }));
@@ -20,8 +21,8 @@ export const backgroundAndAbortCases: readonly ConformanceCase[] = [
   },
   {
     id: "background.silent",
-    title: "a child that holds nothing",
-    requirement: "A child that was sent to the background dies with the call, also when it let go of every stream.",
+    title: "a child that closed its streams",
+    requirement: "A child in the background is killed with the call, even if it closed every stream.",
     needs: reachesAll,
     async run({ sandbox }) {
       const start = '(trap "" HUP; exec sh -c "$1" sh "$2") </dev/null >/dev/null 2>&1 &';
@@ -32,20 +33,20 @@ export const backgroundAndAbortCases: readonly ConformanceCase[] = [
   },
   {
     id: "background.late-output",
-    title: "the last words of a child",
-    requirement: "What a child writes just after the command ended is still read.",
+    title: "a child's last output",
+    requirement: "Output that a child writes just after the command ended is still read.",
     async run({ sandbox }) {
       const argv = scriptArgv("(sleep 0.1; echo late) & echo early");
       let { stdout } = await finishes(sandbox, { argv });
-      // On a busy machine the child may come too late for any patience.
+      // On a busy machine the child may be too late; try again.
       for (let tries = 1; tries < 5 && stdout === "early\n"; tries++) ({ stdout } = await finishes(sandbox, { argv }));
       equal(stdout, "early\nlate\n", "stdout");
     },
   },
   {
     id: "abort.before",
-    title: "aborted before it began",
-    requirement: "A signal that is aborted already is `aborted`, and nothing is started.",
+    title: "aborted before the start",
+    requirement: "With a signal that is already aborted the call is `aborted`, and nothing is started.",
     async run({ sandbox }) {
       const call = () => sandbox.exec({ argv: scriptArgv(": > started"), signal: AbortSignal.abort() });
       await refuses("aborted", "exec with an aborted signal", call);
@@ -55,7 +56,7 @@ export const backgroundAndAbortCases: readonly ConformanceCase[] = [
   {
     id: "abort.midway",
     title: "aborted while it runs",
-    requirement: "Abort kills the whole tree and is `aborted`, with the partial result on the error.",
+    requirement: "An abort kills the whole tree and the call is `aborted`, with the partial result on the error.",
     async run({ sandbox }) {
       const abort = new AbortController();
       const argv = scriptArgv(`sh -c "$1" sh "$2" & ${AWAIT_BEAT}; echo part; sleep 60`, HEARTBEAT, "beat");
@@ -68,8 +69,8 @@ export const backgroundAndAbortCases: readonly ConformanceCase[] = [
   },
   {
     id: "abort.after",
-    title: "aborted when all is over",
-    requirement: "A signal that is aborted after the end changes nothing.",
+    title: "aborted after the end",
+    requirement: "A signal aborted after the end changes nothing.",
     async run({ sandbox }) {
       const abort = new AbortController();
       const result = await sandbox.exec({ argv: ["echo", "x"], signal: abort.signal });
@@ -79,8 +80,8 @@ export const backgroundAndAbortCases: readonly ConformanceCase[] = [
   },
   {
     id: "abort.only-one",
-    title: "aborted alone",
-    requirement: "Abort ends its own call and no other.",
+    title: "aborting one of two calls",
+    requirement: "An abort ends its own call and no other.",
     async run({ sandbox }) {
       const abort = new AbortController();
       const other = finishes(sandbox, { argv: scriptArgv(HEARTBEAT, "beat"), timeout: 4_000 });
@@ -94,8 +95,8 @@ export const backgroundAndAbortCases: readonly ConformanceCase[] = [
   },
   {
     id: "abort.opening",
-    title: "aborted at the opening",
-    requirement: "A signal that is aborted already makes the opening `aborted`, and nothing is created.",
+    title: "aborted while opening",
+    requirement: "With a signal that is already aborted the opening is `aborted`, and nothing is created.",
     async run({ open }) {
       await refuses("aborted", "open with an aborted signal", () => open({ signal: AbortSignal.abort() }));
     },

@@ -8,11 +8,11 @@ import { reachesAll } from "./kill-tree.js";
 const isReady = (result: ExecResult): boolean => result.stdout.includes("ready");
 const LINGER = "echo ready; sleep 60; echo never";
 
-/** The commands that escape from a careless killer. `$1` is the heartbeat, `$2` its file. */
+/** Commands that survive a careless kill. `$1` is the heartbeat, `$2` its file. */
 const HOSTILE: Readonly<Record<string, { title: string; start: string; leaves?: true; needs?: string }>> = {
   "child-in-group": { title: "a child of the command", start: 'sh -c "$1" sh "$2" &' },
   setsid: {
-    title: "a child in a session of its own",
+    title: "a child in its own session",
     start: 'setsid sh -c "$1" sh "$2" &',
     leaves: true,
     needs: "setsid",
@@ -31,7 +31,7 @@ const HOSTILE: Readonly<Record<string, { title: string; start: string; leaves?: 
     needs: "setsid",
   },
   respawner: {
-    title: "children that replace themselves all the time",
+    title: "children that keep replacing themselves",
     start: 'printf %s "$3" > respawn; for n in 1 2; do setsid sh respawn "$2" 0 & done;',
     leaves: true,
     needs: "setsid",
@@ -45,8 +45,8 @@ async function killsAll({ sandbox, skip }: ConformanceContext, name: string): Pr
   check(workload, `no workload is called ${name}`);
   if (workload.needs) {
     const found = await sandbox.exec({ argv: scriptArgv(`command -v ${workload.needs}`) });
-    check(typeof found.exitCode === "number", "exec gave no result");
-    if (found.exitCode !== 0) skip(`there is no ${workload.needs} inside`);
+    check(typeof found.exitCode === "number", "exec returned no result");
+    if (found.exitCode !== 0) skip(`the sandbox has no ${workload.needs}`);
   }
   const argv = scriptArgv(`echo partial; ${workload.start} ${AWAIT_BEAT}; ${LINGER}`, HEARTBEAT, "beat", RESPAWN);
   const run = (timeout: number) => within(timeout + 20_000, "the call", sandbox.exec({ argv, timeout }));
@@ -69,7 +69,7 @@ export const deadlineCases: readonly ConformanceCase[] = [
     id: "deadline.result",
     title: "a deadline is a result",
     requirement:
-      "A command over its deadline is killed and gives a result with `timedOut` and exit code 137. [S1-AC-5]",
+      "A command over its deadline is killed and returns a result with `timedOut` and exit code 137. [S1-AC-5]",
     async run({ sandbox }) {
       const result = await within(20_000, "the call", sandbox.exec({ argv: ["sleep", "60"], timeout: 300 }));
       equal([result.timedOut, result.exitCode, result.signal], [true, 137, "SIGKILL"], "timedOut, exit code, signal");
@@ -78,8 +78,8 @@ export const deadlineCases: readonly ConformanceCase[] = [
   },
   {
     id: "deadline.partial-output",
-    title: "what was written before",
-    requirement: "What both streams had until the deadline is in the result, complete and counted.",
+    title: "output before the deadline",
+    requirement: "The result has everything both streams wrote before the deadline, complete and counted.",
     async run({ sandbox }) {
       const text = "i=0; while [ $i -lt 5000 ]; do echo line-$i; i=$((i+1)); done; echo ready; echo warn >&2; sleep 60";
       const run = (timeout: number) =>
@@ -95,7 +95,7 @@ export const deadlineCases: readonly ConformanceCase[] = [
   },
   {
     id: "deadline.in-time",
-    title: "before the deadline",
+    title: "an end before the deadline",
     requirement: "A command that ends before its deadline is not touched by it.",
     async run({ sandbox }) {
       const result = await sandbox.exec({ argv: scriptArgv("sleep 0.2; exit 4"), timeout: 30_000 });
@@ -105,7 +105,7 @@ export const deadlineCases: readonly ConformanceCase[] = [
   {
     id: "deadline.of-sandbox",
     title: "the sandbox's deadline",
-    requirement: "`operationTimeout` is the deadline of a command that gives none.",
+    requirement: "`operationTimeout` is the deadline of a command without its own.",
     options: { operationTimeout: 2_000 },
     async run({ sandbox }) {
       const result = await within(20_000, "the call", sandbox.exec({ argv: ["sleep", "60"] }));
@@ -116,8 +116,8 @@ export const deadlineCases: readonly ConformanceCase[] = [
   },
   {
     id: "deadline.grace",
-    title: "time to say goodbye",
-    requirement: "With `killGrace` a command gets SIGTERM first and may end by itself; what it still writes is kept.",
+    title: "a grace period after the deadline",
+    requirement: "With `killGrace` a command gets SIGTERM first and may end by itself; its output until then is kept.",
     async run({ sandbox }) {
       const text = 'trap "echo bye; exit 143" TERM; echo ready; while :; do sleep 0.1; done';
       const run = (timeout: number) =>
@@ -143,8 +143,8 @@ export const deadlineCases: readonly ConformanceCase[] = [
   },
   {
     id: "deadline.grace-ignored",
-    title: "the end of patience",
-    requirement: "A command that ignores SIGTERM is killed when the grace is over: exit code 137.",
+    title: "SIGTERM ignored",
+    requirement: "A command that ignores SIGTERM is killed after the grace period: exit code 137.",
     async run({ sandbox }) {
       const text = `trap "" TERM; sh -c "$1" sh "$2" & ${AWAIT_BEAT}; echo ready; while :; do sleep 0.1; done`;
       const argv = scriptArgv(text, HEARTBEAT, "beat");
@@ -159,7 +159,7 @@ export const deadlineCases: readonly ConformanceCase[] = [
   {
     id: "deadline.held-consumer",
     title: "a deadline against a flood",
-    requirement: "A command that never stops writing is ended at its deadline all the same.",
+    requirement: "A command that never stops writing is still ended at its deadline.",
     async run({ sandbox }) {
       const run = (timeout: number) =>
         within(timeout + 30_000, "the call", sandbox.exec({ argv: ["yes"], timeout, maxOutput: 1_000 }));
@@ -174,7 +174,7 @@ export const deadlineCases: readonly ConformanceCase[] = [
   },
   {
     id: "deadline.others-live",
-    title: "only this one",
+    title: "other commands go on",
     requirement: "The deadline of one command ends no other.",
     async run({ sandbox }) {
       const other = aside(sandbox.exec({ argv: scriptArgv("sleep 1.5; echo alive") }));
@@ -185,8 +185,8 @@ export const deadlineCases: readonly ConformanceCase[] = [
   },
   {
     id: "deadline.invalid",
-    title: "what is no deadline",
-    requirement: "A deadline or grace that is negative or no number is `invalid_argument`, and nothing is started.",
+    title: "invalid deadlines",
+    requirement: "A deadline or grace that is negative or not a number is `invalid_argument`, and nothing is started.",
     async run({ sandbox }) {
       for (const bad of [-1, Number.NaN, "5s" as unknown as number]) {
         for (const option of ["timeout", "killGrace"] as const) {

@@ -9,7 +9,7 @@ import { AWKWARD_NAMES } from "./files.js";
 export const directoryCases: readonly ConformanceCase[] = [
   {
     id: "directories.export",
-    title: "a directory comes out",
+    title: "exporting a directory",
     requirement:
       "`exportDirectory` copies content, permission bits, links and empty directories exactly, to the path it returns.",
     async run({ sandbox, hostDirectory }) {
@@ -39,21 +39,21 @@ export const directoryCases: readonly ConformanceCase[] = [
   },
   {
     id: "directories.export-names",
-    title: "awkward names come out",
-    requirement: "Names survive the way out, and the way in, as they are.",
+    title: "exporting awkward names",
+    requirement: "Names stay the same on export and on refresh.",
     async run({ sandbox, hostDirectory }) {
       for (const name of AWKWARD_NAMES) await sandbox.writeFile(`tree/${name}`, name);
       const path = await sandbox.exportDirectory("tree", join(await hostDirectory(), "out"));
       equal((await readdir(path)).sort(), [...AWKWARD_NAMES].sort(), "names outside");
       await sandbox.refreshFromHost(path, "back");
-      equal(await sandbox.listDirectory("back"), [...AWKWARD_NAMES].sort(), "names inside again");
+      equal(await sandbox.listDirectory("back"), [...AWKWARD_NAMES].sort(), "names after the refresh");
       for (const name of AWKWARD_NAMES) equal(await sandbox.readFile(`back/${name}`), name, `content of ${name}`);
     },
   },
   {
     id: "directories.export-onto-empty",
-    title: "onto an empty directory",
-    requirement: "`exportDirectory` takes an empty directory that exists.",
+    title: "exporting onto an empty directory",
+    requirement: "`exportDirectory` accepts an existing empty directory.",
     async run({ sandbox, hostDirectory }) {
       await sandbox.writeFile("tree/file", "x");
       const target = await hostDirectory();
@@ -63,7 +63,7 @@ export const directoryCases: readonly ConformanceCase[] = [
   },
   {
     id: "directories.export-onto-full",
-    title: "onto a directory in use",
+    title: "exporting onto existing files",
     requirement: "`exportDirectory` onto a full directory, a file or a link is `conflict` and leaves it alone.",
     async run({ sandbox, hostDirectory }) {
       await sandbox.writeFile("tree/mine", "inside");
@@ -82,8 +82,8 @@ export const directoryCases: readonly ConformanceCase[] = [
   },
   {
     id: "directories.export-missing",
-    title: "what is not there",
-    requirement: "To export a missing directory is `not_found`, and nothing is made outside.",
+    title: "exporting a missing directory",
+    requirement: "Exporting a missing directory is `not_found`, and nothing is made on the host.",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       await refuses("not_found", "export", () => sandbox.exportDirectory("missing", join(host, "out")));
@@ -95,8 +95,8 @@ export const directoryCases: readonly ConformanceCase[] = [
   },
   {
     id: "directories.export-hostile-links",
-    title: "links that point out",
-    requirement: "Links in an exported tree never make the copy write, or read, anywhere but below its target.",
+    title: "exporting links that lead outside",
+    requirement: "Links in an exported tree never make the copy read or write anywhere but below its target.",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       await mkdir(join(host, "victim"));
@@ -119,8 +119,8 @@ export const directoryCases: readonly ConformanceCase[] = [
   },
   {
     id: "directories.export-link-root",
-    title: "a link as the root",
-    requirement: "To export through a link to the outside is `path_confinement`.",
+    title: "exporting through a link",
+    requirement: "Exporting through a link that leads outside is `path_confinement`.",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       await script(sandbox, "ln -s /etc out");
@@ -130,10 +130,10 @@ export const directoryCases: readonly ConformanceCase[] = [
   },
   {
     id: "directories.export-power",
-    title: "no power comes out",
-    requirement: "Setuid, setgid and sticky bits are stripped on the way out, and FIFOs do not come along or hang.",
+    title: "exporting special bits and FIFOs",
+    requirement: "Export strips setuid, setgid and sticky bits, leaves FIFOs out and does not hang on them.",
     async run({ sandbox, hostDirectory }) {
-      // Where the bits cannot even be set inside, there is nothing to strip.
+      // If the bits can't even be set in the sandbox, there is nothing to strip.
       const text =
         "mkdir -p tree/sticky && echo x > tree/tool && mkfifo tree/fifo && chmod 755 tree/tool && " +
         "{ chmod u+s,g+s tree/tool; chmod 1777 tree/sticky; :; }";
@@ -147,8 +147,8 @@ export const directoryCases: readonly ConformanceCase[] = [
   },
   {
     id: "directories.refresh",
-    title: "a directory goes in",
-    requirement: "`refreshFromHost` copies content, bits, links and empty directories in, over what is there.",
+    title: "refreshing a directory",
+    requirement: "`refreshFromHost` copies content, bits, links and empty directories in, over existing files.",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       const bytes = noise(200_000, 52);
@@ -170,19 +170,19 @@ export const directoryCases: readonly ConformanceCase[] = [
   },
   {
     id: "directories.refresh-missing",
-    title: "what the host does not have",
-    requirement: "To refresh from a missing host path is `not_found`, and the sandbox stays as it is.",
+    title: "refreshing from a missing path",
+    requirement: "Refreshing from a missing host path is `not_found`, and the sandbox does not change.",
     async run({ sandbox, hostDirectory }) {
       await sandbox.writeFile("tree/file", "x");
       const missing = join(await hostDirectory(), "missing");
       await refuses("not_found", "refresh", () => sandbox.refreshFromHost(missing, "tree"));
-      equal(await sandbox.listDirectory("tree"), ["file"], "names inside");
+      equal(await sandbox.listDirectory("tree"), ["file"], "names in the sandbox");
     },
   },
   {
     id: "directories.refresh-secrets",
-    title: "links of the host",
-    requirement: "A link in a host directory is never followed: what it points at does not come along.",
+    title: "refreshing links",
+    requirement: "A link in a host directory is never followed: its target is not copied.",
     async run({ sandbox, hostDirectory }) {
       const [host, other] = [await hostDirectory(), await hostDirectory()];
       await writeFile(join(other, "secret"), "host secret");
@@ -201,13 +201,13 @@ export const directoryCases: readonly ConformanceCase[] = [
         check(seen !== "host secret", `${path} has the content of a file that was only linked`);
       }
       const copied = await sandbox.exec({ argv: ["grep", "-r", "host secret", "tree"] });
-      equal(copied.stdout, "", "copies of the secret inside");
+      equal(copied.stdout, "", "copies of the secret in the sandbox");
     },
   },
   {
     id: "directories.refresh-through-link",
-    title: "a link in the way",
-    requirement: "To refresh through a link to the outside is `path_confinement`, and nothing is written there.",
+    title: "refreshing through a link",
+    requirement: "Refreshing through a link that leads outside is `path_confinement`, and nothing is written there.",
     async run({ sandbox, hostDirectory }) {
       const [host, victim] = [await hostDirectory(), await hostDirectory()];
       await mkdir(join(host, "sub"));
@@ -220,8 +220,8 @@ export const directoryCases: readonly ConformanceCase[] = [
   },
   {
     id: "directories.round-trip",
-    title: "out and in again",
-    requirement: "A large tree that goes out and in again is the same tree.",
+    title: "export and refresh",
+    requirement: "A large tree is the same after export and refresh.",
     async run({ sandbox, hostDirectory }) {
       const text =
         "mkdir -p t/a/b && cd t && i=0; while [ $i -lt 300 ]; do echo content $i > a/f$i; i=$((i+1)); done; " +

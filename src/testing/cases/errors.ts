@@ -5,7 +5,7 @@ import type { ConformanceCase } from "../types.js";
 export const errorCases: readonly ConformanceCase[] = [
   {
     id: "errors.shape",
-    title: "what an error says",
+    title: "the shape of an error",
     requirement:
       "Every failure is a `SandboxError` with a code of the closed set, the backend, the operation and `retryable`.",
     async run({ sandbox }) {
@@ -26,7 +26,7 @@ export const errorCases: readonly ConformanceCase[] = [
   },
   {
     id: "errors.not-a-result",
-    title: "a failing command is no error",
+    title: "a failing command is not an error",
     requirement: "A command's own failure is a result, never an error.",
     async run({ sandbox }) {
       const result = await sandbox.shell("echo oops >&2; exit 1");
@@ -36,9 +36,8 @@ export const errorCases: readonly ConformanceCase[] = [
   },
   {
     id: "errors.unknown-option",
-    title: "options that do not exist",
-    requirement:
-      "An option that does not exist is `invalid_argument` that names it: a misspelt restriction must not be lost.",
+    title: "unknown options",
+    requirement: "An unknown option is `invalid_argument` that names it: a misspelt restriction must not be lost.",
     async run({ sandbox, open }) {
       const at = (opts: object) => () => open(opts);
       includes((await refuses("invalid_argument", "open", at({ netwrok: "none" }))).message, "netwrok", "message");
@@ -48,8 +47,8 @@ export const errorCases: readonly ConformanceCase[] = [
   },
   {
     id: "errors.bad-options",
-    title: "options of the wrong kind",
-    requirement: "A wrong type or an impossible value at the opening is `invalid_argument` that names the option.",
+    title: "invalid options",
+    requirement: "A wrong type or an impossible value at opening is `invalid_argument` that names the option.",
     async run({ open }) {
       const bad: Record<string, unknown>[] = [
         { operationTimeout: -1 },
@@ -75,8 +74,8 @@ export const errorCases: readonly ConformanceCase[] = [
   },
   {
     id: "errors.concurrent",
-    title: "errors go to who caused them",
-    requirement: "Of calls at one time only those fail that have a reason to.",
+    title: "errors of concurrent calls",
+    requirement: "Of concurrent calls, only those with a reason to fail do.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", "x");
       const outcomes = await Promise.allSettled([

@@ -34,13 +34,13 @@ export const execArgvCases: readonly ConformanceCase[] = [
     async run({ sandbox }) {
       const result = await sandbox.exec({ argv: scriptArgv(PRINT_ARGS, ...AWKWARD), raw: true });
       equal(result.exitCode, 0, "exit code");
-      equal(result.stdout.split("\0"), [...AWKWARD, ""], "arguments seen inside");
+      equal(result.stdout.split("\0"), [...AWKWARD, ""], "arguments in the sandbox");
       equal(await sandbox.stat("canary"), null, "what an interpreted argument would have made");
     },
   },
   {
     id: "exec.argv.no-shell",
-    title: "the program itself is no command line",
+    title: "the program name is not a command line",
     requirement: "The first argument is a program name, never a line for a shell. [S1-AC-12]",
     async run({ sandbox }) {
       const result = await sandbox.exec({ argv: ["echo hi > canary"] });
@@ -73,7 +73,7 @@ export const execArgvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.argv.too-long",
-    title: "an argument that no system takes",
+    title: "an argument too long for any system",
     requirement: "An argument of 3 MB is an error or exit 126, never a crash or a hang.",
     async run({ sandbox }) {
       const call = finishes(sandbox, { argv: ["true", "x".repeat(3_000_000)] });
@@ -84,7 +84,7 @@ export const execArgvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.argv.invalid",
-    title: "what is no argument vector",
+    title: "invalid argument vectors",
     requirement: "An empty argv, an empty program name, a NUL byte or a wrong type is `invalid_argument`.",
     async run({ sandbox }) {
       const bad: unknown[] = [[], [""], ["echo", "a\0b"], ["ec\0ho"], "echo hi", ["echo", 1], undefined, [null]];
@@ -96,7 +96,7 @@ export const execArgvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.argv.own-program",
-    title: "a program of the work directory",
+    title: "a program in the work directory",
     requirement: "A program named by a relative path is found from the command's directory.",
     async run({ sandbox }) {
       await sandbox.writeFile("bin/tool", '#!/bin/sh\necho "tool $1"\n', { mode: 0o755 });
@@ -106,8 +106,8 @@ export const execArgvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.shell",
-    title: "a script by a shell",
-    requirement: "`shell` runs a script by /bin/sh with the same options and results as `exec`.",
+    title: "a script in a shell",
+    requirement: "`shell` runs a script with /bin/sh, with the same options and results as `exec`.",
     async run({ sandbox }) {
       await sandbox.makeDirectory("sub");
       const result = await sandbox.shell('cat; echo "$KIT-$((1+1))" | tr a-z A-Z; pwd; echo err >&2; exit 9', {
@@ -124,8 +124,8 @@ export const execArgvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.concurrency",
-    title: "twenty at one time",
-    requirement: "Commands that run at one time never get each other's input, output, environment or exit code.",
+    title: "twenty commands at once",
+    requirement: "Concurrent commands never get each other's input, output, environment or exit code.",
     async run({ sandbox }) {
       const run = async (n: number): Promise<void> => {
         const text = 'cat; echo "out $1 $N"; echo "err $1" >&2; exit "$1"';
@@ -140,12 +140,12 @@ export const execArgvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.fds",
-    title: "no descriptor of the host",
+    title: "no descriptors of the host",
     requirement: "A command starts with descriptors 0, 1 and 2 and no other.",
     async run({ sandbox, skip }) {
       const result = await sandbox.exec({ argv: ["ls", "/proc/self/fd"] });
-      check(typeof result.exitCode === "number", "exec gave no result");
-      if (result.exitCode !== 0) skip("there is no /proc/self/fd inside");
+      check(typeof result.exitCode === "number", "exec returned no result");
+      if (result.exitCode !== 0) skip("the sandbox has no /proc/self/fd");
       equal(result.stdout.split("\n"), ["0", "1", "2", "3", ""], "descriptors of ls, 3 being the directory it lists");
     },
   },

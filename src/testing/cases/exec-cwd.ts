@@ -5,7 +5,7 @@ import type { ConformanceCase } from "../types.js";
 export const execCwdCases: readonly ConformanceCase[] = [
   {
     id: "exec.cwd.default",
-    title: "where a command starts",
+    title: "the default directory",
     requirement: "A command starts in the work directory. [S1-AC-3]",
     async run({ sandbox }) {
       const result = await sandbox.exec({ argv: ["/bin/pwd"] });
@@ -51,7 +51,7 @@ export const execCwdCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.cwd.not-a-directory",
-    title: "a file as directory",
+    title: "a file as the directory",
     requirement: "A cwd that is a file is an error, never a command that runs elsewhere.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", "x");
@@ -84,8 +84,8 @@ export const execCwdCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.cwd.proc",
-    title: "a directory by way of /proc",
-    requirement: "A cwd below /proc, named or by a link, is `path_confinement` or not found, never a way out.",
+    title: "a directory through /proc",
+    requirement: "A cwd below /proc, direct or through a link, is `path_confinement` or not found, never a way out.",
     async run({ sandbox }) {
       for (const cwd of ["/proc/self/cwd", "/proc/self/fd/7", "/proc/1/root", "/proc/self/cwd/.."]) {
         await refuses("path_confinement", `cwd ${cwd}`, () => sandbox.exec({ argv: ["true"], cwd }));
@@ -99,8 +99,8 @@ export const execCwdCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.cwd.link-out",
-    title: "a link out as directory",
-    requirement: "A cwd that is a symbolic link to the outside, or lies behind one, is `path_confinement`. [S1-AC-4]",
+    title: "a link that leads outside as the directory",
+    requirement: "A cwd that is, or goes through, a symbolic link that leads outside is `path_confinement`. [S1-AC-4]",
     async run({ sandbox }) {
       await script(sandbox, "ln -s /usr out && ln -s .. up && mkdir in && ln -s in within");
       for (const cwd of ["out", "out/bin", "up"]) {

@@ -8,8 +8,8 @@ import type { ConformanceCase } from "../types.js";
 export const execEnvCases: readonly ConformanceCase[] = [
   {
     id: "exec.env.values",
-    title: "values arrive as they are",
-    requirement: "A value of the environment is exact: quotes, line breaks, dollars, unicode, empty, 100,000 bytes.",
+    title: "values arrive unchanged",
+    requirement: "A value in the environment is exact: quotes, line breaks, dollars, Unicode, empty, 100,000 bytes.",
     async run({ sandbox }) {
       const values = [
         "plain",
@@ -44,7 +44,7 @@ export const execEnvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.env.invalid-keys",
-    title: "names that are none",
+    title: "invalid names",
     requirement: "A name that does not match [A-Za-z_][A-Za-z0-9_]* is `invalid_argument`, and nothing is started.",
     async run({ sandbox }) {
       for (const key of ["1A", "A-B", "A=B", "", "A B", "Ä", "A\n", "A\0", "$(x)"]) {
@@ -58,8 +58,8 @@ export const execEnvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.env.invalid-values",
-    title: "values that no system takes",
-    requirement: "A NUL byte in a value or a value that is no string is `invalid_argument`.",
+    title: "invalid values",
+    requirement: "A NUL byte in a value, or a value that is not a string, is `invalid_argument`.",
     async run({ sandbox }) {
       for (const value of ["a\0b", 1, null, {}]) {
         const call = () => sandbox.exec({ argv: ["true"], env: { KIT: value as string } });
@@ -70,15 +70,15 @@ export const execEnvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.env.invalid-at-open",
-    title: "wrong names at the opening",
-    requirement: "A wrong name in the environment of the sandbox is refused before anything is created.",
+    title: "invalid names at opening",
+    requirement: "An invalid name in the environment of the sandbox is refused before anything is created.",
     async run({ open }) {
       await refuses("invalid_argument", 'open with env { "A-B": … }', () => open({ env: { "A-B": "v" } }));
     },
   },
   {
     id: "exec.env.host-absent",
-    title: "nothing of the host's environment",
+    title: "no variables of the host",
     requirement: "No variable of the process that opens the sandbox reaches a command.",
     exclusive: true,
     async run({ open, defer }) {
@@ -100,8 +100,8 @@ export const execEnvCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.env.host-processes",
-    title: "nothing of a host process's environment",
-    requirement: "No /proc/*/environ inside shows the environment of a process outside.",
+    title: "no variables of host processes",
+    requirement: "No /proc/*/environ in the sandbox shows the environment of a process outside.",
     needs: ({ isolation }) => (isolation === "none" ? "capabilities.isolation is none" : undefined),
     async run({ sandbox, defer }) {
       const secret = randomUUID();
@@ -120,7 +120,7 @@ export const execEnvCases: readonly ConformanceCase[] = [
   {
     id: "exec.env.usable",
     title: "a usable environment",
-    requirement: "PATH finds the usual programs, and HOME is a directory that can be written.",
+    requirement: "PATH finds the usual programs, and HOME is a writable directory.",
     async run({ sandbox }) {
       const text = 'command -v ls >/dev/null && cd "$HOME" && : > .kit && rm .kit && printf "%s" "$PATH"';
       check((await script(sandbox, text)).includes("/"), "PATH names no directory");

@@ -6,7 +6,7 @@ export const execExitCases: readonly ConformanceCase[] = [
   {
     id: "exec.exit.codes",
     title: "exit codes",
-    requirement: "An exit code from 0 to 255 is a result as it is, and no signal is made of it.",
+    requirement: "An exit code from 0 to 255 is returned unchanged and never turned into a signal.",
     async run({ sandbox }) {
       for (const code of [0, 1, 2, 3, 42, 64, 100, 124, 125, 126, 127, 128, 130, 137, 143, 200, 254, 255]) {
         const result = await sandbox.exec({ argv: scriptArgv(`exit ${code}`) });
@@ -34,7 +34,7 @@ export const execExitCases: readonly ConformanceCase[] = [
   {
     id: "exec.exit.child-signal",
     title: "a child ended by a signal",
-    requirement: "A shell that passes on a child's 137 was itself not ended by a signal.",
+    requirement: "A shell that exits with a child's 137 was not itself ended by a signal.",
     async run({ sandbox }) {
       const result = await sandbox.exec({ argv: scriptArgv("sh -c 'kill -9 $$'; exit $?") });
       equal([result.exitCode, result.signal], [137, undefined], "exit code and signal");
@@ -54,7 +54,7 @@ export const execExitCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.exit.not-executable",
-    title: "a file that is no program",
+    title: "a file that is not executable",
     requirement:
       "A file without the execute bit, or a directory, is exit code 126 with a line on stderr that names it.",
     async run({ sandbox }) {
@@ -69,8 +69,8 @@ export const execExitCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.exit.no-format",
-    title: "an executable that is no program",
-    requirement: "An executable file in no known format is exit code 126: no shell is tried instead.",
+    title: "an executable in an unknown format",
+    requirement: "An executable file in an unknown format is exit code 126: no shell is tried instead.",
     async run({ sandbox }) {
       await sandbox.writeFile("headless", "echo ran\n", { mode: 0o755 });
       const result = await sandbox.exec({ argv: ["./headless"] });
@@ -81,7 +81,7 @@ export const execExitCases: readonly ConformanceCase[] = [
   {
     id: "exec.exit.result",
     title: "the shape of a result",
-    requirement: "A result says code, both texts, what was cut, how much was written, and how long it took.",
+    requirement: "A result has exit code, both texts, what was truncated, how much was written, and how long it took.",
     async run({ sandbox }) {
       const result = await sandbox.exec({ argv: scriptArgv("printf abc; printf defgh >&2; exit 3") });
       const { durationMs, ...rest } = result;

@@ -19,7 +19,7 @@ export const execOutputCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.output.exact",
-    title: "5 MiB of anything",
+    title: "5 MiB of arbitrary bytes",
     requirement: "With `raw` the kept bytes are exactly those the command wrote, on both streams.",
     async run({ sandbox }) {
       const bytes = noise(5 * MIB, 21);
@@ -30,12 +30,12 @@ export const execOutputCases: readonly ConformanceCase[] = [
       equalBytes(result.raw?.stdout, bytes, "stdout");
       equalBytes(result.raw?.stderr, bytes, "stderr");
       const sum = await sandbox.exec({ argv: ["sha256sum", "noise"] });
-      if (sum.exitCode === 0) equal(sum.stdout.slice(0, 64), sha256(bytes), "the sum taken inside");
+      if (sum.exitCode === 0) equal(sum.stdout.slice(0, 64), sha256(bytes), "the checksum in the sandbox");
     },
   },
   {
     id: "exec.output.raw-only-on-request",
-    title: "no bytes unasked",
+    title: "no raw bytes by default",
     requirement: "Without `raw` the result has no bytes.",
     async run({ sandbox }) {
       const result = await sandbox.exec({ argv: ["echo", "x"] });
@@ -44,8 +44,8 @@ export const execOutputCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.output.utf8",
-    title: "characters across pieces",
-    requirement: "A character of several bytes is never broken, wherever the pieces of the stream are cut.",
+    title: "characters across chunks",
+    requirement: "A multi-byte character is never broken, wherever the chunks of the stream end.",
     async run({ sandbox }) {
       const text = `a${"€".repeat(100_000)}b${"👩‍💻é日".repeat(20_000)}`;
       await sandbox.writeFile("text", text);
@@ -59,7 +59,7 @@ export const execOutputCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.output.not-utf8",
-    title: "bytes that are no text",
+    title: "bytes that are not UTF-8",
     requirement: "Bytes that are not UTF-8 show as U+FFFD in the text and are exact in `raw`.",
     async run({ sandbox }) {
       const bytes = Uint8Array.of(0x61, 0xff, 0xfe, 0x00, 0xc3, 0x28, 0x62);
@@ -71,9 +71,9 @@ export const execOutputCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.output.cap",
-    title: "head and tail of too much",
+    title: "output beyond the cap",
     requirement:
-      "Beyond `maxOutput` the head and the tail are kept, the flag of that stream says so, and all is counted.",
+      "Beyond `maxOutput` the head and the tail are kept, that stream is marked as truncated, and all bytes are counted.",
     async run({ sandbox }) {
       const text = "i=100000; while [ $i -lt 120000 ]; do echo line-$i; i=$((i+1)); done; echo small >&2";
       const result = await finishes(sandbox, { argv: scriptArgv(text), maxOutput: 10_000, raw: true });
@@ -90,8 +90,8 @@ export const execOutputCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.output.cap-exact",
-    title: "just enough",
-    requirement: "Output of exactly `maxOutput` bytes is whole and not marked as truncated; one byte more is.",
+    title: "output of exactly the cap",
+    requirement: "Output of exactly `maxOutput` bytes is complete and not marked as truncated; one byte more is.",
     async run({ sandbox }) {
       await sandbox.writeFile("text", "0123456789".repeat(100));
       const whole = await sandbox.exec({ argv: ["cat", "text"], maxOutput: 1_000 });
@@ -121,7 +121,7 @@ export const execOutputCases: readonly ConformanceCase[] = [
   {
     id: "exec.output.cap-of-sandbox",
     title: "the sandbox's cap",
-    requirement: "`maxOutput` of the sandbox is the default of its commands.",
+    requirement: "The sandbox's `maxOutput` is the default for its commands.",
     options: { maxOutput: 500 },
     async run({ sandbox }) {
       await sandbox.writeFile("text", "x".repeat(2_000));
@@ -148,13 +148,13 @@ export const execOutputCases: readonly ConformanceCase[] = [
   {
     id: "exec.output.flood",
     title: "a flood",
-    requirement: "192 MiB of output are read through in bounded memory.",
+    requirement: "192 MiB of output are read in bounded memory.",
     exclusive: true,
     async run({ sandbox }) {
       const start = process.memoryUsage.rss();
       let peak = start;
       let streamed = 0;
-      // As long as it takes, within the bound of the case: how fast a backend is is not the kit's question.
+      // No time limit but the case's own: the kit does not measure speed.
       const result = await sandbox.exec({
         argv: ["dd", "if=/dev/zero", "bs=1048576", "count=192"],
         maxOutput: 65_536,
@@ -170,7 +170,7 @@ export const execOutputCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.output.streaming",
-    title: "as it comes",
+    title: "streaming",
     requirement: "Output reaches `onStdout` and `onStderr` while the command still runs.",
     async run({ sandbox }) {
       const wait = (file: string) =>
@@ -192,8 +192,8 @@ export const execOutputCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.output.streamed-bytes",
-    title: "all of it, in order",
-    requirement: "The pieces given to `onStdout`, joined, are exactly what the command wrote, whatever the cap.",
+    title: "streaming all bytes in order",
+    requirement: "The chunks passed to `onStdout`, joined, are exactly what the command wrote, whatever the cap.",
     async run({ sandbox }) {
       const bytes = noise(3 * MIB, 22);
       await sandbox.writeFile("noise", bytes);
@@ -207,7 +207,7 @@ export const execOutputCases: readonly ConformanceCase[] = [
   {
     id: "exec.output.back-pressure",
     title: "a slow reader",
-    requirement: "A consumer that does not return stops the command from writing on; then it goes on to the end.",
+    requirement: "A slow consumer makes the command wait; the command then continues to its end.",
     async run({ sandbox }) {
       let release = (): void => undefined;
       const held = new Promise<void>((resolve) => {
@@ -236,8 +236,8 @@ export const execOutputCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.output.back-pressure-others",
-    title: "others go on meanwhile",
-    requirement: "A call whose output nobody takes does not hold up another one, nor the files.",
+    title: "a slow reader and other calls",
+    requirement: "A call whose output nobody reads does not block other calls or file operations.",
     async run({ sandbox }) {
       let release = (): void => undefined;
       const held = new Promise<void>((resolve) => {
@@ -257,20 +257,20 @@ export const execOutputCases: readonly ConformanceCase[] = [
       try {
         await Promise.race([started, stuck]);
         await pause(200);
-        equal((await finishes(sandbox, { argv: ["echo", "free"] })).stdout, "free\n", "a command beside it");
+        equal((await finishes(sandbox, { argv: ["echo", "free"] })).stdout, "free\n", "another command");
         await sandbox.writeFile("beside", "x");
-        equal(await sandbox.readFile("beside"), "x", "a file beside it");
+        equal(await sandbox.readFile("beside"), "x", "a file");
       } finally {
         release();
         await stuck.catch(() => undefined);
       }
-      equal((await stuck).bytes.stdout, 32 * MIB, "bytes of the call that was held");
+      equal((await stuck).bytes.stdout, 32 * MIB, "bytes of the blocked call");
     },
   },
   {
     id: "exec.output.invalid-cap",
-    title: "what is no cap",
-    requirement: "A `maxOutput` that is negative or no number is `invalid_argument`.",
+    title: "invalid caps",
+    requirement: "A `maxOutput` that is negative or not a number is `invalid_argument`.",
     async run({ sandbox }) {
       for (const maxOutput of [-1, Number.NaN, "1k" as unknown as number]) {
         const call = () => sandbox.exec({ argv: ["true"], maxOutput });
@@ -282,7 +282,7 @@ export const execOutputCases: readonly ConformanceCase[] = [
   {
     id: "exec.output.closed-early",
     title: "a command that closes its output",
-    requirement: "A command that closes its output and goes on is waited for.",
+    requirement: "A call waits for a command that closes its output and keeps running.",
     async run({ sandbox }) {
       const argv = scriptArgv("echo last; exec >/dev/null 2>&1; sleep 0.5; : > finished; exit 5");
       const result = await finishes(sandbox, { argv });

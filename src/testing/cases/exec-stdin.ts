@@ -9,8 +9,8 @@ const EIGHT_MIB = 8 * 1024 * 1024;
 export const execStdinCases: readonly ConformanceCase[] = [
   {
     id: "exec.stdin.absent",
-    title: "nothing to read",
-    requirement: "Without stdin a command reads the end at once.",
+    title: "no input",
+    requirement: "Without stdin a command reads the end of input at once.",
     async run({ sandbox }) {
       const result = await finishes(sandbox, { argv: scriptArgv("cat; echo done") });
       equal([result.exitCode, result.stdout], [0, "done\n"], "cat without stdin");
@@ -18,7 +18,7 @@ export const execStdinCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.stdin.empty",
-    title: "an empty text",
+    title: "an empty string",
     requirement: "An empty string is an empty input that ends.",
     async run({ sandbox }) {
       for (const stdin of ["", new Uint8Array(0)]) {
@@ -28,8 +28,8 @@ export const execStdinCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.stdin.string",
-    title: "a text",
-    requirement: "A string is written as UTF-8 and then ended.",
+    title: "a string",
+    requirement: "A string is written as UTF-8, then the input ends.",
     async run({ sandbox }) {
       const text = "first\nsecond € 日本 'quoted' $HOME\nno line break at the end";
       equal((await finishes(sandbox, { argv: ["cat"], stdin: text })).stdout, text, "cat");
@@ -38,7 +38,7 @@ export const execStdinCases: readonly ConformanceCase[] = [
   {
     id: "exec.stdin.bytes",
     title: "bytes",
-    requirement: "Bytes are written exactly, whatever they are.",
+    requirement: "Bytes are written exactly.",
     async run({ sandbox }) {
       const bytes = Uint8Array.from({ length: 1_024 }, (_, i) => i & 255);
       const result = await finishes(sandbox, { argv: ["cat"], stdin: bytes, raw: true });
@@ -47,8 +47,8 @@ export const execStdinCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.stdin.iterable",
-    title: "an answer to what was printed",
-    requirement: "An async iterable is written piece by piece while the command runs, and ended when it ends.",
+    title: "an async iterable",
+    requirement: "An async iterable is written chunk by chunk while the command runs; the input ends when it ends.",
     async run({ sandbox }) {
       let seen = "";
       let wake = (): void => undefined;
@@ -75,9 +75,8 @@ export const execStdinCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.stdin.large",
-    title: "8 MiB there and back",
-    requirement:
-      "Input larger than any buffer goes through `cat` and comes back exact: reading and writing go on together.",
+    title: "8 MiB through cat",
+    requirement: "Input larger than any buffer goes through `cat` unchanged: reading and writing overlap.",
     async run({ sandbox }) {
       const bytes = noise(EIGHT_MIB, 11);
       const result = await finishes(sandbox, { argv: ["cat"], stdin: bytes, raw: true, maxOutput: EIGHT_MIB });
@@ -87,8 +86,8 @@ export const execStdinCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.stdin.early-exit",
-    title: "a reader that leaves",
-    requirement: "A command that ends without reading its input is no error.",
+    title: "a command that does not read",
+    requirement: "A command that ends without reading its input is not an error.",
     async run({ sandbox }) {
       const stdin = noise(EIGHT_MIB, 12);
       equal((await finishes(sandbox, { argv: ["true"], stdin })).exitCode, 0, "exit code of true");
@@ -99,10 +98,10 @@ export const execStdinCases: readonly ConformanceCase[] = [
   },
   {
     id: "exec.stdin.early-exit-iterable",
-    title: "a reader that leaves an endless input",
-    requirement: "When the command ends, an endless iterable is left and told so.",
+    title: "a command that does not read an endless input",
+    requirement: "When the command ends, an endless iterable is ended by its `return`.",
     async run({ sandbox }) {
-      let isLeft = false;
+      let hasEnded = false;
       async function* endless(): AsyncGenerator<Uint8Array> {
         try {
           for (;;) {
@@ -110,19 +109,19 @@ export const execStdinCases: readonly ConformanceCase[] = [
             await delay(1);
           }
         } finally {
-          isLeft = true;
+          hasEnded = true;
         }
       }
       const result = await finishes(sandbox, { argv: ["head", "-c", "10"], stdin: endless() });
       equal([result.exitCode, result.bytes.stdout], [0, 10], "head -c 10");
-      for (let i = 0; i < 100 && !isLeft; i++) await delay(50);
-      check(isLeft, "the iterable was never told that nobody reads it");
+      for (let i = 0; i < 100 && !hasEnded; i++) await delay(50);
+      check(hasEnded, "the iterable was never ended");
     },
   },
   {
     id: "exec.stdin.invalid",
-    title: "what is no input",
-    requirement: "A stdin of a wrong type is `invalid_argument`.",
+    title: "invalid input",
+    requirement: "A stdin of the wrong type is `invalid_argument`.",
     async run({ sandbox }) {
       for (const stdin of [42, true, {}]) {
         const call = () => sandbox.exec({ argv: ["cat"], stdin: stdin as unknown as string });

@@ -8,8 +8,8 @@ import type { ConformanceCase } from "../types.js";
 export const fileKindCases: readonly ConformanceCase[] = [
   {
     id: "files.stat",
-    title: "what a path is",
-    requirement: "`stat` tells files, directories, links and other things apart, and describes a link itself.",
+    title: "the kind of a path",
+    requirement: "`stat` distinguishes files, directories, links and other kinds, and describes a link itself.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", noise(1_234, 41), { mode: 0o640 });
       await sandbox.makeDirectory("dir");
@@ -30,8 +30,8 @@ export const fileKindCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.list",
-    title: "a directory's names",
-    requirement: "`listDirectory` gives all names, sorted, hidden ones too, and no `.` or `..`.",
+    title: "listing a directory",
+    requirement: "`listDirectory` returns all names, sorted, hidden ones too, without `.` and `..`.",
     async run({ sandbox }) {
       equal(await sandbox.listDirectory(), [], "an empty work directory");
       for (const name of ["b", "a", ".hidden", "B", "10", "9"]) await sandbox.writeFile(`d/${name}`, "");
@@ -44,8 +44,8 @@ export const fileKindCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.list-large",
-    title: "many names",
-    requirement: "A directory whose names fill more than 64 KiB is listed whole.",
+    title: "listing many names",
+    requirement: "A directory whose names take more than 64 KiB is listed completely.",
     async run({ sandbox }) {
       const tail = "x".repeat(90);
       const text = 'mkdir many && cd many && i=1000; while [ $i -lt 2000 ]; do : > $i-"$1"; i=$((i+1)); done';
@@ -56,8 +56,8 @@ export const fileKindCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.list-missing",
-    title: "a directory that is not there",
-    requirement: "To list a missing directory is `not_found`, and a file `invalid_path`.",
+    title: "listing a missing directory",
+    requirement: "Listing a missing directory is `not_found`, listing a file `invalid_path`.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", "x");
       await refuses("not_found", "list a missing directory", () => sandbox.listDirectory("missing"));
@@ -66,8 +66,8 @@ export const fileKindCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.delete",
-    title: "deleting",
-    requirement: "`deleteFile` says whether there was a file, and refuses a directory.",
+    title: "deleting a file",
+    requirement: "`deleteFile` returns whether there was a file, and refuses a directory.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", "x");
       await sandbox.writeFile("dir/inner", "y");
@@ -82,7 +82,7 @@ export const fileKindCases: readonly ConformanceCase[] = [
   {
     id: "files.delete-link",
     title: "deleting a link",
-    requirement: "To delete a link removes the link and leaves what it points to.",
+    requirement: "Deleting a link removes the link and not its target.",
     async run({ sandbox }) {
       await sandbox.writeFile("target", "x");
       await script(sandbox, "ln -s target link && ln -s nowhere dangling");
@@ -103,7 +103,7 @@ export const fileKindCases: readonly ConformanceCase[] = [
       equal(await sandbox.listDirectory("a/b/c"), ["file"], "what was in it");
       await refuses("conflict", "a file in the way", () => sandbox.makeDirectory("a/b/c/file"));
       await refuses("conflict", "a file on the way", () => sandbox.makeDirectory("a/b/c/file/d"));
-      equal(await script(sandbox, "touch a/b/new && rmdir a/b/c 2>/dev/null || echo kept"), "kept\n", "usable inside");
+      equal(await script(sandbox, "touch a/b/new && rmdir a/b/c 2>/dev/null || echo kept"), "kept\n", "usable");
     },
   },
   {
@@ -126,9 +126,9 @@ export const fileKindCases: readonly ConformanceCase[] = [
   {
     id: "files.socket",
     title: "a socket",
-    requirement: "A unix socket is `not_regular_file`, and `stat` calls it `other`.",
+    requirement: "A Unix socket is `not_regular_file`, and its type in `stat` is `other`.",
     async run({ sandbox, skip }) {
-      const tool = (await findSocketTool(sandbox)) ?? skip("no program inside can open a socket");
+      const tool = (await findSocketTool(sandbox)) ?? skip("no program in the sandbox can open a socket");
       await tool.bind("socket");
       equal((await sandbox.stat("socket"))?.type, "other", "stat");
       const call = () => within(15_000, "reading a socket", sandbox.readFile("socket"));
@@ -137,8 +137,8 @@ export const fileKindCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.directory-as-file",
-    title: "a directory is no file",
-    requirement: "To read a directory is `not_regular_file`.",
+    title: "reading a directory",
+    requirement: "Reading a directory is `not_regular_file`.",
     async run({ sandbox }) {
       await sandbox.makeDirectory("dir");
       for (const path of ["dir", ".", sandbox.workDir]) {
@@ -151,7 +151,7 @@ export const fileKindCases: readonly ConformanceCase[] = [
     id: "files.unreadable-by-mode",
     title: "a directory without permission bits",
     requirement:
-      "A directory that a command locked is an error or readable, never a hang; the sandbox can still be torn down.",
+      "A directory that a command made inaccessible is an error or readable, never a hang; teardown still works.",
     closes: true,
     async run({ sandbox, harness }) {
       await script(sandbox, "mkdir -p locked/deep && echo x > locked/deep/file && chmod 000 locked/deep locked");
@@ -160,7 +160,7 @@ export const fileKindCases: readonly ConformanceCase[] = [
         "readFile",
         sandbox.readFile("locked/deep/file").catch((error: unknown) => (error as { code?: string }).code),
       );
-      check(["x\n", "permission_denied"].includes(answer ?? ""), `readFile below a locked directory gave ${answer}`);
+      check(["x\n", "permission_denied"].includes(answer ?? ""), `readFile below a locked one returned ${answer}`);
       const directory = harness.host?.directoryOf?.(sandbox);
       await sandbox.teardown();
       if (directory !== undefined) await assertGone(directory);

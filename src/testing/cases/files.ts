@@ -3,7 +3,7 @@ import { noise } from "../bytes.js";
 import { finishes, script, scriptArgv } from "../script.js";
 import type { ConformanceCase } from "../types.js";
 
-/** Names that trip up whatever puts them on a command line or in a list. */
+/** Names that break code which puts them on a command line or into a list. */
 export const AWKWARD_NAMES: readonly string[] = [
   " leading space",
   "$(touch canary)",
@@ -22,8 +22,8 @@ export const AWKWARD_NAMES: readonly string[] = [
 export const fileCases: readonly ConformanceCase[] = [
   {
     id: "files.text",
-    title: "text there and back",
-    requirement: "A text that is written is read as it was, also by a command.",
+    title: "writing and reading text",
+    requirement: "Text is read as it was written, by a command too.",
     async run({ sandbox }) {
       const text = "one\ntwo € 日本\r\n\ttab and no line break at the end";
       await sandbox.writeFile("text", text);
@@ -33,8 +33,8 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.binary",
-    title: "bytes there and back",
-    requirement: "Bytes that are written are read as they were, also by a command.",
+    title: "writing and reading bytes",
+    requirement: "Bytes are read as they were written, by a command too.",
     async run({ sandbox }) {
       const bytes = noise(70_000, 31);
       await sandbox.writeFile("bytes", bytes);
@@ -45,7 +45,7 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.empty",
-    title: "nothing at all",
+    title: "an empty file",
     requirement: "An empty file is an empty file, not a missing one.",
     async run({ sandbox }) {
       await sandbox.writeFile("empty", "");
@@ -56,19 +56,19 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.large",
-    title: "8 MiB there and back",
+    title: "writing and reading 8 MiB",
     requirement: "A file of 8 MiB is written and read exactly.",
     async run({ sandbox }) {
       const bytes = noise(8 * 1024 * 1024, 32);
       await sandbox.writeFile("large", bytes);
-      equal((await script(sandbox, "wc -c < large")).trim(), `${bytes.length}`, "size inside");
+      equal((await script(sandbox, "wc -c < large")).trim(), `${bytes.length}`, "size in the sandbox");
       equalBytes(await sandbox.readBytes("large"), bytes, "readBytes");
     },
   },
   {
     id: "files.from-inside",
-    title: "what a command wrote",
-    requirement: "A file that a command wrote is read, whatever its owner inside, until its removal.",
+    title: "reading a command's file",
+    requirement: "A file that a command wrote can be read, whatever its owner in the sandbox, until it is removed.",
     async run({ sandbox }) {
       await script(sandbox, "mkdir -p made/by && printf 'a command' > made/by/one && chmod 600 made/by/one");
       equal(await sandbox.readFile("made/by/one"), "a command", "readFile");
@@ -78,8 +78,8 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.usable-inside",
-    title: "what a command may do with it",
-    requirement: "A command can change, move and remove files and directories that were written from outside.",
+    title: "a command's rights on written files",
+    requirement: "A command can change, move and remove files and directories that the API wrote.",
     async run({ sandbox }) {
       await sandbox.writeFile("dir/file", "one");
       await script(sandbox, "echo two >> dir/file && mv dir/file dir/moved && chmod 700 dir/moved && mv dir other");
@@ -90,8 +90,8 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.missing",
-    title: "what is not there",
-    requirement: "A missing file is null, also below a missing directory or below a file.",
+    title: "a missing file",
+    requirement: "A missing file is null, even below a missing directory or below a file.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", "x");
       for (const path of ["missing", "missing/deep", "file/below", `${sandbox.workDir}/missing`]) {
@@ -105,7 +105,7 @@ export const fileCases: readonly ConformanceCase[] = [
   {
     id: "files.modes",
     title: "permission bits",
-    requirement: "A file gets the bits that are asked for, 0644 by default, whatever the umask.",
+    requirement: "A file gets the requested bits, 0644 by default, whatever the umask.",
     async run({ sandbox }) {
       await sandbox.writeFile("default", "x");
       await sandbox.writeFile("program", "#!/bin/sh\necho ran\n", { mode: 0o755 });
@@ -124,7 +124,7 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.modes-refused",
-    title: "bits that give power",
+    title: "invalid permission bits",
     requirement: "A mode with setuid, setgid or sticky bits, or none at all, is `invalid_argument`.",
     async run({ sandbox }) {
       for (const mode of [0o4755, 0o2755, -1, 0o100644, 1.5, Number.NaN]) {
@@ -135,8 +135,8 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.overwrite",
-    title: "writing again",
-    requirement: "A file that is written again has the new content only.",
+    title: "overwriting a file",
+    requirement: "An overwritten file has only the new content.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", "a long first content");
       await sandbox.writeFile("file", "short");
@@ -146,8 +146,8 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.atomic",
-    title: "whole or not at all",
-    requirement: "A reader inside sees the old content or the new one, never a part and never nothing.",
+    title: "writing atomically",
+    requirement: "A reader in the sandbox sees the old or the new content, never a part of it and never none.",
     async run({ sandbox }) {
       const contents = [noise(300_000, 33), noise(500_000, 34)];
       for (const [i, content] of contents.entries()) await sandbox.writeFile(`known-${i}`, content);
@@ -176,7 +176,7 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.parents",
-    title: "directories on the way",
+    title: "missing parent directories",
     requirement: "Writing makes the directories that are missing.",
     async run({ sandbox }) {
       await sandbox.writeFile("a/b/c/file", "deep");
@@ -186,7 +186,7 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.parent-is-a-file",
-    title: "a file on the way",
+    title: "a file as the parent",
     requirement: "Writing below a file, or onto a directory, is an error that changes nothing.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", "x");
@@ -199,7 +199,7 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.upload",
-    title: "several at once",
+    title: "writing several files",
     requirement: "`uploadFiles` and `writeFiles` write every file relative to the work directory. [S1-AC-6]",
     async run({ sandbox }) {
       await sandbox.uploadFiles([
@@ -219,7 +219,7 @@ export const fileCases: readonly ConformanceCase[] = [
     id: "files.names",
     title: "awkward names",
     requirement:
-      "A file may have any name that the system takes: it is written, listed, read, run on and deleted under it.",
+      "A file can have any name that the system allows, and be written, listed, read, used by commands and deleted.",
     async run({ sandbox }) {
       await sandbox.makeDirectory("d");
       for (const name of AWKWARD_NAMES) await sandbox.writeFile(`d/${name}`, `content of ${name}`);
@@ -235,8 +235,8 @@ export const fileCases: readonly ConformanceCase[] = [
   },
   {
     id: "files.invalid-content",
-    title: "what is no content",
-    requirement: "Content that is neither text nor bytes is `invalid_argument`, and no file of that call is written.",
+    title: "invalid content",
+    requirement: "Content that is neither a string nor bytes is `invalid_argument`, and that call writes no file.",
     async run({ sandbox }) {
       const bad = (content: unknown) => content as string;
       await refuses("invalid_argument", "null", () => sandbox.writeFile("file", bad(null)));

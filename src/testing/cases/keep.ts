@@ -5,7 +5,7 @@ import { assertBeating, assertStill, HEARTBEAT } from "../heartbeat.js";
 import { script, scriptArgv } from "../script.js";
 import type { ConformanceCase, ConformanceContext } from "../types.js";
 
-/** Opens a kept sandbox that is removed for good at the end of the case. */
+/** Opens a kept sandbox; it is removed for good at the end of the case. */
 async function openKept({ open, defer, harness }: ConformanceContext): Promise<Sandbox> {
   const sandbox = await open({ keep: true });
   const { id } = sandbox;
@@ -21,7 +21,7 @@ async function openKept({ open, defer, harness }: ConformanceContext): Promise<S
 export const keepCases: readonly ConformanceCase[] = [
   {
     id: "keep.reopen",
-    title: "kept and opened again",
+    title: "reopening a kept sandbox",
     requirement: "A sandbox opened with `keep` is reopened by its id after teardown, with its files as they were.",
     async run(context) {
       const { open } = context;
@@ -45,7 +45,7 @@ export const keepCases: readonly ConformanceCase[] = [
   {
     id: "keep.processes-gone",
     title: "files stay, processes do not",
-    requirement: "Teardown ends the processes of a kept sandbox too; none is there when it is reopened.",
+    requirement: "Teardown ends the processes of a kept sandbox too; a reopened one has none.",
     async run(context) {
       const first = await openKept(context);
       await first.spawn({ argv: scriptArgv(HEARTBEAT, "beat") });
@@ -58,8 +58,8 @@ export const keepCases: readonly ConformanceCase[] = [
   },
   {
     id: "keep.unknown-id",
-    title: "an id that nobody has",
-    requirement: "To reopen an unknown id, or one whose sandbox was not kept, is `not_found`.",
+    title: "an unknown id",
+    requirement: "Reopening an unknown id, or that of a sandbox that was not kept, is `not_found`.",
     async run({ open }) {
       await refuses("not_found", "an unknown id", () => open({ id: "glovebox-no-such-sandbox" }));
       const gone = await open();
@@ -69,7 +69,7 @@ export const keepCases: readonly ConformanceCase[] = [
   },
   {
     id: "keep.invalid-id",
-    title: "what is no id",
+    title: "an invalid id",
     requirement: "An id that is a path or empty is an error and reads nothing.",
     async run({ open }) {
       for (const id of ["", "../x", "/etc", "a/b", "a\0b"]) {

@@ -11,9 +11,9 @@ import type { ConformanceCase } from "../types.js";
 export const lifecycleCases: readonly ConformanceCase[] = [
   {
     id: "lifecycle.identity",
-    title: "who it is",
+    title: "identity",
     requirement:
-      "A sandbox has an id of its own, the name of its backend, an absolute work directory, its capabilities. [S1-AC-2]",
+      "A sandbox has a unique id, the name of its backend, an absolute work directory and its capabilities. [S1-AC-2]",
     async run({ sandbox, open }) {
       const other = await open();
       for (const { id, backend } of [sandbox, other]) {
@@ -25,13 +25,13 @@ export const lifecycleCases: readonly ConformanceCase[] = [
         sandbox.workDir.startsWith("/") && !/\/$|\/\.\.?(\/|$)/.test(sandbox.workDir),
         `workDir is ${sandbox.workDir}`,
       );
-      equal((await script(sandbox, "pwd")).trim(), sandbox.workDir, "the work directory as the inside sees it");
+      equal((await script(sandbox, "pwd")).trim(), sandbox.workDir, "the work directory as the sandbox sees it");
     },
   },
   {
     id: "lifecycle.capabilities",
-    title: "what it says it keeps",
-    requirement: "The capabilities are complete, and each is one of the words of the contract.",
+    title: "capabilities",
+    requirement: "The capabilities are complete, and each has a value of the contract.",
     async run({ sandbox: { capabilities: c } }) {
       check(
         ["none", "namespaces", "container", "gvisor", "microvm", "remote"].includes(c.isolation),
@@ -57,18 +57,18 @@ export const lifecycleCases: readonly ConformanceCase[] = [
   },
   {
     id: "lifecycle.teardown-twice",
-    title: "torn down twice",
-    requirement: "`teardown` may be called again, also at the same time, and never throws. [S1-AC-10]",
+    title: "tearing down twice",
+    requirement: "`teardown` may be called again, even concurrently, and never throws. [S1-AC-10]",
     closes: true,
     async run({ sandbox }) {
       await answers(sandbox);
       await within(60_000, "teardown", Promise.all([sandbox.teardown(), sandbox.teardown()]));
-      equal(await within(60_000, "teardown", sandbox.teardown()), undefined, "what the third one gives");
+      equal(await within(60_000, "teardown", sandbox.teardown()), undefined, "the third result");
     },
   },
   {
     id: "lifecycle.closed",
-    title: "after the end",
+    title: "calls after teardown",
     requirement: "After `teardown` every other call is `closed`.",
     closes: true,
     async run({ sandbox, hostDirectory }) {
@@ -94,8 +94,8 @@ export const lifecycleCases: readonly ConformanceCase[] = [
   },
   {
     id: "lifecycle.teardown-removes",
-    title: "nothing is left",
-    requirement: "`teardown` removes the files, whatever their bits, also uncommitted ones. [S1-AC-9]",
+    title: "teardown removes the files",
+    requirement: "`teardown` removes the files, whatever their bits, uncommitted ones too. [S1-AC-9]",
     needs: (_, { host }) => (host?.directoryOf ? undefined : "the harness does not say where the files are"),
     closes: true,
     async run({ sandbox, harness }) {
@@ -116,9 +116,9 @@ export const lifecycleCases: readonly ConformanceCase[] = [
   },
   {
     id: "lifecycle.census",
-    title: "back to the start",
+    title: "no leftovers",
     requirement:
-      "After sandboxes were opened, used and torn down, the backend has nothing more lying around than before.",
+      "After sandboxes were opened, used and torn down, the backend has nothing left that was not there before.",
     needs: (_, { census }) => (census ? undefined : "the harness gives no census"),
     exclusive: true,
     async run({ open, harness }) {
@@ -130,7 +130,7 @@ export const lifecycleCases: readonly ConformanceCase[] = [
         await answers(sandbox);
       }
       const meanwhile = (await harness.census?.())?.filter((name) => !before?.includes(name));
-      check(meanwhile !== undefined && meanwhile.length > 0, "the census does not see sandboxes that are open");
+      check(meanwhile !== undefined && meanwhile.length > 0, "the census does not list open sandboxes");
       await Promise.all(sandboxes.map((sandbox) => sandbox.teardown()));
       const after = (await harness.census?.())?.filter((name) => !before?.includes(name));
       equal(after, [], "what is left");
@@ -138,7 +138,7 @@ export const lifecycleCases: readonly ConformanceCase[] = [
   },
   {
     id: "lifecycle.descriptors",
-    title: "nothing stays open",
+    title: "no open descriptors",
     requirement: "Commands and file calls leave no descriptor open in the process that makes them.",
     needs: () => (openDescriptors() === undefined ? "there is no /proc/self/fd to count descriptors in" : undefined),
     exclusive: true,
@@ -156,18 +156,18 @@ export const lifecycleCases: readonly ConformanceCase[] = [
         await other.teardown();
       }
       let more = (openDescriptors() ?? 0) - before;
-      // A stream may close a moment after its end was read, and the process may have business of its own.
+      // A stream may close a moment after its end was read, and the process may open descriptors of its own.
       for (let i = 0; i < 40 && more >= 20; i++) {
         await pause(50);
         more = (openDescriptors() ?? 0) - before;
       }
-      check(more < 20, `${more} descriptors more are open than before 60 commands`);
+      check(more < 20, `${more} more descriptors are open than before 60 commands`);
     },
   },
   {
     id: "lifecycle.teardown-kills",
-    title: "nothing runs on",
-    requirement: "`teardown` ends every process of the sandbox, and calls that are under way are errors, not results.",
+    title: "teardown ends processes and calls",
+    requirement: "`teardown` ends every process of the sandbox, and running calls become errors, not results.",
     closes: true,
     async run({ sandbox, open }) {
       const child = await sandbox.spawn({ argv: scriptArgv(HEARTBEAT, "beat") });
@@ -182,7 +182,7 @@ export const lifecycleCases: readonly ConformanceCase[] = [
       const seen = await within(30_000, "the exec under way", outcome);
       check(
         ["closed", "backend_lost", "aborted", "137 SIGKILL"].includes(`${seen}`),
-        `the exec under way gave ${seen}`,
+        `the running exec returned ${seen}`,
       );
       const end = await within(
         30_000,
@@ -195,8 +195,8 @@ export const lifecycleCases: readonly ConformanceCase[] = [
   },
   {
     id: "lifecycle.independent",
-    title: "two are two",
-    requirement: "What happens in one sandbox is not seen in another, neither files nor the end.",
+    title: "independent sandboxes",
+    requirement: "Neither the files nor the teardown of one sandbox affect another.",
     async run({ sandbox, open }) {
       const other = await open();
       await sandbox.writeFile("file", "mine");
@@ -209,8 +209,8 @@ export const lifecycleCases: readonly ConformanceCase[] = [
   },
   {
     id: "lifecycle.independent-outside",
-    title: "apart in everything",
-    requirement: "Files outside the work directory and processes of one sandbox are not seen in another.",
+    title: "independent processes and outside files",
+    requirement: "A sandbox does not see another's processes, nor its files outside the work directory.",
     needs: ({ isolation }) => (isolation === "none" ? "capabilities.isolation is none" : undefined),
     async run(context) {
       const { sandbox, open } = context;
@@ -228,8 +228,8 @@ export const lifecycleCases: readonly ConformanceCase[] = [
   },
   {
     id: "lifecycle.host-hidden",
-    title: "the host is out of sight",
-    requirement: "A file of the host that nobody mounted is not there inside.",
+    title: "hidden host files",
+    requirement: "A host file that was not mounted does not exist in the sandbox.",
     needs: ({ isolation }) => (isolation === "none" ? "capabilities.isolation is none" : undefined),
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
@@ -241,8 +241,8 @@ export const lifecycleCases: readonly ConformanceCase[] = [
   },
   {
     id: "lifecycle.parallel-open",
-    title: "many at one time",
-    requirement: "Eight sandboxes that are opened at one time all work and are all given back.",
+    title: "opening many at once",
+    requirement: "Eight sandboxes opened at once all work and are all torn down.",
     async run({ open }) {
       const sandboxes = await Promise.all(Array.from({ length: 8 }, () => open()));
       equal(new Set(sandboxes.map(({ id }) => id)).size, 8, "different ids");
@@ -254,7 +254,7 @@ export const lifecycleCases: readonly ConformanceCase[] = [
   },
   {
     id: "lifecycle.lost",
-    title: "a sandbox that was lost",
+    title: "a lost sandbox",
     requirement:
       "When the sandbox dies under a command, that is `backend_lost`, never an exit code; teardown still works.",
     needs: (_, { host }) => (host?.sever ? undefined : "the harness cannot sever a sandbox"),

@@ -5,7 +5,7 @@ import type { ConformanceCase } from "../types.js";
 
 const MIB = 1024 * 1024;
 
-/** Skips where the limit cannot be kept, and shows that asking for it is refused there. */
+/** Skips a backend that can't enforce the limit, and checks that it refuses the option. */
 function enforced(limits: Limits): Pick<ConformanceCase, "options" | "needs" | "refused"> {
   const [name] = Object.keys(limits) as (keyof Limits)[];
   return {
@@ -24,7 +24,7 @@ export const limitCases: readonly ConformanceCase[] = [
     id: "limits.memory",
     title: "too much memory",
     requirement:
-      "A command over the memory limit is ended inside, with `oomKilled` where that can be told; smaller ones run.",
+      "A command over the memory limit is killed, with `oomKilled` if the backend can tell; smaller ones run.",
     ...enforced({ memory: 128 * MIB }),
     async run({ sandbox }) {
       const take = (mib: number) =>
@@ -39,7 +39,7 @@ export const limitCases: readonly ConformanceCase[] = [
   {
     id: "limits.pids",
     title: "too many processes",
-    requirement: "A fork bomb fails inside at the limit; files stay within reach meanwhile, and the sandbox after it.",
+    requirement: "A fork bomb fails at the limit; files can be used meanwhile, and the sandbox works afterwards.",
     ...enforced({ pids: 40 }),
     async run({ sandbox }) {
       await sandbox.writeFile("file", "x");
@@ -65,11 +65,11 @@ export const limitCases: readonly ConformanceCase[] = [
   },
   {
     id: "limits.cpus",
-    title: "too much work",
-    requirement: "A busy command gets no more than its share of a processor.",
+    title: "too much CPU time",
+    requirement: "A busy command gets no more than its share of a core.",
     ...enforced({ cpus: 0.25 }),
     async run({ sandbox }) {
-      // Four at once, so that they would take more than their share on a busy machine too.
+      // Four at once, so that they would exceed their share even on a busy machine.
       const text =
         "busy() { while [ $(date +%s) -lt $1 ]; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done; }; " +
         "end=$(($(date +%s)+3)); for n in 1 2 3 4; do busy $end & done; wait; times";
@@ -83,7 +83,7 @@ export const limitCases: readonly ConformanceCase[] = [
   {
     id: "limits.disk",
     title: "too many bytes",
-    requirement: "Writing more than the disk limit fails inside; less does not.",
+    requirement: "Writing more than the disk limit fails; less does not.",
     ...enforced({ disk: 32 * MIB }),
     async run({ sandbox }) {
       const write = (mib: number, file: string) =>

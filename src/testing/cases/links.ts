@@ -6,12 +6,12 @@ import { makeOutside } from "../outside.js";
 import { finishes, pause, script, scriptArgv } from "../script.js";
 import type { ConformanceCase } from "../types.js";
 
-/** How often a race is tried at least, and over how many swaps; more tries over as many swaps find nothing more. */
+/** The least number of tries of a race, and of swaps during them; more tries during the same swaps find nothing new. */
 const MIN_TRIES = 100;
 const MIN_ROUNDS = 50;
 const MAX_TRIES = 4_000;
 
-/** Swaps a file and a link until `stop` exists, and adds a byte to `rounds` each time. `$1` is the directory outside. */
+/** Swaps a file and a link until `stop` exists, and appends a byte to `rounds` each time. `$1` is the directory outside. */
 const SWAP_FILE = 'until [ -e stop ]; do ln -sf "$1/canary" x; printf good > g && mv -f g x; printf x >> rounds; done';
 /** Swaps a directory and a link in the same way. */
 const SWAP_DIRECTORY =
@@ -21,7 +21,7 @@ export const linkCases: readonly ConformanceCase[] = [
   {
     id: "links.inside",
     title: "links that stay inside",
-    requirement: "A link that stays inside is followed by reading, listing and writing below it.",
+    requirement: "Reading, listing and writing follow a link that stays inside.",
     async run({ sandbox }) {
       await sandbox.writeFile("real/file", "x");
       await script(sandbox, "ln -s real/file to-file && ln -s real to-dir && mkdir sub && ln -s ../real sub/up");
@@ -34,8 +34,8 @@ export const linkCases: readonly ConformanceCase[] = [
   },
   {
     id: "links.read-out",
-    title: "reading through a link to the outside",
-    requirement: "Reading or listing through a link to the outside is `path_confinement`, absolute or relative.",
+    title: "reading through a link that leads outside",
+    requirement: "Reading or listing through a link that leads outside, absolute or relative, is `path_confinement`.",
     async run(context) {
       const { sandbox } = context;
       const outside = await makeOutside(context);
@@ -53,8 +53,8 @@ export const linkCases: readonly ConformanceCase[] = [
   },
   {
     id: "links.write-out",
-    title: "writing through a link to the outside",
-    requirement: "Writing, deleting or making directories through a link to the outside changes nothing there.",
+    title: "writing through a link that leads outside",
+    requirement: "Writing, deleting or making directories through a link that leads outside changes nothing there.",
     async run(context) {
       const { sandbox } = context;
       const outside = await makeOutside(context);
@@ -77,7 +77,7 @@ export const linkCases: readonly ConformanceCase[] = [
   },
   {
     id: "links.dangling",
-    title: "a link to what is not there",
+    title: "a dangling link",
     requirement: "A link to a missing place outside is `path_confinement`, and writing to it makes nothing there.",
     async run(context) {
       const { sandbox } = context;
@@ -91,8 +91,8 @@ export const linkCases: readonly ConformanceCase[] = [
   },
   {
     id: "links.host",
-    title: "a link to a file of the host",
-    requirement: "No link reaches a file of the machine that runs the kit, for reading or for writing.",
+    title: "a link to a host file",
+    requirement: "No link leads to a file of the machine that runs the kit, for reading or writing.",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       await writeFile(`${host}/victim`, "host content");
@@ -108,7 +108,7 @@ export const linkCases: readonly ConformanceCase[] = [
   },
   {
     id: "links.loop",
-    title: "links that go round",
+    title: "links in a loop",
     requirement: "Links that point at each other are an error, never a hang.",
     async run({ sandbox }) {
       await script(sandbox, "ln -s b a && ln -s a b && ln -s self self");
@@ -121,8 +121,8 @@ export const linkCases: readonly ConformanceCase[] = [
   },
   {
     id: "links.race-file",
-    title: "a file that turns into a link",
-    requirement: "While a command swaps a file and a link to the outside, no call reads or writes what is outside.",
+    title: "a file that becomes a link",
+    requirement: "While a command swaps a file and a link that leads outside, no call reads or writes outside.",
     async run(context) {
       const { sandbox } = context;
       const outside = await makeOutside(context);
@@ -146,8 +146,9 @@ export const linkCases: readonly ConformanceCase[] = [
   },
   {
     id: "links.race-directory",
-    title: "a directory that turns into a link",
-    requirement: "While a command swaps a directory and a link to the outside, no call reads, writes or deletes there.",
+    title: "a directory that becomes a link",
+    requirement:
+      "While a command swaps a directory and a link that leads outside, no call reads, writes or deletes outside.",
     async run(context) {
       const { sandbox } = context;
       const outside = await makeOutside(context);
@@ -172,7 +173,7 @@ export const linkCases: readonly ConformanceCase[] = [
   {
     id: "links.hard",
     title: "a hard link",
-    requirement: "Writing to a file with a second name inside leaves the second name as it was: files are replaced.",
+    requirement: "Writing to a file with a second hard link does not change the other one: files are replaced.",
     async run({ sandbox }) {
       await sandbox.writeFile("one", "first");
       await script(sandbox, "ln one two");
@@ -183,7 +184,7 @@ export const linkCases: readonly ConformanceCase[] = [
   },
 ];
 
-/** Whether to try once more. After enough tries only the swaps are waited for, so there is a little time between them. */
+/** Whether to try once more. After enough tries it only waits for more swaps, so it pauses between them. */
 async function goesOn(sandbox: Sandbox, tries: number): Promise<boolean> {
   if (tries < MIN_TRIES) return true;
   if (tries >= MAX_TRIES || (await rounds(sandbox)) >= MIN_ROUNDS) return false;

@@ -11,7 +11,7 @@ interface Listener {
   connections(): number;
 }
 
-/** Listens on every address of the host, and counts who comes. */
+/** Listens on every address of the host and counts the connections. */
 async function listenOnHost({ defer }: ConformanceContext): Promise<Listener> {
   let count = 0;
   const server: Server = createServer((socket) => {
@@ -31,10 +31,10 @@ async function listenOnHost({ defer }: ConformanceContext): Promise<Listener> {
   return { port: address.port, addresses: ["127.0.0.1", ...own], connections: () => count };
 }
 
-/** Shows that the sandbox's loopback works and that the host cannot be reached. */
+/** Checks that the sandbox's loopback works and that it cannot reach the host. */
 async function isCutOff(context: ConformanceContext): Promise<void> {
   const { sandbox, skip } = context;
-  const tool = (await findSocketTool(sandbox)) ?? skip("no program inside can open a socket");
+  const tool = (await findSocketTool(sandbox)) ?? skip("no program in the sandbox can open a socket");
   const server = await tool.serve("hello from inside");
   equal(await tool.connect("127.0.0.1", server.port), "hello from inside", "over the sandbox's own loopback");
   const host = await listenOnHost(context);
@@ -46,7 +46,7 @@ async function isCutOff(context: ConformanceContext): Promise<void> {
   await server.process.wait();
 }
 
-const keeps =
+const enforces =
   (kind: "none" | "full" | "allow"): NonNullable<ConformanceCase["needs"]> =>
   ({ network }) =>
     network.includes(kind) ? undefined : `capabilities.network does not have ${kind}`;
@@ -62,29 +62,29 @@ export const networkCases: readonly ConformanceCase[] = [
   {
     id: "network.none",
     title: "no network",
-    requirement: 'With `network: "none"` there is loopback and no way to any address of the host.',
+    requirement: 'With `network: "none"` there is loopback, and no address of the host can be reached.',
     options: { network: "none" },
-    needs: keeps("none"),
+    needs: enforces("none"),
     refused: refusesNetwork("none"),
     run: isCutOff,
   },
   {
     id: "network.default",
-    title: "no network unless asked for",
-    requirement: 'Without `network` it is "none" wherever that can be kept.',
-    needs: keeps("none"),
+    title: "no network by default",
+    requirement: 'The default of `network` is "none" if the backend can enforce it.',
+    needs: enforces("none"),
     run: isCutOff,
   },
   {
     id: "network.none-interfaces",
     title: "no interface but loopback",
-    requirement: 'With `network: "none"` the kernel inside has no interface that leads out.',
+    requirement: 'With `network: "none"` the sandbox has no network interface except loopback.',
     options: { network: "none" },
-    needs: keeps("none"),
+    needs: enforces("none"),
     async run({ sandbox, skip }) {
       const text = "cat /proc/net/dev 2>/dev/null || echo none";
       const seen = await script(sandbox, text);
-      if (seen === "none\n") skip("there is no /proc/net/dev inside");
+      if (seen === "none\n") skip("the sandbox has no /proc/net/dev");
       const names = [...seen.matchAll(/^\s*([^\s:]+):/gm)].map(([, name]) => name);
       equal(names, ["lo"], "interfaces");
     },
@@ -92,13 +92,13 @@ export const networkCases: readonly ConformanceCase[] = [
   {
     id: "network.full",
     title: "the host's network",
-    requirement: 'With `network: "full"` a command reaches what the host reaches.',
+    requirement: 'With `network: "full"` a command can reach what the host can reach.',
     options: { network: "full" },
-    needs: keeps("full"),
+    needs: enforces("full"),
     refused: refusesNetwork("full"),
     async run(context) {
       const { sandbox, harness, skip } = context;
-      const tool = (await findSocketTool(sandbox)) ?? skip("no program inside can open a socket");
+      const tool = (await findSocketTool(sandbox)) ?? skip("no program in the sandbox can open a socket");
       const server = await tool.serve("hello from inside");
       equal(await tool.connect("127.0.0.1", server.port), "hello from inside", "over loopback");
       if (harness.host?.sharesNetwork !== true) return;
@@ -109,25 +109,25 @@ export const networkCases: readonly ConformanceCase[] = [
   },
   {
     id: "network.allow",
-    title: "only the names that are allowed",
-    requirement: "With `network: { allow }` an address that is not on the list is not reached.",
+    title: "only allowed hosts",
+    requirement: "With `network: { allow }` a command cannot reach an address that is not on the list.",
     options: { network: { allow: ["allowed.invalid"] } },
-    needs: keeps("allow"),
+    needs: enforces("allow"),
     refused: refusesNetwork({ allow: ["allowed.invalid"] }),
     run: isCutOff,
   },
   {
     id: "network.allow-nothing",
-    title: "an empty list",
-    requirement: "With `network: { allow: [] }` nothing is reached.",
+    title: "an empty allow list",
+    requirement: "With `network: { allow: [] }` a command cannot reach anything.",
     options: { network: { allow: [] } },
-    needs: keeps("allow"),
+    needs: enforces("allow"),
     refused: refusesNetwork({ allow: [] }),
     run: isCutOff,
   },
   {
     id: "network.allow-odd",
-    title: "names that cannot be",
+    title: "invalid entries",
     requirement:
       "An entry of `network.allow` that would match everything, or nothing, is `invalid_argument` and is named.",
     async run({ open }) {

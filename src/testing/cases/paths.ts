@@ -3,7 +3,7 @@ import { equal, includes, refuses } from "../assert.js";
 import { script } from "../script.js";
 import type { ConformanceCase } from "../types.js";
 
-/** Every call that takes a path inside. */
+/** Every call that takes a path in the sandbox. */
 export function pathCalls(
   sandbox: Sandbox,
   path: string,
@@ -34,8 +34,8 @@ export function pathCalls(
 export const pathCases: readonly ConformanceCase[] = [
   {
     id: "paths.dot-dot",
-    title: "up and away",
-    requirement: "A path that leads outside by `..` is `path_confinement` in every call. [S1-AC-7]",
+    title: "paths with ..",
+    requirement: "A path that leads outside through `..` is `path_confinement` in every call. [S1-AC-7]",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       await sandbox.makeDirectory("a");
@@ -49,9 +49,8 @@ export const pathCases: readonly ConformanceCase[] = [
   },
   {
     id: "paths.absolute-outside",
-    title: "somewhere else",
-    requirement:
-      "An absolute path outside is `path_confinement` in every call, with the message that the contract gives.",
+    title: "absolute paths outside",
+    requirement: "An absolute path outside is `path_confinement` in every call, with the message of the contract.",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       for (const path of ["/etc/passwd", "/", "/tmp/x", host, "/proc/self/environ", "//etc/passwd"]) {
@@ -67,8 +66,8 @@ export const pathCases: readonly ConformanceCase[] = [
   },
   {
     id: "paths.prefix-twin",
-    title: "a name that begins alike",
-    requirement: "A directory whose name only begins like the work directory's is outside.",
+    title: "a name with the same prefix",
+    requirement: "A directory whose name only starts like the work directory's is outside.",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       const base = sandbox.workDir.slice(sandbox.workDir.lastIndexOf("/") + 1);
@@ -83,8 +82,8 @@ export const pathCases: readonly ConformanceCase[] = [
   },
   {
     id: "paths.invalid",
-    title: "what is no path",
-    requirement: "An empty path, a NUL byte, 5,000 characters or no string is `invalid_path` in every call.",
+    title: "invalid paths",
+    requirement: "An empty path, a NUL byte, 5,000 characters or a non-string is `invalid_path` in every call.",
     async run({ sandbox, hostDirectory }) {
       const host = await hostDirectory();
       const bad: unknown[] = ["", "a\0b", "a/\0", "x".repeat(5_000), "a/".repeat(2_500), 42, null];
@@ -101,7 +100,7 @@ export const pathCases: readonly ConformanceCase[] = [
   {
     id: "paths.name-too-long",
     title: "a name of 256 bytes",
-    requirement: "A name longer than the system takes is `invalid_path`, and a missing file is not made of it.",
+    requirement: "A name too long for the system is `invalid_path`, and never treated as a missing file.",
     async run({ sandbox }) {
       const codes = ["invalid_path", "invalid_argument"] as const;
       await refuses(codes, "writeFile", () => sandbox.writeFile("x".repeat(256), "x"));
@@ -112,7 +111,7 @@ export const pathCases: readonly ConformanceCase[] = [
   },
   {
     id: "paths.no-special-meaning",
-    title: "characters that mean something elsewhere",
+    title: "characters without a special meaning",
     requirement: "A backslash, a drive letter, a tilde, a percent sign or a scheme is part of a name and nothing else.",
     async run({ sandbox }) {
       const names = ["C:\\x", "..\\up", "~", "$HOME", "%2e%2e", "..."];
@@ -125,7 +124,7 @@ export const pathCases: readonly ConformanceCase[] = [
   },
   {
     id: "paths.normalised",
-    title: "the same place by many names",
+    title: "paths that need normalising",
     requirement: "Dots, doubled and trailing slashes lead to the same file, relative or absolute.",
     async run({ sandbox }) {
       await sandbox.writeFile("a/b/file", "x");
@@ -146,7 +145,7 @@ export const pathCases: readonly ConformanceCase[] = [
   },
   {
     id: "paths.set-workdir",
-    title: "another place to start from",
+    title: "changing the directory",
     requirement: "After `setWorkdir` relative paths and commands start there; `workDir` and absolute paths stay.",
     async run({ sandbox }) {
       const { workDir } = sandbox;
@@ -168,8 +167,8 @@ export const pathCases: readonly ConformanceCase[] = [
   },
   {
     id: "paths.set-workdir-refused",
-    title: "no place to start from",
-    requirement: "`setWorkdir` to what does not exist is `not_found`, to a file an error, and nothing changes.",
+    title: "changing to an invalid directory",
+    requirement: "`setWorkdir` to a missing directory is `not_found`, to a file an error, and nothing changes.",
     async run({ sandbox }) {
       await sandbox.writeFile("file", "x");
       await refuses("not_found", "missing", () => sandbox.setWorkdir("missing"));

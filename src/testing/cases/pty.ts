@@ -13,7 +13,7 @@ const refused: NonNullable<ConformanceCase["refused"]> = async ({ sandbox }) => 
 export const ptyCases: readonly ConformanceCase[] = [
   {
     id: "pty.is-a-terminal",
-    title: "a terminal on all three",
+    title: "a terminal on all three streams",
     requirement: "With `pty` a process has a terminal on stdin, stdout and stderr; without, on none.",
     needs,
     refused,
@@ -31,12 +31,12 @@ export const ptyCases: readonly ConformanceCase[] = [
   },
   {
     id: "pty.size",
-    title: "its size",
-    requirement: "The terminal has the size that was asked for, and the new one after `resize`.",
+    title: "the size of a terminal",
+    requirement: "The terminal has the requested size, and the new one after `resize`.",
     needs,
     refused,
     async run({ sandbox, skip }) {
-      if ((await sandbox.exec({ argv: scriptArgv("command -v stty") })).exitCode === 1) skip("there is no stty inside");
+      if ((await sandbox.exec({ argv: scriptArgv("command -v stty") })).exitCode === 1) skip("the sandbox has no stty");
       const argv = scriptArgv("stty -echo; stty size; read -r _; stty size; echo end");
       await using child = await sandbox.spawn({ argv, pty: { cols: 91, rows: 33 }, timeout: 60_000 });
       const out = new TextReader(child.stdout);
@@ -49,8 +49,8 @@ export const ptyCases: readonly ConformanceCase[] = [
   },
   {
     id: "pty.keys",
-    title: "its keys",
-    requirement: "What is typed is echoed and read; Ctrl-C interrupts the command in front.",
+    title: "typing and Ctrl-C",
+    requirement: "Typed text is echoed and read; Ctrl-C interrupts the command in the foreground.",
     needs,
     refused,
     async run({ sandbox }) {
@@ -69,7 +69,7 @@ export const ptyCases: readonly ConformanceCase[] = [
   },
   {
     id: "pty.end-of-input",
-    title: "its end of input",
+    title: "Ctrl-D",
     requirement: "Ctrl-D on an empty line is the end of input.",
     needs,
     refused,
@@ -88,8 +88,8 @@ export const ptyCases: readonly ConformanceCase[] = [
   },
   {
     id: "pty.invalid",
-    title: "a size that is none",
-    requirement: "A size of zero, a negative or a broken one is `invalid_argument`.",
+    title: "invalid sizes",
+    requirement: "A size that is zero, negative or not a whole number is `invalid_argument`.",
     needs,
     refused,
     async run({ sandbox }) {

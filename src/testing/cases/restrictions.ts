@@ -7,8 +7,8 @@ import type { ConformanceCase } from "../types.js";
 export const restrictionCases: readonly ConformanceCase[] = [
   {
     id: "allow.exact",
-    title: "only the programs that are allowed",
-    requirement: "With `allow` only programs of exactly these names start; anything else is `command_not_allowed`.",
+    title: "only allowed programs",
+    requirement: "With `allow` only programs with exactly these names start; any other is `command_not_allowed`.",
     options: { allow: ["echo", "cat"] },
     async run({ sandbox }) {
       equal((await sandbox.exec({ argv: ["echo", "sh", "-c"] })).stdout, "sh -c\n", "an allowed program");
@@ -22,8 +22,8 @@ export const restrictionCases: readonly ConformanceCase[] = [
   },
   {
     id: "allow.everywhere",
-    title: "in every call",
-    requirement: "`allow` holds for `spawn` and for the shell of `shell` too.",
+    title: "allowed programs in every call",
+    requirement: "`allow` applies to `spawn` and to the shell of `shell` too.",
     options: { allow: ["echo"] },
     async run({ sandbox }) {
       await refuses("command_not_allowed", "spawn ls", () => sandbox.spawn({ argv: ["ls"] }));
@@ -35,7 +35,7 @@ export const restrictionCases: readonly ConformanceCase[] = [
   },
   {
     id: "allow.nothing",
-    title: "no program at all",
+    title: "no allowed programs",
     requirement: "An empty `allow` allows nothing.",
     async run({ open }) {
       const sandbox = await open({ allow: [] });
@@ -47,7 +47,7 @@ export const restrictionCases: readonly ConformanceCase[] = [
   {
     id: "user.switch",
     title: "another user",
-    requirement: "A command runs as the user that is asked for, or is refused with `unsupported`.",
+    requirement: "A command runs as the requested user, or is refused with `unsupported`.",
     needs: ({ user }) => (user ? undefined : "capabilities.user is false"),
     async refused({ sandbox }) {
       await refuses("unsupported", "exec with a user", () => sandbox.exec({ argv: ["true"], user: "nobody" }));
@@ -62,14 +62,14 @@ export const restrictionCases: readonly ConformanceCase[] = [
   },
   {
     id: "ports.url",
-    title: "a server seen from outside",
-    requirement: "`url` gives an address at which a server inside is reached, or is refused with `unsupported`.",
+    title: "the URL of a server",
+    requirement: "`url` returns an address that leads to a server in the sandbox, or is refused with `unsupported`.",
     needs: ({ ports }) => (ports ? undefined : "capabilities.ports is false"),
     async refused({ sandbox }) {
       await refuses("unsupported", "url", async () => sandbox.url(8080));
     },
     async run({ sandbox, skip }) {
-      const tool = (await findSocketTool(sandbox)) ?? skip("no program inside can open a socket");
+      const tool = (await findSocketTool(sandbox)) ?? skip("no program in the sandbox can open a socket");
       const server = await tool.serve("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello");
       const address = await sandbox.url(server.port);
       check(typeof address === "string", "there is no address");
@@ -81,7 +81,7 @@ export const restrictionCases: readonly ConformanceCase[] = [
   {
     id: "mounts.kept-or-refused",
     title: "a mount",
-    requirement: "A mount is there inside and read-only by default, or is refused with `unsupported`.",
+    requirement: "A mount appears in the sandbox, read-only by default, or is refused with `unsupported`.",
     async run({ open, hostDirectory }) {
       const source = await hostDirectory();
       await writeFile(`${source}/file`, "from the host");
@@ -102,7 +102,7 @@ export const restrictionCases: readonly ConformanceCase[] = [
   },
   {
     id: "isolation.required",
-    title: "isolation that is required",
+    title: "required isolation",
     requirement: 'With `isolation: "required"` the sandbox is isolated, or it is refused with `no_isolation`.',
     async run({ open }) {
       const opened = open({ isolation: "required" });

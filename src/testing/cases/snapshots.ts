@@ -26,8 +26,8 @@ const refusesChanges: NonNullable<ConformanceCase["refused"]> = async ({ sandbox
 export const snapshotCases: readonly ConformanceCase[] = [
   {
     id: "snapshot.id",
-    title: "a snapshot has an id",
-    requirement: "`snapshot` returns a text that is not empty, another one each time something changed. [S1-AC-8]",
+    title: "the id of a snapshot",
+    requirement: "`snapshot` returns a non-empty string, a new one each time something changed. [S1-AC-8]",
     needs: hasSnapshot,
     refused: refusesSnapshot,
     async run({ sandbox }) {
@@ -37,13 +37,13 @@ export const snapshotCases: readonly ConformanceCase[] = [
       const second = await sandbox.snapshot();
       check(typeof first === "string" && first.length > 0, `the id is ${JSON.stringify(first)}`);
       check(first !== second, "two snapshots have one id");
-      equal(await sandbox.readFile("file"), "two", "the sandbox goes on as it was");
+      equal(await sandbox.readFile("file"), "two", "the sandbox is unchanged");
     },
   },
   {
     id: "restore.files",
-    title: "back to a snapshot",
-    requirement: "`restore` brings back content, bits and links, and takes away what came later.",
+    title: "restoring files",
+    requirement: "`restore` brings back content, bits and links, and removes what came later.",
     needs: hasSnapshot,
     refused: refusesRestore,
     async run({ sandbox }) {
@@ -62,8 +62,8 @@ export const snapshotCases: readonly ConformanceCase[] = [
   },
   {
     id: "restore.twice",
-    title: "back and forth",
-    requirement: "Any snapshot can be restored, in any order, as often as wanted.",
+    title: "restoring several snapshots",
+    requirement: "Any snapshot can be restored, in any order, any number of times.",
     needs: hasSnapshot,
     refused: refusesRestore,
     async run({ sandbox }) {
@@ -83,8 +83,8 @@ export const snapshotCases: readonly ConformanceCase[] = [
   },
   {
     id: "restore.unknown",
-    title: "a snapshot that is not there",
-    requirement: "To restore an unknown id is `not_found`, a broken one an error, and nothing changes.",
+    title: "an unknown snapshot",
+    requirement: "Restoring an unknown id is `not_found`, an invalid one an error, and nothing changes.",
     needs: hasSnapshot,
     refused: refusesRestore,
     async run({ sandbox }) {
@@ -98,8 +98,8 @@ export const snapshotCases: readonly ConformanceCase[] = [
   },
   {
     id: "fork.independent",
-    title: "a fork goes its own way",
-    requirement: "A fork has the files as they were, another id, and shares nothing from then on.",
+    title: "an independent fork",
+    requirement: "A fork has the same files and another id, and shares nothing afterwards.",
     needs: hasFork,
     refused: refusesFork,
     async run({ sandbox, defer }) {
@@ -118,7 +118,7 @@ export const snapshotCases: readonly ConformanceCase[] = [
   {
     id: "fork.many",
     title: "several forks",
-    requirement: "`fork({ count })` gives that many, all different.",
+    requirement: "`fork({ count })` returns that many independent forks.",
     needs: hasFork,
     refused: refusesFork,
     async run({ sandbox, defer }) {
@@ -133,8 +133,8 @@ export const snapshotCases: readonly ConformanceCase[] = [
   },
   {
     id: "changes.files",
-    title: "what has changed",
-    requirement: "`changes` names every file that differs from the start, and gives a patch.",
+    title: "changed files",
+    requirement: "`changes` lists every file that differs from the start, and has a patch.",
     needs: hasGit,
     refused: refusesChanges,
     async run({ sandbox }) {

@@ -8,8 +8,8 @@ import type { ConformanceCase } from "../types.js";
 export const spawnCases: readonly ConformanceCase[] = [
   {
     id: "spawn.wait",
-    title: "its end",
-    requirement: "`wait` gives the exit code of a spawned process, as often as it is asked.",
+    title: "waiting for the end",
+    requirement: "`wait` returns the exit code of a spawned process, every time it is called.",
     async run({ sandbox }) {
       const child = await sandbox.spawn({ argv: scriptArgv("exit 7") });
       for (let i = 0; i < 2; i++) {
@@ -21,8 +21,8 @@ export const spawnCases: readonly ConformanceCase[] = [
   },
   {
     id: "spawn.streams",
-    title: "its output",
-    requirement: "The output of a spawned process can be read while it runs, the streams apart, each to its end.",
+    title: "reading the output",
+    requirement: "The output of a spawned process can be read while it runs, each stream separately and to its end.",
     async run({ sandbox }) {
       const text = "echo one; echo warn >&2; until [ -e go ]; do sleep 0.05; done; echo two";
       await using child = await sandbox.spawn({ argv: scriptArgv(text), timeout: 60_000 });
@@ -36,8 +36,8 @@ export const spawnCases: readonly ConformanceCase[] = [
   },
   {
     id: "spawn.stdin",
-    title: "its input",
-    requirement: 'With `stdin: "pipe"` a process reads what is written, and the end when it is closed.',
+    title: "writing the input",
+    requirement: 'With `stdin: "pipe"` a process reads what is written, and the end of input when it is closed.',
     async run({ sandbox }) {
       await using child = await sandbox.spawn({ argv: ["cat"], stdin: "pipe", timeout: 60_000 });
       const out = new TextReader(child.stdout);
@@ -53,7 +53,7 @@ export const spawnCases: readonly ConformanceCase[] = [
   {
     id: "spawn.stdin-none",
     title: "no input",
-    requirement: "Without `stdin` a spawned process reads the end at once and has no stdin to write to.",
+    requirement: "Without `stdin` a spawned process reads the end of input at once and has no stdin to write to.",
     async run({ sandbox }) {
       await using child = await sandbox.spawn({ argv: scriptArgv("cat; echo done") });
       equal(child.stdin, undefined, "stdin");
@@ -62,8 +62,8 @@ export const spawnCases: readonly ConformanceCase[] = [
   },
   {
     id: "spawn.env-and-cwd",
-    title: "its surroundings",
-    requirement: "A spawned process gets argv, env and cwd as an exec does.",
+    title: "argv, env and cwd",
+    requirement: "A spawned process gets argv, env and cwd like an exec.",
     options: { env: { KIT_A: "sandbox" } },
     async run({ sandbox }) {
       await sandbox.makeDirectory("sub");
@@ -74,8 +74,8 @@ export const spawnCases: readonly ConformanceCase[] = [
   },
   {
     id: "spawn.outlives-exec",
-    title: "it goes on",
-    requirement: "A spawned process goes on while other calls come and go, and has no deadline of its own.",
+    title: "a long-running process",
+    requirement: "A spawned process keeps running during other calls, and has no deadline by default.",
     options: { operationTimeout: 4_000 },
     async run({ sandbox }) {
       await using child = await sandbox.spawn({ argv: scriptArgv(HEARTBEAT, "beat") });
@@ -87,7 +87,7 @@ export const spawnCases: readonly ConformanceCase[] = [
   {
     id: "spawn.kill",
     title: "SIGTERM by default",
-    requirement: "`kill` sends SIGTERM; a process may handle it, else it ends by it.",
+    requirement: "`kill` sends SIGTERM; a process may handle it, otherwise it ends.",
     async run({ sandbox }) {
       const handles = await sandbox.spawn({
         argv: scriptArgv('trap "exit 5" TERM; echo up; while :; do sleep 0.1; done'),
@@ -104,7 +104,7 @@ export const spawnCases: readonly ConformanceCase[] = [
   },
   {
     id: "spawn.kill-tree",
-    title: "SIGKILL takes all",
+    title: "SIGKILL ends the whole tree",
     requirement: "`kill` with SIGKILL ends the process and everything it started.",
     async run({ sandbox }) {
       const text = `trap "" TERM; sh -c "$1" sh "$2" & sh -c "$1" sh other & ${AWAIT_BEAT}; echo up; sleep 60`;
@@ -120,7 +120,7 @@ export const spawnCases: readonly ConformanceCase[] = [
   {
     id: "spawn.kill-signals",
     title: "any signal",
-    requirement: "`kill` sends the signal that is asked for, and refuses one that does not exist.",
+    requirement: "`kill` sends the requested signal, and refuses one that does not exist.",
     async run({ sandbox }) {
       const text = 'trap "echo usr1" USR1; trap "echo int; exit 0" INT; echo up; while :; do sleep 0.1; done';
       await using child = await sandbox.spawn({ argv: scriptArgv(text), timeout: 60_000 });
@@ -135,8 +135,8 @@ export const spawnCases: readonly ConformanceCase[] = [
   },
   {
     id: "spawn.kill-ended",
-    title: "killing what has ended",
-    requirement: "To kill a process that has ended is no error.",
+    title: "killing an ended process",
+    requirement: "Killing a process that has ended is not an error.",
     async run({ sandbox }) {
       const child = await sandbox.spawn({ argv: ["true"] });
       equal((await within(30_000, "wait", child.wait())).exitCode, 0, "exit code");
@@ -148,7 +148,7 @@ export const spawnCases: readonly ConformanceCase[] = [
   {
     id: "spawn.dispose",
     title: "disposal",
-    requirement: "To dispose of a process kills its tree.",
+    requirement: "Disposing of a process kills its tree.",
     async run({ sandbox }) {
       const child = await sandbox.spawn({ argv: scriptArgv(HEARTBEAT, "beat") });
       await assertBeating(sandbox, "beat", "before the disposal");
@@ -159,8 +159,8 @@ export const spawnCases: readonly ConformanceCase[] = [
   },
   {
     id: "spawn.timeout",
-    title: "a deadline if asked for",
-    requirement: "A spawned process with a `timeout` is killed at it, and `wait` says so.",
+    title: "a spawned process with a deadline",
+    requirement: "A spawned process with a `timeout` is killed then, and `wait` reports it.",
     async run({ sandbox }) {
       const child = await sandbox.spawn({ argv: scriptArgv(HEARTBEAT, "beat"), timeout: 3_000 });
       const end = await within(30_000, "wait", child.wait());
@@ -171,7 +171,7 @@ export const spawnCases: readonly ConformanceCase[] = [
   {
     id: "spawn.missing-program",
     title: "a program that does not exist",
-    requirement: "A missing program is a process that ends with 127 and says so on stderr.",
+    requirement: "A missing program is a process that ends with 127 and a line on stderr.",
     async run({ sandbox }) {
       const child = await sandbox.spawn({ argv: ["no-such-program-here"] });
       const text = await new TextReader(child.stderr).rest();
@@ -181,8 +181,8 @@ export const spawnCases: readonly ConformanceCase[] = [
   },
   {
     id: "spawn.processes",
-    title: "the list",
-    requirement: "`processes` lists what was spawned and has not ended, with id, arguments and start.",
+    title: "listing processes",
+    requirement: "`processes` lists the spawned processes that have not ended, with id, arguments and start.",
     async run({ sandbox }) {
       const before = Date.now() - 3_600_000;
       const argv = ["sleep", "61"];
@@ -208,9 +208,9 @@ export const spawnCases: readonly ConformanceCase[] = [
   {
     id: "spawn.server",
     title: "a server",
-    requirement: "A spawned server is reached by a later command over the sandbox's own loopback.",
+    requirement: "A later command can reach a spawned server over the sandbox's own loopback.",
     async run({ sandbox, skip }) {
-      const tool = (await findSocketTool(sandbox)) ?? skip("no program inside can open a socket");
+      const tool = (await findSocketTool(sandbox)) ?? skip("no program in the sandbox can open a socket");
       const server = await tool.serve("hello from the server");
       equal(await tool.connect("127.0.0.1", server.port), "hello from the server", "what a later command got");
       await server.process.kill("SIGKILL");

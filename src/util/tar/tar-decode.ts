@@ -1,26 +1,26 @@
 import { codedError } from "../coded-error.js";
 import { TAR_BLOCK, tarChecksum } from "./tar-encode.js";
 
-/** The plain fields of one header. Names are bytes in a Latin-1 string: one character each, nothing lost. */
+/** The plain fields of one header. Names are bytes as a Latin-1 string, one character each. */
 export interface TarHeader {
   path: string;
   link: string;
   type: string;
   mode: number;
   size: number;
-  /** Seconds since 1970; undefined when the field is no number. */
+  /** Seconds since 1970; undefined if the field is not a number. */
   mtime: number | undefined;
 }
 
-/** Reads one header block of an archive that nobody vouches for; undefined for a block of zeros. */
+/** Reads one header block of an untrusted archive; undefined for a block of zeros. */
 export function decodeTarHeader(block: Buffer): TarHeader | undefined {
   if (block.every((byte) => byte === 0)) return undefined;
   if (readNumber(block, 148, 8) !== tarChecksum(block)) throw malformed("header checksum does not match");
   const size = readNumber(block, 124, 12);
   const mode = readNumber(block, 100, 8);
-  if (size === undefined || mode === undefined) throw malformed("header has a field that is no number");
+  if (size === undefined || mode === undefined) throw malformed("header has a field that is not a number");
   const name = text(block, 0, 100);
-  // Only POSIX headers have a prefix; GNU ones keep times there.
+  // Only POSIX headers have a prefix; GNU ones have times there.
   const prefix = block.toString("latin1", 257, 263) === "ustar\0" ? text(block, 345, 155) : "";
   return {
     path: prefix === "" ? name : `${prefix}/${name}`,
@@ -32,7 +32,7 @@ export function decodeTarHeader(block: Buffer): TarHeader | undefined {
   };
 }
 
-/** Reads the records of a pax header; values are bytes in Latin-1 strings. */
+/** Reads the records of a pax header; values are bytes as Latin-1 strings. */
 export function decodePax(body: Buffer): Map<string, string> {
   const records = new Map<string, string>();
   for (let at = 0; at < body.length; ) {
@@ -71,7 +71,7 @@ function text(block: Buffer, start: number, length: number): string {
   return untilNul(block.toString("latin1", start, start + length));
 }
 
-/** Octal digits, or base 256 when the first bit is set; undefined for a negative or senseless one. */
+/** Octal digits, or base 256 if the first bit is set; undefined for a negative or invalid number. */
 function readNumber(block: Buffer, start: number, length: number): number | undefined {
   const field = block.subarray(start, start + length);
   const first = field[0] ?? 0;

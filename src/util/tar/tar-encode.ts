@@ -3,11 +3,11 @@ import { isUtf8 } from "node:buffer";
 /** The unit of a tar archive, in bytes. */
 export const TAR_BLOCK = 512;
 
-/** The largest size that the octal field of a header holds: one byte under 8 GiB. */
+/** The largest size that fits the octal field of a header: one byte under 8 GiB. */
 const MAX_OCTAL = 0o77777777777;
 const NAME_BYTES = 100;
 
-/** One member to be written. Paths are bytes, so that names that are no text survive. */
+/** One member to write. Paths are bytes, because names need not be UTF-8. */
 export interface TarMember {
   /** Relative, without a trailing slash. */
   path: Buffer;
@@ -15,14 +15,14 @@ export interface TarMember {
   mode: number;
   /** Seconds since 1970. */
   mtime: number;
-  /** Bytes of data that follow; 0 for all but files. */
+  /** Bytes of data that follow; 0 except for files. */
   size: number;
   link?: Buffer;
 }
 
 const TYPE_FLAGS = { file: "0", directory: "5", symlink: "2" } as const;
 
-/** The header of a member, with a pax record before it where the plain fields are too small. */
+/** The header of a member, after a pax record if the plain fields are too small. */
 export function encodeTarMember(member: TarMember): Buffer {
   const path = member.type === "directory" ? Buffer.concat([member.path, Buffer.from("/")]) : member.path;
   const link = member.link ?? Buffer.alloc(0);
@@ -37,13 +37,13 @@ export function encodeTarMember(member: TarMember): Buffer {
   return records.length === 0 ? header : Buffer.concat([encodePax(Buffer.concat(records), member.mtime), header]);
 }
 
-/** Zero bytes that fill up the last block of `size` bytes of data. */
+/** The zero bytes that pad `size` bytes of data to a whole block. */
 export function tarPadding(size: number): Buffer {
   return Buffer.alloc((TAR_BLOCK - (size % TAR_BLOCK)) % TAR_BLOCK);
 }
 
 function needsRecord(field: Buffer): boolean {
-  // Bytes that are no UTF-8 go raw into the plain field when they fit: every reader takes them as they are.
+  // Bytes that are not UTF-8 go into the plain field if they fit: every reader takes them unchanged.
   return field.length > NAME_BYTES || (isUtf8(field) && field.some((byte) => byte > 0x7f));
 }
 

@@ -2,12 +2,12 @@ import { codedError } from "../coded-error.js";
 import { assertPathBytes, escapes } from "./tar-names.js";
 
 const MAX_LINK_BYTES = 64 * 1024 * 1024;
-// Characters compared while links are resolved: ample for a million honest links, seconds for a malicious tangle.
+// Characters compared while resolving links: plenty for a million honest links, and seconds for a malicious tangle.
 const MAX_WORK = 1024 ** 3;
 // The kernel gives up after 40 links, so a longer chain leads nowhere.
 const MAX_HOPS = 40;
 
-/** The symbolic links of an archive, held back until all else is written, so that nothing is written through one. */
+/** The symbolic links of an archive, made after everything else, so that nothing is written through one. */
 export class LinkPlan {
   readonly #links = new Map<string, { path: string; target: string }>();
   #bytes = 0;
@@ -20,12 +20,12 @@ export class LinkPlan {
     this.#links.set(fold(path), { path, target });
   }
 
-  /** Where the link of this name points to. */
+  /** The target of the link of this name. */
   get(path: string): string | undefined {
     return this.#links.get(fold(path))?.target;
   }
 
-  /** Refuses a name that is a link of the archive or goes through one. */
+  /** Throws if a name is a link of the archive or goes through one. */
   assertNotThrough(path: string): void {
     if (this.#links.size === 0) return;
     for (let end = path.indexOf("/"); ; end = path.indexOf("/", end + 1)) {
@@ -40,7 +40,7 @@ export class LinkPlan {
     return [...this.#links.values()];
   }
 
-  /** All links, each proven to stay inside the root, also by way of the others. */
+  /** All links; throws if one leads outside the root, directly or through others. */
   confined(): { path: string; target: string }[] {
     const links = this.all();
     for (const link of links) this.#assertConfined(link.path, link.target);
@@ -48,8 +48,8 @@ export class LinkPlan {
   }
 
   /**
-   * The links that stay inside the root, and the names of the others. An absolute one that leads below `origin`, which is where the
-   * tree came from, leads to the same place in the copy.
+   * The links that stay inside the root, and the names of the others. An absolute link below `origin`, where the tree came
+   * from, is turned into a link to the same place in the copy.
    */
   sorted(origin: string): { inside: { path: string; target: string }[]; outside: string[] } {
     for (const link of this.#links.values()) link.target = withoutOrigin(link.path, link.target, origin);
@@ -105,7 +105,7 @@ function withoutOrigin(path: string, target: string, origin: string): string {
   return `${up}${target.slice(origin.length).replace(/^\/+/, "")}` || ".";
 }
 
-/** Two names are one where the file system thinks so; elsewhere than on Linux it usually ignores case and composition. */
+/** Equal for names that the file system treats as one: outside Linux it usually ignores case and composition. */
 function fold(path: string): string {
   if (process.platform === "linux") return path;
   return Buffer.from(path, "latin1").toString().normalize("NFKC").toLowerCase();

@@ -4,20 +4,20 @@ const MAX_PATH_BYTES = 4095;
 const MAX_NAME_BYTES = 255;
 
 /**
- * Checks a name found in an archive and returns it relative to the root, without `.` and empty parts; "" is the root.
- * Names are bytes in Latin-1 strings.
+ * Checks a name of an archive and returns it relative to the root, without `.` and empty parts; "" is the root. Names are
+ * bytes as Latin-1 strings.
  */
 export function toConfinedName(name: string): string {
   assertPathBytes(name);
   const parts = name.split("/").filter((part) => part !== "" && part !== ".");
   if (name.startsWith("/") || parts.includes("..")) throw escapes(name);
-  // Names that only Windows reads as a way out.
+  // Names that lead outside only on Windows.
   if (process.platform === "win32" && /[\\:]/.test(name)) throw escapes(name);
   if (parts.some((part) => part.length > MAX_NAME_BYTES)) throw invalid(name, "has a part over 255 bytes");
   return parts.join("/");
 }
 
-/** Refuses what no system call can carry: nothing, a NUL byte, more than 4095 bytes. */
+/** Throws for a name that no system call accepts: empty, with a NUL byte, or over 4095 bytes. */
 export function assertPathBytes(name: string): void {
   if (name === "") throw invalid(name, "is empty");
   if (name.includes("\0")) throw invalid(name, "contains a NUL byte");
@@ -29,7 +29,7 @@ export function escapes(name: string): Error {
   return codedError("path_confinement", `path confinement violation: ${toText(name)} is outside base directory`);
 }
 
-/** How a name made of bytes is shown to a person. */
+/** Decodes a name for messages. */
 export function toText(name: string): string {
   return Buffer.from(name, "latin1").toString();
 }

@@ -6,7 +6,7 @@ const CHUNK = 64 * 1024;
 const SLASH = Buffer.from("/");
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 
-/** A directory being walked. `base` reaches its entries even when a parent is swapped for a link meanwhile. */
+/** A directory being walked. `base` leads to its entries even if a parent is replaced by a link meanwhile. */
 interface Level {
   readonly handle: FileHandle;
   readonly base: Buffer;
@@ -14,9 +14,9 @@ interface Level {
   readonly names: Buffer[];
 }
 
-/** What is packed, and how. */
+/** What to pack, and how. */
 export interface PackOptions {
-  /** Decides about each path below the root; `enter`: what is below a directory, but not itself. Default: all is taken. */
+  /** Decides about each path below the root; `enter` packs what is below a directory, but not itself. Default: pack all. */
   select?(path: string, isDirectory: boolean): "take" | "enter" | "skip";
   /** Write no times, so that equal files make equal archives. Default false. */
   isTimeless?: boolean;
@@ -25,15 +25,15 @@ export interface PackOptions {
 /** One tree of an archive. */
 export interface PackedTree {
   hostDir: string;
-  /** A directory of the archive that the tree is put into. Default: the top. */
+  /** Directory in the archive to put the tree into. Default: the top. */
   at?: string;
-  /** A name at the top of the tree that is left out. */
+  /** A name at the top of the tree to leave out. */
   except?: string;
 }
 
 /**
  * The tree below a host directory as a tar stream: directories, regular files and symbolic links, in byte order.
- * Sockets, FIFOs, devices and what vanishes meanwhile are left out; links are never followed.
+ * Sockets, FIFOs, devices and files that vanish meanwhile are left out; links are never followed.
  */
 export function packDirectory(hostDir: string, opts: PackOptions = {}): AsyncIterable<Uint8Array> {
   return packTrees([{ hostDir }], opts);
@@ -105,7 +105,7 @@ async function openLevel(path: Buffer, prefix: Buffer, flags: number): Promise<L
 }
 
 async function* packFile(source: Buffer, path: Buffer, toMember: typeof toTimedMember): AsyncGenerator<Buffer> {
-  // Without O_NONBLOCK a FIFO put in the file's place would hold us for ever.
+  // Without O_NONBLOCK, opening a FIFO that has replaced the file would block forever.
   const handle = await unlessGone(open(source, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   if (handle === undefined) return;
   try {
@@ -119,7 +119,7 @@ async function* packFile(source: Buffer, path: Buffer, toMember: typeof toTimedM
   }
 }
 
-/** Just `size` bytes: the header has promised them, so a file that grew is cut and one that shrank is filled up. */
+/** Exactly the `size` bytes of the header: cuts a file that has grown, pads one that has shrunk. */
 async function* exactly(handle: FileHandle, size: number): AsyncGenerator<Buffer> {
   for (let left = size; left > 0; ) {
     const buffer = Buffer.allocUnsafe(Math.min(left, CHUNK));
@@ -149,7 +149,7 @@ async function unlessGone<T>(pending: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Joins small pieces, so that a tree of tiny files does not become a flood of tiny messages. */
+/** Joins small chunks, so that a tree of tiny files does not become a flood of tiny messages. */
 async function* coalesce(source: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array> {
   let held: Buffer[] = [];
   let size = 0;

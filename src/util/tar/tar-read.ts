@@ -15,12 +15,12 @@ const MAX_META_BYTES = 1024 * 1024;
 const MAX_TRAILING_BYTES = 1024 * 1024;
 const GNU_NAME = { L: "GNU.longname", K: "GNU.longlink" } as const;
 
-/** One member of an archive being read. Whatever of `data` is not taken is skipped. */
+/** One member of an archive being read. Unread `data` is skipped. */
 export interface ArchiveMember extends TarHeader {
   readonly data: AsyncIterable<Buffer>;
 }
 
-/** The members of a hostile archive, long names and pax records applied; throws on anything that two readers could read differently. */
+/** The members of an untrusted archive, with long names and pax records applied; throws on anything ambiguous. */
 export async function* readTar(stream: AsyncIterable<Uint8Array>, maxEntries: number): AsyncGenerator<ArchiveMember> {
   const reader = new ByteReader(stream);
   try {
@@ -81,9 +81,9 @@ function toMember(header: TarHeader, extra: ReadonlyMap<string, string>): TarHea
   };
 }
 
-/** After the first block of zeros comes a second one, and then nothing but zeros. */
+/** Expects a second block of zeros, and then nothing but zeros. */
 async function expectEnd(reader: ByteReader, extra: ReadonlyMap<string, string>): Promise<void> {
-  if (extra.size > 0) throw malformed("a name record stands at the end");
+  if (extra.size > 0) throw malformed("a name record is at the end");
   const second = await reader.exactly(TAR_BLOCK);
   if (!second.every((byte) => byte === 0)) throw malformed("data after a block of zeros");
   for (let trailing = 0; ; ) {

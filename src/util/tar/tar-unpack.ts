@@ -8,42 +8,42 @@ import { LinkPlan } from "./tar-links.js";
 import { escapes, toConfinedName, toText } from "./tar-names.js";
 import { type ArchiveMember, readTar } from "./tar-read.js";
 
-/** Bytes that `unpackTar` writes unless told otherwise: 32 GiB. */
+/** Default limit on the bytes that `unpackTar` writes: 32 GiB. */
 const DEFAULT_MAX_BYTES: number = 32 * 1024 ** 3;
-/** Headers that `unpackTar` reads unless told otherwise. */
+/** Default limit on the headers that `unpackTar` reads. */
 const DEFAULT_MAX_ENTRIES = 1_000_000;
 const MAX_NAMED_SKIPS = 1000;
 const MAX_MTIME = 0o77777777777;
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
-/** Bounds of one `unpackTar`. */
+/** Limits of one `unpackTar`. */
 export interface UnpackLimits {
   /** Bytes of all members together, skipped ones too. Default 32 GiB. */
   maxBytes?: number;
   /** Headers in the archive. Default 1 000 000. */
   maxEntries?: number;
   /**
-   * What becomes of symbolic links. `confined`, the default: one that leads outside is `path_confinement`. `kept`: they are
-   * made as they are, wherever they lead, for a tree that nobody on the host follows a link in. `origin`, the absolute path
-   * that the tree came from: links into it lead into the copy, and those that lead outside are left out.
+   * What to do with symbolic links. `confined`, the default: one that leads outside is `path_confinement`. `kept`: make them
+   * unchanged, wherever they lead, for a tree in which nobody on the host follows links. `origin`, the absolute path of the
+   * original tree: turn links into it into links into the copy, and leave out those that lead outside.
    */
   links?: "confined" | "kept" | { origin: string };
 }
 
-/** What `unpackTar` wrote. */
+/** The result of `unpackTar`. */
 export interface UnpackResult {
   entries: number;
   bytes: number;
-  /** Devices, FIFOs and unknown kinds that were left out, by name; at most the first 1000. */
+  /** Devices, FIFOs and unknown kinds left out, by name; at most the first 1000. */
   skipped: string[];
-  /** Links that were left out because they lead outside, by name; at most the first 1000. */
+  /** Links left out because they lead outside, by name; at most the first 1000. */
   leftOut: string[];
 }
 
 /**
- * Unpacks an archive that nobody vouches for onto a host path that is absent or an empty directory (`conflict`).
- * All or nothing: the tree appears at the end by one rename. A name or link that leads outside is `path_confinement`,
- * a broken archive `tampered`, too much of anything `limit_exceeded`. Owners and special bits are not taken over.
+ * Unpacks an untrusted archive to a host path that does not exist or is an empty directory, else `conflict`. All or
+ * nothing: the tree appears at the end by one rename. A name or link that leads outside is `path_confinement`, a broken
+ * archive `tampered`, too much of anything `limit_exceeded`. Owners and special bits are dropped.
  */
 export async function unpackTar(
   stream: AsyncIterable<Uint8Array>,
@@ -112,7 +112,7 @@ class Unpacking {
     if (!isDirectory && !isRegular(member.type) && member.type !== "1" && member.type !== "2")
       return this.#skip(member);
     if (!isRegular(member.type) || isDirectory) {
-      if (member.size !== 0) throw malformed(`${toText(member.path)} is no file but has data`);
+      if (member.size !== 0) throw malformed(`${toText(member.path)} is not a file but has data`);
     }
     const path = toConfinedName(member.path);
     this.#links.assertNotThrough(path);
@@ -135,7 +135,7 @@ class Unpacking {
   async #addDirectory(path: string, mode: number): Promise<void> {
     if (path === "") return;
     await onArchiveName(path, mkdir(this.#at(path), { recursive: true }));
-    // The owner's bits stay on: what we cannot enter we could neither fill nor take away.
+    // Keep the owner's bits: we have to enter the directory to fill and to remove it.
     await chmod(this.#at(path), (mode & 0o777) | 0o700);
   }
 
@@ -168,7 +168,7 @@ class Unpacking {
     this.#links.add(path, target);
   }
 
-  /** A hard link becomes a copy: one that led elsewhere than to an earlier member would share a host file. */
+  /** Turns a hard link into a copy: a link to anything but an earlier member would share a host file. */
   async #addCopy(path: string, source: string): Promise<void> {
     const target = this.#links.get(source);
     if (target !== undefined) return this.#addLink(path, target);
@@ -197,7 +197,7 @@ class Unpacking {
   #spend(bytes: number): void {
     this.#spent += bytes;
     if (this.#spent > this.#maxBytes) {
-      throw codedError("limit_exceeded", `tar archive holds more than ${this.#maxBytes} bytes`);
+      throw codedError("limit_exceeded", `tar archive has more than ${this.#maxBytes} bytes`);
     }
   }
 }
@@ -212,17 +212,17 @@ async function onArchiveName<T>(path: string, pending: Promise<T>): Promise<T> {
   });
 }
 
-/** Gives the system's complaint about a name the code that says what is wrong with the archive. */
+/** Turns a system error about a name into the error about the archive. */
 function asArchiveError(path: string, error: NodeJS.ErrnoException): Error {
   const { code } = error;
-  if (code === "EEXIST" || code === "ENOTDIR" || code === "EISDIR") return malformed(`${toText(path)} is there twice`);
+  if (code === "EEXIST" || code === "ENOTDIR" || code === "EISDIR") return malformed(`${toText(path)} occurs twice`);
   if (code === "ENAMETOOLONG") {
     return codedError("invalid_path", `path is too long for this system: ${toText(path)}`, error);
   }
   return error;
 }
 
-/** The permission bits of an empty directory, undefined where there is nothing, `conflict` otherwise. */
+/** The permission bits of an empty directory; undefined if nothing exists; `conflict` otherwise. */
 async function modeOfVacant(target: string): Promise<number | undefined> {
   const stats = await lstat(target).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
@@ -230,7 +230,7 @@ async function modeOfVacant(target: string): Promise<number | undefined> {
   });
   if (stats === undefined) return undefined;
   if (!stats.isDirectory() || (await readdir(target)).length > 0) {
-    throw codedError("conflict", `${target} must be absent or an empty directory`);
+    throw codedError("conflict", `${target} exists and is not an empty directory`);
   }
   return stats.mode & 0o7777;
 }
@@ -242,7 +242,7 @@ async function moveInto(root: string, target: string): Promise<void> {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "";
     if (!["EEXIST", "ENOTEMPTY", "ENOTDIR"].includes(code)) throw error;
-    throw codedError("conflict", `${target} was filled by someone else meanwhile`, error);
+    throw codedError("conflict", `something else wrote to ${target} meanwhile`, error);
   }
 }
 

@@ -37,7 +37,7 @@ complete -F _glovebox glovebox
 `;
 }
 
-/** What is offered depends on how many operands there are already; a value of a flag counts as one. */
+/** The completions depend on the number of operands so far; a flag's value counts as one. */
 function operandCase(flags: string, offers: NonNullable<CliCommand["offers"]>): string {
   const plain = offer(flags, undefined);
   if (offers.length === 0) return plain;

@@ -30,7 +30,7 @@ function valuePart(offers: Flag["offers"]): string {
   return Array.isArray(offers) ? `-a ${quote(offers.join(" "))}` : "";
 }
 
-/** In fish, only the quote and the backslash mean something between single quotes. */
+/** Between single quotes, fish treats only the quote and the backslash specially. */
 function quote(text: string): string {
   return `'${text.replace(/[\\']/g, "\\$&")}'`;
 }

@@ -7,10 +7,10 @@ const LISTERS = {
   "sandboxes and runs": ["ls", "runs"],
 } as const;
 
-/** The kinds of names that only this machine knows. */
+/** The kinds of names that the script looks up when you press Tab. */
 export const LISTED: readonly (keyof typeof LISTERS)[] = Object.keys(LISTERS) as (keyof typeof LISTERS)[];
 
-/** The command that lists what is offered, one name a line; undefined when that is no list of this machine's. */
+/** The command that lists the names, one a line; undefined if they are fixed. */
 export function listerOf(offers: Flag["offers"]): string | undefined {
   const kind = LISTED.find((each) => each === offers);
   return kind && LISTERS[kind].map((verb) => `glovebox ${verb} --quiet 2>/dev/null`).join("; ");

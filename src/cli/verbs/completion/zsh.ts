@@ -2,7 +2,7 @@ import { shellQuote } from "../../../util/shell.js";
 import type { CliCommand, Flag } from "../../commands.js";
 import { LISTED, listerOf } from "./listers.js";
 
-/** The completion script of zsh, to be sourced or put into a directory of `fpath` as `_glovebox`. */
+/** The completion script of zsh, to source or to put into a directory of `fpath` as `_glovebox`. */
 export function zshCompletion(commands: readonly CliCommand[]): string {
   const verbs = commands.map(({ name, summary }) => `    ${quote(`${name}:${escapeColon(summary)}`)}`);
   const cases = commands.map((command) => {

@@ -6,21 +6,21 @@ type Column =
   | ("installed" | "credentials" | "reachable" | "isolation" | "limits")
   | ("network" | "snapshot" | "fork" | "conformance");
 
-/** What `doctor` says of a backend, in this order. */
+/** The columns of `doctor`, in order. */
 export const COLUMNS: readonly Column[] = [
   ...(["installed", "credentials", "reachable", "isolation", "limits"] as const),
   ...(["network", "snapshot", "fork", "conformance"] as const),
 ];
 
-/** What one backend is here, in words. */
+/** One backend as `doctor` shows it. */
 export interface BackendRow extends Readonly<Record<Column, string>> {
   readonly backend: string;
-  /** What mends cells that are not as they could be. */
+  /** The fixes, each with the columns it is for. */
   readonly fixes: readonly { readonly of: readonly Column[]; readonly fix: string }[];
 }
 
-/** The findings that speak of a column, whatever the backend. */
-const SPEAK: Readonly<Partial<Record<Column, readonly string[]>>> = {
+/** The findings that belong to a column, whatever the backend. */
+const FINDINGS: Readonly<Partial<Record<Column, readonly string[]>>> = {
   installed: ["backend", "installed", "package", "system", "bubblewrap", "guest"],
   credentials: ["credentials"],
   reachable: ["reachable", "engine", "account", "session", "self-test"],
@@ -31,14 +31,14 @@ const SPEAK: Readonly<Partial<Record<Column, readonly string[]>>> = {
 
 const UNKNOWN = "-";
 
-/** Makes the row of a backend out of what was found, what it says it keeps, and what the kit said last. */
+/** Makes the row of a backend from its findings, its capabilities and its last conformance run. */
 export function toBackendRow(
   backend: string,
   findings: readonly Finding[],
   capabilities: Capabilities | undefined,
   last: ConformanceNote | undefined,
 ): BackendRow {
-  const about = (column: Column): Finding[] => findings.filter(({ name }) => SPEAK[column]?.includes(name));
+  const about = (column: Column): Finding[] => findings.filter(({ name }) => FINDINGS[column]?.includes(name));
   const stateOf = (column: Column, otherwise: string): string => {
     const states = about(column).map(({ status }) => status);
     if (states.length === 0) return otherwise;
@@ -62,7 +62,7 @@ export function toBackendRow(
     backend,
     installed: stateOf("installed", "yes"),
     credentials: stateOf("credentials", "not needed"),
-    // What was not looked at for want of something else is not known to be there.
+    // If something is missing, nobody tried to reach it.
     reachable: stateOf("reachable", isBroken ? "no" : "yes"),
     isolation: capabilities?.isolation ?? UNKNOWN,
     limits: list(capabilities?.limits),

@@ -16,13 +16,13 @@ import type { Invocation } from "../../invocation.js";
 
 const AT_ONCE = 4;
 
-/** Runs the conformance kit on a backend, prints the table, and says whether the backend conforms. */
+/** Runs the conformance kit on a backend and prints the table; returns 0 if the backend conforms. */
 export async function runConformanceKit(backend: string, invocation: Invocation): Promise<number> {
   const { flags, screen } = invocation;
-  // What the kit makes on the host goes there, so that an interrupted run leaves nothing either.
+  // The kit's files on the host go here, so that even an interrupted run leaves none.
   const temporary = await mkdtemp(join(temporaryDirectory(), "glovebox-kit-"));
   process.env["TMPDIR"] = temporary;
-  // Two signals end the program without another look at what is below.
+  // A second signal ends the program without running the code below.
   process.once("exit", () => removeAtOnce(temporary));
   try {
     const report = await runCases(backend, invocation);
@@ -40,11 +40,11 @@ function removeAtOnce(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // The program is at its end, and what was asked of it does not depend on this.
+    // The program is exiting anyway, and its result does not depend on this.
   }
 }
 
-/** The report; undefined when the run was interrupted, and then every sandbox has been taken down. */
+/** The report; undefined if the run was interrupted, and then every sandbox is torn down. */
 async function runCases(
   backend: string,
   { flags, screen, interruption }: Invocation,
@@ -65,27 +65,27 @@ async function runCases(
     ...(skips && { skips }),
     host: { ...(directoryOf && { directoryOf }), ...(sharesNetwork !== undefined && { sharesNetwork }) },
   };
-  return await screen.during(`conformance of ${backend}`, async (progress) => {
+  return await screen.during(`testing ${backend}`, async (progress) => {
     let done = 0;
     const running = runConformance(harness, {
       concurrency: AT_ONCE,
       ...(only && { only }),
-      onResult: ({ id }) => progress.tell(`conformance of ${backend}: ${++done} of ${conformanceCases.length}, ${id}`),
+      onResult: ({ id }) => progress.update(`testing ${backend}: ${++done} of ${conformanceCases.length}, ${id}`),
     });
     const ended = new Promise<undefined>((resolve) => interruption.onEnd(() => resolve(undefined)));
     const report = await Promise.race([running, ended]);
     if (report === undefined) await Promise.all([...opened].map((sandbox) => sandbox.teardown()));
-    await forgetSnapshots(new Set([...opened].map(({ id }) => id)));
+    await deleteSnapshots(new Set([...opened].map(({ id }) => id)));
     return report;
   });
 }
 
-/** Deletes what the kit saved: a snapshot outlives its sandbox, and nobody else knows of these. */
-async function forgetSnapshots(sandboxes: ReadonlySet<string>): Promise<void> {
+/** Deletes the kit's snapshots: they outlive their sandboxes, and nothing else would delete them. */
+async function deleteSnapshots(sandboxes: ReadonlySet<string>): Promise<void> {
   for (const { id, sandboxId } of await listSnapshots()) if (sandboxes.has(sandboxId)) await deleteSnapshot(id);
 }
 
-/** A skip for what the backend does not claim is a refusal that was seen; any other means that nothing was. */
+/** A skip for a capability the backend does not claim counts as refused; any other skip as not run. */
 async function countOutcomes({ backend, results }: ConformanceReport): Promise<Record<string, number>> {
   const { skips = {} } = await conformanceOf(backend);
   const counts: Record<string, number> = {};

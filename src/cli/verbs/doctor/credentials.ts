@@ -1,11 +1,11 @@
 import type { Finding } from "../../../sandbox.js";
 
-/** Sets of variables of which one complete set is enough. */
+/** Sets of variables; one complete set is enough. */
 type Credentials = readonly (readonly string[])[];
 
 export const GITHUB: Credentials = [["GITHUB_TOKEN"], ["GH_TOKEN"], ["GLOVEBOX_TOKEN"]];
 
-/** Which credentials of a service are there. Names only: no value is ever shown. */
+/** Which credentials of a service are set. Shows names, never values. */
 export function credentialFindings(sets: Credentials, env: Readonly<Record<string, string | undefined>>): Finding[] {
   if (sets.length === 0) return [];
   const complete = sets.find((names) => names.every((name) => env[name]));
@@ -16,6 +16,6 @@ export function credentialFindings(sets: Credentials, env: Readonly<Record<strin
   }
   const present = sets.flat().filter((name) => env[name]);
   const wanted = sets.map((names) => names.join(" with ")).join(", or ");
-  const detail = present.length > 0 ? `only ${present.join(", ")} of what is needed is set` : "none are set";
+  const detail = present.length > 0 ? `only ${present.join(", ")} is set, which is not enough` : "none are set";
   return [{ name: "credentials", status: "unused", detail, fix: `set ${wanted}` }];
 }

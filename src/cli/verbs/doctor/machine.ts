@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { type Finding, listSandboxes } from "../../../sandbox.js";
 import { ownVersion } from "../../../util/own-version.js";
 
-/** What every backend needs of this machine. */
+/** What every backend needs on this machine. */
 export async function machineFindings(): Promise<Finding[]> {
   return [
     { name: "glovebox", status: "ok", detail: ownVersion() },
@@ -41,7 +41,7 @@ async function temporaryFinding(): Promise<Finding> {
     await access(tmpdir(), constants.W_OK | constants.X_OK);
     return { name, status: "ok", detail: tmpdir() };
   } catch {
-    const fix = "set TMPDIR to a directory that you can write";
-    return { name, status: "missing", detail: `${tmpdir()} cannot be written`, fix };
+    const fix = "set TMPDIR to a directory that you can write to";
+    return { name, status: "missing", detail: `cannot write to ${tmpdir()}`, fix };
   }
 }

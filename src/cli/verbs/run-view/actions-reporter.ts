@@ -3,7 +3,7 @@ import { type Reporter, type RunEvent, type RunReport, reportMarkdown } from "..
 import { toInert, toInertLine } from "../../../util/inert-text.js";
 import type { Output } from "../../terminal.js";
 
-/** Tells of a run in the words of GitHub Actions: groups, errors, the summary of the job, and outputs for later steps. */
+/** Reports a run to GitHub Actions: groups, errors, the job's summary, and outputs for later steps. */
 export function createActionsReporter(output: Output, env: Readonly<Record<string, string | undefined>>): Reporter {
   let isOpen = false;
   let atLineStart = true;
@@ -50,7 +50,7 @@ function outputsOf({ runId, status, branch, pushResult }: RunReport): string {
     .join("");
 }
 
-/** A line that begins like a command of the runner would be one. */
+/** Keeps the runner from reading a line of output as one of its commands. */
 function toLog(text: string): string {
   return toInert(text).replace(/^(\s*)(::|##\[)/gm, "$1\u200b$2");
 }

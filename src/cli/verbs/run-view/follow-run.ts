@@ -8,16 +8,16 @@ import { createLiveReporter } from "./live-reporter.js";
 import { createPlainReporter } from "./plain-reporter.js";
 import { summaryOf } from "./summary.js";
 
-/** Kinds of failure that no other command line would mend. */
+/** Errors that another command line would not fix. */
 const ENVIRONMENT = new Set([
   ...["unauthenticated", "permission_denied", "unavailable", "backend_lost", "no_space", "missing_dependency"],
   ...["no_isolation", "closed", "tampered", "internal"],
 ]);
 
-/** Shows a run while it goes on and what came of it; gives the exit code. Only the result goes to standard output. */
+/** Shows a run and its result; returns the exit code. Only the result goes to standard output. */
 export async function followRun(
   { flags, screen, interruption }: Invocation,
-  begin: (more: Pick<HarnessOptions, "reporter" | "signal">) => Promise<RunReport>,
+  start: (more: Pick<HarnessOptions, "reporter" | "signal">) => Promise<RunReport>,
 ): Promise<number> {
   const form = formOf(flags);
   const style = createStyle(screen.stderr, process.env);
@@ -32,7 +32,7 @@ export async function followRun(
     reporters.splice(0, 1, createActionsReporter(screen.stdout, process.env));
   }
   try {
-    const report = await begin({ reporter: reporters, signal: interruption.signal });
+    const report = await start({ reporter: reporters, signal: interruption.signal });
     shown.stop();
     if (report.status !== "cancelled") interruption.cameTooLate();
     if (form === "report") await screen.printJson(report);
@@ -46,11 +46,11 @@ export async function followRun(
   }
 }
 
-/** Reports what kept a run from being begun; gives the exit code. */
+/** Prints why a run could not start; returns the exit code. */
 export async function environmentFailure({ screen, flags, interruption }: Invocation, error: unknown): Promise<number> {
   const { code } = toFailure(error);
-  const isNews = interruption.ending === undefined || code !== "aborted";
-  const exitCode = await reportError(error, screen, { isJson: flags.has("json"), isNews });
+  const isPrinted = interruption.ending === undefined || code !== "aborted";
+  const exitCode = await reportError(error, screen, { isJson: flags.has("json"), isPrinted });
   if (ENVIRONMENT.has(code)) return EXIT_CODES.environment;
   return exitCode === EXIT_CODES.success ? exitCode : EXIT_CODES.usage;
 }
@@ -62,7 +62,7 @@ function formOf(flags: Flags): "text" | "report" | "stream" {
   if (value === "") return "report";
   throw new UsageError(
     `--json takes nothing or =stream, not "${value}"`,
-    "put --json at the end, or say --json=stream",
+    "put --json at the end, or write --json=stream",
   );
 }
 

@@ -4,7 +4,7 @@ import { drawLiveLine, type Output, type Style } from "../../terminal.js";
 import { nodeLine } from "./node-line.js";
 
 const TICK = 120;
-/** Bytes of the last line that are looked at; no terminal is as wide. */
+/** Bytes of the last line to look at; no terminal is wider. */
 const LONGEST_LINE = 2048;
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -12,11 +12,11 @@ interface Running {
   id: string;
   since: number;
   isChild: boolean;
-  told: string;
+  usage: string;
   last: string;
 }
 
-/** Shows a run on a terminal: a line for each node, and a live one for the node that runs. */
+/** Shows a run on a terminal: a line for each finished node, and a live line for the current one. */
 export function createLiveReporter(output: Output, style: Style): Reporter & { stop(): void } {
   let running: Running | undefined;
   let isDrawn = false;
@@ -29,7 +29,7 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
     const elapsed = Date.now() - running.since;
     const frame = FRAMES[Math.floor(elapsed / TICK) % FRAMES.length];
     const head = `${running.isChild ? "  ↻ " : " "}${frame} ${running.id} ${formatDuration(elapsed)}`;
-    const line = [head, running.told, running.last].filter((part) => part !== "").join(" · ");
+    const line = [head, running.usage, running.last].filter((part) => part !== "").join(" · ");
     drawLiveLine(output, line);
     isDrawn = true;
   };
@@ -40,7 +40,7 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
     output.write(`${line}\n`);
   };
   const start = (id: string, isChild: boolean): void => {
-    running = { id, since: Date.now(), isChild, told: "", last: "" };
+    running = { id, since: Date.now(), isChild, usage: "", last: "" };
     draw();
   };
   return {
@@ -59,7 +59,7 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
           if (running !== undefined) running.last = lastLine(event.text) ?? running.last;
           return;
         case "agent.usage":
-          if (running !== undefined) running.told = `${event.turns} turns, ${formatCost(event.costUsd)}`;
+          if (running !== undefined) running.usage = `${event.turns} turns, ${formatCost(event.costUsd)}`;
           return;
         case "node.finished":
           running = undefined;

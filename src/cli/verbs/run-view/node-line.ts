@@ -10,7 +10,7 @@ const MARKS: Readonly<Record<NodeReport["status"], string>> = {
   limit: "◆",
 };
 
-/** One line about a node that is over. */
+/** One line about a finished node. */
 export function nodeLine(node: NodeReport, style: Style, isChild = false): string {
   const paint = node.status === "success" ? style.good : node.status === "skipped" ? style.dim : style.bad;
   const detail = detailOf(node);
@@ -19,7 +19,7 @@ export function nodeLine(node: NodeReport, style: Style, isChild = false): strin
 }
 
 function detailOf({ agent, checks, command, error, reason, commit, reused }: NodeReport): string {
-  if (reused === true) return "taken over from before";
+  if (reused === true) return "reused from before";
   if (reason !== undefined) return reason;
   if (agent !== undefined) {
     const turns = agent.turns === undefined ? undefined : `${agent.turns} turns`;

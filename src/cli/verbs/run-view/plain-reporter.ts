@@ -5,7 +5,7 @@ import { nodeLine } from "./node-line.js";
 
 const HEARTBEAT = 60_000;
 
-/** Tells of a run in plain lines with the time of day; of a node that takes long, once a minute that it still runs. */
+/** Reports a run in plain lines with the time of day, and once a minute that a slow node is still running. */
 export function createPlainReporter(
   output: Output,
   style: Style,

@@ -12,7 +12,7 @@ import type { Style } from "../../terminal.js";
 
 const LAST_LINES = 20;
 
-/** What a person wants to know when a run is over, and what to type next. */
+/** The summary of a finished run, with the commands to type next. */
 export function summaryOf(report: RunReport, directory: string, style: Style): string {
   const { status, error, pushResult } = report;
   const paint =
@@ -44,12 +44,12 @@ export function summaryOf(report: RunReport, directory: string, style: Style): s
 }
 
 function pushNote({ draft, existing }: NonNullable<RunReport["pushResult"]>): string {
-  const notes = [draft === true ? "draft" : undefined, existing === true ? "was open already" : undefined];
+  const notes = [draft === true ? "draft" : undefined, existing === true ? "already open" : undefined];
   const said = notes.filter((note) => note !== undefined);
   return said.length === 0 ? "" : ` (${said.join(", ")})`;
 }
 
-/** The node that ended the run, its last lines, and how to see it again. */
+/** The node that ended the run, its last lines, and how to repeat it. */
 function failureOf(report: RunReport, style: Style): string[] {
   const node = report.nodes.find(
     ({ status, tolerated }) => status !== "success" && status !== "skipped" && tolerated !== true,
@@ -74,7 +74,7 @@ function commandOf(node: NodeReport): string | undefined {
   return node.command ?? node.checks?.find(({ status }) => status !== "success")?.command;
 }
 
-/** A command line as arguments, for a shell of the host to pass on: words in quotes are that already. */
+/** A command as arguments of `glovebox exec`: quoted words unchanged, anything else through `sh -c`. */
 function toArguments(command: string): string {
   if (/^(?:'(?:[^']|'\\'')*'(?: |$))+$/.test(command)) return command;
   if (!command.includes("\n")) return shellQuote(["sh", "-c", command]);

@@ -11,7 +11,7 @@ interface Row {
   since: number;
 }
 
-/** The state of all tasks, drawn again and again where a terminal is looked at; nothing elsewhere. */
+/** A live table of all tasks on a terminal; nothing on other outputs. */
 export class LiveTable {
   readonly #output: Output;
   readonly #style: Style;
@@ -27,13 +27,13 @@ export class LiveTable {
     if (output.isTTY === true) this.#timer = setInterval(() => this.#draw(), TICK).unref();
   }
 
-  /** Says where a task is now. */
+  /** Sets the stage of a task. */
   set(taskId: string, stage: TaskStage, note = ""): void {
     const row = this.#rows.get(taskId);
     this.#rows.set(taskId, { stage, note: note || (row?.note ?? ""), since: Date.now() });
   }
 
-  /** Draws it for the last time, with all that there is room for. */
+  /** Draws the table for the last time. */
   stop(): void {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
@@ -49,7 +49,7 @@ export class LiveTable {
     const lines = formatTable(shown).split("\n").slice(0, -1);
     if (more > 0) lines.push(this.#style.dim(`and ${more} more`));
     const up = this.#height > 0 ? `\x1b[${this.#height}A` : "";
-    // A line that is too long is cut by the terminal: folded, it would be two, and the way up too short.
+    // Turn line wrapping off: a wrapped line would take two rows, and the cursor would not move up far enough.
     this.#output.write(`${up}\x1b[J\x1b[?7l${lines.map((line) => `${line}\n`).join("")}\x1b[?7h`);
     this.#height = lines.length;
   }

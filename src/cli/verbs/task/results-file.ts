@@ -4,15 +4,15 @@ import { appendFile, readFile } from "node:fs/promises";
 import { SandboxError, toSandboxError } from "../../../../contracts/errors.js";
 import type { FileTask, TaskResult } from "../../../tasks.js";
 
-/** A line of a file of results: what came of a task, and of what it was the result. */
+/** A line of a results file. */
 export interface ResultLine extends TaskResult {
-  /** Of everything that the task is made of; a task that was changed since is another one. */
+  /** Digest of everything that defines the task: a changed task runs again. */
   digest: string;
   /** ISO 8601. */
   endedAt: string;
 }
 
-/** The results of earlier runs, to which those of this one are added as they come. */
+/** The results of earlier runs; this run appends its own. */
 export class ResultsFile {
   readonly #path: string;
   readonly #flag: number;
@@ -26,17 +26,17 @@ export class ResultsFile {
   }
 
   /**
-   * Reads what there is. A last line that was cut by a crash counts as none; any other that cannot be read is refused. A link is only followed
-   * where the user named it: one that lies beside a task file may have come with it.
+   * Reads the earlier results. Ignores a last line cut off by a crash; refuses any other bad line. Follows a link only if the
+   * user named it: one next to a task file may have come with it.
    */
   static async open(path: string, { isNamed }: { isNamed: boolean }): Promise<ResultsFile> {
     if (!isNamed && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) {
-      throw new SandboxError("permission_denied", `${path} is a link, and results would be written to where it leads`, {
+      throw new SandboxError("permission_denied", `${path} is a link, and its target would get the results`, {
         hint: "name the file yourself with --results",
       });
     }
     const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW } = constants;
-    // Where there is no such flag, the look above has to do.
+    // Without O_NOFOLLOW on this system, the check above has to do.
     const flag = O_APPEND | O_CREAT | O_WRONLY | (isNamed ? 0 : (O_NOFOLLOW ?? 0));
     const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return "";
@@ -48,7 +48,7 @@ export class ResultsFile {
       const parsed = line === "" ? undefined : parse(line);
       if (parsed !== undefined) lines.set(parsed.taskId, parsed);
       else if (line !== "" && index < texts.length - 1) {
-        throw new SandboxError("invalid_argument", `${path} has no results: line ${index + 1} cannot be read`, {
+        throw new SandboxError("invalid_argument", `${path} is not a results file: cannot read line ${index + 1}`, {
           hint: "name another file with --results",
         });
       }
@@ -57,13 +57,13 @@ export class ResultsFile {
     return new ResultsFile(path, flag, lines);
   }
 
-  /** What came of a task, if it ran to its end and has not been changed since. */
+  /** The result of a task, if it ran to its end and has not changed since. */
   find(taskId: string, digest: string): ResultLine | undefined {
     const line = this.#lines.get(taskId);
     return line?.digest === digest && line.error === undefined ? line : undefined;
   }
 
-  /** Writes one down; lines never mix. */
+  /** Appends a line; concurrent ones never mix. */
   add(line: ResultLine): Promise<void> {
     const text = `${JSON.stringify(line)}\n`;
     this.#writing = this.#writing.then(() => appendFile(this.#path, text, { mode: 0o600, flag: this.#flag }));
@@ -73,7 +73,7 @@ export class ResultsFile {
   }
 }
 
-/** A name for all that decides what a task does. */
+/** Digest of everything that decides what a task does. */
 export function digestOf(task: FileTask, command: string | readonly string[]): string {
   return createHash("sha256")
     .update(JSON.stringify([task.setup, command, task.timeout]))
