@@ -2,8 +2,8 @@ import type { SnapshotRecord } from "../../contracts/backend.js";
 import { readSnapshotRecord, removeSnapshotRecord } from "./snapshot-record.js";
 
 /**
- * Makes a snapshot for a call that may be over before it is ready. Then it is deleted: its id is never returned, so nobody
- * could restore or delete it.
+ * Makes a snapshot for a call that may be over before the snapshot is ready. A late one is deleted: its id is never returned, so nobody could
+ * restore or delete it.
  */
 export async function snapshotInTime(
   signal: AbortSignal | undefined,

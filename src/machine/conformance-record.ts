@@ -3,22 +3,22 @@ import { join } from "node:path";
 import { writeFileAtomic } from "./atomic-file.js";
 import { privateSubdirectory } from "./home.js";
 
-/** What came of the last run of the conformance kit on a backend, on this machine. */
+/** The outcome of the last run of the conformance kit on a backend, on this machine. */
 export interface ConformanceNote {
   /** What it ran on: this machine, the service, or a stand-in for it. */
   readonly on: string;
-  /** How many cases had which outcome: `passed`, `refused`, `not run`, `failed`. */
+  /** The number of cases per outcome: `passed`, `refused`, `not run`, `failed`. */
   readonly counts: Readonly<Record<string, number>>;
   /** ISO 8601. */
   readonly time: string;
 }
 
-/** Remembers what came of a run, for `doctor`. */
+/** Saves the outcome of a run for `doctor`. */
 export async function noteConformance(backend: string, note: Omit<ConformanceNote, "time">): Promise<void> {
   await writeFileAtomic(pathOf(backend), `${JSON.stringify({ ...note, time: new Date().toISOString() })}\n`);
 }
 
-/** What came of the last run; undefined when there was none. */
+/** The outcome of the last run; undefined if there was none. */
 export async function lastConformance(backend: string): Promise<ConformanceNote | undefined> {
   try {
     const note = JSON.parse(await readFile(pathOf(backend), "utf8")) as ConformanceNote;
