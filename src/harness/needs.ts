@@ -26,7 +26,7 @@ export interface BlueprintNeeds {
 
 /**
  * What a blueprint needs. A sandbox's network is fixed when it is opened, so it is the union over all nodes. Refuses
- * what an agent cannot keep: a list of tools, a session to go on with, a cost limit when it does not tell its cost.
+ * what an agent can't enforce: a list of tools, a session to go on with, a cost limit when it does not tell its cost.
  */
 export function needsOf(
   blueprint: Blueprint,
@@ -67,7 +67,7 @@ function checkAgent({ nodeId, task, driver }: AgentNeed, costLimit: number | und
   }
   for (const wish of driver.cannot ?? []) {
     if (task[wish] === undefined) continue;
-    throw new SandboxError("unsupported", `${driver.name} cannot keep ${wish} of node ${nodeId}`, {
+    throw new SandboxError("unsupported", `${driver.name} can't enforce ${wish} of node ${nodeId}`, {
       hint: `leave ${wish} out, or take another agent`,
     });
   }

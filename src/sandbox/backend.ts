@@ -1,4 +1,4 @@
-/** What a backend of your own is made of. `docs/writing-a-backend.md` is its story. */
+/** What you need to write a backend of your own. See `docs/writing-a-backend.md`. */
 export type {
   Backend,
   RemoteSandboxInfo,

@@ -1,4 +1,4 @@
-/** What the layers above need of the host: the same files, locks, owners and git that sandboxes are kept with. */
+/** What the layers above need on the host: the files, locks, owners and git that sandboxes use, too. */
 export { writeFileAtomic } from "../machine/atomic-file.js";
 export { privateSubdirectory } from "../machine/home.js";
 export { withLock } from "../machine/lock.js";

@@ -119,14 +119,14 @@ function checkPossible(opts: SandboxOptions): void {
   checkNoPlace(opts);
   const kind = typeof opts.network === "object" ? "{ allow }" : `"${opts.network}"`;
   if (opts.network !== undefined && opts.network !== "full") {
-    throw new SandboxError("unsupported", `The dagger backend cannot keep network ${kind}`, {
+    throw new SandboxError("unsupported", `The dagger backend can't enforce network ${kind}`, {
       backend: "dagger",
       hint: 'a Dagger engine gives every container its network; ask for network: "full", or use the local or docker backend',
     });
   }
   const [limit] = Object.entries(opts.limits ?? {}).filter(([, value]) => value !== undefined);
   if (limit !== undefined) {
-    throw new SandboxError("unsupported", `The dagger backend cannot keep limits.${limit[0]} (${limit[1]})`, {
+    throw new SandboxError("unsupported", `The dagger backend can't enforce limits.${limit[0]} (${limit[1]})`, {
       backend: "dagger",
       hint: "a Dagger engine has no limits for a container; use the local or docker backend",
     });

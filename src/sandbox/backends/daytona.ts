@@ -65,7 +65,7 @@ function checkPossible(opts: SandboxOptions): void {
   if (limits !== undefined && Object.values(limits).some((value) => value !== undefined)) {
     throw new SandboxError(
       "unsupported",
-      `The daytona backend cannot keep limits (${Object.keys(limits).join(", ")})`,
+      `The daytona backend can't enforce limits (${Object.keys(limits).join(", ")})`,
       {
         hint: "the service has sizes in whole cores and GiB: daytona: { resources: { cpu, memory, disk } }",
       },

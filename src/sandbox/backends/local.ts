@@ -185,7 +185,7 @@ function checkPossible(opts: SandboxOptions): void {
 }
 
 function unsupported(option: string, value: string, reason: string): SandboxError {
-  return new SandboxError("unsupported", `The local backend cannot keep ${option} "${value}": ${reason}`);
+  return new SandboxError("unsupported", `The local backend can't enforce ${option} "${value}": ${reason}`);
 }
 
 async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: SandboxEntry): Promise<LocalDriver> {

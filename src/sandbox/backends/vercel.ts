@@ -100,7 +100,7 @@ async function planRepository(plan: Plan): Promise<Filling> {
 function assertNoGitOptions(opts: SandboxOptions): void {
   for (const name of ["gitFilters", "gitAlternates"] as const) {
     if (opts[name] === undefined) continue;
-    throw new SandboxError("unsupported", `The vercel backend cannot keep ${name}: the service clones by itself`, {
+    throw new SandboxError("unsupported", `The vercel backend can't enforce ${name}: the service clones by itself`, {
       hint: "give the path of a clone of yours as repo",
     });
   }

@@ -9,7 +9,7 @@ import { type Consumer, Pump } from "./pump.js";
 import type { SandboxState } from "./sandbox-state.js";
 import { toStartSpec } from "./start-spec.js";
 
-/** Runs a checked command to its end: one process, both streams, stdin, deadline and abort. */
+/** Runs a checked command and waits for its end: one process, both streams, stdin, deadline and abort. */
 export async function runToEnd(state: SandboxState, opts: ExecOptions, operation: string): Promise<ExecResult> {
   const timeout = opts.timeout ?? state.operationTimeout;
   const stdin = opts.stdin === "" ? undefined : opts.stdin;
@@ -92,8 +92,8 @@ function consumerFailure(watch: ProcessWatch, name: string): (error: unknown) =>
 }
 
 /**
- * Waits for the streams of a process that has ended. A driver that keeps one open is cut off after `MAX_DRAIN`; a
- * consumer that is still busy has as long as the deadline.
+ * Waits for the streams of a process that has ended. A stream that the driver leaves open is cut off after `MAX_DRAIN`. A consumer that is still
+ * busy may take until the deadline.
  */
 async function drain(streams: Promise<unknown>, pumps: readonly Pump[]): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

@@ -1,20 +1,20 @@
 import type { OutputCollector } from "../../util/output-collector.js";
 
-/** How long a consumer that still works on late pieces is waited for once the command was killed. */
+/** How long to wait for a consumer of late chunks once the command was killed, in milliseconds. */
 const LATE_DELIVERY = 250;
 
-/** Takes pieces of output; a promise slows the command down until it settles. */
+/** Gets chunks of output; a promise slows the command down until it settles. */
 export type Consumer = (chunk: Uint8Array) => void | Promise<void>;
 
 /**
  * Moves one output stream of a process to the collector and to the caller.
  *
- * Before `release` each delivery is awaited. After it the stream is read on, so that what the command wrote is kept,
- * and the consumer is served behind it in order.
+ * Each delivery is awaited until `detach`. After that the stream is read on, so that no output is lost, and the consumer gets the chunks later, in
+ * order.
  */
 export class Pump {
   readonly done: Promise<void>;
-  /** Whether the caller's consumer is what is being waited for. */
+  /** Whether the pump is waiting for the caller's consumer. */
   delivering = false;
   ended = false;
   readonly #collector: OutputCollector;
@@ -77,14 +77,14 @@ export class Pump {
     this.#onConsumerError(error);
   }
 
-  /** From now on the stream does not wait for the consumer any more. */
+  /** From now on, don't wait for the consumer. */
   release(): void {
     this.#release?.();
     this.#release = undefined;
   }
 }
 
-/** Waits for a promise, but not for longer than that. */
+/** Waits for a promise, for at most so many milliseconds. */
 export async function settledWithin(promise: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {

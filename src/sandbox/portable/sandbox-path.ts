@@ -4,7 +4,7 @@ import { checkPath } from "../../util/checks.js";
 import { assertPathConfined } from "../../util/path.js";
 import type { SandboxState } from "./sandbox-state.js";
 
-/** Turns a caller's path into an absolute one that is lexically inside `workDir`. Links are the driver's to keep. */
+/** Turns a caller's path into an absolute one that is lexically inside `workDir`. The driver confines links. */
 export function resolveInside(state: SandboxState, path: unknown, name: string): string {
   checkPath(path, name);
   const { workDir } = state.driver;

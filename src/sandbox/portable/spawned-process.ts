@@ -10,9 +10,9 @@ import { toStartSpec } from "./start-spec.js";
 let lastId = 0;
 
 /**
- * Starts a process that goes on, and gives it the shape that callers see.
+ * Starts a long-running process and returns it in the form that callers see.
  *
- * With `onStdout` (or `onStderr`) the output goes there, and the stream of that name is empty.
+ * With `onStdout` or `onStderr` the output goes there, and the stream of that name is empty.
  */
 export async function startProcess(state: SandboxState, opts: SpawnOptions): Promise<SandboxProcess> {
   const withStdin = opts.stdin === "pipe" || opts.pty !== undefined;
@@ -102,7 +102,7 @@ function toReadable(
           controller.error(failure(error));
         }
       },
-      // Nobody reads any more, but the process shall not stand still because of that.
+      // Nobody reads any more, but that must not block the process.
       cancel: () => void discard(iterator).catch(() => undefined),
     },
     { highWaterMark: 0 },
@@ -137,7 +137,8 @@ function consumed(
 function toWritable(process: DriverProcess): WritableStream<Uint8Array> {
   return new WritableStream<Uint8Array>({
     write: async (chunk) => {
-      if (!((chunk as unknown) instanceof Uint8Array)) throw invalidArgument("stdin", "pieces of bytes", chunk);
+      if (!((chunk as unknown) instanceof Uint8Array))
+        throw invalidArgument("stdin", "chunks of type Uint8Array", chunk);
       await process.writeStdin(chunk);
     },
     close: () => process.closeStdin(),

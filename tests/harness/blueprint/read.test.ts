@@ -255,7 +255,7 @@ describe("what a blueprint needs", () => {
       /cost limit of \$2 cannot be kept: codex in node work/,
     ],
     ["a cost limit of its own", ask({ agent: "codex", limits: { costUsd: 1 } }), {}, /cannot be kept/],
-    ["a list of tools", ask({ agent: "codex", tools: ["x"] }), {}, /codex cannot keep tools/],
+    ["a list of tools", ask({ agent: "codex", tools: ["x"] }), {}, /codex can't enforce tools/],
     ["an agent that does not exist", ask({ agent: "cluade-code" }), {}, /no agent "cluade-code"/],
     ["another agent by choice", ask(), { agent: "codex", limits: { costUsd: 2 } }, /cost limit/],
   ])("is refused when it cannot be kept: %s", (_what, node, choice, message) => {

@@ -216,7 +216,7 @@ describe("options of a sandbox", () => {
     await expectRefused(open({ id: "abcdef0123456789" }), "not_found", "abcdef0123456789");
   });
 
-  test("what this backend cannot keep", async () => {
+  test("what this backend can't enforce", async () => {
     await expectRefused(
       open({ isolation: "none", network: { allow: ["example.com"] } }),
       "unsupported",

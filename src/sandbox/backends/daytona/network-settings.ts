@@ -56,5 +56,5 @@ function normal(value: unknown): string {
 }
 
 function unkept(entry: string, why: string): SandboxError {
-  return new SandboxError("unsupported", `The daytona backend cannot keep network.allow "${entry}": ${why}`);
+  return new SandboxError("unsupported", `The daytona backend can't enforce network.allow "${entry}": ${why}`);
 }
