@@ -14,7 +14,7 @@ import { removeResource } from "./daytona/remove.js";
 
 export type * from "./daytona/daytona-options.js";
 
-/** Options of other backends, and what the service has no place for. */
+/** Options of other backends, and options that the service can't support. */
 const NOT_HERE = ["baseDir", "workspace", "mounts", "gitFilters", "gitAlternates"] as const;
 
 /** Sandboxes at the Daytona service, each a machine of its own. */
@@ -58,7 +58,7 @@ export function createDaytonaSandbox(opts: SandboxOptions = {}): Promise<Sandbox
   return openWith(daytona, opts);
 }
 
-/** Enforce or refuse: everything that cannot be kept is an error here, before anything is created. */
+/** Enforce or refuse: everything that can't be enforced is an error here, before anything is created. */
 function checkPossible(opts: SandboxOptions): void {
   if (opts.repo !== undefined) readSource(opts.repo);
   const { limits } = opts;
@@ -67,20 +67,23 @@ function checkPossible(opts: SandboxOptions): void {
       "unsupported",
       `The daytona backend can't enforce limits (${Object.keys(limits).join(", ")})`,
       {
-        hint: "the service has sizes in whole cores and GiB: daytona: { resources: { cpu, memory, disk } }",
+        hint: "the service only has sizes in whole cores and GiB: daytona: { resources: { cpu, memory, disk } }",
       },
     );
   }
   networkSettings(opts.network);
   for (const name of NOT_HERE) {
     if (opts[name] !== undefined) {
-      throw new SandboxError("unsupported", `The daytona backend has no ${name}: the sandbox is not on this machine`);
+      throw new SandboxError(
+        "unsupported",
+        `The daytona backend can't enforce ${name}: the sandbox is not on this machine`,
+      );
     }
   }
   if (opts.image !== undefined && opts.daytona?.snapshot !== undefined) {
     throw new SandboxError(
       "invalid_argument",
-      `Option image ("${opts.image}") does not go together with daytona.snapshot`,
+      `Option image ("${opts.image}") can't be combined with daytona.snapshot`,
       {
         hint: "choose one of the two",
       },

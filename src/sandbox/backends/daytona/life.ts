@@ -18,24 +18,24 @@ import { networkSettings } from "./network-settings.js";
 import { type Account, readLifetime, type Source } from "./options.js";
 import { remoteResource, removeResource } from "./remove.js";
 
-/** Milliseconds that a change of a state at the service may take. */
+/** How long the service may take to change a state, in milliseconds. */
 const SETTLED_WITHIN = 60_000;
 
-/** What a sandbox is made from, and what a kept one remembers. Never a key or a token. */
+/** What a sandbox is made from, and what is saved of a kept one. Never a key or a token. */
 export interface Plan {
   readonly source?: Source | undefined;
   readonly branch?: string | undefined;
   readonly network: NetworkPolicy;
-  /** Sizes and times of the machine, which another one in its place gets too. */
+  /** Sizes and times of the machine, which also apply to one that replaces it. */
   readonly machine?: Pick<DaytonaOptions, "snapshot" | "resources" | "autoStopMinutes" | "ttlMinutes">;
-  /** What of the service's is under the sandbox now; `restore` changes it. */
+  /** The name of the current machine at the service; `restore` changes it. */
   name: string;
   place?: Place;
   /** The commit that it started from. */
   base?: string | undefined;
 }
 
-/** What the backend keeps. */
+/** What the backend enforces. */
 export function daytonaCapabilities(git: boolean): Capabilities {
   return {
     isolation: "remote",
@@ -51,7 +51,7 @@ export function daytonaCapabilities(git: boolean): Capabilities {
   };
 }
 
-/** One sandbox and all that hangs on it, from its making to its end. */
+/** One sandbox at the service, from its creation to its removal. */
 export class Life {
   readonly #account: Account;
   readonly #opts: SandboxOptions;
@@ -68,7 +68,7 @@ export class Life {
     this.#connection = connection;
   }
 
-  /** Makes a new sandbox, all of it or nothing; with the files of a machine that was saved, or fresh. */
+  /** Makes a new sandbox: all of it or nothing; from a saved machine, or fresh. */
   static async create(
     account: Account,
     opts: SandboxOptions,
@@ -80,7 +80,7 @@ export class Life {
     const own = { ...plan, name: `glovebox-${id}` };
     const resources = [remoteResource("daytona-sandbox", own.name, account)];
     const workDir = own.place?.workDir ?? `/home/daytona/workspace/${own.source?.name ?? id}`;
-    // A client that cannot be had must not leave a record that nobody can remove.
+    // Without a client, a record would be left that nobody can remove.
     const connection = await connect(account);
     try {
       await entry.begin({ workDir, resources });
@@ -94,7 +94,7 @@ export class Life {
     }
   }
 
-  /** Goes on with a kept one. */
+  /** Reopens a kept sandbox. */
   static async reopen(account: Account, opts: SandboxOptions, entry: SandboxEntry, plan: Plan): Promise<DaytonaDriver> {
     const { place } = plan;
     if (place === undefined) throw new SandboxError("not_found", `The sandbox "${entry.id}" was never finished`);
@@ -113,7 +113,7 @@ export class Life {
   async #make(saved: Saved | undefined): Promise<DaytonaDriver> {
     const { source, branch, network, name } = this.#plan;
     const rules = networkSettings(network);
-    // A repository is cloned from inside, so the network is closed after that.
+    // A repository is cloned from within the sandbox, so the network is restricted after that.
     const atOnce = source === undefined || saved !== undefined ? rules : {};
     const remote = await this.#request({
       ...{ id: this.#entry.id, name, opts: this.#opts, network: atOnce },
@@ -139,7 +139,7 @@ export class Life {
     try {
       remote = await createRemote(this.#connection.client, plan);
     } catch (error) {
-      // Refused: there is nothing to be taken away, and perhaps nobody who may.
+      // The service refused: there is nothing to remove, and perhaps no permission to.
       if (wasRefused(error)) await this.#entry.forget(() => true);
       throw error;
     }
@@ -177,7 +177,7 @@ export class Life {
     };
   }
 
-  /** Copies of the machine as it is now; all of them or none. */
+  /** Copies of the machine as it is now: all of them or none. */
   async #fork(driver: DaytonaDriver, count: number): Promise<DaytonaDriver[]> {
     const { name: _, ...plan } = this.#plan;
     const { id: __, ...opts } = this.#opts;
@@ -193,7 +193,7 @@ export class Life {
     });
   }
 
-  /** A new machine with the saved files takes the place of the old one, which is deleted. */
+  /** Replaces the machine with a new one that has the saved files, and deletes the old one. */
   async #restore(driver: DaytonaDriver, snapshot: string): Promise<void> {
     const old = this.#plan.name;
     const { id } = this.#entry;
@@ -225,7 +225,7 @@ export class Life {
     this.#endHeartbeat();
     if (this.#entry.keep) {
       await driver.stop();
-      // Stopped it costs disk only, and is there when it is opened again; one that is gone cannot be kept.
+      // A stopped machine only costs disk space and can be reopened. One that is gone can't be kept.
       if (!(await whenSettled(() => standStill(driver.remote)))) this.#entry.discard();
       else await this.#entry.savePlan(this.#plan);
     }
@@ -238,17 +238,17 @@ export class Life {
   }
 }
 
-/** A machine that was saved, and where things are on it. */
+/** A saved machine, and its directories. */
 interface Saved {
   readonly snapshot: string;
   readonly place: Place;
 }
 
-/** A machine by its name, running. */
+/** Starts a machine by its name. */
 async function wake({ client }: Connection, name: string): Promise<RemoteSandbox> {
   try {
     const remote = await persist(() => client.get(name));
-    // What a process that died left running in it goes with a stop.
+    // A stop also ends what a dead process left running in it.
     if (remote.state === "started" || remote.state === "starting") await whenSettled(() => standStill(remote));
     await whenSettled(() => remote.start());
     return remote;
@@ -257,7 +257,7 @@ async function wake({ client }: Connection, name: string): Promise<RemoteSandbox
   }
 }
 
-/** Waits for a change of a state that is under way, and then makes another. */
+/** Waits for a state change that is under way, then makes another. */
 async function whenSettled<T>(change: () => Promise<T>): Promise<T> {
   try {
     return await persist(change, (error) => isPassing(error) || isBetweenStates(error), SETTLED_WITHIN);
@@ -266,7 +266,7 @@ async function whenSettled<T>(change: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Stops a machine; false when there is none any more. */
+/** Stops a machine; false if it no longer exists. */
 async function standStill(remote: RemoteSandbox): Promise<boolean> {
   try {
     await remote.stop();
@@ -283,7 +283,7 @@ async function standStill(remote: RemoteSandbox): Promise<boolean> {
   }
 }
 
-/** By git itself: the service's own way is not safe when the tree has changes. */
+/** With git itself: the service's own checkout is not safe if the tree has changes. */
 async function checkOut(driver: DaytonaDriver, branch: string): Promise<void> {
   const { exitCode, stderr } = await driver.run(["git", "checkout", "--quiet", "-B", branch]);
   if (exitCode !== 0) throw new SandboxError("internal", `The branch "${branch}" could not be made: ${stderr.trim()}`);

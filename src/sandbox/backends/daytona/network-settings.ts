@@ -4,16 +4,16 @@ import type { NetworkPolicy } from "../../../../contracts/types.js";
 import type { RemoteSandbox } from "./client.js";
 import { statusOf, toFailure } from "./failure.js";
 
-/** The service's words for a network rule. */
+/** A network rule in the service's terms. */
 export interface NetworkSettings {
   networkBlockAll?: boolean;
-  /** Names, with commas between. */
+  /** Names, separated by commas. */
   domainAllowList?: string;
-  /** Blocks of addresses, with commas between. */
+  /** Address blocks, separated by commas. */
   networkAllowList?: string;
 }
 
-/** Translates a network rule; one with a port, or with names and addresses at once, cannot be kept. */
+/** Translates a network rule. Ports, and names together with addresses, can't be enforced. */
 export function networkSettings(network: NetworkPolicy = "full"): NetworkSettings {
   if (network === "full") return {};
   if (network === "none" || network.allow.length === 0) return { networkBlockAll: true };
@@ -26,24 +26,24 @@ export function networkSettings(network: NetworkPolicy = "full"): NetworkSetting
   throw unkept(addresses[0] ?? "", "it allows names or addresses, not both");
 }
 
-/** A rule that the service took, and does not have, is none. */
+/** A rule that the service accepted but does not report is not in effect. */
 export function assertNetwork(remote: RemoteSandbox, settings: NetworkSettings): void {
   for (const [key, wanted] of Object.entries(settings) as [keyof NetworkSettings, string | boolean][]) {
     if (normal(remote[key]) === normal(wanted)) continue;
     throw new SandboxError("unsupported", `Daytona: the sandbox did not get its network rule (${key} ${wanted})`, {
-      hint: 'network: "full" is what every account can have',
+      hint: 'use network: "full", which every account allows',
     });
   }
 }
 
-/** Organisations of a lower tier cannot choose their network: that is the service's refusal, not a wrong argument. */
+/** Organisations of a lower tier can't choose their network: that is a refusal of the service, not a wrong argument. */
 export function refusedNetwork(error: unknown, network: NetworkSettings): SandboxError {
   const failure = toFailure(error, "the sandbox could not be made");
   const asked = Object.keys(network).length > 0;
   if (!asked || ![400, 403].includes(statusOf(error) ?? 0) || !/network|domain/i.test(failure.message)) return failure;
   return new SandboxError("unsupported", failure.message, {
     cause: error,
-    hint: 'network: "full" is what this account can have',
+    hint: 'use network: "full", which this account allows',
   });
 }
 

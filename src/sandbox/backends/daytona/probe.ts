@@ -13,11 +13,11 @@ const SIZES: Finding = {
   fix: "daytona: { resources: { cpu, memory, disk } }",
 };
 
-/** Looks at whether the SDK is installed, and whether the service lets us in. */
+/** Checks whether the SDK is installed, and whether the service accepts the account. */
 export async function probeDaytona(): Promise<Finding[]> {
   const account = findAccount();
   try {
-    // Without an account there is no use for it.
+    // Without an account it is not needed.
     if ("apiUrl" in account || !isInstalled("@daytona/sdk")) await loadSdk();
   } catch (error) {
     const { message, hint } = error as { message: string; hint?: string };
@@ -48,7 +48,7 @@ async function knock(account: Account): Promise<Finding> {
     await Promise.race([client.list({ limit: 1 }).next(), late]);
     return { name: "account", status: "ok", detail: `${account.apiUrl} accepts the key` };
   } catch (error) {
-    const { message, hint } = toFailure(error, `${account.apiUrl} does not let us in`);
+    const { message, hint } = toFailure(error, `${account.apiUrl} does not accept the account`);
     return { name: "account", status: "missing", detail: message, ...(hint && { fix: hint }) };
   } finally {
     clearTimeout(timer);

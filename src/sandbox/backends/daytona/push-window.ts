@@ -7,8 +7,8 @@ import { persist } from "./failure.js";
 import { assertNetwork, type NetworkSettings, networkSettings } from "./network-settings.js";
 
 /**
- * Does something that needs a remote, from a machine whose network rule would not let it: for that time the machine
- * reaches the remote and nothing else. Nothing may run inside meanwhile.
+ * Runs work that needs a remote on a machine whose network rule would block it. Meanwhile the machine reaches the remote and nothing else, and
+ * nothing may run in it.
  */
 export async function withWayTo<T>(
   driver: DaytonaDriver,
@@ -21,9 +21,9 @@ export async function withWayTo<T>(
     return await work();
   }
   if (!driver.isIdle) {
-    throw new SandboxError("conflict", `The network rule does not allow ${hostname} to what still runs inside`, {
+    throw new SandboxError("conflict", `The network rule blocks ${hostname}, and processes still run in the sandbox`, {
       retryable: false,
-      hint: "end what runs, or open the sandbox with a network that reaches the remote",
+      hint: "end those processes, or open the sandbox with a network that reaches the remote",
     });
   }
   const { remote } = driver;
@@ -35,7 +35,7 @@ export async function withWayTo<T>(
   }
 }
 
-/** A rule that cannot be set again is not kept: then nothing runs there any more. */
+/** If the rule can't be restored, the guest is ended, so that nothing runs without the rule. */
 async function close(driver: DaytonaDriver, rule: NetworkSettings, opened: NetworkSettings): Promise<void> {
   const { remote } = driver;
   const cleared = Object.fromEntries(Object.keys(opened).map((key) => [key, ""]));
@@ -44,7 +44,7 @@ async function close(driver: DaytonaDriver, rule: NetworkSettings, opened: Netwo
     assertNetwork(remote, rule);
   } catch (error) {
     driver.abandon();
-    throw new SandboxError("backend_lost", "The network rule could not be set again after a push", { cause: error });
+    throw new SandboxError("backend_lost", "The network rule could not be restored after a push", { cause: error });
   }
 }
 
