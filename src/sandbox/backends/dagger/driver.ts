@@ -13,13 +13,13 @@ export interface DaggerParts {
   baseEnv: Readonly<Record<string, string>>;
   steps: Steps;
   services: SpawnedServices;
-  /** What can be done with the sandbox as a whole. */
+  /** Operations on the sandbox as a whole. */
   operations(driver: DaggerDriver): Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git" | "url">;
-  /** Gives everything back, once nothing runs any more. */
+  /** Frees everything, once nothing runs any more. */
   release(driver: DaggerDriver): Promise<void>;
 }
 
-/** The Dagger driver: each piece of work is a step of the graph, done by the guest in it. */
+/** The Dagger driver: each operation is a step of the graph, done by the guest in it. */
 export class DaggerDriver implements Driver {
   readonly backend = "dagger";
   readonly id: string;
@@ -120,10 +120,7 @@ export class DaggerDriver implements Driver {
   }
 }
 
-/**
- * A process whose end is known once the graph has what it did. After a kill nobody has the patience for that: what then
- * goes wrong is told to whoever comes next.
- */
+/** A process that has ended once its changes are in the graph. After a kill nobody waits for that: a failure then shows in the next call. */
 function endingWith(process: DriverProcess, release: Lease["release"]): DriverProcess {
   let isKilled = false;
   const ended = process.wait().then(

@@ -8,7 +8,7 @@ const shape: Shape = new Map([
   ["token", checkText],
 ]);
 
-/** A check for `dagger.session`: both of port and token. */
+/** A check for `dagger.session`: it needs both port and token. */
 export function checkSession(value: unknown, name: string): void {
   checkOptions(value, shape, name);
   const given = value as Partial<Endpoint>;
@@ -16,7 +16,7 @@ export function checkSession(value: unknown, name: string): void {
   if (given.token === undefined) throw invalidArgument(`${name}.token`, "a non-empty string", given.token);
 }
 
-/** The session that the environment names, as `dagger run` and Dagger itself do; undefined when it names none. */
+/** The session that the environment names, as `dagger run` and Dagger itself do; undefined if it names none. */
 export function sessionOf(env: NodeJS.ProcessEnv): Endpoint | undefined {
   const { DAGGER_SESSION_PORT: text, DAGGER_SESSION_TOKEN: token } = env;
   if (text === undefined || text === "") {
@@ -30,8 +30,8 @@ export function sessionOf(env: NodeJS.ProcessEnv): Endpoint | undefined {
 }
 
 function partial(given: string, missing: string): SandboxError {
-  return new SandboxError("unauthenticated", `${given} is set and ${missing} is not: a Dagger session needs both`, {
+  return new SandboxError("unauthenticated", `${given} is set but ${missing} is not: a Dagger session needs both`, {
     backend: "dagger",
-    hint: `set ${missing}, or unset ${given} to start a session by the dagger program`,
+    hint: `set ${missing}, or unset ${given} to start a session with the dagger program`,
   });
 }

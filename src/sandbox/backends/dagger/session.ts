@@ -14,9 +14,9 @@ export interface Session {
   readonly sdk: Sdk;
   /** Where the guests of its sandboxes call. */
   readonly listener: HostListener;
-  /** The containers of snapshots that were taken in this session: to go back to one of them costs nothing. */
+  /** The containers of snapshots that were taken in this session: restoring one of them is free. */
   readonly snapshots: Map<string, Container>;
-  /** Gives it back; the last one closes what was opened for it. */
+  /** Ends its use; the last user closes the connection and the program. */
   release(): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ interface Shared {
 
 const sessions = new Map<string, Shared>();
 
-/** Joins the session that the options or the environment name, or starts one by the `dagger` program. */
+/** Joins the session that the options or the environment name, or starts one with the `dagger` program. */
 export async function openSession(opts: DaggerOptions, signal?: AbortSignal): Promise<Session> {
   const given = opts.session ?? sessionOf(process.env);
   const program = given === undefined ? findCli(opts.cli) : undefined;
@@ -38,7 +38,7 @@ export async function openSession(opts: DaggerOptions, signal?: AbortSignal): Pr
   const forget = (): void => {
     if (sessions.get(key) === shared) sessions.delete(key);
   };
-  // Whoever comes after a failure tries anew.
+  // After a failure, the next caller tries again.
   shared.opened.catch(forget);
   shared.users++;
   const release = async (): Promise<void> => {
@@ -57,7 +57,7 @@ export async function openSession(opts: DaggerOptions, signal?: AbortSignal): Pr
       },
     };
   } catch (error) {
-    // Others may be waiting for the same start still.
+    // Others may still be waiting for the same start.
     release().catch(() => undefined);
     throw error;
   }
@@ -88,7 +88,7 @@ async function connect(
     headers: { Authorization: `Basic ${Buffer.from(`${token}:`).toString("base64")}` },
     fetch: patientFetch as typeof fetch,
   });
-  // The SDK's own connection would start the program by itself; all that it asks of one is this method.
+  // The SDK's own connection would start the program itself; this method is all the SDK needs from one.
   const connection = { getGQLClient: () => graphql } as unknown as ConstructorParameters<Sdk["Context"]>[1];
   const client = new sdk.Client(new sdk.Context([], connection));
   try {
