@@ -1,4 +1,4 @@
-import type { Driver, Vanishing } from "./driver.js";
+import type { Driver, PendingRemoval } from "./driver.js";
 import type { Finding } from "./finding.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import type { Capabilities, NetworkPolicy } from "./types.js";
@@ -72,7 +72,7 @@ export interface SandboxEntry {
   /** The recorded resources, in the order in which they were made. */
   readonly resources: readonly Resource[];
   /** Create the record, with the resources that you make first. Await it before you make anything. */
-  begin(first: { workDir?: string; resources?: readonly Resource[] }): Promise<void>;
+  createRecord(first: { workDir?: string; resources?: readonly Resource[] }): Promise<void>;
   /** Add resources to the record. Await it before you make them. */
   record(...resources: readonly Resource[]): Promise<void>;
   /** Drop resources from the record once they are gone. */
@@ -125,7 +125,7 @@ export interface Backend {
   /** Reopens a kept sandbox from the plan that it saved. Absent: sandboxes of this backend can't be kept. */
   reopen?(plan: unknown, opts: SandboxOptions, entry: SandboxEntry): Promise<Driver>;
   /** Removes one recorded resource. Idempotent; throws if the resource is still there. */
-  removeResource(resource: Resource, how: RemovalOptions): Promise<void> | Promise<Vanishing | undefined>;
+  removeResource(resource: Resource, how: RemovalOptions): Promise<void> | Promise<PendingRemoval | undefined>;
   /** Removes what the record of a snapshot names. Idempotent. */
   removeSnapshot?(record: SnapshotRecord): Promise<void>;
   /** Lists Glovebox sandboxes at the service, including those that no ledger on this machine knows. Empty without credentials. */

@@ -2,7 +2,7 @@ import type { PushOptions } from "./sandbox.js";
 import type { Capabilities, Changes, FileStat, SpawnOptions } from "./types.js";
 
 /** A removal that is still under way while other resources are removed. `gone` settles when it is done. */
-export interface Vanishing {
+export interface PendingRemoval {
   gone: Promise<void>;
 }
 
@@ -107,5 +107,5 @@ export interface Driver {
    * End everything that runs, and free what this process holds. Recorded resources are removed afterwards by `Backend.removeResource`, or left for
    * `Backend.reopen` if the sandbox is kept. Throws if something could not be ended; may be called again.
    */
-  close(): Promise<void> | Promise<Vanishing | undefined>;
+  close(): Promise<void> | Promise<PendingRemoval | undefined>;
 }

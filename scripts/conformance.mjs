@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
-import { backendNames, capabilitiesOf, conformanceOf, noteConformance } from "../dist/src/sandbox.js";
+import { backendNames, capabilitiesOf, conformanceOf, saveConformance } from "../dist/src/sandbox.js";
 import { conformanceCases } from "../dist/src/testing.js";
 import { root } from "./prepare.mjs";
 import { run } from "./processes.mjs";
@@ -68,7 +68,7 @@ async function columnOf(name, seen) {
   const counts = {};
   for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1;
   const column = { name, on, results, counts };
-  await noteConformance(name, { on, counts });
+  await saveConformance(name, { on, counts });
   if (words.includes("--write")) await keep(column);
   return column;
 }

@@ -1,6 +1,6 @@
 export type { Backend } from "../contracts/backend.js";
 export type { Finding } from "../contracts/finding.js";
-export { type ConformanceNote, lastConformance, noteConformance } from "./machine/conformance-record.js";
+export { type ConformanceSummary, lastConformance, saveConformance } from "./machine/conformance-record.js";
 export { temporaryDirectory } from "./machine/temporary-directory.js";
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
 export {

@@ -1,5 +1,5 @@
 import type { Backend, Resource } from "../../contracts/backend.js";
-import type { Vanishing } from "../../contracts/driver.js";
+import type { PendingRemoval } from "../../contracts/driver.js";
 import { SandboxError } from "../../contracts/errors.js";
 import { failpoint } from "../machine/failpoint.js";
 import { withLock } from "../machine/lock.js";
@@ -16,7 +16,10 @@ import {
 } from "./records.js";
 
 /** Removes one resource, idempotently; throws if it is still there. It may also remove the directories next to the record. */
-export type Remover = (resource: Resource, beside: readonly string[]) => Promise<void> | Promise<Vanishing | undefined>;
+export type Remover = (
+  resource: Resource,
+  beside: readonly string[],
+) => Promise<void> | Promise<PendingRemoval | undefined>;
 
 /** Finds the remover of a backend's resources. */
 export type RemoverOf = (backend: string) => Promise<Remover>;
@@ -54,9 +57,9 @@ export async function removeRecorded(
     };
     await awaitOrphansOf(record);
     // Without an owner, any process that gets the lock can continue where this one stops.
-    const letOthers = { state: "removing", owner: undefined } as const;
+    const ownerless = { state: "removing", owner: undefined } as const;
     // A sandbox that is not kept counts as a leftover once its owner is dead, so it needs no such mark.
-    if (record.state === "kept") await update(letOthers);
+    if (record.state === "kept") await update(ownerless);
     let left = [...record.resources];
     const vanishing: Promise<void>[] = [];
     try {
@@ -81,7 +84,7 @@ export async function removeRecorded(
       await removeRecord(id);
     } catch (error) {
       await Promise.allSettled(vanishing);
-      await update({ ...letOthers, resources: left }).catch(() => undefined);
+      await update({ ...ownerless, resources: left }).catch(() => undefined);
       throw error;
     }
     return true;
@@ -89,7 +92,7 @@ export async function removeRecorded(
 }
 
 /** Makes this process the owner of a kept sandbox. Open elsewhere: `conflict`. Absent or not kept: `not_found`. */
-export async function claimRecord(id: string): Promise<SandboxRecord> {
+export async function openKeptRecord(id: string): Promise<SandboxRecord> {
   return await withRecordLock(id, async () => {
     const record = await readRecord(id);
     if (record === undefined || record.state !== "kept") {

@@ -4,7 +4,7 @@ import { writeFileAtomic } from "./atomic-file.js";
 import { privateSubdirectory } from "./home.js";
 
 /** The outcome of the last run of the conformance kit on a backend, on this machine. */
-export interface ConformanceNote {
+export interface ConformanceSummary {
   /** What it ran on: this machine, the service, or a stand-in for it. */
   readonly on: string;
   /** The number of cases per outcome: `passed`, `refused`, `not run`, `failed`. */
@@ -14,14 +14,14 @@ export interface ConformanceNote {
 }
 
 /** Saves the outcome of a run for `doctor`. */
-export async function noteConformance(backend: string, note: Omit<ConformanceNote, "time">): Promise<void> {
+export async function saveConformance(backend: string, note: Omit<ConformanceSummary, "time">): Promise<void> {
   await writeFileAtomic(pathOf(backend), `${JSON.stringify({ ...note, time: new Date().toISOString() })}\n`);
 }
 
 /** The outcome of the last run; undefined if there was none. */
-export async function lastConformance(backend: string): Promise<ConformanceNote | undefined> {
+export async function lastConformance(backend: string): Promise<ConformanceSummary | undefined> {
   try {
-    const note = JSON.parse(await readFile(pathOf(backend), "utf8")) as ConformanceNote;
+    const note = JSON.parse(await readFile(pathOf(backend), "utf8")) as ConformanceSummary;
     return typeof note.on === "string" && typeof note.counts === "object" ? note : undefined;
   } catch {
     return undefined;

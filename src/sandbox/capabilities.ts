@@ -33,10 +33,12 @@ export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabi
   if (opts.ports !== undefined && !capabilities.ports) throw unsupported("ports", undefined, backend);
 }
 
-function unsupported(what: string, kept: readonly string[] | undefined, backend: string): SandboxError {
+function unsupported(what: string, enforced: readonly string[] | undefined, backend: string): SandboxError {
   return new SandboxError("unsupported", `The ${backend} backend can't enforce ${what}`, {
     backend,
     hint:
-      kept === undefined ? undefined : `it can enforce here: ${kept.length === 0 ? "none of them" : kept.join(", ")}`,
+      enforced === undefined
+        ? undefined
+        : `it can enforce here: ${enforced.length === 0 ? "none of them" : enforced.join(", ")}`,
   });
 }

@@ -2,7 +2,7 @@ import type { Backend } from "../../contracts/backend.js";
 import type { Driver } from "../../contracts/driver.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../../contracts/sandbox.js";
-import { claimRecord, updateRecord } from "../ledger.js";
+import { openKeptRecord, updateRecord } from "../ledger.js";
 import { assertCapabilities } from "./capabilities.js";
 import { sweepScratch } from "./git.js";
 import { reopenOptions, rulesOf, rulesOfRecord } from "./lifecycle/kept-options.js";
@@ -69,7 +69,7 @@ async function create(backend: Backend, given: SandboxOptions): Promise<Opened> 
 
 async function reopen(backend: Backend, id: string, given: SandboxOptions): Promise<Opened> {
   await reapAtStart(backend, given);
-  const record = await claimRecord(id);
+  const record = await openKeptRecord(id);
   try {
     if (record.backend !== backend.name) {
       throw new SandboxError("invalid_argument", `Sandbox "${id}" belongs to the backend ${record.backend}`, {

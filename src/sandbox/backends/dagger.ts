@@ -143,7 +143,7 @@ async function withSession<T>(
   try {
     return await work(session);
   } catch (error) {
-    await session.release();
+    await session.close();
     throw error;
   }
 }
@@ -165,7 +165,7 @@ async function makeDriver(
   resources: readonly Resource[],
   fill: (driver: DaggerDriver) => Promise<void>,
 ): Promise<DaggerDriver> {
-  await plan.entry.begin({ workDir: WORK_DIR, resources });
+  await plan.entry.createRecord({ workDir: WORK_DIR, resources });
   const driver = new DaggerDriver(partsOf(plan));
   try {
     await fill(driver);
@@ -205,7 +205,7 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
       settled = all;
       return { url, ...operations };
     },
-    release: async (driver) => {
+    close: async (driver) => {
       if (entry.keep) {
         await driver.steps.settle();
         await saveForReopen(driver, plan);
@@ -213,7 +213,7 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
       ending.abort();
       await driver.steps.close();
       await settled();
-      await session.release();
+      await session.close();
     },
   };
 }

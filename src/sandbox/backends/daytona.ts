@@ -3,7 +3,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { openWith } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { conformance } from "./daytona/conformance.js";
-import { daytonaCapabilities, Life, type Plan } from "./daytona/life.js";
+import { DaytonaSandbox, daytonaCapabilities, type Plan } from "./daytona/daytona-sandbox.js";
 import { removeSnapshot } from "./daytona/native-snapshot.js";
 import { networkSettings } from "./daytona/network-settings.js";
 import { BACKEND, checkDaytonaOptions, readAccount, readSource } from "./daytona/options.js";
@@ -30,7 +30,7 @@ export const daytona: Backend = {
   async create(opts, entry) {
     const source = opts.repo === undefined ? undefined : readSource(opts.repo);
     const { snapshot, resources, autoStopMinutes, ttlMinutes } = opts.daytona ?? {};
-    return await Life.create(readAccount(opts), opts, entry, {
+    return await DaytonaSandbox.create(readAccount(opts), opts, entry, {
       ...{ source, branch: opts.branch, network: opts.network ?? "full" },
       machine: {
         ...(snapshot !== undefined && { snapshot }),
@@ -43,7 +43,7 @@ export const daytona: Backend = {
   async reopen(saved, opts, entry) {
     const plan = saved as Plan;
     const own = { ...opts, daytona: { ...plan.machine, ...opts.daytona } };
-    return await Life.reopen(readAccount(own), own, entry, plan);
+    return await DaytonaSandbox.reopen(readAccount(own), own, entry, plan);
   },
   removeResource,
   removeSnapshot,

@@ -18,17 +18,17 @@ import { openWith } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { checkBaseDir, checkMounts, protectGit, resolveMounts } from "./local/base-dir.js";
 import { trimCache } from "./local/cache.js";
-import { beginRemoval } from "./local/cleanup.js";
+import { startRemoval } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { checkLimits, controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
-import { noteEtc, sweepEtc } from "./local/etc-cache.js";
+import { recordEtc, sweepEtc } from "./local/etc-cache.js";
+import { buildJail } from "./local/local-jail.js";
 import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
 import { renamesIn } from "./local/renames.js";
-import { buildWalls } from "./local/walls.js";
 import {
   type MadeWorkspace,
   type PlannedWorkspace,
@@ -60,7 +60,7 @@ export const local: Backend = {
     if (kind === "base-dir") workspace.trees = protectGit(checkBaseDir(workDir));
     return await startDriver(workspace, opts, entry);
   },
-  removeResource: (resource, { beside }) => beginRemoval(resource, beside),
+  removeResource: (resource, { beside }) => startRemoval(resource, beside),
   removeSnapshot,
   trimCache,
   probe: () => probeLocal(createLocalSandbox, enforceableLimits()),
@@ -112,7 +112,7 @@ async function makeDriver(planned: PlannedWorkspace, opts: SandboxOptions, entry
   const { workDir, resources } = planned;
   // Throws before anything is made.
   checkMounts(opts.mounts ?? [], workDir);
-  await entry.begin({ workDir, resources });
+  await entry.createRecord({ workDir, resources });
   let made: MadeWorkspace | undefined;
   let driver: LocalDriver | undefined;
   try {
@@ -203,15 +203,15 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
   await failpoint("create.grouped");
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
-  const walls = confined ? buildWalls({ workDir, trees, network: walledNetwork(network), cgroups }) : undefined;
-  if (walls) noteEtc(id, walls.etc);
-  const guest = walls ? await startJailedGuest(walls.spec, signal) : await startPlainGuest(workDir, cgroups, signal);
-  const proxied = await openWay(guest, network, (message) => entry.warn(message));
+  const jail = confined ? buildJail({ workDir, trees, network: jailNetwork(network), cgroups }) : undefined;
+  if (jail) recordEtc(id, jail.etc);
+  const guest = jail ? await startJailedGuest(jail.spec, signal) : await startPlainGuest(workDir, cgroups, signal);
+  const proxied = await openProxy(guest, network, (message) => entry.warn(message));
   return new LocalDriver({
     id,
     workDir,
     capabilities: localCapabilities(isolation, workspace.base !== undefined, renamesIn(workspace.kind)),
-    baseEnv: { ...(walls?.baseEnv ?? plainEnv(entry.directory)), ...proxied },
+    baseEnv: { ...(jail?.baseEnv ?? plainEnv(entry.directory)), ...proxied },
     guest,
     cgroups,
     tree: (own, ending) => ({
@@ -223,7 +223,7 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
         fork: (_, count) => forkDrivers(tree, own, count, workspace, opts, entry),
         token: opts.githubToken,
       }),
-    async release() {
+    async close() {
       if (!entry.keep) return;
       // They are not needed until the sandbox is reopened.
       for (const path of cgroups) await removeCgroup(path);
@@ -234,12 +234,12 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
 }
 
 /** A list of names is enforced by an empty network; the names are reached through a proxy. */
-function walledNetwork(network: NetworkPolicy): "none" | "full" {
+function jailNetwork(network: NetworkPolicy): "none" | "full" {
   return typeof network === "string" ? network : "none";
 }
 
 /** Opens the proxy that a list of names needs, and returns the variables that make programs use it. */
-async function openWay(
+async function openProxy(
   guest: RunningGuest,
   network: NetworkPolicy,
   warn: (message: string) => void,

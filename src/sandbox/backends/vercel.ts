@@ -12,8 +12,6 @@ import { type MachineSource, resumeMachine } from "./vercel/machines.js";
 import { type Plan, planOf, type Reopen } from "./vercel/plan.js";
 import { probe } from "./vercel/probe.js";
 import { askedSnapshots, findStopped, removeMachine, removeServiceSnapshot, stopMachine } from "./vercel/removal.js";
-import { branchOf, forkOrigin, repositoryOperations } from "./vercel/repository.js";
-import { checkVercelOptions, toSettings } from "./vercel/settings.js";
 import {
   detailsOf,
   type MachineResource,
@@ -24,7 +22,9 @@ import {
   saveFiles,
   savePlan,
   stopForSnapshot,
-} from "./vercel/succession.js";
+} from "./vercel/replace-machine.js";
+import { branchOf, forkOrigin, repositoryOperations } from "./vercel/repository.js";
+import { checkVercelOptions, toSettings } from "./vercel/settings.js";
 
 export type * from "./vercel/vercel-options.js";
 
@@ -125,7 +125,7 @@ async function makeDriver(
   { source, resources = [], prepare, fill }: Filling,
   patience: number,
 ): Promise<VercelDriver> {
-  await plan.entry.begin({ resources });
+  await plan.entry.createRecord({ resources });
   let machine: Machine | undefined;
   try {
     machine = await nextMachine(plan, patience, source);
@@ -150,7 +150,7 @@ function driverOf(plan: Plan, machine: Machine): VercelDriver {
       snapshot: (current) => saveFiles(plan, current),
       restore: (current, id) => restoreFiles(plan, current, id),
       fork: (current, count) => forkFiles(plan, current, count),
-      async release(current) {
+      async close(current) {
         if (plan.entry.keep) await stopMachine(plan.client, current.sandbox, plan.patience);
       },
     },

@@ -1,5 +1,5 @@
 import type { Resource } from "../../../contracts/backend.js";
-import type { Vanishing } from "../../../contracts/driver.js";
+import type { PendingRemoval } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import { removeUnfinishedSnapshots } from "./snapshot/remove-snapshot.js";
 import { removeUnfinishedBase } from "./source/base-cache.js";
@@ -12,7 +12,7 @@ import { removeBranch, removeWorktree } from "./worktree/remove-worktree.js";
 export async function removeGitResource(
   resource: Resource,
   beside: readonly string[] = [],
-): Promise<boolean | Vanishing> {
+): Promise<boolean | PendingRemoval> {
   const text = (field: string): string => textOf(resource, field);
   switch (resource.kind) {
     case "worktree":

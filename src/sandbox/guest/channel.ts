@@ -84,7 +84,7 @@ export class GuestChannel {
     this.#calls.set(call, this.onAccepted(call));
   }
 
-  release(call: number): void {
+  endCall(call: number): void {
     if (!this.#calls.delete(call)) return;
     if (call >= FIRST_ACCEPTED) this.#accepted -= 1;
     if (this.#calls.size === 0) this.unref();

@@ -1,4 +1,4 @@
-import type { Vanishing } from "../../../contracts/driver.js";
+import type { PendingRemoval } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities, FileStat } from "../../../contracts/types.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
@@ -140,7 +140,7 @@ export abstract class GuestDriver implements Driver {
     return this.#files.exportTree(path);
   }
 
-  abstract close(): Promise<void> | Promise<Vanishing | undefined>;
+  abstract close(): Promise<void> | Promise<PendingRemoval | undefined>;
 
   #relative(path: string): string {
     if (path === this.workDir) return "";

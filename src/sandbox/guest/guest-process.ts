@@ -89,7 +89,7 @@ export class GuestCall implements CallHandler {
     try {
       channel.send(type, this.#call, body);
     } catch (error) {
-      channel.release(this.#call);
+      channel.endCall(this.#call);
       throw error;
     }
   }
@@ -208,7 +208,7 @@ export class GuestCall implements CallHandler {
 
   #end(error?: SandboxError): void {
     this.#over = true;
-    this.#channel.release(this.#call);
+    this.#channel.endCall(this.#call);
     this.stdout.end(error);
     this.stderr.end(error);
     this.#resumeStdin();

@@ -135,11 +135,11 @@ export class RelayStream extends Duplex {
       } catch (error) {
         const final = this.destroyed ? lost(error) : this.#verdict(error);
         if (final !== undefined) throw final;
-        const told = this.#port.pause?.(error);
+        const pause = this.#port.pause?.(error);
         // Being asked to wait is not a failure. How long a call may wait is up to its own deadline.
-        if (told !== undefined) tries -= 1;
+        if (pause !== undefined) tries -= 1;
         else if (tries === MAX_TRIES) throw lost(error);
-        await this.#rest(told ?? pauseAfter(tries));
+        await this.#rest(pause ?? pauseAfter(tries));
         if (this.destroyed) throw lost(error);
       }
     }
@@ -176,9 +176,9 @@ export class RelayStream extends Duplex {
       if (this.#lines.hasEnded) throw lost();
       const final = failure === undefined ? undefined : this.#verdict(failure);
       if (final !== undefined && this.#isHeld) throw final;
-      const told = failure === undefined ? undefined : this.#port.pause?.(failure);
-      if (told !== undefined) {
-        await this.#rest(told);
+      const pause = failure === undefined ? undefined : this.#port.pause?.(failure);
+      if (pause !== undefined) {
+        await this.#rest(pause);
         continue;
       }
       tries = this.#lines.heard > before ? 0 : tries + 1;

@@ -44,7 +44,7 @@ export class OpenEntry implements SandboxEntry {
   #keep: boolean;
   /** Whether the record says so, too: then the sandbox stays when this process dies. */
   #isKept: boolean;
-  #state: "new" | "begun" | "ready" = "new";
+  #state: "new" | "recorded" | "ready" = "new";
   #plan: unknown;
   #driver: Driver | undefined;
   readonly #warnings: string[] = [];
@@ -75,9 +75,15 @@ export class OpenEntry implements SandboxEntry {
     return rememberedRecord(this.id)?.resources ?? [];
   }
 
-  async begin({ workDir = "", resources = [] }: { workDir?: string; resources?: readonly Resource[] }): Promise<void> {
+  async createRecord({
+    workDir = "",
+    resources = [],
+  }: {
+    workDir?: string;
+    resources?: readonly Resource[];
+  }): Promise<void> {
     await createRecord({ id: this.id, backend: this.#opts.backend.name, workDir, resources });
-    this.#state = "begun";
+    this.#state = "recorded";
     await failpoint("create.recorded");
   }
 
@@ -158,7 +164,7 @@ export class OpenEntry implements SandboxEntry {
   async close(driver: Driver): Promise<void> {
     if (this.#keep) {
       await (await driver.close())?.gone;
-      if (this.#keep) return await this.#letGo();
+      if (this.#keep) return await this.#closeKept();
     }
     const closing = Promise.resolve<Awaited<ReturnType<Driver["close"]>>>(driver.close());
     const ended = closing.then(() => failpoint("teardown.stopped"));
@@ -167,14 +173,14 @@ export class OpenEntry implements SandboxEntry {
     await (await closing)?.gone;
   }
 
-  async #letGo(): Promise<void> {
+  async #closeKept(): Promise<void> {
     const plan = this.#plan === undefined ? {} : { reopen: this.#plan };
     await updateRecord(this.id, { state: "kept", owner: undefined, ...plan });
   }
 
   async #becomeReady(driver: Driver): Promise<void> {
     const { workDir } = driver;
-    if (this.#state === "new") await this.begin({ workDir });
+    if (this.#state === "new") await this.createRecord({ workDir });
     // A sandbox that is ready too late must not be kept: nobody would get its id.
     this.signal.throwIfAborted();
     if (this.#keep) {

@@ -101,17 +101,17 @@ async function reapOne(
   report: ReapReport,
   opts: ReapOptions,
 ): Promise<void> {
-  const tell = (type: "teardown" | "leak", message: string): void =>
+  const emit = (type: "teardown" | "leak", message: string): void =>
     opts.onEvent?.({ type, sandboxId: id, backend, message, time: new Date().toISOString() });
   try {
     // Another process may have been faster; then it is gone, but not removed by us.
     if (!(await removeRecorded(id, isLeftOver, removerOf))) return;
     report.removed.push(id);
-    tell("teardown", `Removed what was left of sandbox ${id}`);
+    emit("teardown", `Removed what was left of sandbox ${id}`);
   } catch (error) {
     const failure = toSandboxError(error, { backend, operation: "reap" });
     report.failed.push({ id, error: failure });
-    tell("leak", `Could not remove sandbox ${id}: ${failure.message}`);
+    emit("leak", `Could not remove sandbox ${id}: ${failure.message}`);
   }
 }
 
@@ -132,13 +132,13 @@ const reaped = new Map<string, Promise<unknown>>();
 export async function reapAtStart(backend: Backend, options: SandboxOptions): Promise<void> {
   const { name } = backend;
   // A failed removal is no reason to stop: the sandbox stays in the ledger, and `listSandboxes` shows it.
-  const begun =
+  const reaping =
     reaped.get(name) ??
     Promise.allSettled([
       // Don't wait for a busy service here.
       reapRecords(removerFor(backend, 0), { backend: name }),
       backend.sweep?.({ options }),
     ]);
-  reaped.set(name, begun);
-  await begun;
+  reaped.set(name, reaping);
+  await reaping;
 }

@@ -51,7 +51,7 @@ export async function runToEnd(state: SandboxState, opts: ExecOptions, operation
       new Pump(process.stderr, stderr, consumerOf(opts, "onStderr"), consumerFailure(watch, "onStderr")),
     ] as const;
     const releasePumps = (): void => {
-      for (const pump of pumps) pump.release();
+      for (const pump of pumps) pump.detach();
     };
     if (watch.killed) releasePumps();
     else watch.onKill = releasePumps;
@@ -76,7 +76,7 @@ export async function runToEnd(state: SandboxState, opts: ExecOptions, operation
     return ended;
   } finally {
     feed?.stop();
-    watch.release();
+    watch.close();
   }
 }
 

@@ -69,7 +69,7 @@ export class ProcessWatch implements Stoppable {
   async start(spec: StartSpec): Promise<DriverProcess> {
     const { signal } = this.#unwanted;
     const started = this.#state.driver.start({ ...spec, signal }).catch((error: unknown) => {
-      if (signal.aborted && error instanceof SandboxError && error.code === "aborted") return neverBegun();
+      if (signal.aborted && error instanceof SandboxError && error.code === "aborted") return neverStarted();
       throw error;
     });
     const starting = started.then((process) => this.#adopt(process));
@@ -170,7 +170,7 @@ export class ProcessWatch implements Stoppable {
   }
 
   /** Removes timers and listeners. */
-  release(): void {
+  close(): void {
     clearTimeout(this.#deadline);
     clearTimeout(this.#grace);
     clearTimeout(this.#lost);
@@ -180,7 +180,7 @@ export class ProcessWatch implements Stoppable {
 }
 
 /** Stands for a command that was ended before the driver had started it. */
-function neverBegun(): DriverProcess {
+function neverStarted(): DriverProcess {
   const nothing = async function* (): AsyncGenerator<Uint8Array> {};
   return {
     stdout: nothing(),

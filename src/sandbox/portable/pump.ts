@@ -20,8 +20,8 @@ export class Pump {
   readonly #collector: OutputCollector;
   readonly #onConsumerError: (error: unknown) => void;
   #consumer: Consumer | undefined;
-  #released: Promise<void> | undefined;
-  #release: (() => void) | undefined;
+  #detached: Promise<void> | undefined;
+  #detach: (() => void) | undefined;
   #late: Promise<void> | undefined;
 
   constructor(
@@ -34,8 +34,8 @@ export class Pump {
     this.#consumer = consumer;
     this.#onConsumerError = onConsumerError;
     if (consumer !== undefined) {
-      this.#released = new Promise((resolve) => {
-        this.#release = resolve;
+      this.#detached = new Promise((resolve) => {
+        this.#detach = resolve;
       });
     }
     this.done = this.#run(source);
@@ -45,7 +45,7 @@ export class Pump {
     for await (const chunk of source) {
       this.#collector.push(chunk);
       if (this.#consumer === undefined) continue;
-      if (this.#release === undefined) this.#deliverLate(chunk);
+      if (this.#detach === undefined) this.#deliverLate(chunk);
       else await this.#deliver(this.#consumer, chunk);
     }
     if (this.#late !== undefined) await settledWithin(this.#late, LATE_DELIVERY);
@@ -58,9 +58,9 @@ export class Pump {
       if (pending === undefined) return;
       this.delivering = true;
       const delivery = Promise.resolve(pending).catch((error: unknown) => this.#consumerFailed(error));
-      await Promise.race([delivery, this.#released]);
+      await Promise.race([delivery, this.#detached]);
       this.delivering = false;
-      if (this.#release === undefined) this.#late = delivery;
+      if (this.#detach === undefined) this.#late = delivery;
     } catch (error) {
       this.#consumerFailed(error);
     }
@@ -78,9 +78,9 @@ export class Pump {
   }
 
   /** From now on, don't wait for the consumer. */
-  release(): void {
-    this.#release?.();
-    this.#release = undefined;
+  detach(): void {
+    this.#detach?.();
+    this.#detach = undefined;
   }
 }
 

@@ -24,7 +24,7 @@ export async function startProcess(state: SandboxState, opts: SpawnOptions): Pro
   try {
     process = await watch.start(spec);
   } catch (error) {
-    watch.release();
+    watch.close();
     throw error;
   }
   const id = `p${++lastId}`;
@@ -32,7 +32,7 @@ export async function startProcess(state: SandboxState, opts: SpawnOptions): Pro
   state.emit?.("exec", opts.argv.join(" "), opts.env);
 
   const forget = (): void => {
-    watch.release();
+    watch.close();
     state.processes.delete(id);
   };
   watch.exit.then(forget, forget);

@@ -31,7 +31,7 @@ export async function exportDirectory(
   await assertVacant(target);
   const tar = until(state.driver.exportTree(source), signal);
   const { leftOut } = await unpackTar(tar, target, { links: { origin: source } });
-  if (leftOut.length > 0) state.emit?.("warning", tellLinks(source, leftOut));
+  if (leftOut.length > 0) state.emit?.("warning", describeLinks(source, leftOut));
   await dropPointer(join(target, ".git"));
   return target;
 }
@@ -60,7 +60,7 @@ export async function refreshFromHost(
   await state.driver.importTree(until(packDirectory(source), signal), target);
 }
 
-function tellLinks(source: string, names: readonly string[]): string {
+function describeLinks(source: string, names: readonly string[]): string {
   const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name));
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
   return `Skipped links that lead out of ${source}: ${shown.join(", ")}${more}`;

@@ -6,9 +6,9 @@ import {
   conformanceOf,
   deleteSnapshot,
   listSnapshots,
-  noteConformance,
   openSandbox,
   removeSandbox,
+  saveConformance,
   temporaryDirectory,
 } from "../../../sandbox.js";
 import {
@@ -34,7 +34,7 @@ export async function runConformanceKit(backend: string, invocation: Invocation)
   try {
     const report = await runCases(backend, invocation);
     if (report === undefined) return 1;
-    if (!flags.has("only")) await noteConformance(backend, { on: "this machine", counts: await countOutcomes(report) });
+    if (!flags.has("only")) await saveConformance(backend, { on: "this machine", counts: await countOutcomes(report) });
     if (flags.has("json")) await screen.printJson(report);
     else await screen.print(formatReport(report));
     return report.failed > 0 ? 1 : 0;

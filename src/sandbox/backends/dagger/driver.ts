@@ -16,7 +16,7 @@ export interface DaggerParts {
   /** Operations on the sandbox as a whole. */
   operations(driver: DaggerDriver): Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git" | "url">;
   /** Frees everything, once nothing runs any more. */
-  release(driver: DaggerDriver): Promise<void>;
+  close(driver: DaggerDriver): Promise<void>;
 }
 
 /** The Dagger driver: each operation is a step of the graph, done by the guest in it. */
@@ -36,7 +36,7 @@ export class DaggerDriver implements Driver {
   declare readonly git?: NonNullable<Driver["git"]>;
   declare readonly url?: (port: number) => Promise<string>;
   readonly #services: SpawnedServices;
-  readonly #release: DaggerParts["release"];
+  readonly #close: DaggerParts["close"];
 
   constructor(parts: DaggerParts) {
     this.id = parts.id;
@@ -45,7 +45,7 @@ export class DaggerDriver implements Driver {
     this.baseEnv = parts.baseEnv;
     this.steps = parts.steps;
     this.#services = parts.services;
-    this.#release = parts.release;
+    this.#close = parts.close;
     Object.assign(this, parts.operations(this));
   }
 
@@ -108,7 +108,7 @@ export class DaggerDriver implements Driver {
   }
 
   async close(): Promise<void> {
-    await this.#release(this);
+    await this.#close(this);
   }
 
   #files<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T> {

@@ -1,8 +1,9 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Client, Service } from "@dagger.io/dagger";
 
-/** Longest first line of an honest caller, in bytes. Below: how long it may take, in milliseconds. */
+/** Longest first line of an honest caller. */
 const MAX_LINE = 256;
+/** How long a caller may take to send it, in milliseconds. */
 const PATIENCE = 10_000;
 /** How many callers may be unidentified at the same time: commands can call as often as they like. */
 const MAX_STRANGERS = 256;

@@ -17,12 +17,12 @@ export interface Session {
   /** The containers of snapshots that were taken in this session: restoring one of them is free. */
   readonly snapshots: Map<string, Container>;
   /** Ends its use; the last user closes the connection and the program. */
-  release(): Promise<void>;
+  close(): Promise<void>;
 }
 
 interface Shared {
   users: number;
-  readonly opened: Promise<Omit<Session, "release"> & { close(): Promise<void> }>;
+  readonly opened: Promise<Session>;
 }
 
 const sessions = new Map<string, Shared>();
@@ -41,24 +41,24 @@ export async function openSession(opts: DaggerOptions, signal?: AbortSignal): Pr
   // After a failure, the next caller tries again.
   shared.opened.catch(forget);
   shared.users++;
-  const release = async (): Promise<void> => {
+  const endUse = async (): Promise<void> => {
     if (--shared.users > 0) return;
     forget();
     await shared.opened.then(({ close }) => close());
   };
   try {
     const opened = await unlessAborted(shared.opened, signal);
-    let released: Promise<void> | undefined;
+    let closed: Promise<void> | undefined;
     return {
       ...opened,
-      release: () => {
-        released ??= release();
-        return released;
+      close: () => {
+        closed ??= endUse();
+        return closed;
       },
     };
   } catch (error) {
     // Others may still be waiting for the same start.
-    release().catch(() => undefined);
+    endUse().catch(() => undefined);
     throw error;
   }
 }
@@ -77,11 +77,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
   }
 }
 
-async function connect(
-  sdk: Sdk,
-  given: Endpoint | undefined,
-  program: string | undefined,
-): Promise<Omit<Session, "release"> & { close(): Promise<void> }> {
+async function connect(sdk: Sdk, given: Endpoint | undefined, program: string | undefined): Promise<Session> {
   const own = program === undefined ? undefined : await startCli(program);
   const { port, token } = (own ?? given) as Endpoint;
   const graphql = new sdk.GraphQLClient(`http://127.0.0.1:${port}/query`, {

@@ -98,7 +98,7 @@ export class Steps {
     while (this.#closing !== undefined) await this.#closing;
     this.#ending.signal.throwIfAborted();
     if (this.#lost !== undefined) throw this.#lost;
-    this.#live ??= this.#begin();
+    this.#live ??= this.#start();
     const opening = this.#live;
     let step: LiveStep;
     try {
@@ -164,7 +164,7 @@ export class Steps {
     await this.#closing;
   }
 
-  async #begin(): Promise<LiveStep> {
+  async #start(): Promise<LiveStep> {
     const number = newNumber();
     const { sdk } = this.#session;
     const { workDir, secrets, services } = this.#options;
@@ -180,10 +180,10 @@ export class Steps {
     const how = { expect: sdk.ReturnType.Any, ...AS_FIRST_PROCESS };
     const result = cancellable(signal, () => container.withExec(args, how).sync());
     result.catch(() => undefined);
-    let isBegun = false;
+    let hasStarted = false;
     const early = result.then(
       async (ended): Promise<never> => {
-        const said = isBegun ? "" : await ended.stderr().catch(() => "");
+        const said = hasStarted ? "" : await ended.stderr().catch(() => "");
         throw new SandboxError("unavailable", `A step of the sandbox ended before it started: ${said.trim()}`);
       },
       (error: unknown) => {
@@ -193,7 +193,7 @@ export class Steps {
     early.catch(() => undefined);
     try {
       const channel = await Promise.race([receiving, early]);
-      isBegun = true;
+      hasStarted = true;
       const step: LiveStep = { channel, result, isBound, users: 0, isChanged: false, timer: undefined };
       channel.onClosed = () => this.#lose(step);
       return step;

@@ -27,7 +27,7 @@ export interface DaytonaParts {
   readonly capabilities: Capabilities;
   operations(driver: DaytonaDriver): DaytonaOperations;
   /** Frees what this process holds; a kept machine is stopped. */
-  release(driver: DaytonaDriver): Promise<void>;
+  close(driver: DaytonaDriver): Promise<void>;
 }
 
 /** The Daytona driver: the guest runs commands and small file operations; large transfers use the service's own API. */
@@ -167,7 +167,7 @@ export class DaytonaDriver implements Driver {
   }
 
   async close(): Promise<void> {
-    await this.#parts.release(this);
+    await this.#parts.close(this);
   }
 
   #stage(): Stage {

@@ -11,7 +11,7 @@ import type { DaytonaDriver, DaytonaOperations } from "./driver.js";
 import { diagnose } from "./failure.js";
 import { askDefaultBranch } from "./github-branch.js";
 import { BACKEND, type Source } from "./options.js";
-import { withWayTo } from "./push-window.js";
+import { withRemoteAccess } from "./push-window.js";
 
 const AUTHOR = "harness";
 const EMAIL = "harness@local";
@@ -146,7 +146,7 @@ async function pushBranch(
       // The push takes whatever HEAD is on by then.
       assertOnBranch((await remote.git.status(workDir)).currentBranch, branch);
     }
-    await withWayTo(driver, network, source.url, () => remote.git.push(workDir, GIT_USER, token));
+    await withRemoteAccess(driver, network, source.url, () => remote.git.push(workDir, GIT_USER, token));
     return { pushed: true };
   } catch (error) {
     const failure = await diagnose(remote, error, "git push");

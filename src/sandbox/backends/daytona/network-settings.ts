@@ -20,10 +20,10 @@ export function networkSettings(network: NetworkPolicy = "full"): NetworkSetting
   const { allow } = network;
   const addresses = allow.filter((entry) => isIP(entry) === 4);
   const withColon = allow.find((entry) => entry.includes(":"));
-  if (withColon !== undefined) throw unkept(withColon, "it allows names and IPv4 addresses, without ports");
+  if (withColon !== undefined) throw unsupported(withColon, "it allows names and IPv4 addresses, without ports");
   if (addresses.length === 0) return { domainAllowList: allow.join(",") };
   if (addresses.length === allow.length) return { networkAllowList: addresses.map((each) => `${each}/32`).join(",") };
-  throw unkept(addresses[0] ?? "", "it allows names or addresses, not both");
+  throw unsupported(addresses[0] ?? "", "it allows names or addresses, not both");
 }
 
 /** A rule that the service accepted but does not report is not in effect. */
@@ -55,6 +55,6 @@ function normal(value: unknown): string {
     .join(",");
 }
 
-function unkept(entry: string, why: string): SandboxError {
+function unsupported(entry: string, why: string): SandboxError {
   return new SandboxError("unsupported", `The daytona backend can't enforce network.allow "${entry}": ${why}`);
 }

@@ -24,7 +24,7 @@ export async function probeDaytona(): Promise<Finding[]> {
     return [{ name: "package", status: "missing", detail: message, ...(hint && { fix: hint }) }];
   }
   const found: Finding = { name: "package", status: "ok", detail: "@daytona/sdk is installed" };
-  return [found, "apiUrl" in account ? await knock(account) : account, SIZES];
+  return [found, "apiUrl" in account ? await checkAccount(account) : account, SIZES];
 }
 
 function findAccount(): Account | Finding {
@@ -38,7 +38,7 @@ function findAccount(): Account | Finding {
   }
 }
 
-async function knock(account: Account): Promise<Finding> {
+async function checkAccount(account: Account): Promise<Finding> {
   const { client, close } = await connect(account);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -10,7 +10,7 @@ import { assertNetwork, type NetworkSettings, networkSettings } from "./network-
  * Runs work that needs a remote on a machine whose network rule would block it. Meanwhile the machine reaches the remote and nothing else, and
  * nothing may run in it.
  */
-export async function withWayTo<T>(
+export async function withRemoteAccess<T>(
   driver: DaytonaDriver,
   network: NetworkPolicy,
   url: string,

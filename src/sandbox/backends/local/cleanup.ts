@@ -1,5 +1,5 @@
 import type { Resource } from "../../../../contracts/backend.js";
-import type { Vanishing } from "../../../../contracts/driver.js";
+import type { PendingRemoval } from "../../../../contracts/driver.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
 import { removeGitResource, textOf } from "../../git.js";
@@ -7,13 +7,16 @@ import { removeCgroup } from "./remove-cgroup.js";
 
 /** Removes one resource of a local sandbox. No error if it is absent or was never made. */
 export async function removeResource(resource: Resource): Promise<void> {
-  await (await beginRemoval(resource))?.gone;
+  await (await startRemoval(resource))?.gone;
 }
 
 /**
  * Like `removeResource`, but may return while the files of a worktree are still being removed: that takes longest, and nothing else waits for it.
  */
-export async function beginRemoval(resource: Resource, beside: readonly string[] = []): Promise<Vanishing | undefined> {
+export async function startRemoval(
+  resource: Resource,
+  beside: readonly string[] = [],
+): Promise<PendingRemoval | undefined> {
   if (resource.kind === "directory") await removeTrees([textOf(resource, "path"), ...beside]);
   else if (resource.kind === "cgroup") await removeCgroup(textOf(resource, "path"));
   else {

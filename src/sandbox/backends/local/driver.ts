@@ -1,4 +1,4 @@
-import type { Vanishing } from "../../../../contracts/driver.js";
+import type { PendingRemoval } from "../../../../contracts/driver.js";
 import type { Changes } from "../../../../contracts/types.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { readUpTo } from "../../../util/read-up-to.js";
@@ -21,7 +21,7 @@ export interface LocalParts extends DriverIdentity {
   /** Whether the files stay, so that the sandbox can be reopened. */
   keeps(): boolean;
   /** Frees what a closed sandbox does not need. */
-  release(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** The local driver. */
@@ -95,18 +95,18 @@ export class LocalDriver extends GuestDriver {
     await this.#settled();
   }
 
-  async close(): Promise<Vanishing> {
+  async close(): Promise<PendingRemoval> {
     this.#ending.abort();
-    const { guest, keeps, release } = this.#parts;
+    const { guest, keeps, close } = this.#parts;
     if (keeps()) {
       // Reopening mounts its layer again.
       await this.stop();
-      await release();
+      await close();
       return { gone: Promise.resolve() };
     }
     const rest = await guest.end();
     await this.#settled();
-    await release();
+    await close();
     return { gone: rest() };
   }
 }

@@ -9,14 +9,14 @@ import { isOwnerAlive, ownerTag } from "../../../machine/owner.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 
 /** A file in a runtime directory that names the prepared `/etc` of the sandbox. */
-const NOTE = "etc";
+const ETC_FILE = "etc";
 /** How long a prepared `/etc` that was just requested may be in no such file, in milliseconds. */
 const GRACE = 60_000;
 const FORGOTTEN = 24 * 3_600_000;
 
 /** Records which prepared `/etc` a sandbox uses, so that it stays while the sandbox runs. */
-export function noteEtc(id: string, path: string): void {
-  writeFileSync(join(runtimeDir(id), NOTE), path, { mode: 0o600 });
+export function recordEtc(id: string, path: string): void {
+  writeFileSync(join(runtimeDir(id), ETC_FILE), path, { mode: 0o600 });
 }
 
 /** All prepared `/etc` directories. */
@@ -70,13 +70,13 @@ async function isUsed(path: string): Promise<boolean> {
     const owner = "record" in entry ? entry.record.owner : undefined;
     // A sandbox with a damaged record may be open.
     if ("record" in entry && (owner === undefined || isOwnerAlive(owner) === "dead")) return false;
-    return readNote(entry.id) === path;
+    return readEtcPath(entry.id) === path;
   });
 }
 
-function readNote(id: string): string | undefined {
+function readEtcPath(id: string): string | undefined {
   try {
-    return readFileSync(join(runtimeDir(id), NOTE), "utf8");
+    return readFileSync(join(runtimeDir(id), ETC_FILE), "utf8");
   } catch {
     return undefined;
   }

@@ -7,8 +7,8 @@ import type { Capabilities } from "../../../../contracts/types.js";
 import { findGit } from "../../git.js";
 import { guestBinary } from "../../guest.js";
 import { findBwrap } from "../../jail.js";
+import { type OpenLocal, probeIsolation } from "./probe-isolation.js";
 import { namespaceFinding } from "./probe-namespaces.js";
-import { type OpenLocal, probeWalls } from "./probe-walls.js";
 import { renamesIn } from "./renames.js";
 
 const UNTRIED_LIMITS: Finding = { name: "limits", status: "unused", detail: "not tested: no sandbox opens here" };
@@ -19,15 +19,15 @@ export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]
     const fix = 'use the docker backend, or isolation "none", which confines nothing';
     return [{ name: "system", status: "missing", detail: `${process.platform}: isolation needs Linux`, fix }];
   }
-  const walls = await probeWalls(open);
-  const opens = walls.some(({ name, status }) => name === "self-test" && status === "ok");
+  const isolation = await probeIsolation(open);
+  const opens = isolation.some(({ name, status }) => name === "self-test" && status === "ok");
   return [
     { name: "system", status: "ok", detail: `Linux ${release()}, ${process.arch}` },
     namespaceFinding((path) => readSetting(path), process.getuid?.() === 0),
     attempt("bubblewrap", () => versionOf(findBwrap()), "sudo apt-get install bubblewrap"),
     attempt("guest", () => `${guestBinary()}`, "npm run build"),
     attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
-    ...walls,
+    ...isolation,
     opens || limits.length === 0 ? await limitsFinding(open, limits) : UNTRIED_LIMITS,
     overlayFinding(release(), readSetting("/proc/filesystems"), process.getuid?.() === 0),
   ];

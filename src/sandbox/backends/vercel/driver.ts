@@ -23,7 +23,7 @@ export interface VercelParts {
   /** Like `snapshot`, without an id, and with `count` more sandboxes, or the reason why there are none; this sandbox continues. */
   fork(machine: Machine, count: number): Promise<{ next: Machine; forks: VercelDriver[]; failure?: unknown }>;
   /** Stops a machine whose files are kept. */
-  release(machine: Machine): Promise<void>;
+  close(machine: Machine): Promise<void>;
 }
 
 /** The most ports that one machine can have open. */
@@ -161,7 +161,7 @@ export class VercelDriver implements Driver {
     await this.#settled().catch(() => undefined);
     await this.#endRepository();
     await this.#machine.close();
-    await this.#parts.release(this.#machine);
+    await this.#parts.close(this.#machine);
   }
 
   async #settled(): Promise<void> {

@@ -56,7 +56,7 @@ export function codeOf(error: unknown): string | undefined {
 }
 
 /** How many milliseconds the service asks to wait; undefined if it did not. */
-export function toldToWait(error: unknown): number | undefined {
+export function retryAfter(error: unknown): number | undefined {
   const headers = (error as Partial<ApiError> | undefined)?.response?.headers;
   const said = headers?.get(WAIT_HEADER) ?? headers?.get("retry-after") ?? undefined;
   if (said === undefined || !isPassing(error)) return undefined;
@@ -84,7 +84,7 @@ function meaningOf(error: unknown, status: number): Meaning {
   // An expired token is answered like a missing permission.
   if ((error as Partial<ApiError>).json?.error?.invalidToken === true) return INVALID_TOKEN;
   const known = BY_CODE[codeOf(error) ?? ""] ?? MEANINGS[status];
-  const wait = toldToWait(error);
+  const wait = retryAfter(error);
   const hint = wait === undefined ? undefined : `Vercel asks to wait ${Math.ceil(wait / 1_000)} s; try again then`;
   return { code: status >= 500 ? "unavailable" : "internal", ...known, ...(hint !== undefined && { hint }) };
 }

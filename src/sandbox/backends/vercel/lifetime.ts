@@ -1,5 +1,5 @@
 import type { Session } from "@vercel/sandbox";
-import { isPassing, toldToWait } from "./failure.js";
+import { isPassing, retryAfter } from "./failure.js";
 
 /** The timeout is extended when no more than this is left, or half of it, in milliseconds. */
 const MARGIN = 60_000;
@@ -44,7 +44,7 @@ export class Lifetime {
       if (this.#holders > 0) this.#schedule();
     } catch (error) {
       if (isPassing(error) && performance.now() < this.#expires) {
-        if (this.#holders > 0) this.#schedule(toldToWait(error) ?? PAUSE);
+        if (this.#holders > 0) this.#schedule(retryAfter(error) ?? PAUSE);
         return;
       }
       this.#isAtItsEnd = true;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { toldToWait } from "./failure.js";
+import { retryAfter } from "./failure.js";
 
 /**
  * Repeats a request while the service asks to wait; a request that it refused this way was not executed.
@@ -12,7 +12,7 @@ export async function patiently<T>(patience: number, work: () => Promise<T>, sig
     try {
       return await work();
     } catch (error) {
-      const wait = toldToWait(error);
+      const wait = retryAfter(error);
       if (wait === undefined || performance.now() + wait > deadline) throw error;
       await delay(wait, undefined, { ...(signal && { signal }) });
     }

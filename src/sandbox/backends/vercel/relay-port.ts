@@ -1,7 +1,7 @@
 import type { Session } from "@vercel/sandbox";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { RelayPort } from "../../guest.js";
-import { isPassing, toldToWait, toVercelError } from "./failure.js";
+import { isPassing, retryAfter, toVercelError } from "./failure.js";
 
 /** Where a guest runs, and as which user. */
 export interface RelayPlace {
@@ -58,7 +58,7 @@ export function createRelayPort(place: RelayPlace): RelayPort {
       return bytes;
     },
     pause(error) {
-      const ms = toldToWait(error);
+      const ms = retryAfter(error);
       if (ms !== undefined) onPause(ms);
       return ms;
     },

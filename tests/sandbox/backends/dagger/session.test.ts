@@ -103,7 +103,7 @@ describe("the session", () => {
     expect(await say(listener.port, "step-3\n")).toBe("closed");
     taken.destroy();
     expect(await first).toBe("closed");
-    await session.release();
+    await session.close();
   });
 });
 

@@ -52,7 +52,7 @@ export function daytonaCapabilities(git: boolean): Capabilities {
 }
 
 /** One sandbox at the service, from its creation to its removal. */
-export class Life {
+export class DaytonaSandbox {
   readonly #account: Account;
   readonly #opts: SandboxOptions;
   readonly #entry: SandboxEntry;
@@ -83,10 +83,10 @@ export class Life {
     // Without a client, a record would be left that nobody can remove.
     const connection = await connect(account);
     try {
-      await entry.begin({ workDir, resources });
-      const life = new Life(account, opts, entry, own, connection);
-      const driver = await life.#make(saved);
-      await entry.savePlan(life.#plan);
+      await entry.createRecord({ workDir, resources });
+      const sandbox = new DaytonaSandbox(account, opts, entry, own, connection);
+      const driver = await sandbox.#make(saved);
+      await entry.savePlan(sandbox.#plan);
       return driver;
     } catch (error) {
       await connection.close();
@@ -101,9 +101,10 @@ export class Life {
     const connection = await connect(account);
     try {
       remoteResource("daytona-sandbox", plan.name, account);
-      const remote = await wake(connection, plan.name);
+      const remote = await startMachine(connection, plan.name);
       await uploadGuest(remote, place);
-      return new Life(account, opts, entry, plan, connection).#begin(remote, place, await startGuest(remote, place));
+      const sandbox = new DaytonaSandbox(account, opts, entry, plan, connection);
+      return sandbox.#start(remote, place, await startGuest(remote, place));
     } catch (error) {
       await connection.close();
       throw error;
@@ -124,14 +125,14 @@ export class Life {
     if (saved !== undefined) {
       await uploadGuest(remote, saved.place);
       const guest = await startGuest(remote, saved.place);
-      return this.#begin(remote, saved.place, guest);
+      return this.#start(remote, saved.place, guest);
     }
     const token = this.#token();
     const made = await bootstrap(remote, { id: this.#entry.id, source, branch, token, network: rules });
     this.#plan.base = made.guest.head;
     await failpoint("create.started");
     this.#entry.signal.throwIfAborted();
-    return this.#begin(remote, made.place, made.guest);
+    return this.#start(remote, made.place, made.guest);
   }
 
   async #request(plan: RemotePlan): Promise<RemoteSandbox> {
@@ -147,13 +148,13 @@ export class Life {
     return remote;
   }
 
-  #begin(remote: RemoteSandbox, place: Place, guest: GuestSession): DaytonaDriver {
+  #start(remote: RemoteSandbox, place: Place, guest: GuestSession): DaytonaDriver {
     this.#plan.place = place;
     const driver = new DaytonaDriver({
       ...{ id: this.#entry.id, remote, place, guest },
       capabilities: daytonaCapabilities(this.#plan.source !== undefined),
       operations: (own) => this.#operations(own),
-      release: (own) => this.#close(own),
+      close: (own) => this.#close(own),
     });
     const third = (readLifetime(this.#opts).autoStop * 60_000) / 3;
     this.#endHeartbeat = keepAlive(
@@ -185,7 +186,7 @@ export class Life {
       const saved = { snapshot, place: driver.place };
       const create = async (entry: SandboxEntry, n: number): Promise<DaytonaDriver> => {
         const branch = plan.branch === undefined ? undefined : `${plan.branch}-fork-${n}`;
-        const fork = await Life.create(this.#account, opts, entry, { ...plan, branch }, saved);
+        const fork = await DaytonaSandbox.create(this.#account, opts, entry, { ...plan, branch }, saved);
         if (branch !== undefined) await checkOut(fork, branch);
         return fork;
       };
@@ -226,7 +227,7 @@ export class Life {
     if (this.#entry.keep) {
       await driver.stop();
       // A stopped machine only costs disk space and can be reopened. One that is gone can't be kept.
-      if (!(await whenSettled(() => standStill(driver.remote)))) this.#entry.discard();
+      if (!(await whenSettled(() => stopMachine(driver.remote)))) this.#entry.discard();
       else await this.#entry.savePlan(this.#plan);
     }
     driver.abandon();
@@ -245,11 +246,11 @@ interface Saved {
 }
 
 /** Starts a machine by its name. */
-async function wake({ client }: Connection, name: string): Promise<RemoteSandbox> {
+async function startMachine({ client }: Connection, name: string): Promise<RemoteSandbox> {
   try {
     const remote = await persist(() => client.get(name));
     // A stop also ends what a dead process left running in it.
-    if (remote.state === "started" || remote.state === "starting") await whenSettled(() => standStill(remote));
+    if (remote.state === "started" || remote.state === "starting") await whenSettled(() => stopMachine(remote));
     await whenSettled(() => remote.start());
     return remote;
   } catch (error) {
@@ -267,7 +268,7 @@ async function whenSettled<T>(change: () => Promise<T>): Promise<T> {
 }
 
 /** Stops a machine; false if it no longer exists. */
-async function standStill(remote: RemoteSandbox): Promise<boolean> {
+async function stopMachine(remote: RemoteSandbox): Promise<boolean> {
   try {
     await remote.stop();
     return true;

@@ -6,7 +6,7 @@ import type { Sandbox, SandboxOptions } from "../../types.js";
 export type OpenLocal = (opts: SandboxOptions) => Promise<Sandbox>;
 
 /** Opens a temporary sandbox and checks its isolation from the inside. */
-export async function probeWalls(open: OpenLocal): Promise<Finding[]> {
+export async function probeIsolation(open: OpenLocal): Promise<Finding[]> {
   const isRoot = process.getuid?.() === 0;
   try {
     await using sandbox = await open({});
@@ -14,8 +14,8 @@ export async function probeWalls(open: OpenLocal): Promise<Finding[]> {
     if (exitCode !== 0) throw new Error(`cat /proc/self/status ended with ${exitCode} in the sandbox`);
     return [
       { name: "self-test", status: "ok", detail: "a sandbox opened, checked its isolation and ran a command" },
-      wall("seccomp", field(stdout, "Seccomp") === "2", "a filter is active for every command"),
-      wall(
+      checked("seccomp", field(stdout, "Seccomp") === "2", "a filter is active for every command"),
+      checked(
         "privileges",
         /^0+$/.test(field(stdout, "CapEff") ?? "") && field(stdout, "NoNewPrivs") === "1",
         "no capabilities, and no way to gain any",
@@ -31,8 +31,8 @@ export async function probeWalls(open: OpenLocal): Promise<Finding[]> {
   }
 }
 
-function wall(name: string, stands: boolean, detail: string): Finding {
-  return stands ? { name, status: "ok", detail } : { name, status: "missing", detail: "not in effect in the sandbox" };
+function checked(name: string, works: boolean, detail: string): Finding {
+  return works ? { name, status: "ok", detail } : { name, status: "missing", detail: "not in effect in the sandbox" };
 }
 
 function field(status: string, name: string): string | undefined {

@@ -12,7 +12,7 @@ const MB = 1 << 20;
 const rememberedToolchains = createMemory<Toolchains>();
 
 /** The jail of a local sandbox. */
-export interface Walls {
+export interface LocalJail {
   spec: Omit<JailSpec, "program" | "privileged" | "env">;
   /** The host directory that is its `/etc`, for `recordEtc`. */
   etc: string;
@@ -21,12 +21,12 @@ export interface Walls {
 }
 
 /** Builds a sandbox's jail: the system and its toolchains read-only, private memory, and the given trees. */
-export function buildWalls(opts: {
+export function buildJail(opts: {
   workDir: string;
   trees: readonly JailBind[];
   network: "none" | "full";
   cgroups: readonly string[];
-}): Walls {
+}): LocalJail {
   const system = systemBinds();
   const toolchains = rememberedToolchains(process.env["PATH"] ?? "", () => findToolchains(process.env));
   // Bound separately where it is needed: it changes with the networks that the machine is in.
