@@ -21,7 +21,7 @@ export async function runToEnd(state: SandboxState, opts: ExecOptions, operation
       ...(opts.onStderr === undefined && { stderr: cap }),
     },
   };
-  const began = performance.now();
+  const start = performance.now();
   const watch = new ProcessWatch(state, { timeout, killGrace: opts.killGrace ?? 0, signal: opts.signal, operation });
   const stdout = new OutputCollector(cap);
   const stderr = new OutputCollector(cap);
@@ -36,7 +36,7 @@ export async function runToEnd(state: SandboxState, opts: ExecOptions, operation
       truncated: { stdout: out.truncated, stderr: err.truncated },
       bytes: { stdout: out.bytes, stderr: err.bytes },
       ...(opts.raw === true ? { raw: { stdout: out.raw, stderr: err.raw } } : undefined),
-      durationMs: performance.now() - began,
+      durationMs: performance.now() - start,
       timedOut: watch.timedOut,
       ...(exit.oomKilled === undefined ? undefined : { oomKilled: exit.oomKilled }),
     };

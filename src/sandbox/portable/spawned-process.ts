@@ -17,7 +17,7 @@ let lastId = 0;
 export async function startProcess(state: SandboxState, opts: SpawnOptions): Promise<SandboxProcess> {
   const withStdin = opts.stdin === "pipe" || opts.pty !== undefined;
   const spec = toStartSpec(state, opts, withStdin ? "pipe" : "none", opts.timeout);
-  const began = performance.now();
+  const start = performance.now();
   const { timeout, killGrace = 0, signal } = opts;
   const watch = new ProcessWatch(state, { timeout, killGrace, signal, operation: "spawn" });
   let process: DriverProcess;
@@ -41,7 +41,7 @@ export async function startProcess(state: SandboxState, opts: SpawnOptions): Pro
       exitCode: watch.exitCode(exit),
       ...(exit.signal === undefined ? undefined : { signal: exit.signal }),
       timedOut: watch.timedOut,
-      durationMs: performance.now() - began,
+      durationMs: performance.now() - start,
       ...(exit.oomKilled === undefined ? undefined : { oomKilled: exit.oomKilled }),
     };
     state.emit?.("exit", `${opts.argv[0]} ended with ${result.exitCode}`, opts.env);
