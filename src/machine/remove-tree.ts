@@ -43,9 +43,7 @@ export async function removeTrees(paths: readonly string[]): Promise<void> {
   for (const path of left) await removeTree(path);
 }
 
-/**
- * Like `removeTree`, for a directory that commands in a sandbox can't write to, at least not any more. Starts no program if there is little in it.
- */
+/** Like `removeTree`, for a directory that no command can write to (any more). Starts no program if there is little in it. */
 export async function removeOwnTree(path: string): Promise<void> {
   assertRemovable(path);
   if (!removeFew(path)) await removeTree(path);

@@ -74,10 +74,7 @@ export function createVercelSandbox(opts: SandboxOptions = {}): Promise<Sandbox>
   return openWith(vercel, opts);
 }
 
-/**
- * Decides how the files of a repository get in: the service clones what it can reach, and everything else is uploaded from here. Warns about what
- * the user should know.
- */
+/** Decides how the files of a repository get in: the service clones what it can reach; everything else is uploaded. */
 async function planRepository(plan: Plan): Promise<Filling> {
   const { repo, branch, githubToken } = plan.opts;
   if (repo === undefined) return {};

@@ -23,9 +23,9 @@ const CODES = new Map<number, [SandboxErrorCode, string]>([
   [errno.ENOSPC, ["no_space", "does not fit: no space left"]],
   [errno.EDQUOT, ["no_space", "does not fit: no space left"]],
   [errno.E2BIG, ["limit_exceeded", "has too many entries"]],
-  [errno.EAGAIN, ["unavailable", "cannot be worked on now: too many processes or calls"]],
-  [errno.ENOMEM, ["unavailable", "cannot be worked on now: no memory"]],
-  [errno.EMFILE, ["unavailable", "cannot be worked on now: too many open files"]],
+  [errno.EAGAIN, ["unavailable", "can't be processed now: too many processes or calls"]],
+  [errno.ENOMEM, ["unavailable", "can't be processed now: no memory"]],
+  [errno.EMFILE, ["unavailable", "can't be processed now: too many open files"]],
 ]);
 
 /** The error for an errno, or for one of the guest's own numbers, about `subject`. */

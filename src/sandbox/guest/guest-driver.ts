@@ -29,10 +29,7 @@ export abstract class GuestDriver implements Driver {
   onWarning?: (message: string) => void;
   #channel: GuestChannel;
   #files: GuestFiles;
-  /**
-   * While it is pending, nothing new starts in the sandbox. Await it in a loop in place, not in a method: between the last check and what follows,
-   * nothing else may run.
-   */
+  /** Pending while nothing new may start. Await it in a loop in place, not in a method: nothing may run after the last check. */
   #still: Promise<unknown> | undefined;
 
   constructor(identity: DriverIdentity, channel: GuestChannel) {

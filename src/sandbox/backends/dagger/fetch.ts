@@ -8,9 +8,7 @@ export function cancellable<T>(signal: AbortSignal, work: () => Promise<T>): Pro
   return cancelling.run(signal, work);
 }
 
-/**
- * Posts a query and waits for the answer as long as it takes. The platform's fetch gives up after five minutes, and the SDK's can't be cancelled.
- */
+/** Posts a query and waits as long as it takes. The platform's fetch gives up after five minutes; the SDK's can't be cancelled. */
 export function patientFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const url = new URL(input instanceof Request ? input.url : input);
   const headers = Object.fromEntries(new Headers(init.headers));

@@ -6,10 +6,7 @@ import type { Session } from "./session.js";
 export const HOST_ALIAS = "glovebox-host";
 /** Path of the guest in them. */
 export const GUEST_PATH = "/.glovebox/guest";
-/**
- * The variable with the number that the guest of a container calls with. The number opens one connection, and the guest has made it before a
- * command can run.
- */
+/** The variable with the number that a guest calls with. It opens one connection, made before any command runs. */
 export const CALL_NUMBER = "GLOVEBOX_STEP";
 /** A busy engine takes a while to start a container. */
 export const START_LIMIT = 120_000;

@@ -20,10 +20,7 @@ export function withLayers(container: Container, count: number): Container {
   return container;
 }
 
-/**
- * The same container with all its files in one layer. An engine copies between its layers with hard links, so this costs about as much as a walk
- * over the files.
- */
+/** The same container with all files in one layer. An engine copies with hard links, so this costs about a walk over the files. */
 export function flattened({ client }: Pick<Session, "client">, container: Container): Container {
   return container.withRootfs(client.directory().withDirectory("/", container.rootfs()));
 }

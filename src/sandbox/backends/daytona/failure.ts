@@ -41,10 +41,7 @@ export function toFailure(error: unknown, what: string): SandboxError {
   return new SandboxError(code, `Daytona: ${what}: ${said}`, { cause: error, hint: hintOf(status, error) });
 }
 
-/**
- * Explains why the toolbox of a sandbox refused a call. A stopped sandbox answers 400 and a deleted one 404, as if the caller were wrong, so its
- * state is queried.
- */
+/** Explains why a toolbox refused a call, by the state of its sandbox: a stopped one answers 400 and a deleted one 404. */
 export async function diagnose(remote: RemoteSandbox, error: unknown, what: string): Promise<SandboxError> {
   if (error instanceof SandboxError) return error;
   if (![400, 404, 410, 502, undefined].includes(statusOf(error))) return toFailure(error, what);

@@ -88,10 +88,7 @@ function startCommand(place: Place, arch: string): string {
   return `${facts}; if [ "$(uname -m)" = ${machine} ]; then ${run}; else false; fi`;
 }
 
-/**
- * Opens a session with a command in it. If the answer was lost, nobody knows whether it runs. Then a new one is opened; a guest without a request
- * does nothing.
- */
+/** Opens a session with a command in it. If the answer was lost, opens another: a guest without a request does nothing. */
 async function open(remote: RemoteSandbox, command: string): Promise<{ sessionId: string; commandId: string }> {
   for (let attempt = 1; ; attempt++) {
     const sessionId = `glovebox-${randomBytes(6).toString("hex")}`;

@@ -6,10 +6,7 @@ import type { DaytonaDriver } from "./driver.js";
 import { persist } from "./failure.js";
 import { assertNetwork, type NetworkSettings, networkSettings } from "./network-settings.js";
 
-/**
- * Runs work that needs a remote on a machine whose network rule would block it. Meanwhile the machine reaches the remote and nothing else, and
- * nothing may run in it.
- */
+/** Runs work that needs a remote that the network rule blocks. Meanwhile the machine reaches only that remote, and must be idle. */
 export async function withRemoteAccess<T>(
   driver: DaytonaDriver,
   network: NetworkPolicy,

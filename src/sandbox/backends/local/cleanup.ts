@@ -10,9 +10,7 @@ export async function removeResource(resource: Resource): Promise<void> {
   await (await startRemoval(resource))?.gone;
 }
 
-/**
- * Like `removeResource`, but may return while the files of a worktree are still being removed: that takes longest, and nothing else waits for it.
- */
+/** Like `removeResource`, but may return while the files of a worktree are still being removed, which takes longest. */
 export async function startRemoval(
   resource: Resource,
   beside: readonly string[] = [],

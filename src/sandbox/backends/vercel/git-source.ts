@@ -10,10 +10,7 @@ export function gitSource(url: string, token: string | undefined): MachineSource
   return { type: "git", url, ...(token !== undefined && { username: "x-access-token", password: token }) };
 }
 
-/**
- * Checks out the branch of a clone, creating it if needed, and removes from its settings how it was fetched. Returns its commit; nothing of the
- * user's has run yet.
- */
+/** Checks out the branch of a clone, creating it if needed, and removes how it was fetched from its settings. Returns its commit. */
 export async function prepareRepository(
   machine: Machine,
   url: string,

@@ -12,10 +12,7 @@ export function toPolicy(network: NetworkPolicy): ServicePolicy {
   return { allow: [...network.allow] };
 }
 
-/**
- * Whether a machine has this policy, now and whenever it is resumed. The service stores the two separately. If it does not report one, the machine
- * does not have it.
- */
+/** Whether a machine has this policy, both now and when it is resumed: the service stores the two separately. */
 export function hasPolicy(sandbox: Sandbox, policy: ServicePolicy): boolean {
   return [sandbox.currentSession().networkPolicy, sandbox.networkPolicy].every((has) => isSame(has, policy));
 }

@@ -58,9 +58,7 @@ export async function askedSnapshots(): Promise<Set<string>> {
   return new Set(own.map(({ details }) => (details as { snapshotId?: string } | undefined)?.snapshotId ?? ""));
 }
 
-/**
- * Stops a machine and waits until it has stopped. No error if it already has. Returns the snapshot that the service took of it, if it reports one.
- */
+/** Stops a machine and waits until it has stopped. Returns the snapshot that the service took of it, if it reports one. */
 export async function stopMachine(
   { sdk, access }: VercelClient,
   sandbox: Sandbox,
