@@ -230,7 +230,7 @@ export class DaytonaSandbox {
       if (!(await whenSettled(() => stopMachine(driver.remote)))) this.#entry.discard();
       else await this.#entry.savePlan(this.#plan);
     }
-    driver.abandon();
+    driver.closeChannel();
     await this.#connection.close();
   }
 

@@ -161,8 +161,8 @@ export class DaytonaDriver implements Driver {
     return this.#guest.channel.isIdle;
   }
 
-  /** Nothing runs here any more and nothing more is requested: the sandbox itself is removed. */
-  abandon(): void {
+  /** Closes the channel to the guest: running calls end, and no other can start. */
+  closeChannel(): void {
     this.#guest.channel.close();
   }
 

@@ -32,7 +32,7 @@ export async function withRemoteAccess<T>(
   }
 }
 
-/** If the rule can't be restored, the guest is ended, so that nothing runs without the rule. */
+/** Restores the rule, or closes the channel so that no command runs without it. */
 async function close(driver: DaytonaDriver, rule: NetworkSettings, opened: NetworkSettings): Promise<void> {
   const { remote } = driver;
   const cleared = Object.fromEntries(Object.keys(opened).map((key) => [key, ""]));
@@ -40,7 +40,7 @@ async function close(driver: DaytonaDriver, rule: NetworkSettings, opened: Netwo
     await persist(() => remote.updateNetworkSettings(rule.networkBlockAll === true ? rule : { ...cleared, ...rule }));
     assertNetwork(remote, rule);
   } catch (error) {
-    driver.abandon();
+    driver.closeChannel();
     throw new SandboxError("backend_lost", "The network rule could not be restored after a push", { cause: error });
   }
 }

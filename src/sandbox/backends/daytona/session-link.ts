@@ -11,7 +11,7 @@ const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
 /** How long the service may take to say whether a session still exists, in milliseconds. */
 const PROBE = 10_000;
-/** How long a command may be silent before it is checked, in milliseconds, at first. */
+/** How long a command may be silent before it is checked, in milliseconds: at first, and at most. */
 const SILENCE = 2_500;
 const LONGEST_SILENCE = 5_000;
 const TICK = 500;
