@@ -22,7 +22,7 @@ import { startRemoval } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { checkLimits, controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
-import { recordEtc, sweepEtc } from "./local/etc-cache.js";
+import { recordEtc, trimEtc } from "./local/etc-cache.js";
 import { buildJail } from "./local/local-jail.js";
 import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
@@ -48,7 +48,7 @@ export const local: Backend = {
   check: checkPossible,
   resolveOptions: (opts) => (opts.mounts === undefined ? opts : { ...opts, mounts: resolveMounts(opts.mounts) }),
   async create(opts, entry) {
-    await sweepOnce();
+    await trimOnce();
     const planned = await planWorkspace(entry.id, opts);
     return await makeDriver(planned, opts, entry);
   },
@@ -70,8 +70,8 @@ export const local: Backend = {
 let swept: Promise<void> | undefined;
 
 /** Removes prepared directories that have not been used for long, the first time this process makes a sandbox. */
-async function sweepOnce(): Promise<void> {
-  swept ??= sweepEtc().catch(() => undefined);
+async function trimOnce(): Promise<void> {
+  swept ??= trimEtc().catch(() => undefined);
   await swept;
 }
 

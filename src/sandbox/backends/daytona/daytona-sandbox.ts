@@ -80,7 +80,7 @@ export class DaytonaSandbox {
     const own = { ...plan, name: `glovebox-${id}` };
     const resources = [remoteResource("daytona-sandbox", own.name, account)];
     const workDir = own.place?.workDir ?? `/home/daytona/workspace/${own.source?.name ?? id}`;
-    // Without a client, a record would be left that nobody can remove.
+    // First: without a client, nobody could remove the record.
     const connection = await connect(account);
     try {
       await entry.createRecord({ workDir, resources });

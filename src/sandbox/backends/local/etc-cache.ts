@@ -34,7 +34,7 @@ export async function listEtc(): Promise<CacheEntry[]> {
 }
 
 /** Removes those that nothing has used for a day: each change of the host's files leaves one behind. */
-export async function sweepEtc(): Promise<void> {
+export async function trimEtc(): Promise<void> {
   const parent = privateSubdirectory("etc");
   for (const name of await readdir(parent)) {
     const path = join(parent, name);
