@@ -110,7 +110,7 @@ export interface Backend {
    * none.
    */
   readonly options?: { parse(value: unknown): unknown };
-  /** Throws `unsupported` for options that the backend can never enforce. Makes no request and creates nothing. */
+  /** Throws `unsupported` for options that it can never enforce, `invalid_argument` for wrong ones. Makes no request and creates nothing. */
   check?(opts: SandboxOptions): void;
   /**
    * Resolves everything in the options that depends on this process, such as relative paths. A kept sandbox is reopened with the resolved options.

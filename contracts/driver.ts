@@ -86,6 +86,7 @@ export interface Driver {
   list(path: string): Promise<string[]>;
   /** Returns whether something was there. Without `recursive` a directory is `not_regular_file`. */
   remove(path: string, opts: { recursive: boolean }): Promise<boolean>;
+  /** Replaces a file at `to`. `from` absent is `not_found`. */
   rename(from: string, to: string): Promise<void>;
   /** Make a directory and its parents; an existing one is fine. A file in the way is `conflict`. */
   makeDirectory(path: string): Promise<void>;
@@ -95,13 +96,17 @@ export interface Driver {
   exportTree(path: string): AsyncIterable<Uint8Array>;
   /** Save the files and return the id. `signal` is aborted when the caller gives up: delete a snapshot that is ready after that. */
   snapshot?(signal?: AbortSignal): Promise<string>;
+  /** Reset the files to a snapshot. Unknown: `not_found`. Of another backend or source: `conflict`. */
   restore?(id: string): Promise<void>;
+  /** Make `count` independent copies with the files as they are now: all of them or none. */
   fork?(count: number): Promise<Driver[]>;
+  /** What has changed since the sandbox was made. */
   changes?(): Promise<Changes>;
   readonly git?: {
     pushBranch(branch: string, token: string, opts?: PushOptions): Promise<{ pushed: boolean; error?: string }>;
     defaultBranch(): Promise<string>;
   };
+  /** The URL at which a port of the sandbox can be reached. */
   url?(port: number): Promise<string>;
   /**
    * End everything that runs, and free what this process holds. Recorded resources are removed afterwards by `Backend.removeResource`, or left for

@@ -41,7 +41,7 @@ export const MAX_FILE_BYTES: number = 256 * 1024 * 1024;
 
 /** How to make a sandbox. An option that the backend can't enforce is refused with `unsupported` before anything is created. */
 export interface SandboxOptions extends BackendOptions {
-  /** Source repository: a URL, or a path relative to the current directory of the process. */
+  /** Source repository: a URL or a path. Relative paths start at the current directory of the process. */
   repo?: string;
   /** Branch of the sandbox. It is created from HEAD if it does not exist. Needs `repo`. */
   branch?: string;
@@ -67,6 +67,7 @@ export interface SandboxOptions extends BackendOptions {
   allow?: readonly string[];
   /** Default `none` wherever the backend can enforce it. */
   network?: NetworkPolicy;
+  /** Default: none. A limit that the backend can't enforce is `unsupported`. */
   limits?: Limits;
   /** Default `required`: without isolation, opening fails with `no_isolation`. `none` runs commands without isolation. */
   isolation?: "required" | "none";
@@ -74,7 +75,9 @@ export interface SandboxOptions extends BackendOptions {
   mounts?: readonly Mount[];
   /** Abort it to cancel opening the sandbox. */
   signal?: AbortSignal;
+  /** Called with each event. What it throws is ignored. */
   onEvent?(event: SandboxEvent): void;
+  /** Token for a private `repo`. Commands never see it; errors and events redact it. */
   githubToken?: string;
   /**
    * Git filters, such as `lfs`, that may run on the host when the files of `repo` are checked out, as your own git configuration defines them.
@@ -87,6 +90,7 @@ export interface SandboxOptions extends BackendOptions {
 
 /** A file to write into a sandbox. */
 export interface FileUpload {
+  /** Absolute inside `workDir`, or relative to the current work directory. */
   path: string;
   content: string | Uint8Array;
   /** Permission bits. Default 0o644. */
@@ -100,10 +104,13 @@ export interface FileUpload {
  * `path_confinement`. After `teardown` every call except `teardown` is `closed`.
  */
 export interface Sandbox extends AsyncDisposable {
+  /** Its id in the ledger. `openSandbox({ id })` reopens a kept sandbox. */
   readonly id: string;
+  /** Name of its backend. */
   readonly backend: string;
   /** Absolute path of the work directory, as commands see it. */
   readonly workDir: string;
+  /** What its backend really enforces. */
   readonly capabilities: Capabilities;
   /** Run a program and wait for it to end. */
   exec(opts: ExecOptions): Promise<ExecResult>;
@@ -117,6 +124,7 @@ export interface Sandbox extends AsyncDisposable {
   uploadFiles(files: readonly FileUpload[]): Promise<void>;
   /** Write one file, whole or not at all. */
   writeFile(path: string, content: string | Uint8Array, opts?: { mode?: number }): Promise<void>;
+  /** Write several files, given as path and content. */
   writeFiles(files: Readonly<Record<string, string | Uint8Array>>): Promise<void>;
   /** The file as UTF-8, or null if it does not exist. A FIFO, socket, device or directory is `not_regular_file`. */
   readFile(path: string): Promise<string | null>;
@@ -139,11 +147,11 @@ export interface Sandbox extends AsyncDisposable {
   exportDirectory(sandboxPath: string, hostPath: string): Promise<string>;
   /** Copy a host directory in, over what is there. */
   refreshFromHost(hostPath: string, sandboxPath: string): Promise<void>;
-  /** Save the files. Returns an id that outlives the sandbox. */
+  /** Save the files. Returns an id that outlives the sandbox. `unsupported` where `capabilities.snapshot` is `none`. */
   snapshot(): Promise<string>;
-  /** Reset the files to a snapshot. */
+  /** Reset the files to a snapshot. An unknown id is `not_found`; a snapshot of another repository is `conflict`. */
   restore(id: string): Promise<void>;
-  /** Make independent sandboxes with the files as they are now. */
+  /** Make independent sandboxes with the files as they are now. `unsupported` where `capabilities.fork` is `none`. */
   fork(): Promise<Sandbox>;
   fork(opts: { count: number }): Promise<Sandbox[]>;
   /** What has changed since the sandbox was made. */

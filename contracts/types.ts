@@ -45,6 +45,7 @@ export interface ExecResult {
   /** The kept bytes, if `raw` was set. */
   raw?: { stdout: Uint8Array; stderr: Uint8Array };
   durationMs: number;
+  /** Whether the deadline ended it. */
   timedOut: boolean;
   /** True if the memory limit ended it. Absent if the backend can't know. */
   oomKilled?: boolean;
@@ -119,11 +120,17 @@ export interface Capabilities {
   network: readonly ("none" | "full" | "allow")[];
   /** The limits that can be enforced. */
   limits: readonly ("memory" | "cpus" | "pids" | "disk")[];
+  /** `crash-consistent`: files may change while they are saved. `none`: `snapshot` and `restore` are `unsupported`. */
   snapshot: "consistent" | "crash-consistent" | "none";
+  /** How `fork` copies the files. `none`: it is `unsupported`. */
   fork: "copy-on-write" | "copy" | "none";
+  /** Whether `spawn` can use a terminal. */
   pty: boolean;
+  /** Whether commands can run as another user. */
   user: boolean;
+  /** Whether `url` works. */
   ports: boolean;
+  /** Whether `pushBranch` and `defaultBranch` work. */
   git: boolean;
   /**
    * `no-directories-of-the-base`: in an overlay without privileges, rename(2) of a checked-out directory fails with EXDEV; `mv` copies instead.
@@ -158,6 +165,7 @@ export type NetworkPolicy = "none" | "full" | { allow: string[] };
 
 /** A host path to make visible in the sandbox. */
 export interface Mount {
+  /** Host path. Relative paths start at the current directory of the process. */
   source: string;
   /** Absolute path in the sandbox. Default: the same path as on the host. */
   target?: string;
@@ -167,6 +175,7 @@ export interface Mount {
 
 /** Something that happened to a sandbox. Secrets are redacted. */
 export interface SandboxEvent {
+  /** `leak`: something could not be removed and stays in the ledger. */
   type: "created" | "exec" | "exit" | "warning" | "snapshot" | "teardown" | "leak";
   sandboxId: string;
   backend: string;

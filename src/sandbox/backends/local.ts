@@ -67,12 +67,12 @@ export const local: Backend = {
   conformance,
 };
 
-let swept: Promise<void> | undefined;
+let trimmed: Promise<void> | undefined;
 
 /** Removes prepared directories that have not been used for long, the first time this process makes a sandbox. */
 async function trimOnce(): Promise<void> {
-  swept ??= trimEtc().catch(() => undefined);
-  await swept;
+  trimmed ??= trimEtc().catch(() => undefined);
+  await trimmed;
 }
 
 /** What a kept sandbox is reopened from. */
