@@ -49,7 +49,7 @@ describe("the session", () => {
   test.each([
     ["ends at once", "echo no engine here >&2; exit 3", ["ended with exit code 3", "no engine here"]],
     ["prints no session", "echo hello; cat", ["printed something that is not a session"]],
-    ["prints a port that is none", `echo '{"port":"1","session_token":"t"}'; cat`, ["no session"]],
+    ["prints a port that is none", `echo '{"port":"1","session_token":"t"}'; cat`, ["not a session"]],
   ])("a program that %s is unavailable", async (name, script, words) => {
     const cli = fakeCli(`bad-${name.replaceAll(" ", "-")}`, script);
     await withEnv(none, () => expectRefused(createDaggerSandbox({ dagger: { cli } }), "unavailable", ...words));
