@@ -1,4 +1,4 @@
-/** Why an operation failed; the closed set that callers may switch on. */
+/** Why an operation failed. The set is closed, so callers can switch on it. */
 export const ERROR_CODES = [
   "path_confinement",
   "invalid_argument",
@@ -24,20 +24,20 @@ export const ERROR_CODES = [
 
 export type SandboxErrorCode = (typeof ERROR_CODES)[number];
 
-/** What a `SandboxError` says beside its message. */
+/** What a `SandboxError` carries besides its message. */
 export interface SandboxErrorDetails {
   backend?: string | undefined;
   operation?: string | undefined;
-  /** Whether the same call may succeed later without a change by the caller. */
+  /** Whether the same call may succeed later without changes. Default: true for `unavailable` and `conflict`. */
   retryable?: boolean | undefined;
   cause?: unknown;
-  /** One line that tells how to mend it. */
+  /** One line that says how to fix it. */
   hint?: string | undefined;
   /** What an aborted exec had produced so far. */
   partial?: unknown;
 }
 
-/** The only error that Glovebox throws. A command's own failure is never one: that is an `ExecResult`. */
+/** The only error that Glovebox throws. A command that fails is not an error but an `ExecResult`. */
 export class SandboxError extends Error {
   override readonly name = "SandboxError";
   readonly code: SandboxErrorCode;
@@ -58,7 +58,7 @@ export class SandboxError extends Error {
   }
 }
 
-/** Gives an unknown failure the shape of a `SandboxError`, keeping one that already is. */
+/** Turns any failure into a `SandboxError`; returns one that already is, with `backend` and `operation` filled in. */
 export function toSandboxError(error: unknown, details: SandboxErrorDetails = {}): SandboxError {
   if (error instanceof SandboxError) {
     error.backend ??= details.backend;
@@ -69,7 +69,7 @@ export function toSandboxError(error: unknown, details: SandboxErrorDetails = {}
   return new SandboxError(codeOfSystemError(error), message, { ...details, cause: error });
 }
 
-/** Runs something whose failure, whatever it is, reaches a caller as a `SandboxError`. */
+/** Runs `work` and rethrows any failure as a `SandboxError`. */
 export async function withTypedErrors<T>(operation: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -78,7 +78,7 @@ export async function withTypedErrors<T>(operation: string, work: () => Promise<
   }
 }
 
-/** Errors of the layers below carry one of our codes already, or one of the system's. */
+/** Errors from lower layers already carry one of our codes or one of the system's. */
 function codeOfSystemError(error: unknown): SandboxErrorCode {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
   const own = ERROR_CODES.find((known) => known === code);

@@ -1,11 +1,11 @@
-/** One thing that a backend was looked at for. */
+/** One thing that a backend's probe checked. */
 export interface Finding {
-  /** What was looked at, in a word or two. */
+  /** What was checked, in a word or two. */
   readonly name: string;
-  /** `ok`: holds. `limited`: works, but less is kept. `missing`: the backend cannot work. `unused`: not needed here. */
+  /** `ok`: works. `limited`: works, but enforces less. `missing`: the backend can't work. `unused`: not needed here. */
   readonly status: "ok" | "limited" | "missing" | "unused";
   /** What was found. Never a secret. */
   readonly detail: string;
-  /** The line that mends it. */
+  /** The command or setting that fixes it. */
   readonly fix?: string;
 }

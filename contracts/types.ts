@@ -1,64 +1,66 @@
-/** The shared nouns. Types only; times are milliseconds and sizes are bytes unless a name says otherwise. */
+/** The shared types. Times are milliseconds and sizes are bytes unless a name says otherwise. */
 
-/** One command. The program is started with exactly these arguments; no shell ever sees them. */
+/** One command. The program gets exactly these arguments; no shell sees them. */
 export interface ExecOptions {
-  /** Program and arguments. Never empty; the first element is looked up in the sandbox's PATH. */
+  /** Program and arguments, never empty. The program is looked up in the sandbox's PATH. */
   argv: readonly string[];
-  /** Absolute inside `workDir`, or relative to the current work directory. Missing: `not_found`. */
+  /** Absolute inside `workDir`, or relative to the current work directory. A missing directory is `not_found`. */
   cwd?: string;
-  /** Added to the sandbox's environment. Keys match `[A-Za-z_][A-Za-z0-9_]*`, else `invalid_argument`. */
+  /** Added to the sandbox's environment. Keys must match `[A-Za-z_][A-Za-z0-9_]*`; others are `invalid_argument`. */
   env?: Readonly<Record<string, string>>;
-  /** What the command reads. Absent: empty and closed at once. */
+  /** Standard input of the command. Default: empty and closed. */
   stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
-  /** Deadline. Default: the sandbox's `operationTimeout`. */
+  /** Deadline in milliseconds. Default: the sandbox's `operationTimeout`. */
   timeout?: number;
-  /** At the deadline SIGTERM is sent first and SIGKILL this much later. Default 0: SIGKILL at once. */
+  /** How long after SIGTERM at the deadline SIGKILL follows, in milliseconds. Default 0: SIGKILL at once, no SIGTERM. */
   killGrace?: number;
-  /** Bytes kept per stream, the head and the tail with a marker between. Default 1 MiB. */
+  /** Bytes to keep per stream: its head and its tail, with a marker between them. Default 1 MiB. */
   maxOutput?: number;
-  /** Also give the kept bytes as they were. Default false. */
+  /** Also return the kept bytes unchanged. Default false. */
   raw?: boolean;
-  /** User inside the sandbox. `unsupported` where `capabilities.user` is false. */
+  /** User to run as. `unsupported` where `capabilities.user` is false. */
   user?: string;
-  /** Abort kills the whole tree and rejects with `aborted`. */
+  /** Aborting it kills the whole tree and rejects with `aborted`. */
   signal?: AbortSignal;
-  /** Called with each piece of output as it comes; awaited, so a slow consumer slows the command down. */
+  /** Called with each chunk of output as it comes. It is awaited, so a slow consumer slows the command down. */
   onStdout?(chunk: Uint8Array): void | Promise<void>;
-  /** As `onStdout`, for standard error. */
+  /** Like `onStdout`, for standard error. */
   onStderr?(chunk: Uint8Array): void | Promise<void>;
 }
 
-/** What one command did. A non-zero exit and a timeout are results, never errors. */
+/** The result of one command. A non-zero exit code and a timeout are results, never errors. */
 export interface ExecResult {
-  /** 128+n when signal n ended it; 127 program missing, 126 not executable, each with a line on stderr. */
+  /** 128+n if signal n ended it; 127 if the program is missing, 126 if it is not executable, each with a line on stderr. */
   exitCode: number;
-  /** Name of the ending signal, for example `SIGKILL`. */
+  /** Name of the signal that ended it, for example `SIGKILL`. */
   signal?: string;
-  /** UTF-8, cut at character borders. */
+  /** UTF-8, cut only between characters. */
   stdout: string;
-  /** UTF-8, cut at character borders. */
+  /** UTF-8, cut only between characters. */
   stderr: string;
-  /** Whether something of the stream was left out. */
+  /** Whether part of the stream was left out. */
   truncated: { stdout: boolean; stderr: boolean };
-  /** How much the command wrote, whatever was kept. */
+  /** How many bytes the command wrote, kept or not. */
   bytes: { stdout: number; stderr: number };
-  /** The kept bytes, when `raw` was asked for. */
+  /** The kept bytes, if `raw` was set. */
   raw?: { stdout: Uint8Array; stderr: Uint8Array };
   durationMs: number;
+  /** Whether the deadline ended it. */
   timedOut: boolean;
-  /** True when the memory limit ended it; absent when the backend cannot tell. */
+  /** True if the memory limit ended it. Absent if the backend can't know. */
   oomKilled?: boolean;
 }
 
-/** A long-running process: a server, a watcher, a terminal. It has no deadline unless `timeout` is given. */
+/** A long-running process: a server, a watcher, a terminal. It has no deadline unless `timeout` is set. */
 export interface SpawnOptions extends Omit<ExecOptions, "stdin" | "maxOutput" | "raw"> {
   /** Default `none`: empty and closed. */
   stdin?: "pipe" | "none";
-  /** Run on a terminal of this size. Output is then all on `stdout`. */
+  /** Run on a terminal of this size. All output is then on `stdout`. */
   pty?: { cols: number; rows: number };
   /**
-   * Run it beside the sandbox, from a copy of its files as they are now, and reach it from inside by this host name; there once
-   * all ports answer. What it writes stays with it. Dagger only, elsewhere `unsupported`: a server is on the loopback there.
+   * Run the process beside the sandbox, from a copy of its current files, and make it reachable from the sandbox by this host name. It is ready
+   * once all ports answer. Its writes don't reach the sandbox. Only Dagger has it; other backends refuse it with `unsupported`, because a server is
+   * reachable on the sandbox's loopback there.
    */
   service?: { hostname: string; ports: readonly number[] };
 }
@@ -69,26 +71,26 @@ export interface ProcessExit {
   signal?: string;
   timedOut: boolean;
   durationMs: number;
-  /** True when the memory limit ended it; absent when the backend cannot tell. */
+  /** True if the memory limit ended it. Absent if the backend can't know. */
   oomKilled?: boolean;
 }
 
-/** A process started by `spawn`. Disposing it kills the tree. */
+/** A process started by `spawn`. Disposing it kills the whole tree. */
 export interface SandboxProcess extends AsyncDisposable {
   readonly id: string;
   readonly stdout: ReadableStream<Uint8Array>;
   readonly stderr: ReadableStream<Uint8Array>;
-  /** Present when `stdin: "pipe"` or a pty was asked for. */
+  /** Present with `stdin: "pipe"` or a pty. */
   readonly stdin?: WritableStream<Uint8Array>;
-  /** Default SIGTERM. SIGKILL takes the whole tree. A process that has ended is no error. */
+  /** Send a signal. Default SIGTERM. SIGKILL kills the whole tree. No error if the process has ended. */
   kill(signal?: string): Promise<void>;
-  /** Resolves once the process and all it started are gone. */
+  /** Resolves once the process and everything it started are gone. */
   wait(): Promise<ProcessExit>;
   /** Present with a pty. */
   resize?(cols: number, rows: number): Promise<void>;
 }
 
-/** One line of `processes()`. */
+/** One entry of `processes()`. */
 export interface ProcessInfo {
   id: string;
   argv: string[];
@@ -105,67 +107,75 @@ export interface FileStat {
   mtimeMs: number;
 }
 
-/** What a backend really keeps. Data: shown by `doctor`, checked before anything is created. */
+/** What a backend really enforces. Shown by `doctor`, and checked before anything is created. */
 export interface Capabilities {
   isolation: "none" | "namespaces" | "container" | "gvisor" | "microvm" | "remote";
   /**
-   * What of a call is gone when the call is. `complete`: everything it started, whatever that did. `descendants`: every process
-   * that descends from it, also in a session of its own and without a parent; not one that another program started for it,
-   * or that became a user whom nobody here may signal. `best-effort`: what stayed in its process group.
+   * What is gone when a call ends. `complete`: everything it started, in any way. `descendants`: every process that descends from it, even in its
+   * own session and without a parent; but not one that another program started for it, or that switched to a user who can't be signalled.
+   * `best-effort`: what stayed in its process group.
    */
   killTree: "complete" | "descendants" | "best-effort";
-  /** The kinds of network rule that can be kept. */
+  /** The kinds of network rule that can be enforced. */
   network: readonly ("none" | "full" | "allow")[];
-  /** The limits that can be kept. */
+  /** The limits that can be enforced. */
   limits: readonly ("memory" | "cpus" | "pids" | "disk")[];
+  /** `crash-consistent`: files may change while they are saved. `none`: `snapshot` and `restore` are `unsupported`. */
   snapshot: "consistent" | "crash-consistent" | "none";
+  /** How `fork` copies the files. `none`: it is `unsupported`. */
   fork: "copy-on-write" | "copy" | "none";
+  /** Whether `spawn` can use a terminal. */
   pty: boolean;
+  /** Whether commands can run as another user. */
   user: boolean;
+  /** Whether `url` works. */
   ports: boolean;
+  /** Whether `pushBranch` and `defaultBranch` work. */
   git: boolean;
   /**
-   * `no-directories-of-the-base`: in an overlay without privileges, rename(2) of a directory that was checked out fails
-   * with EXDEV; `mv` copies instead. Files and new directories are renamed as usual. Absent: not known.
+   * `no-directories-of-the-base`: in an overlay without privileges, rename(2) of a checked-out directory fails with EXDEV; `mv` copies instead.
+   * Files and new directories are renamed as usual. Absent: unknown.
    */
   renames?: "all" | "no-directories-of-the-base";
 }
 
-/** What differs from the start of the sandbox. */
+/** What has changed since the sandbox was made. */
 export interface Changes {
   patch: string;
   files: { path: string; status: "added" | "modified" | "deleted" | "renamed" }[];
 }
 
-/** Upper bounds; each one is enforced or refused with `unsupported`. */
+/** Upper bounds. Each one is enforced or refused with `unsupported`. */
 export interface Limits {
   /** Bytes. */
   memory?: number;
   /** Cores; fractions allowed. */
   cpus?: number;
-  /** Processes and threads at one time, in the whole sandbox. */
+  /** Processes and threads at the same time, in the whole sandbox. */
   pids?: number;
   /** Bytes. */
   disk?: number;
 }
 
 /**
- * `none`: loopback only. `full`: the host's network. `allow`: only these names: `host`, `host:port` or `*.host`. Tunnels to
- * them must carry TLS, unless the entry is `plain://host:port`.
+ * `none`: loopback only. `full`: the host's network. `allow`: only the listed names: `host`, `host:port` or `*.host`. Connections to them must use
+ * TLS, unless the entry is `plain://host:port`.
  */
 export type NetworkPolicy = "none" | "full" | { allow: string[] };
 
-/** A host path made visible inside. */
+/** A host path to make visible in the sandbox. */
 export interface Mount {
+  /** Host path. Relative paths start at the current directory of the process. */
   source: string;
-  /** Absolute path inside. Default: the same path as outside. */
+  /** Absolute path in the sandbox. Default: the same path as on the host. */
   target?: string;
-  /** Default false. */
+  /** Whether commands may write to it. Default false. */
   writable?: boolean;
 }
 
-/** Something that a user may want to see happen. Secrets are redacted. */
+/** Something that happened to a sandbox. Secrets are redacted. */
 export interface SandboxEvent {
+  /** `leak`: something could not be removed and stays in the ledger. */
   type: "created" | "exec" | "exit" | "warning" | "snapshot" | "teardown" | "leak";
   sandboxId: string;
   backend: string;

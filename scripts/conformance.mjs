@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
-import { conformanceOf, noteConformance } from "../dist/src/sandbox/host.js";
+import { conformanceOf, saveConformance } from "../dist/src/sandbox/host.js";
 import { backendNames, capabilitiesOf } from "../dist/src/sandbox.js";
 import { conformanceCases } from "../dist/src/testing.js";
 import { root } from "./prepare.mjs";
@@ -69,7 +69,7 @@ async function columnOf(name, seen) {
   const counts = {};
   for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1;
   const column = { name, on, results, counts };
-  await noteConformance(name, { on, counts });
+  await saveConformance(name, { on, counts });
   if (words.includes("--write")) await keep(column);
   return column;
 }

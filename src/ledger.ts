@@ -11,8 +11,8 @@ export {
   updateRecord,
 } from "./ledger/records.js";
 export {
-  claimRecord,
   inUse,
+  openKeptRecord,
   type Remover,
   type RemoverOf,
   removeRecorded,

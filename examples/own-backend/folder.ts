@@ -96,7 +96,7 @@ interface Plan {
 async function create({ folder: own }: SandboxOptions, entry: SandboxEntry, origin?: string): Promise<FolderDriver> {
   const folder = join(own?.parent ?? DEFAULT_PARENT, entry.id);
   // In the ledger before it exists: whenever this process dies, the next one finds it and removes it.
-  await entry.begin({ workDir: join(folder, "work"), resources: [{ kind: "folder", path: folder }] });
+  await entry.createRecord({ workDir: join(folder, "work"), resources: [{ kind: "folder", path: folder }] });
   if (origin !== undefined) await cp(origin, folder, { recursive: true, verbatimSymlinks: true });
   for (const name of ["work", "home"]) await mkdir(join(folder, name), { recursive: true });
   await entry.savePlan({ folder } satisfies Plan);

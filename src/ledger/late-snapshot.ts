@@ -1,10 +1,7 @@
 import type { SnapshotRecord } from "../../contracts/backend.js";
 import { readSnapshotRecord, removeSnapshotRecord } from "./snapshot-record.js";
 
-/**
- * Makes a snapshot for a call that may be over before it is ready. Then it is deleted: its id is never returned, so nobody
- * could restore or delete it.
- */
+/** Makes a snapshot for a call that may end before it is ready. A late one is deleted, because nobody gets its id. */
 export async function snapshotInTime(
   signal: AbortSignal | undefined,
   make: () => Promise<string>,

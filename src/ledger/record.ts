@@ -5,40 +5,40 @@ import { isSandboxId } from "../machine/sandbox-id.js";
 
 const STATES = ["creating", "ready", "kept", "removing"] as const;
 
-/** `kept` stays when its owner dies; everything else goes with it. */
+/** A `kept` sandbox stays when its owner dies; all others are removed. */
 export type RecordState = (typeof STATES)[number];
 
-/** What restricts a sandbox and must not be lost when it is opened again. */
+/** What restricts a sandbox, and must still apply when it is reopened. */
 export interface SandboxRules {
   readonly network: NetworkPolicy;
   readonly limits: Limits;
   readonly isolation: "required" | "none";
-  /** Options that are as they were unless a call says otherwise. */
+  /** Options that stay as they were unless a call changes them. */
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** What the ledger knows about one sandbox. Never holds a secret. */
+/** What the ledger knows about one sandbox. Never contains a secret. */
 export interface SandboxRecord {
   readonly version: 1;
   readonly id: string;
   readonly backend: string;
   readonly state: RecordState;
-  /** Who has it open. Absent: nobody. */
+  /** The process that has it open. Absent: none. */
   readonly owner?: Owner;
   /** ISO 8601. */
   readonly createdAt: string;
   /** ISO 8601. Absent: never. */
   readonly expiresAt?: string;
   readonly workDir: string;
-  /** What a kept one is restricted by, whoever opens it again. Absent in a record of version 0.1. */
+  /** What restricts a kept sandbox when it is reopened. Absent in records of version 0.1. */
   readonly rules?: SandboxRules;
-  /** What its backend needs to open it again. */
+  /** What its backend needs to reopen it. */
   readonly reopen?: unknown;
   /** In the order in which they were made. */
   readonly resources: readonly Resource[];
 }
 
-/** Reads a record; gives the reason when the text is not one. */
+/** Parses a record; returns the reason if the text is not one. */
 export function parseRecord(text: string, id: string): SandboxRecord | string {
   let value: unknown;
   try {

@@ -12,18 +12,18 @@ import { removeTree } from "../machine/remove-tree.js";
 import { assertSandboxId, isSandboxId } from "../machine/sandbox-id.js";
 import { parseRecord, type RecordState, type SandboxRecord, type SandboxRules } from "./record.js";
 
-/** What a new record says. */
+/** The fields of a new record. */
 export interface NewRecord {
   id: string;
   backend: string;
   workDir: string;
   reopen?: unknown;
   expiresAt?: string;
-  /** What is going to be made first. Default nothing. */
+  /** What will be made first. Default: nothing. */
   resources?: readonly Resource[];
 }
 
-/** What may change in a record; a field that is given as undefined is dropped. */
+/** The fields of a record that can change. A field set to undefined is dropped. */
 export interface RecordPatch {
   state?: RecordState;
   owner?: Owner | undefined;
@@ -38,16 +38,16 @@ export interface RecordPatch {
 export type LedgerEntry = { id: string; record: SandboxRecord } | { id: string; damaged: string };
 
 const RECORD = "record.json";
-/** Beside a record that says `creating`: the sandbox is there. */
+/** A file next to a record in state `creating`: its sandbox is ready. */
 const READY = "ready";
 const UNFINISHED = ".new-";
 const DISCARDED = ".gone-";
 const ABANDONED_AFTER = 3_600_000;
 const turns = new Map<string, Promise<unknown>>();
-/** The records of sandboxes that this process has open: what it made is known also when somebody deletes the record. */
+/** The records of the sandboxes that this process has open, so that it can remove what it made even if a record is deleted. */
 const remembered = new Map<string, SandboxRecord>();
 
-/** Enters a sandbox into the ledger, owned by this process, before anything of it exists. An id in use is `conflict`. */
+/** Creates the record of a sandbox, owned by this process, before anything else of it exists. An id in use is `conflict`. */
 export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
   const target = runtimeDir(fields.id);
   const owner = currentOwner();
@@ -59,7 +59,7 @@ export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
     mkdirSync(draft, { mode: 0o700 });
     await writeFileDurable(join(draft, RECORD), serialize(record));
     renameSync(draft, target);
-    // Both at once: where a file system writes its journal for one, the other is in it.
+    // In parallel: on a journaling file system both end up in the same commit.
     await Promise.all([syncPath(target), syncPath(sandboxesDir())]);
     remembered.set(fields.id, record);
     return record;
@@ -71,15 +71,12 @@ export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
   }
 }
 
-/** Notes resources. To be awaited before they are made, so that a crash can never leave one unknown. */
+/** Adds resources to a record. Await it before you make them, so that a crash never leaves an unknown one. */
 export async function addResource(id: string, ...resources: readonly Resource[]): Promise<void> {
   await change(id, (record) => ({ ...record, resources: [...record.resources, ...resources] }));
 }
 
-/**
- * Says of a sandbox that it is there. Nothing is lost with this mark, so it is not forced to the disk: whatever a power
- * loss leaves of a sandbox that was not kept is taken away.
- */
+/** Marks a sandbox as ready. The mark is not synced to disk: after a power loss, a sandbox that is not kept is removed anyway. */
 export function markReady(id: string): void {
   try {
     writeFileSync(join(runtimeDir(id), READY), "", { mode: 0o600 });
@@ -93,29 +90,29 @@ export async function updateRecord(id: string, patch: RecordPatch): Promise<Sand
   return await change(id, (record) => ({ ...record, ...patch }) as SandboxRecord);
 }
 
-/** The record of a sandbox that this process has open, as it was last written; undefined when it has none of this id. */
+/** The record of a sandbox that this process has open, as it was last written; undefined if it has none with this id. */
 export function rememberedRecord(id: string): SandboxRecord | undefined {
   return remembered.get(id);
 }
 
-/** The record of a sandbox; undefined when there is none, `tampered` when it cannot be read. */
+/** The record of a sandbox; undefined if there is none, `tampered` if it can't be read. */
 export async function readRecord(id: string): Promise<SandboxRecord | undefined> {
   const entry = await readEntry(id);
   if (entry === undefined || "record" in entry) return entry?.record;
   throw new SandboxError("tampered", `The record of sandbox "${id}" is damaged: ${entry.damaged}`, {
     operation: "ledger",
-    hint: `What it had made is unknown. Look into ${runtimeDir(id)} and remove it by hand.`,
+    hint: `Glovebox can't know what it made. Check ${runtimeDir(id)} and remove it by hand.`,
   });
 }
 
-/** Every sandbox that the ledger knows, also the ones whose record is damaged. */
+/** All sandboxes in the ledger, including those with a damaged record. */
 export async function listRecords(): Promise<LedgerEntry[]> {
   const names = (await readdir(sandboxesDir())).filter(isSandboxId).sort();
   const entries = await Promise.all(names.map(readEntry));
   return entries.filter((entry) => entry !== undefined);
 }
 
-/** Strikes a sandbox out, with its runtime directory. One that is not there is no error. */
+/** Removes a record with its runtime directory. No error if there is none. */
 export async function removeRecord(id: string): Promise<void> {
   remembered.delete(id);
   const discarded = join(sandboxesDir(), `${DISCARDED}${id}.${randomBytes(6).toString("hex")}`);
@@ -126,19 +123,19 @@ export async function removeRecord(id: string): Promise<void> {
     throw toSandboxError(error, { operation: "ledger" });
   }
   await failpoint("removal.discarded");
-  // Mostly there is nothing but files in it; then no program has to be started for it.
+  // Usually there are only files in it, and no program has to be started.
   const entries = await readdir(discarded, { withFileTypes: true });
   for (const entry of entries) if (entry.isFile()) await unlink(join(discarded, entry.name)).catch(() => undefined);
   await rmdir(discarded).catch(() => removeTree(discarded));
 }
 
-/** The directories beside the record of a sandbox. What of them is not taken away before goes with the record. */
+/** The directories next to the record of a sandbox. Those that are not removed earlier are removed with the record. */
 export async function runtimeDirectories(id: string): Promise<string[]> {
   const entries = await readdir(runtimeDir(id), { withFileTypes: true }).catch(() => []);
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(runtimeDir(id), name));
 }
 
-/** Removes what a crash left of a record that was being made or struck out. */
+/** Removes leftovers of a crash while a record was created or removed. */
 export async function sweepLedger(): Promise<void> {
   const parent = sandboxesDir();
   for (const name of await readdir(parent)) {
@@ -169,7 +166,7 @@ async function readEntry(id: string): Promise<LedgerEntry | undefined> {
   }
 }
 
-/** Changes of one record follow each other; its owner is the only process that makes them. */
+/** Serialises the changes of one record; only its owner makes any. */
 async function change(id: string, edit: (record: SandboxRecord) => SandboxRecord): Promise<SandboxRecord> {
   const work = async (): Promise<SandboxRecord> => {
     const record = await readRecord(id);

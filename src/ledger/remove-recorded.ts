@@ -1,5 +1,5 @@
 import type { Backend, Resource } from "../../contracts/backend.js";
-import type { Vanishing } from "../../contracts/driver.js";
+import type { PendingRemoval } from "../../contracts/driver.js";
 import { SandboxError } from "../../contracts/errors.js";
 import { failpoint } from "../machine/failpoint.js";
 import { withLock } from "../machine/lock.js";
@@ -15,28 +15,31 @@ import {
   updateRecord,
 } from "./records.js";
 
-/** Removes one resource, idempotently; throws when it is still there. May remove the directories beside the record, too. */
-export type Remover = (resource: Resource, beside: readonly string[]) => Promise<void> | Promise<Vanishing | undefined>;
+/** Removes one resource, idempotently; throws if it is still there. It may also remove the directories next to the record. */
+export type Remover = (
+  resource: Resource,
+  beside: readonly string[],
+) => Promise<void> | Promise<PendingRemoval | undefined>;
 
-/** Finds what removes the resources of a backend. */
+/** Finds the remover of a backend's resources. */
 export type RemoverOf = (backend: string) => Promise<Remover>;
 
-/** How the resources of a backend's sandboxes are removed. */
+/** The remover of a backend's resources. */
 export function removerFor(backend: Backend, patience: number): RemoverOf {
   return async () => (resource, beside) => backend.removeResource(resource, { patience, beside });
 }
 
-/** Runs something while no other process takes over or removes this sandbox. */
+/** Runs `work` while no other process can open or remove this sandbox. */
 async function withRecordLock<T>(id: string, work: () => Promise<T>): Promise<T> {
   return await withLock(`record:${id}`, work);
 }
 
 /**
- * Removes everything a sandbox made, last first, then its record, provided that `mayRemove` says so of the record as it is
- * under the lock. Returns whether it was removed.
+ * Removes everything a sandbox made, last first, then its record, if `mayRemove` approves the record as it is under the lock. Returns whether it
+ * was removed.
  *
- * Each resource leaves the record once it is gone: a second run must not meet something new of the same name. `ended` says that nothing runs in the
- * sandbox any more; nothing is removed before.
+ * Each resource leaves the record once it is gone: a second run must not remove something new of the same name. `ended` settles when nothing runs
+ * in the sandbox any more; nothing is removed before.
  */
 export async function removeRecorded(
   id: string,
@@ -53,10 +56,10 @@ export async function removeRecorded(
       if (written !== undefined) await updateRecord(id, patch);
     };
     await awaitOrphansOf(record);
-    // Without an owner, whoever gets the lock next may go on where this process stops.
-    const letOthers = { state: "removing", owner: undefined } as const;
-    // What was not kept is a leftover as soon as its owner is dead, so nobody has to be told that it goes.
-    if (record.state === "kept") await update(letOthers);
+    // Without an owner, any process that gets the lock can continue where this one stops.
+    const ownerless = { state: "removing", owner: undefined } as const;
+    // A sandbox that is not kept counts as a leftover once its owner is dead, so it needs no such mark.
+    if (record.state === "kept") await update(ownerless);
     let left = [...record.resources];
     const vanishing: Promise<void>[] = [];
     try {
@@ -73,7 +76,7 @@ export async function removeRecorded(
           continue;
         }
         left = left.filter((other) => other !== resource);
-        // The last ones leave with the record itself.
+        // The last ones are removed with the record itself.
         if (left.some((other) => !going.has(other))) await update({ resources: left });
       }
       await Promise.all(vanishing);
@@ -81,15 +84,15 @@ export async function removeRecorded(
       await removeRecord(id);
     } catch (error) {
       await Promise.allSettled(vanishing);
-      await update({ ...letOthers, resources: left }).catch(() => undefined);
+      await update({ ...ownerless, resources: left }).catch(() => undefined);
       throw error;
     }
     return true;
   });
 }
 
-/** Makes this process the owner of a kept sandbox. In use elsewhere: `conflict`. Not there or not kept: `not_found`. */
-export async function claimRecord(id: string): Promise<SandboxRecord> {
+/** Makes this process the owner of a kept sandbox. Open elsewhere: `conflict`. Absent or not kept: `not_found`. */
+export async function openKeptRecord(id: string): Promise<SandboxRecord> {
   return await withRecordLock(id, async () => {
     const record = await readRecord(id);
     if (record === undefined || record.state !== "kept") {
@@ -105,7 +108,7 @@ async function awaitOrphansOf({ owner }: SandboxRecord): Promise<void> {
   if (owner !== undefined && isOwnerAlive(owner) === "dead") await awaitOrphans(owner);
 }
 
-/** The error for a sandbox that somebody has open. */
+/** The error for a sandbox that a process has open. */
 export function inUse(record: SandboxRecord): SandboxError {
   const pid = record.owner?.pid ?? "unknown";
   return new SandboxError("conflict", `Sandbox "${record.id}" is open in process ${pid}`, { retryable: false });

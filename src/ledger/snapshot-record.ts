@@ -8,17 +8,17 @@ import { privateSubdirectory } from "../machine/home.js";
 const ID = /^[a-z0-9][a-z0-9-]{2,80}$/;
 const SUFFIX = ".json";
 
-/** The directory of all snapshots that are not in a repository of the user's. */
+/** The directory of all snapshots that are not in one of the user's repositories. */
 export function snapshotsDir(): string {
   return privateSubdirectory("snapshots");
 }
 
-/** Makes a snapshot known: from here on nothing of ours deletes it unasked. */
+/** Writes the record of a snapshot. From now on Glovebox deletes it only on request. */
 export async function writeSnapshotRecord(record: SnapshotRecord): Promise<void> {
   await writeFileAtomic(pathOf(record.id), `${JSON.stringify(record, undefined, 2)}\n`);
 }
 
-/** Finds a snapshot; `not_found` when there is none of this id, `tampered` when its record cannot be read. */
+/** Reads the record of a snapshot; `not_found` if there is none, `tampered` if it can't be read. */
 export async function readSnapshotRecord(id: string): Promise<SnapshotRecord> {
   const text = ID.test(id) ? await readFile(pathOf(id), "utf8").catch(absent) : undefined;
   if (text === undefined) throw new SandboxError("not_found", `No snapshot with the id ${JSON.stringify(id)}`);
@@ -27,7 +27,7 @@ export async function readSnapshotRecord(id: string): Promise<SnapshotRecord> {
   throw new SandboxError("tampered", `The record of snapshot "${id}" is damaged`, { hint: `Look at ${pathOf(id)}` });
 }
 
-/** Every snapshot whose record can be read, the oldest first. */
+/** All snapshots whose record can be read, oldest first. */
 export async function readSnapshotRecords(): Promise<SnapshotRecord[]> {
   const records: SnapshotRecord[] = [];
   for (const id of await snapshotIds()) {
@@ -37,13 +37,13 @@ export async function readSnapshotRecords(): Promise<SnapshotRecord[]> {
   return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt) || a.id.localeCompare(b.id));
 }
 
-/** The ids of all records, also of damaged ones. */
+/** The ids of all records, including damaged ones. */
 export async function snapshotIds(): Promise<string[]> {
   const names = (await readdir(snapshotsDir())).filter((name) => name.endsWith(SUFFIX));
   return names.map((name) => name.slice(0, -SUFFIX.length)).filter((id) => ID.test(id));
 }
 
-/** Strikes a snapshot out. */
+/** Removes the record of a snapshot. */
 export async function removeSnapshotRecord(id: string): Promise<void> {
   await rm(pathOf(id), { force: true });
 }

@@ -4,10 +4,10 @@ import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { failpoint } from "./failpoint.js";
 
-// The rest of it only reaches memory and takes less time than being handed to another thread would.
+// Only this call waits for the disk. The others are synchronous: handing them to another thread would take longer.
 const forceToDisk = promisify(fsync);
 
-/** Replaces a file so that a reader, or a crash at any moment, finds the old content or the new, and nothing else. */
+/** Replaces a file so that a reader, or a crash at any moment, finds either the old content or the new. */
 export async function writeFileAtomic(path: string, content: string, mode = 0o600): Promise<void> {
   const temporary = `${path}.${process.pid}-${randomBytes(6).toString("hex")}.tmp`;
   try {
@@ -20,7 +20,7 @@ export async function writeFileAtomic(path: string, content: string, mode = 0o60
   await syncPath(dirname(path));
 }
 
-/** Writes a new file, and returns once its content would survive a power loss; its name may need `syncPath`. */
+/** Writes a new file and returns once its content would survive a power loss. Its name may still need `syncPath`. */
 export async function writeFileDurable(path: string, content: string, mode = 0o600): Promise<void> {
   const fd = openSync(path, "wx", mode);
   try {
@@ -32,14 +32,14 @@ export async function writeFileDurable(path: string, content: string, mode = 0o6
   await failpoint("file.written");
 }
 
-/** Makes the names in a directory, or the content of a file, survive a power loss, where the system can do that. */
+/** Makes the names in a directory, or the content of a file, survive a power loss, where the system supports it. */
 export async function syncPath(path: string): Promise<void> {
   if (process.platform === "win32") return;
   const fd = openSync(path, "r");
   try {
     await forceToDisk(fd);
   } catch (error) {
-    // Some file systems cannot sync a directory; there the rename itself has to do.
+    // Some file systems can't sync a directory; there the rename must be enough.
     if ((error as NodeJS.ErrnoException).code !== "EINVAL") throw error;
   } finally {
     closeSync(fd);
@@ -50,6 +50,6 @@ function attempt(work: () => void): void {
   try {
     work();
   } catch {
-    // What went wrong before is what counts.
+    // The earlier error is the one that counts.
   }
 }

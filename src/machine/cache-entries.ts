@@ -1,17 +1,17 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Something in a cache that can be made again. */
+/** A cache entry, which can be made again at any time. */
 export interface CacheEntry {
   readonly path: string;
   /** When it was last used, in milliseconds since 1970. */
   readonly usedAt: number;
   readonly bytes: number;
-  /** Takes it away; gives false when it is in use. */
+  /** Removes it; returns false if it is in use. */
   remove(): Promise<boolean>;
 }
 
-/** Removes what is not in use, the least recently used first, until the rest fits. Gives the paths of what is gone. */
+/** Removes unused entries, least recently used first, until the rest fits. Returns the paths of the removed ones. */
 export async function trimEntries(entries: readonly CacheEntry[], maxBytes: number): Promise<string[]> {
   const oldestFirst = [...entries].sort((a, b) => a.usedAt - b.usedAt);
   let total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -25,7 +25,7 @@ export async function trimEntries(entries: readonly CacheEntry[], maxBytes: numb
   return removed;
 }
 
-/** Bytes of all files below a directory. What vanishes meanwhile has none. */
+/** Bytes of all files below a directory. Files that disappear meanwhile count as 0. */
 export async function sizeOf(dir: string): Promise<number> {
   let bytes = 0;
   for (const entry of await readdir(dir, { withFileTypes: true, recursive: true }).catch(() => [])) {

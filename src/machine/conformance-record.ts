@@ -3,25 +3,25 @@ import { join } from "node:path";
 import { writeFileAtomic } from "./atomic-file.js";
 import { privateSubdirectory } from "./home.js";
 
-/** What came of the last run of the conformance kit on a backend, on this machine. */
-export interface ConformanceNote {
+/** The outcome of the last run of the conformance kit on a backend, on this machine. */
+export interface ConformanceSummary {
   /** What it ran on: this machine, the service, or a stand-in for it. */
   readonly on: string;
-  /** How many cases had which outcome: `passed`, `refused`, `not run`, `failed`. */
+  /** The number of cases per outcome: `passed`, `refused`, `not run`, `failed`. */
   readonly counts: Readonly<Record<string, number>>;
   /** ISO 8601. */
   readonly time: string;
 }
 
-/** Remembers what came of a run, for `doctor`. */
-export async function noteConformance(backend: string, note: Omit<ConformanceNote, "time">): Promise<void> {
+/** Saves the outcome of a run for `doctor`. */
+export async function saveConformance(backend: string, note: Omit<ConformanceSummary, "time">): Promise<void> {
   await writeFileAtomic(pathOf(backend), `${JSON.stringify({ ...note, time: new Date().toISOString() })}\n`);
 }
 
-/** What came of the last run; undefined when there was none. */
-export async function lastConformance(backend: string): Promise<ConformanceNote | undefined> {
+/** The outcome of the last run; undefined if there was none. */
+export async function lastConformance(backend: string): Promise<ConformanceSummary | undefined> {
   try {
-    const note = JSON.parse(await readFile(pathOf(backend), "utf8")) as ConformanceNote;
+    const note = JSON.parse(await readFile(pathOf(backend), "utf8")) as ConformanceSummary;
     return typeof note.on === "string" && typeof note.counts === "object" ? note : undefined;
   } catch {
     return undefined;

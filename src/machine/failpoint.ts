@@ -1,17 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../contracts/errors.js";
 
-/** Every place where a test can make this process fail, after what was just done there. */
+/** Every place where a test can make this process fail, right after the step named there. */
 export const FAILPOINTS = [
-  /** The ledger knows the sandbox, nothing else exists. */
+  /** The sandbox has a record; nothing else exists. */
   "create.recorded",
-  /** Its branch was made. */
+  /** Its branch was created. */
   "create.branched",
-  /** The entry of its worktree is written, git does not see it yet. */
+  /** The entry of its worktree is written, but git does not see it yet. */
   "create.drafted",
   /** Git knows its worktree, which has no files yet. */
   "create.registered",
-  /** The git directory of its inside was written. */
+  /** The git directory that its commands see was written. */
   "create.sandbox-git",
   /** Its control groups were made. */
   "create.grouped",
@@ -23,66 +23,66 @@ export const FAILPOINTS = [
   "create.ready",
   /** A shared checkout was written under a temporary name. */
   "base.drafted",
-  /** A ref holds the commit of a shared checkout. */
+  /** A ref protects the commit of a shared checkout. */
   "base.held",
   /** A shared checkout has its final name. */
   "base.renamed",
-  /** A command runs inside. */
+  /** A command runs in the sandbox. */
   "exec.started",
-  /** The inside stands still. */
+  /** Every process of the sandbox is frozen. */
   "snapshot.frozen",
   /** A jail has committed the files. */
   "snapshot.committed",
   /** The objects are in the repository. */
   "snapshot.imported",
-  /** A ref holds the commit. */
+  /** A ref protects the commit. */
   "snapshot.referenced",
   /** The ignored files are in place. */
   "snapshot.archived",
-  /** The snapshot is known. */
+  /** The snapshot has a record. */
   "snapshot.recorded",
-  /** The files to restore lie beside the old ones. */
+  /** The files to restore lie next to the old ones. */
   "restore.staged",
   /** They have replaced the old ones. */
   "restore.filled",
-  /** The files of the origin were taken out. */
+  /** The files of the origin were copied out. */
   "fork.taken",
-  /** A fork was made, and perhaps not the last one. */
+  /** A fork was made, perhaps not the last one. */
   "fork.made",
-  /** What is to be pushed is a commit. */
+  /** The files to push are committed. */
   "push.committed",
-  /** The remote has taken it. */
+  /** The remote has accepted them. */
   "push.accepted",
-  /** The local branch has followed. */
+  /** The local branch was updated. */
   "push.moved",
-  /** Everything inside was ended. */
+  /** Everything in the sandbox was ended. */
   "teardown.stopped",
   /** The record says that the sandbox is being removed. */
   "removal.marked",
-  /** One of its resources is gone, and still in the record. */
+  /** One of its resources is gone, but still in the record. */
   "removal.resource",
-  /** All of its resources are gone, the record is not. */
+  /** All of its resources are gone; the record is not. */
   "removal.emptied",
-  /** The record was renamed, to be deleted. */
+  /** The record was renamed before its deletion. */
   "removal.discarded",
-  /** The sandboxes that are left over were counted. */
+  /** The leftover sandboxes were listed. */
   "reap.listed",
-  /** They were removed, the sweep has not begun. */
+  /** They were removed; the sweep has not started. */
   "reap.removed",
-  /** A new content lies under a temporary name. */
+  /** New content was written under a temporary name. */
   "file.written",
   /** A lock was taken. */
   "lock.held",
 ] as const;
 
-/** The name of one of them. */
+/** The name of a failpoint. */
 export type Failpoint = (typeof FAILPOINTS)[number];
 
 type Fault = "kill" | "throw" | "enospc" | { delay: number };
 
 interface Plan {
   fault: Fault;
-  /** At which pass it happens; earlier and later ones go through. */
+  /** Which pass fails; earlier and later ones go through. */
   pass: number;
 }
 
@@ -90,14 +90,14 @@ const plans = parsePlans(process.env["GLOVEBOX_FAILPOINTS"]);
 const passes = new Map<string, number>();
 
 /**
- * Fails here when the environment says so: `GLOVEBOX_FAILPOINTS=name=kill|throw|enospc|delay:ms[@pass]`, several separated
- * by commas. For tests; without the variable it does nothing.
+ * Fails here if the environment says so: `GLOVEBOX_FAILPOINTS=name=kill|throw|enospc|delay:ms[@pass]`, several separated by commas. For tests; does
+ * nothing without the variable.
  */
 export function failpoint(name: Failpoint): Promise<void> | undefined {
   return plans === undefined ? undefined : pass(name, plans);
 }
 
-/** Reads the variable. A fault that is misspelt must not look like a test that passed. */
+/** Parses the variable. A misspelt fault throws, so that it can't look like a passed test. */
 export function parsePlans(text: string | undefined): ReadonlyMap<string, Plan> | undefined {
   if (text === undefined || text === "") return undefined;
   const entries = text.split(",").map((part): [string, Plan] => {

@@ -5,7 +5,7 @@ import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { makeDirectories } from "../util/make-directories.js";
 import { assertSandboxId } from "./sandbox-id.js";
 
-/** All that there is in the home. */
+/** Everything that belongs in the home. */
 const PARTS = [
   "bases",
   "clones",
@@ -19,14 +19,14 @@ const PARTS = [
   "views",
 ] as const;
 
-/** The directory where Glovebox keeps its records, locks and snapshots; made when absent, private to this user. */
+/** The directory with Glovebox's records, locks and snapshots. Created if absent, and private to this user. */
 export function gloveboxHome(): string {
   const home = homePath();
   ensurePrivateDirectory(home);
   return home;
 }
 
-/** Where the host keeps what belongs to one sandbox: its record and what it must not lose sight of. */
+/** The host directory of one sandbox, with its record and everything that must be removed with it. */
 export function runtimeDir(id: string): string {
   assertSandboxId(id);
   return join(sandboxesDir(), id);
@@ -37,11 +37,11 @@ export function sandboxesDir(): string {
   return privateSubdirectory("sandboxes");
 }
 
-/** A directory of this name below the home, made when absent. */
+/** A directory of this name below the home, created if absent. */
 export function privateSubdirectory(name: (typeof PARTS)[number]): string {
   const home = homePath();
   const path = join(home, name);
-  // As long as it is there, the home is the one that was looked at, and only this user could have opened it to others since.
+  // While it exists, the home is the one that was checked, and only this user could have opened it to others since.
   const found = seen.has(path) ? lookAt(path) : undefined;
   if (found === undefined) ensurePrivateDirectory(home);
   ensurePrivateDirectory(path, found);
@@ -49,7 +49,7 @@ export function privateSubdirectory(name: (typeof PARTS)[number]): string {
   return path;
 }
 
-/** The subdirectories of a home that was looked at. */
+/** Subdirectories of a home that was checked. */
 const seen = new Set<string>();
 
 function homePath(): string {
@@ -58,18 +58,18 @@ function homePath(): string {
     const path = resolve(chosen);
     if (!isAbsolute(chosen)) throw notUsable("GLOVEBOX_HOME", chosen, "must be an absolute path");
     if (path === "/" || path === homedir())
-      throw notUsable("GLOVEBOX_HOME", chosen, "it holds more than Glovebox's own");
+      throw notUsable("GLOVEBOX_HOME", chosen, "it contains files that are not Glovebox's");
     return path;
   }
   const state = process.env["XDG_STATE_HOME"];
-  // The XDG base directory rules say that a relative value is to be ignored.
+  // The XDG base directory specification says to ignore a relative value.
   if (state !== undefined && isAbsolute(state)) return join(state, "glovebox");
   const home = homedir();
   if (isAbsolute(home)) return join(home, ".local", "state", "glovebox");
   throw notUsable("HOME", home, "must be an absolute path");
 }
 
-const OWN_DIRECTORY = "Set GLOVEBOX_HOME to a directory of your own.";
+const OWN_DIRECTORY = "Set GLOVEBOX_HOME to a new directory that only you can access.";
 
 function notUsable(name: string, value: string, why: string): SandboxError {
   return new SandboxError("invalid_argument", `Invalid ${name} "${value}" — ${why}`, { hint: OWN_DIRECTORY });
@@ -100,9 +100,13 @@ function ensurePrivateDirectory(path: string, known?: Stats): void {
     }
     if ((found.mode & 0o077) === 0) return;
     if (path === homePath() && readdirSync(path).some((name) => !PARTS.some((part) => part === name))) {
-      throw new SandboxError("invalid_argument", `${path} is open to other users, and holds more than Glovebox's own`, {
-        hint: OWN_DIRECTORY,
-      });
+      throw new SandboxError(
+        "invalid_argument",
+        `${path} is open to other users and contains files that are not Glovebox's`,
+        {
+          hint: OWN_DIRECTORY,
+        },
+      );
     }
     chmodSync(path, 0o700);
   } catch (error) {

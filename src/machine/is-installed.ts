@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ownFile } from "../util/own-version.js";
 
-/** Whether a package can be found from here, without loading it: that takes some of them seconds. */
+/** Whether a package is installed. Does not load it, which takes seconds for some packages. */
 export function isInstalled(name: string): boolean {
   for (let folder = dirname(ownFile()); ; folder = dirname(folder)) {
     if (existsSync(join(folder, "node_modules", name, "package.json"))) return true;

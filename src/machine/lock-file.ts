@@ -5,36 +5,36 @@ import { SandboxError } from "../../contracts/errors.js";
 import { awaitOrphans } from "./orphans.js";
 import { currentOwner, isOwnerAlive, isTagDead, type Owner, ownerTag } from "./owner.js";
 
-/** Who holds a lock file. The token is never used twice. */
+/** Who holds a lock file. A token is never used twice. */
 export interface LockHolder {
   readonly token: string;
-  /** What is locked, where its holder wrote that down. */
+  /** What is locked, if the holder wrote it down. */
   readonly name?: string;
-  /** Absent when the file cannot be read; such a file was left by a power loss. */
+  /** Absent if the file can't be read; a power loss leaves such files. */
   readonly owner?: Owner;
 }
 
-/** One attempt to get one lock, by one process. */
+/** One attempt of one process to get one lock. */
 export interface Contender {
-  /** Gets the lock, or tells who is in the way. */
+  /** Gets the lock, or returns who holds it. */
   tryOnce(): Promise<LockHolder | undefined>;
-  /** When a dead process that never gave the lock back had got it, in milliseconds since 1970; absent when it was free. */
+  /** When a dead process got the lock that it never released, in milliseconds since 1970; undefined if the lock was free. */
   heldBefore(): number | undefined;
-  /** Gives the lock back, or the attempt up. Never fails. */
+  /** Releases the lock, or gives up the attempt. Never fails. */
   leave(): Promise<void>;
 }
 
 const ABANDONED_AFTER = 3_600_000;
-/** Tokens of locks that this process holds no longer, but could not take away. */
+/** Tokens of locks that this process has released but could not remove. */
 const givenBack = new Set<string>();
 
 /**
  * Contends for the lock file `<base>.lock`.
  *
- * A lock appears by `link`, so it is complete at once and exactly one contender succeeds. A dead holder's lock is removed
- * only by the one process that managed to create `<base>.<token>.break` for the token of that very lock. When that
- * process died too, the right passes to whoever creates the break file for *its* token, and so on. So two processes that
- * both saw the dead holder can never both remove: the slower one would otherwise take away the new holder's lock.
+ * A lock appears by `link`, so it is complete at once and exactly one contender succeeds. A dead holder's lock is removed only by the one process
+ * that managed to create `<base>.<token>.break` for the token of that very lock. If that process dies too, the right passes to the process that
+ * creates the break file for *its* token, and so on. Otherwise, of two processes that both saw the dead holder, the slower one could remove the
+ * lock of the new holder.
  */
 export async function createContender(base: string, name?: string): Promise<Contender> {
   const token = randomBytes(12).toString("hex");
@@ -65,7 +65,7 @@ export async function createContender(base: string, name?: string): Promise<Cont
     }
   };
   const leave = async (): Promise<void> => {
-    // A disk that fails now does not undo what was done under the lock; the next contender tries to take it away again.
+    // A disk error here does not undo the work done under the lock; the next contender tries to remove it again.
     await remove(draft).catch(() => undefined);
     try {
       if ((await readHolder(lock))?.token === token) await remove(lock);
@@ -76,7 +76,7 @@ export async function createContender(base: string, name?: string): Promise<Cont
   return { tryOnce, heldBefore: () => heldBefore, leave };
 }
 
-/** The names of what dead processes hold locked in a directory. */
+/** The names that dead processes hold locked in a directory. */
 export async function namesLeftLocked(directory: string): Promise<string[]> {
   const paths = (await readdir(directory))
     .filter((each) => each.endsWith(".lock"))
@@ -101,14 +101,14 @@ export async function sweepLocks(directory: string): Promise<void> {
       await contender.leave();
     }
   }
-  // The names were listed before this look at the lock: if it is gone, so is every lock these files were about.
+  // The names were listed before this check of the lock: if it is gone, so is every lock these files were about.
   for (const path of inDirectory(".break")) {
     const lock = path.replace(/\.[^./]+\.break$/, ".lock");
     if ((await readHolder(lock)) === undefined && (await isAbandoned(path))) await remove(path);
   }
 }
 
-/** Removes a dead holder's lock, or tells which live process is about to. */
+/** Removes a dead holder's lock, or returns the live process that is about to. */
 async function removeStale(base: string, draft: string, stale: LockHolder): Promise<LockHolder | undefined> {
   const lock = `${base}.lock`;
   const passed: string[] = [];
@@ -158,7 +158,7 @@ function parseHolder(text: string): LockHolder | undefined {
       return { token, owner, ...(typeof name === "string" && { name }) };
     }
   } catch {
-    // Not written by us to its end: a holder that cannot be read is none.
+    // Not completely written: an unreadable holder is none.
   }
   return undefined;
 }
@@ -171,14 +171,10 @@ async function linkOnce(from: string, to: string): Promise<boolean> {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "EEXIST") return false;
     if (code !== "EPERM" && code !== "ENOTSUP" && code !== "ENOSYS") throw error;
-    throw new SandboxError(
-      "unsupported",
-      `The file system of ${to} has no hard links, so nothing can be locked there`,
-      {
-        hint: "Set GLOVEBOX_HOME to a directory on another file system.",
-        cause: error,
-      },
-    );
+    throw new SandboxError("unsupported", `The file system of ${to} has no hard links, which Glovebox's locks need`, {
+      hint: "Set GLOVEBOX_HOME to a directory on another file system.",
+      cause: error,
+    });
   }
 }
 

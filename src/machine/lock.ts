@@ -19,10 +19,10 @@ const LONGEST_PAUSE = 100;
 const lines = new Map<string, Promise<void>>();
 
 /**
- * Runs something while no other process of this user does so under the same name.
+ * Runs `work` while no other process of this user does so under the same name.
  *
- * Callers of one process wait in line, only the first of them looks at the file. A lock of a dead process is broken; one
- * that stays held is `unavailable`. Not to be nested under one name. `work` is told when the holder that died had got it.
+ * Callers of one process wait in line; only the first of them contends for the file. A lock of a dead process is broken; one that stays held is
+ * `unavailable`. Don't nest calls under one name. `work` gets the time at which a dead holder had got the lock.
  */
 export async function withLock<T>(
   name: string,
@@ -46,7 +46,7 @@ export async function withLock<T>(
   }
 }
 
-/** Whether somebody holds a lock, or died with it. Of use only to one that has said before what every holder heeds. */
+/** Whether a process holds a lock, or died with it. Only useful if you have announced before what every holder checks. */
 export function isLocked(name: string): boolean {
   return existsSync(`${baseOf(name)}.lock`);
 }
@@ -56,7 +56,7 @@ export async function abandonedLocks(): Promise<string[]> {
   return await namesLeftLocked(locksDir());
 }
 
-/** Removes what dead processes left of their locks. */
+/** Removes the locks that dead processes left. */
 export async function sweepStaleLocks(): Promise<void> {
   await sweepLocks(locksDir());
 }
@@ -112,10 +112,14 @@ function createWait(name: string, { timeout = DEFAULT_TIMEOUT, signal }: LockOpt
   const aborted = (): SandboxError =>
     new SandboxError("aborted", `Aborted while waiting for the lock "${name}"`, { cause: signal?.reason });
   const tooLong = (pid: number | undefined): SandboxError =>
-    new SandboxError("unavailable", `The lock "${name}" was held by process ${pid ?? "unknown"} for ${timeout} ms`, {
-      operation: "lock",
-      hint: "Wait for that process, or end it; its lock goes with it.",
-    });
+    new SandboxError(
+      "unavailable",
+      `The lock "${name}" is still held by process ${pid ?? "unknown"} after ${timeout} ms`,
+      {
+        operation: "lock",
+        hint: "Wait for that process or end it, which frees the lock.",
+      },
+    );
   return {
     async until(turn) {
       const giveUp = new AbortController();

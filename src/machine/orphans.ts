@@ -3,24 +3,24 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../contracts/errors.js";
 import { currentOwner, type Owner, ownerTag } from "./owner.js";
 
-/** Names the owner in the environment of everything that works for it on the host. */
+/** Names the owner in the environment of every process that works for it on the host. */
 const VARIABLE = "GLOVEBOX_OWNER";
-/** How long a program that was left behind may go on by itself, and after each signal. */
+/** How long an orphaned process may run on its own, and after each signal, in milliseconds. */
 const PATIENCE: readonly (readonly [NodeJS.Signals | undefined, number])[] = [
   [undefined, 10_000],
   ["SIGTERM", 2_000],
   ["SIGKILL", 5_000],
 ];
 
-/** What the environment of a program must hold for `awaitOrphans` to find it. */
+/** The variable that marks a program, so that `awaitOrphans` finds it. */
 export function ownerMark(): Readonly<Record<string, string>> {
   return { [VARIABLE]: ownerTag(currentOwner()) };
 }
 
 /**
- * Waits until nothing works for a dead process any more, so that nothing is made anew of what is taken away next.
+ * Waits until nothing works for a dead process any more, so that nothing that is removed next is made again.
  *
- * What a dead process started is left alone at first: a git that is ended while it holds a lock may leave it for ever.
+ * Orphans are not signalled at first: a git that is killed while it holds a lock may leave the lock behind forever.
  */
 export async function awaitOrphans(owner: Owner): Promise<void> {
   if (process.platform !== "linux") return;
@@ -35,7 +35,10 @@ export async function awaitOrphans(owner: Owner): Promise<void> {
     }
     if (found.length === 0) return;
   }
-  throw new SandboxError("unavailable", `Processes of the dead process ${owner.pid} do not end: ${found.join(", ")}`);
+  throw new SandboxError(
+    "unavailable",
+    `Processes that the dead process ${owner.pid} started don't end: ${found.join(", ")}`,
+  );
 }
 
 function findMarked(mark: string): number[] {
@@ -43,7 +46,7 @@ function findMarked(mark: string): number[] {
   return pids.filter((pid) => environmentOf(pid).includes(mark)).map(Number);
 }
 
-/** One that has ended, or is another user's, has none. */
+/** Empty for a process that has ended or belongs to another user. */
 function environmentOf(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
@@ -56,6 +59,6 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // Gone by itself; the next look tells.
+    // It has ended; the next check shows.
   }
 }

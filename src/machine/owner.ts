@@ -3,20 +3,20 @@ import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** The process that answers for a sandbox, told apart from every other one that ever had its pid. */
+/** The process that has a sandbox open, distinct from every other one that ever had its pid. */
 export interface Owner {
-  /** Changes with each start of the machine; empty where the system does not tell. */
+  /** Changes with each boot of the machine; empty if the system has no such id. */
   readonly bootId: string;
-  /** Where the pid counts; empty where the system has no such thing. */
+  /** The PID namespace of the pid; empty if the system has none. */
   readonly pidNs: string;
   readonly pid: number;
-  /** When the process started, in whatever unit the system uses; empty when unknown. */
+  /** When the process started, in the system's own unit; empty if unknown. */
   readonly startTime: string;
-  /** Tells machines that share a home directory apart. */
+  /** Distinguishes machines that share a home directory. */
   readonly host?: string;
 }
 
-/** `foreign`: in a place whose processes cannot be seen from here, so nothing of it may be touched. */
+/** `foreign`: its processes can't be seen from here, so nothing of it may be touched. */
 export type OwnerState = "alive" | "dead" | "foreign";
 
 let current: Owner | undefined;
@@ -30,7 +30,7 @@ export function currentOwner(): Owner {
   return current;
 }
 
-/** Whether an owner is still there. Never says `dead` unless that is certain. */
+/** Whether an owner is still alive. `dead` only if that is certain. */
 export function isOwnerAlive(owner: Owner): OwnerState {
   const here = currentOwner();
   if (owner.host !== undefined && owner.host !== here.host) return "foreign";
@@ -42,13 +42,13 @@ export function isOwnerAlive(owner: Owner): OwnerState {
   return start === owner.startTime ? "alive" : "dead";
 }
 
-/** A process, by default this one, as a part of a file name, for files that a crash can leave empty. */
+/** A process, by default this one, as part of a file name: for files that a crash can leave empty. */
 export function ownerTag(owner: Owner = currentOwner()): string {
   const { bootId, pidNs, host, pid, startTime } = owner;
   return `${digest(`${bootId} ${pidNs} ${host}`)}-${pid}-${digest(startTime)}`;
 }
 
-/** Whether the process that a tag names is certainly gone. */
+/** Whether the process that a tag names is certainly dead. */
 export function isTagDead(tag: string): boolean {
   const [place, pid = "", start] = tag.split("-");
   if (place !== ownerTag().split("-")[0] || !/^[1-9][0-9]*$/.test(pid)) return false;
@@ -68,7 +68,7 @@ function readPlace(): Pick<Owner, "bootId" | "pidNs" | "host"> {
   };
 }
 
-/** The start time of a process, `gone` when there is certainly none, undefined when the system does not tell. */
+/** The start time of a process, `gone` if there is certainly none, undefined if the system doesn't say. */
 function processStart(pid: number): string | "gone" | undefined {
   if (!isThere(pid)) return "gone";
   if (process.platform === "linux") return parseStat(attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8")));
@@ -79,7 +79,7 @@ function processStart(pid: number): string | "gone" | undefined {
 }
 
 function parseStat(stat: string | undefined): string | "gone" | undefined {
-  // The second field is the program's name in parentheses and may itself hold blanks and parentheses.
+  // The second field is the program's name in parentheses and may itself contain blanks and parentheses.
   const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
   if (fields === undefined) return undefined;
   return fields[0] === "Z" || fields[0] === "X" ? "gone" : fields[19];

@@ -9,14 +9,14 @@ import { gloveboxHome } from "./home.js";
 
 const run = promisify(execFile);
 const env = { PATH: "/usr/bin:/bin", LC_ALL: "C" };
-/** Entries that are removed sooner than a program is started. */
+/** So many entries are removed faster than a program starts. */
 const FEW = 200;
 
 /**
- * Deletes a directory and all below it; one that is not there is no error.
+ * Removes a directory and everything below it. No error if it is absent.
  *
- * The system's `rm` is used because it walks by directory handles: a symbolic link swapped in during the walk cannot lead
- * it outside, which Node's own recursive `rm` cannot promise.
+ * It uses the system's `rm`, which walks by directory handles: a symbolic link swapped in during the walk can't lead it outside. Node's recursive
+ * `rm` can't promise that.
  */
 export async function removeTree(path: string): Promise<void> {
   assertRemovable(path);
@@ -32,7 +32,7 @@ export async function removeTree(path: string): Promise<void> {
   });
 }
 
-/** As `removeTree`, for several directories, by one program. */
+/** Like `removeTree`, for several directories with one program. */
 export async function removeTrees(paths: readonly string[]): Promise<void> {
   const left: string[] = [];
   for (const path of paths) {
@@ -43,13 +43,13 @@ export async function removeTrees(paths: readonly string[]): Promise<void> {
   for (const path of left) await removeTree(path);
 }
 
-/** As `removeTree`, for a directory that nothing inside a sandbox can write, or can write any more: where it holds little, no program is started for it. */
+/** Like `removeTree`, for a directory that no command can write to (any more). Starts no program if there is little in it. */
 export async function removeOwnTree(path: string): Promise<void> {
   assertRemovable(path);
   if (!removeFew(path)) await removeTree(path);
 }
 
-/** False when something is left: there is more than a few, or it cannot be removed like this. */
+/** False if something is left: there are too many entries, or they can't be removed this way. */
 function removeFew(path: string): boolean {
   const directories = [path];
   const others: string[] = [];
@@ -73,7 +73,7 @@ function removeFew(path: string): boolean {
   }
 }
 
-/** Most sandboxes leave an empty directory, for which no program has to be started. */
+/** Most sandboxes leave an empty directory, which needs no program. */
 async function removeEmpty(path: string): Promise<boolean> {
   try {
     await rmdir(path);
@@ -83,13 +83,13 @@ async function removeEmpty(path: string): Promise<boolean> {
   }
 }
 
-/** Tells what went wrong, or nothing when the trees are gone. */
+/** Returns what went wrong, or nothing if the trees are gone. */
 async function removeOnce(...paths: string[]): Promise<string | undefined> {
   const remove = (flags: string[]): Promise<unknown> =>
     run(systemProgram("rm"), [...flags, "--", ...paths], { env, maxBuffer: 1 << 24 });
   try {
     if (process.platform === "linux") {
-      // A small system's rm may not know the long option.
+      // The rm of a small system may not have the long option.
       await remove(["-rf", "--one-file-system"]).catch((error) =>
         /unrecognized option/.test(String(error)) ? remove(["-rf"]) : Promise.reject(error),
       );
@@ -102,7 +102,7 @@ async function removeOnce(...paths: string[]): Promise<string | undefined> {
   return undefined;
 }
 
-/** An ordinary user cannot empty a directory without write permission, not even an own one. */
+/** An ordinary user can't empty a directory without write permission, not even their own. */
 async function openDirectories(path: string): Promise<void> {
   const test = ["-xdev", "-type", "d", "!", "-perm", "-0700", "-execdir", "chmod", "u+rwx", "--", "{}", ";"];
   await run(systemProgram("find"), [path, ...test], { env, maxBuffer: 1 << 24 }).catch(() => undefined);
@@ -112,7 +112,7 @@ function systemProgram(name: string): string {
   return existsSync(`/usr/bin/${name}`) ? `/usr/bin/${name}` : `/bin/${name}`;
 }
 
-/** A record is a file that a person may have edited: what no sandbox can ever own is not removed, whatever it says. */
+/** A person may have edited a record: never remove what no sandbox can own, whatever the record says. */
 function assertRemovable(path: string): void {
   const refused = !isAbsolute(path) || normalize(path) !== path || path.includes("\0");
   const contains = (inner: string): boolean => inner === path || inner.startsWith(path + sep);

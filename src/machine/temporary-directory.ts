@@ -7,7 +7,10 @@ export function temporaryDirectory(): string {
   try {
     return realpathSync.native(tmpdir());
   } catch (cause) {
-    const hint = "set TMPDIR to a directory that you can write";
-    throw new SandboxError("not_found", `There is no directory ${tmpdir()} for temporary files`, { cause, hint });
+    const hint = "set TMPDIR to a directory that you can write to";
+    throw new SandboxError("not_found", `The directory for temporary files does not exist: ${tmpdir()}`, {
+      cause,
+      hint,
+    });
   }
 }

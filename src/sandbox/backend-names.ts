@@ -1,11 +1,11 @@
 const names = new Set<string>();
 
-/** Makes the name of a backend known, so that its options may stand beside those of others. */
+/** Adds the name of a backend, so that its options are accepted next to those of others. */
 export function addBackendName(name: string): void {
   names.add(name);
 }
 
-/** The names of the backends that options may be given for. */
+/** The names of the backends that options can be given for. */
 export function backendOptionNames(): readonly string[] {
   return [...names];
 }

@@ -1,4 +1,4 @@
-/** What a backend of your own is made of. `docs/writing-a-backend.md` is its story. */
+/** What you need to write a backend of your own. See `docs/writing-a-backend.md`. */
 export type {
   Backend,
   RemoteSandboxInfo,
@@ -8,7 +8,7 @@ export type {
   SandboxOwner,
   SnapshotRecord,
 } from "../../contracts/backend.js";
-export type { Driver, DriverExit, DriverProcess, StartSpec, Vanishing } from "../../contracts/driver.js";
+export type { Driver, DriverExit, DriverProcess, PendingRemoval, StartSpec } from "../../contracts/driver.js";
 export { SandboxError } from "../../contracts/errors.js";
 export type { Finding } from "../../contracts/finding.js";
 export type { Sandbox, SandboxOptions } from "../../contracts/sandbox.js";

@@ -2,19 +2,19 @@ import { SandboxError } from "../../contracts/errors.js";
 import type { Capabilities } from "../../contracts/types.js";
 import type { SandboxOptions } from "./types.js";
 
-/** What a call may ask for that not every backend can keep. */
+/** What a call may ask for that not every backend can enforce. */
 export interface CapabilityRequest extends Pick<SandboxOptions, "network" | "limits" | "isolation"> {
   pty?: unknown;
   user?: string | undefined;
   ports?: unknown;
 }
 
-/** Refuses what a backend cannot keep: `unsupported`, naming what was asked for and what there is. */
+/** Throws `unsupported` for what a backend can't enforce, naming what was asked for and what it can enforce. */
 export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabilities, backend: string): void {
   if (opts.isolation === "required" && capabilities.isolation === "none") {
-    throw new SandboxError("no_isolation", `The ${backend} backend cannot isolate here`, {
+    throw new SandboxError("no_isolation", `The ${backend} backend can't isolate commands here`, {
       backend,
-      hint: 'isolation: "none" runs without it',
+      hint: 'set isolation: "none" to run commands without isolation',
     });
   }
   if (opts.network !== undefined) {
@@ -33,9 +33,12 @@ export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabi
   if (opts.ports !== undefined && !capabilities.ports) throw unsupported("ports", undefined, backend);
 }
 
-function unsupported(what: string, kept: readonly string[] | undefined, backend: string): SandboxError {
-  return new SandboxError("unsupported", `The ${backend} backend cannot keep ${what}`, {
+function unsupported(what: string, enforced: readonly string[] | undefined, backend: string): SandboxError {
+  return new SandboxError("unsupported", `The ${backend} backend can't enforce ${what}`, {
     backend,
-    hint: kept === undefined ? undefined : `it keeps here: ${kept.length === 0 ? "none of them" : kept.join(", ")}`,
+    hint:
+      enforced === undefined
+        ? undefined
+        : `it can enforce here: ${enforced.length === 0 ? "none of them" : enforced.join(", ")}`,
   });
 }

@@ -9,14 +9,14 @@ import { type OpenOptions, openSandbox } from "./open.js";
 import { chooseBackend, loadBackend } from "./registry.js";
 import type { BackendOptions, Sandbox } from "./types.js";
 
-/** What a command of the executor did. Exit code 124: it was ended at its deadline. */
+/** The result of an executor's command. Exit code 124: it was ended at its deadline. */
 export interface CommandResult {
   stdout: string;
   stderr: string;
   exitCode: number;
 }
 
-/** How one command of the executor is run. */
+/** Options of one command. */
 export interface ExecuteOptions {
   cwd?: string;
   env?: Record<string, string>;
@@ -26,16 +26,16 @@ export interface ExecuteOptions {
   sudo?: boolean;
 }
 
-/** The small face of a sandbox for tools: commands and text files, opened at the first use. */
+/** A small interface to a sandbox for tools: commands and text files. The sandbox is opened on first use. */
 export interface SandboxExecutor {
   /** Run a program with arguments; no shell sees them. */
   execute(command: string, args?: readonly string[], options?: ExecuteOptions): Promise<CommandResult>;
   writeFile(path: string, content: string | Uint8Array): Promise<void>;
-  /** Null when there is no such file. */
+  /** The file as UTF-8, or null if it does not exist. */
   readFile(path: string): Promise<string | null>;
-  /** Sorted names; none when the directory is empty or missing. */
+  /** Sorted names; empty if the directory is empty or missing. */
   listFiles(path?: string): Promise<string[]>;
-  /** Throw everything away. The executor can be used again. */
+  /** Remove all files. The executor can be used again. */
   cleanup(): Promise<void>;
 }
 
@@ -47,14 +47,14 @@ export interface ExecutorOptions
   timeout?: number;
 }
 
-/** Where the local executor keeps its files, below the directory of the process. */
+/** The directory of the local executor, relative to the current directory of the process. */
 const DIRECTORY = ".sandbox";
 const LOCAL_TIMEOUT = 10_000;
-/** Where nothing of the user's own waits, and where packages have to be fetched first. */
+/** Longer, because packages may have to be fetched first. */
 const REMOTE_TIMEOUT = 300_000;
 const TIMED_OUT = 124;
 
-/** What the local executor may start unless told otherwise: common tools, and no shell. */
+/** What the local executor may start by default: common tools, and no shell. */
 export const DEFAULT_ALLOWED_COMMANDS: readonly string[] = [
   ..."awk basename cat cmp comm cp cut date diff dirname du echo expr false file find git grep gunzip gzip head jq ln ls".split(
     " ",
@@ -65,7 +65,7 @@ export const DEFAULT_ALLOWED_COMMANDS: readonly string[] = [
   ..."sleep sort stat tail tar tee test touch tr true uniq unzip wc which zip".split(" "),
 ];
 
-/** Gives the executor for where this runs: Vercel on Vercel, else local in `.sandbox/` with an allowlist. */
+/** Returns the executor for this environment: Vercel on Vercel, otherwise local in `.sandbox/` with an allowlist. */
 export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor {
   const { timeout, backend = chooseBackend(process.env), ...rest } = opts;
   if (timeout !== undefined) is.check(timeout, is.timeout, "timeout");
@@ -86,11 +86,11 @@ export function getSandboxExecutor(opts: ExecutorOptions = {}): SandboxExecutor 
   });
 }
 
-/** How an executor gets its sandbox, and what is to be emptied behind it. */
+/** How an executor opens its sandbox, and how its files are removed. */
 export interface ExecutorSource {
   timeout(): Promise<number>;
   open(): Promise<Sandbox>;
-  /** Called by `cleanup` when nothing runs any more. */
+  /** Removes the files. Called by `cleanup` when nothing runs any more. */
   empty(): Promise<void>;
 }
 
@@ -125,7 +125,7 @@ export function createExecutor(source: ExecutorSource): SandboxExecutor {
       if (sudo === true && !box.capabilities.user) {
         throw new SandboxError(
           "unsupported",
-          `The ${box.backend} backend cannot keep sudo: nothing in it runs as root`,
+          `The ${box.backend} backend can't run commands with sudo: nothing in it runs as root`,
           {
             backend: box.backend,
             operation: "execute",

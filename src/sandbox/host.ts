@@ -1,6 +1,6 @@
-/** What the layers above need of the host: the same files, locks, owners and git that sandboxes are kept with. */
+/** What the layers above need on the host: the files, locks, owners and git that sandboxes use, too. */
 export { writeFileAtomic } from "../machine/atomic-file.js";
-export { type ConformanceNote, lastConformance, noteConformance } from "../machine/conformance-record.js";
+export { type ConformanceSummary, lastConformance, saveConformance } from "../machine/conformance-record.js";
 export { privateSubdirectory } from "../machine/home.js";
 export { withLock } from "../machine/lock.js";
 export { currentOwner, isOwnerAlive, type Owner } from "../machine/owner.js";

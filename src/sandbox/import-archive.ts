@@ -13,11 +13,11 @@ const MAX_BYTES = 8 * 1024 ** 3;
 const GZIP = [0x1f, 0x8b];
 
 /**
- * Unpacks a tar archive that nobody vouches for, compressed by gzip or not, into a directory of a sandbox. It is unpacked and checked in a
- * private directory of the host first: an archive with a name or a link that leads out, a device or too much of anything changes nothing.
+ * Unpacks an untrusted tar archive, plain or gzipped, into a directory of a sandbox. It is first unpacked and checked in a private directory of the
+ * host: an archive with names or links that lead outside, with devices or with too much of anything changes nothing.
  */
 export async function importArchive(sandbox: Sandbox, archive: string, inside: string): Promise<void> {
-  // What a process that dies leaves of such names goes when the sandbox is opened again.
+  // Leftovers with such names are removed when the sandbox is reopened.
   const place = join(runtimeDir(sandbox.id), `import-${randomBytes(6).toString("hex")}`);
   try {
     await check(archive, place);
@@ -28,15 +28,18 @@ export async function importArchive(sandbox: Sandbox, archive: string, inside: s
 }
 
 async function check(archive: string, place: string): Promise<void> {
-  const hint = "nothing was changed; tar -tvf shows what an archive holds";
+  const hint = "nothing was changed; list the archive with tar -tvf";
   try {
     const { skipped } = await unpack(archive, place);
     const names = skipped.slice(0, 5).map((name) => JSON.stringify(name));
     if (names.length === 0) return;
-    throw new SandboxError("not_regular_file", `It holds more than files and links: ${names.join(", ")}`);
+    throw new SandboxError(
+      "not_regular_file",
+      `It contains more than files, directories and links: ${names.join(", ")}`,
+    );
   } catch (error) {
     const { code, message } = toSandboxError(error);
-    throw new SandboxError(code, `The archive ${archive} is refused: ${message}`, { hint, cause: error });
+    throw new SandboxError(code, `The archive ${archive} was refused: ${message}`, { hint, cause: error });
   }
 }
 

@@ -2,7 +2,7 @@ import type { Backend } from "../../contracts/backend.js";
 import type { Driver } from "../../contracts/driver.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../../contracts/sandbox.js";
-import { claimRecord, updateRecord } from "../ledger.js";
+import { openKeptRecord, updateRecord } from "../ledger.js";
 import { assertCapabilities } from "./capabilities.js";
 import { sweepScratch } from "./git.js";
 import { reopenOptions, rulesOf, rulesOfRecord } from "./lifecycle/kept-options.js";
@@ -22,7 +22,7 @@ export {
   type SandboxInfo,
 } from "./lifecycle/reap-records.js";
 
-/** Opens a sandbox of a backend that is loaded already. */
+/** Opens a sandbox of a backend that is already loaded. */
 export async function openWith(backend: Backend, opts: SandboxOptions = {}): Promise<Sandbox> {
   const { name } = backend;
   validateSandboxOptions(opts, [name]);
@@ -39,21 +39,21 @@ export async function openWith(backend: Backend, opts: SandboxOptions = {}): Pro
   }
 }
 
-/** Refuses options that a backend does not take or can never enforce, as opening a sandbox would. */
+/** Throws for options that a backend does not accept or can never enforce, as opening a sandbox would. */
 export function checkPossible(backend: Backend, opts: SandboxOptions): void {
   const own = ownOptions(backend, opts);
   backend.check?.(own);
   const { isolation = "required" } = own;
   assertCapabilities({ ...own, isolation }, backend.capabilities(own), backend.name);
   if (own.keep === true && backend.reopen === undefined) {
-    throw new SandboxError("unsupported", `The ${backend.name} backend cannot keep sandboxes`);
+    throw new SandboxError("unsupported", `The ${backend.name} backend can't keep sandboxes`);
   }
 }
 
 interface Opened {
   readonly driver: Driver;
   readonly entry: OpenEntry;
-  /** With everything that the record of a kept sandbox restores. */
+  /** Including everything that the record of a kept sandbox restores. */
   readonly opts: SandboxOptions;
 }
 
@@ -70,11 +70,11 @@ async function create(backend: Backend, given: SandboxOptions): Promise<Opened> 
 
 async function reopen(backend: Backend, id: string, given: SandboxOptions): Promise<Opened> {
   await reapAtStart(backend, given);
-  const record = await claimRecord(id);
+  const record = await openKeptRecord(id);
   try {
     if (record.backend !== backend.name) {
-      throw new SandboxError("invalid_argument", `Sandbox "${id}" is of the backend ${record.backend}`, {
-        hint: "leave backend out: the id is enough",
+      throw new SandboxError("invalid_argument", `Sandbox "${id}" belongs to the backend ${record.backend}`, {
+        hint: "omit backend: the id is enough",
       });
     }
     const rules = rulesOfRecord(record);
@@ -83,7 +83,7 @@ async function reopen(backend: Backend, id: string, given: SandboxOptions): Prom
     const opts = { ...reopenOptions(given, rules), keep: given.keep ?? true };
     checkPossible(backend, opts);
     if (backend.reopen === undefined)
-      throw new SandboxError("unsupported", `The ${backend.name} backend reopens nothing`);
+      throw new SandboxError("unsupported", `The ${backend.name} backend can't reopen sandboxes`);
     await sweepScratch(id);
     const entry = new OpenEntry(entryOptions(backend, opts, opts.keep), opts);
     const driver = await backend.reopen(record.reopen, { ...opts, signal: entry.signal }, entry);
@@ -104,7 +104,7 @@ function entryOptions(
   return { backend, keep, operationTimeout, rules: rulesOf(opts) };
 }
 
-/** The options with those of the backend as its own schema gives them. */
+/** The options, with those of the backend as its own schema returns them. */
 function ownOptions(backend: Backend, opts: SandboxOptions): SandboxOptions {
   const { name } = backend;
   const given = (opts as Record<string, unknown>)[name];
@@ -116,7 +116,7 @@ function ownOptions(backend: Backend, opts: SandboxOptions): SandboxOptions {
   );
 }
 
-/** Errors of a service may repeat what they were asked with. */
+/** Errors from a service may repeat the request. */
 function secretsOf(backend: Backend, opts: SandboxOptions): Parameters<typeof redactError>[1] {
   const names = [...(backend.credentials ?? []).flat(), "GITHUB_TOKEN"];
   const env = Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));

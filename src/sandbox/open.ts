@@ -9,8 +9,8 @@ import { chooseBackend, loadBackend } from "./registry.js";
 /** Options of `openSandbox`. */
 export interface OpenOptions extends SandboxOptions {
   /**
-   * Name of a backend, path of a module, or name of a package that is installed beside Glovebox. Default: the one that `id` was made by, else as
-   * the environment says, else `local`.
+   * Name of a backend, path of a module, or name of a package that is installed next to Glovebox. Default: the backend that made `id`, otherwise
+   * the one that the environment names, otherwise `local`.
    */
   backend?: BackendName | (string & {});
 }

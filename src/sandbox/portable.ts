@@ -31,7 +31,7 @@ import {
 
 export { redactError } from "./portable/events.js";
 
-/** What the portable part itself needs of a sandbox's options. */
+/** The options of a sandbox that the portable part needs. */
 export type PortableOptions = Pick<
   SandboxOptions,
   "operationTimeout" | "maxOutput" | "env" | "allow" | "onEvent" | "githubToken"
@@ -40,7 +40,7 @@ export type PortableOptions = Pick<
 const forkOptions: Schema<{ count?: number }> = is.object({ count: is.whole(1, 64) });
 const pushOptions: Schema<PushOptions> = is.object({ message: is.text, server: is.text });
 
-/** Makes the sandbox that callers use out of a driver. `close` ends it, and with it whatever there is of it outside this process. */
+/** Makes the sandbox that callers use from a driver. `close` ends it and removes everything it has outside this process. */
 export function createSandbox(
   driver: Driver,
   opts: PortableOptions = {},
@@ -106,7 +106,7 @@ class PortableSandbox implements Sandbox {
       this.#assertOpen();
       checkShellCall(script, opts);
       const { shellPath = "/bin/sh", ...rest } = opts;
-      // A script that begins like an option would be read as one.
+      // A script that starts like an option would be parsed as one.
       const argv = /^[-+]/.test(script) ? [shellPath, "-c", "--", script] : [shellPath, "-c", script];
       return await runToEnd(this.#state, { ...rest, argv }, "shell");
     } catch (error) {
@@ -202,7 +202,7 @@ class PortableSandbox implements Sandbox {
       if (this.#driver.fork === undefined) throw this.#unsupported("fork");
       const drivers = await this.#driver.fork(opts.count ?? 1);
       if (signal.aborted) {
-        // Nobody waits for them any more, and nobody else would take them away.
+        // The caller has given up on them, and nobody else would remove them.
         await Promise.all(drivers.map((driver) => createSandbox(driver, this.#opts, this.#close).teardown()));
         throw signal.reason;
       }
@@ -294,13 +294,13 @@ class PortableSandbox implements Sandbox {
   }
 }
 
-/** Holds an operation to its deadline; the signal tells the work that nobody waits for it any more. */
+/** Enforces the deadline of an operation. The signal is aborted when the caller has given up. */
 async function within<T>(ms: number, operation: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const expired = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      const error = new SandboxError("unavailable", `${operation} was not done within ${ms} ms`);
+      const error = new SandboxError("unavailable", `${operation} did not finish within ${ms} ms`);
       controller.abort(error);
       reject(error);
     }, ms);

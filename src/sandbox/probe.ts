@@ -5,7 +5,7 @@ import type { Capabilities } from "../../contracts/types.js";
 import { checkPossible } from "./lifecycle.js";
 import { loadBackend } from "./registry.js";
 
-/** What a backend says of this machine; a backend that cannot be loaded says only that. */
+/** Probes a backend on this machine. If it can't be loaded, that is the only finding. */
 export async function probeBackend(name: string): Promise<Finding[]> {
   let backend: Backend;
   try {
@@ -17,12 +17,12 @@ export async function probeBackend(name: string): Promise<Finding[]> {
   return (await backend.probe?.()) ?? [];
 }
 
-/** What the conformance kit is to know about a backend. */
+/** What the conformance kit needs to know about a backend. */
 export async function conformanceOf(name: string): Promise<NonNullable<Backend["conformance"]>> {
   return (await loadBackend(name)).conformance ?? {};
 }
 
-/** What a backend keeps here; undefined when it cannot be loaded or does not say. */
+/** What a backend enforces here; undefined if it can't be loaded or does not say. */
 export async function capabilitiesOf(name: string): Promise<Capabilities | undefined> {
   try {
     return (await loadBackend(name)).capabilities();
@@ -31,12 +31,12 @@ export async function capabilitiesOf(name: string): Promise<Capabilities | undef
   }
 }
 
-/** Sets of variables with credentials of a backend; one complete set is enough. */
+/** Sets of environment variables with credentials of a backend; one complete set is enough. */
 export async function credentialsOf(name: string): Promise<readonly (readonly string[])[]> {
   return (await loadBackend(name).catch(() => undefined))?.credentials ?? [];
 }
 
-/** Refuses a backend that there is not, or options that it can never enforce, as `openSandbox` would. */
+/** Throws for an unknown backend, or for options that it can never enforce, as `openSandbox` would. */
 export async function assertBackend(name: string, opts: SandboxOptions): Promise<void> {
   checkPossible(await loadBackend(name), opts);
 }

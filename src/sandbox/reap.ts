@@ -7,17 +7,17 @@ import { DEFAULT_OPERATION_TIMEOUT } from "./types.js";
 
 export type { ReapOptions, ReapReport, SandboxInfo };
 
-/** Every sandbox that the ledger knows, of this and of other processes, and those that services know by their labels. */
+/** All sandboxes in the ledger, of this and of other processes, and those that services know by their labels. */
 export async function listSandboxes(): Promise<SandboxInfo[]> {
   const known = await listRecorded();
   return [...known, ...(await listUnknownRemotes(new Set(known.map(({ id }) => id))))];
 }
 
 /**
- * Removes what sandboxes of dead processes left behind, and kept ones whose time is over.
+ * Removes what sandboxes of dead processes left behind, and kept sandboxes that have expired.
  *
- * Never touches what a live process has open, or one that cannot be seen from here. What could not be removed stays in
- * the ledger, and is tried again by the next call. Any number may run at once.
+ * Never touches a sandbox whose process is alive or can't be seen from here. What can't be removed stays in the ledger for the next call. Calls may
+ * run in parallel.
  */
 export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
   return await withTypedErrors("reap", async () => {
@@ -34,7 +34,7 @@ export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
   });
 }
 
-/** Removes a kept sandbox, or one that a dead process left. In use: `conflict`. Unknown: `not_found`. */
+/** Removes a kept sandbox, or one that a dead process left. Open: `conflict`. Unknown: `not_found`. */
 export async function removeSandbox(id: string): Promise<void> {
   const mayRemove: Parameters<typeof removeRecorded>[1] = (record) => {
     if (isHeld(record)) throw inUse(record);
@@ -47,7 +47,7 @@ export async function removeSandbox(id: string): Promise<void> {
 async function sweepServices({ backend, dryRun = false }: ReapOptions): Promise<Pick<ReapReport, "swept">> {
   const swept: string[] = [];
   for (const { sweep } of await loadBackends(backend)) {
-    // Who has no such service, or may not use it, has left nothing with it.
+    // Without the service, or without access to it, nothing was left there.
     swept.push(...((await sweep?.({ dryRun }).catch(ignoreAbsent)) ?? []));
   }
   return swept.length > 0 ? { swept } : {};

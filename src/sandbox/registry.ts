@@ -9,7 +9,7 @@ import { nearestName } from "../util/nearest.js";
 import { invalidArgument } from "../util/schema.js";
 import { addBackendName } from "./backend-names.js";
 
-/** Loads a backend, when it is first used. */
+/** Loads a backend on first use. */
 export type BackendLoader = () => Promise<Backend>;
 
 const backends = new Map<string, BackendLoader>([
@@ -23,17 +23,17 @@ const backends = new Map<string, BackendLoader>([
 for (const name of backends.keys()) addBackendName(name);
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;
-/** A package, or a file that it exports; no URL and no path. */
+/** A package, or a file that it exports; not a URL or a path. */
 const PACKAGE = /^(?:@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*$/;
 
-/** Adds a backend under a name, for `openSandbox({ backend: name })`. A name can be given only once. */
+/** Registers a backend under a name, for `openSandbox({ backend: name })`. A name can be registered only once. */
 export function registerBackend(name: string, load: BackendLoader): void {
   if (typeof name !== "string" || !NAME.test(name)) {
     throw invalidArgument("name", `a name that matches ${NAME.source}`, name);
   }
   if (typeof load !== "function") throw invalidArgument("load", "a function", load);
   if (backends.has(name)) {
-    throw new SandboxError("conflict", `There is already a backend "${name}"`, {
+    throw new SandboxError("conflict", `A backend "${name}" is already registered`, {
       retryable: false,
       hint: "choose another name",
     });
@@ -47,7 +47,7 @@ export function backendNames(): string[] {
   return [...backends.keys()];
 }
 
-/** Picks the backend when the caller names none: the environment's choice, else Vercel on Vercel, else local. */
+/** Chooses the backend if the caller names none: the one that the environment names, otherwise Vercel on Vercel, otherwise local. */
 export function chooseBackend(env: Readonly<Record<string, string | undefined>>): string {
   const { GLOVEBOX_BACKEND, VERCEL, VERCEL_OIDC_TOKEN, VERCEL_TOKEN, VERCEL_TEAM_ID, VERCEL_PROJECT_ID } = env;
   if (GLOVEBOX_BACKEND) return GLOVEBOX_BACKEND;
@@ -56,7 +56,7 @@ export function chooseBackend(env: Readonly<Record<string, string | undefined>>)
   return "local";
 }
 
-/** Loads a backend by its registered name, by the path of a module, or by the name of a package beside Glovebox. */
+/** Loads a backend by its registered name, by the path of a module, or by the name of a package next to Glovebox. */
 export async function loadBackend(name: string): Promise<Backend> {
   const load = backends.get(name);
   const backend: Partial<Backend> | undefined = load === undefined ? (await importBackend(name)).backend : await load();
@@ -69,12 +69,12 @@ export async function loadBackend(name: string): Promise<Backend> {
     });
   }
   const loaded = backend as Backend;
-  // The records of its sandboxes name it, not the module that it came from.
+  // The records of its sandboxes contain its name, not the module it came from.
   if (load === undefined && !backends.has(loaded.name)) registerBackend(loaded.name, async () => loaded);
   return loaded;
 }
 
-/** Every backend that is registered and can be loaded. */
+/** All registered backends that can be loaded. */
 export async function loadBackends(only?: string): Promise<Backend[]> {
   const loaded = backendNames()
     .filter((name) => (only ?? name) === name)
@@ -93,7 +93,7 @@ async function importBackend(name: string): Promise<BackendModule> {
     if (!existsSync(url)) throw unknownBackend(name);
     if (!isCode(url.pathname)) {
       const hint = `rename it: ${CODE.join(", ")}`;
-      throw new SandboxError("invalid_argument", `The extension of the backend "${name}" is not that of code`, {
+      throw new SandboxError("invalid_argument", `The backend "${name}" does not have the file extension of code`, {
         hint,
       });
     }
@@ -101,7 +101,7 @@ async function importBackend(name: string): Promise<BackendModule> {
   }
   if (!PACKAGE.test(name)) throw unknownBackend(name);
   try {
-    // Looked up beside Glovebox itself, never in the directory that the user is in: that may be anybody's.
+    // Resolved next to Glovebox itself, never from the current directory, which may not be trusted.
     return (await import(name)) as BackendModule;
   } catch (cause) {
     if (!isMissing(cause, name)) throw cause;
@@ -109,7 +109,7 @@ async function importBackend(name: string): Promise<BackendModule> {
   }
 }
 
-/** A package that is there but lacks one of its own is broken, not missing. */
+/** A package that is there but lacks one of its own dependencies is broken, not missing. */
 function isMissing(error: unknown, name: string): boolean {
   const { code, message = "" } = error as { code?: string; message?: string };
   if (code === "ERR_INVALID_MODULE_SPECIFIER") return true;
@@ -121,14 +121,14 @@ function packageOf(name: string): string {
   return name.split("/", name.startsWith("@") ? 2 : 1).join("/");
 }
 
-const LOOKED_UP = "a package is looked up beside Glovebox, not in this directory; give a path: ./node_modules/<name>/…";
+const LOOKED_UP = "packages are looked up next to Glovebox, not in this directory; use a path: ./node_modules/<name>/…";
 
 function unknownBackend(name: string, cause?: unknown, hint?: string): SandboxError {
   const known = backendNames();
   const nearest = nearestName(name, known);
   return new SandboxError(
     "invalid_argument",
-    `Unknown backend "${name}"; known are ${known.join(", ")}, the path of a module or the name of a package`,
+    `Unknown backend "${name}"; use ${known.join(", ")}, the path of a module or the name of a package`,
     { cause, hint: nearest === undefined ? hint : `did you mean "${nearest}"?` },
   );
 }

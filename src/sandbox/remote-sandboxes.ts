@@ -4,11 +4,11 @@ import { isOwnerAlive } from "../machine/owner.js";
 import type { ReapOptions, ReapReport, SandboxInfo } from "./lifecycle.js";
 import { loadBackends } from "./registry.js";
 
-/** Sandboxes at services that the ledger here does not know: of another home, of another machine, of a lost disk. */
+/** Sandboxes at services that this ledger does not know: of another home, another machine or a lost disk. */
 export async function listUnknownRemotes(known: ReadonlySet<string>): Promise<SandboxInfo[]> {
   const found: SandboxInfo[] = [];
   for (const backend of await loadBackends()) {
-    // A list of what is here must not depend on a service that does not answer.
+    // Listing what is here must not depend on a service that does not answer.
     const remotes = await unknownOf(backend, known).catch(() => []);
     for (const { id, keep, createdAt, owner } of remotes) {
       const alive = isOwnerAlive(owner) !== "dead";
@@ -18,7 +18,7 @@ export async function listUnknownRemotes(known: ReadonlySet<string>): Promise<Sa
   return found;
 }
 
-/** Removes those of them whose process is certainly dead and that shall not be kept; adds to the report what it did. */
+/** Removes those whose process is certainly dead and that are not kept; adds the outcome to the report. */
 export async function reapUnknownRemotes(report: ReapReport, opts: ReapOptions): Promise<void> {
   const known = new Set([...report.removed, ...report.kept, ...report.failed.map(({ id }) => id)]);
   for (const backend of await loadBackends(opts.backend)) {

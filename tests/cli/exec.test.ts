@@ -125,7 +125,7 @@ describe("bad input is one line of error and one of hint", () => {
     [
       ["exec", "--isolation", "none", "--mount", "/usr", "--", "ls"],
       1,
-      /^glovebox: Without isolation nothing is mounted/,
+      /^glovebox: The local backend can't enforce mounts without isolation/,
     ],
     [["exec", "--repo", "a\nb\x1b[2J", "--", "ls"], 1, /^glovebox: .*a\\n?n?b\\x1b\[2J/],
     [["exec", "--mount", "/usr:/a:rx", "--", "ls"], 2, /^glovebox: --mount takes a mount, not "\/usr:\/a:rx"$/],

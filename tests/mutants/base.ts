@@ -27,7 +27,7 @@ async function openBase(): Promise<Driver> {
     tree: () => undefined as never,
     operations: () => ({ settled: async () => undefined }),
     keeps: () => false,
-    release: () => rm(place, { recursive: true, force: true }),
+    close: () => rm(place, { recursive: true, force: true }),
   });
 }
 

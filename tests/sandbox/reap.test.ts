@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../../contracts/types.js";
 import { addResource, createRecord, readRecord, updateRecord } from "../../src/ledger/records.js";
-import { claimRecord, removeRecorded } from "../../src/ledger/remove-recorded.js";
+import { openKeptRecord, removeRecorded } from "../../src/ledger/remove-recorded.js";
 import { runtimeDir } from "../../src/machine/home.js";
 import { currentOwner } from "../../src/machine/owner.js";
 import { removeResource } from "../../src/sandbox/backends/local/cleanup.js";
@@ -285,9 +285,9 @@ describe("what is not left over", () => {
     const path = await makeDirectory("one");
     await updateRecord("one", { state: "kept", owner: dead });
     expect((await reap()).kept).toEqual(["one"]);
-    expect((await claimRecord("one")).owner).toEqual(currentOwner());
-    await expect(claimRecord("one")).rejects.toMatchObject({ code: "conflict" });
-    await expect(claimRecord("none")).rejects.toMatchObject({ code: "not_found" });
+    expect((await openKeptRecord("one")).owner).toEqual(currentOwner());
+    await expect(openKeptRecord("one")).rejects.toMatchObject({ code: "conflict" });
+    await expect(openKeptRecord("none")).rejects.toMatchObject({ code: "not_found" });
     expect(existsSync(path)).toBe(true);
   });
 

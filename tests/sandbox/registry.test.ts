@@ -64,7 +64,7 @@ describe("opening by name", () => {
   test("an unknown name lists the known ones and the nearest", async () => {
     const call = openSandbox({ backend: "lcoal" });
     await expect(call).rejects.toMatchObject({ code: "invalid_argument", hint: 'did you mean "local"?' });
-    await expect(call).rejects.toThrow(/"lcoal"; known are local, daytona, docker, vercel, dagger,/);
+    await expect(call).rejects.toThrow(/"lcoal"; use local, daytona, docker, vercel, dagger/);
   });
 
   test.each(["fs", "node:fs", "./no-such-module.js"])("%s is no backend", async (backend) => {
@@ -143,8 +143,8 @@ describe("opening by name", () => {
 
   test("a name is registered once, and must be a name", () => {
     const load = async () => plain;
-    expect(() => registerBackend("plain", load)).toThrow(/already a backend "plain"/);
-    expect(() => registerBackend("local", load)).toThrow(/already a backend "local"/);
+    expect(() => registerBackend("plain", load)).toThrow(/backend "plain" is already registered/);
+    expect(() => registerBackend("local", load)).toThrow(/backend "local" is already registered/);
     for (const name of ["", "A", "a/b", 5]) expect(() => registerBackend(name as never, load)).toThrow(/Invalid name/);
     expect(() => registerBackend("other", 5 as never)).toThrow(/Invalid load/);
     expect(backendNames()).not.toContain("other");

@@ -36,16 +36,16 @@ import { reachService } from "./dagger/tunnel.js";
 
 export type * from "./dagger/dagger-options.js";
 
-/** To start a container takes an engine longer than most commands take. */
+/** Starting a container takes an engine longer than most commands take. */
 const DEFAULT_LINGER = 100;
 
-/** Sandboxes in a Dagger engine: an image, and a graph that each operation goes on from. */
+/** Sandboxes in a Dagger engine: an image, and a graph that each operation extends. */
 export const dagger: Backend = {
   name: "dagger",
   capabilities: () => daggerCapabilities(true),
   options: daggerOptions,
   check: checkPossible,
-  // Not services: their variables may be passwords.
+  // The variables of services may contain passwords.
   writtenOptions: ["cli", "setup", "secrets", "linger"],
   secrets: (opts) => [opts.dagger?.session?.token],
   async create(opts, entry) {
@@ -82,7 +82,7 @@ export const dagger: Backend = {
       }
     });
   },
-  /** Removes what belongs to a repository; what belongs to a session, the engine ends with it. */
+  /** Removes what belongs to a repository. The engine itself ends what belongs to a session. */
   async removeResource(resource) {
     if (await removeGitResource(resource)) return;
     throw new SandboxError("tampered", `The dagger backend makes nothing of the kind "${resource.kind}"`);
@@ -92,7 +92,7 @@ export const dagger: Backend = {
   conformance,
 };
 
-/** What the Dagger backend keeps; ports are those of its services. */
+/** What the Dagger backend enforces; ports are those of its services. */
 export function daggerCapabilities(git = false): Capabilities {
   return {
     isolation: "container",
@@ -114,26 +114,26 @@ export function createDaggerSandbox(opts: SandboxOptions = {}): Promise<Sandbox>
   return openWith(dagger, opts);
 }
 
-/** Enforce or refuse: an engine has no switch for these. */
+/** Enforce or refuse: an engine has no setting for these. */
 function checkPossible(opts: SandboxOptions): void {
   checkNoPlace(opts);
   const kind = typeof opts.network === "object" ? "{ allow }" : `"${opts.network}"`;
   if (opts.network !== undefined && opts.network !== "full") {
-    throw new SandboxError("unsupported", `The dagger backend cannot keep network ${kind}`, {
+    throw new SandboxError("unsupported", `The dagger backend can't enforce network ${kind}`, {
       backend: "dagger",
-      hint: 'a Dagger engine gives every container its network; ask for network: "full", or use the local or docker backend',
+      hint: 'a Dagger engine gives its network to every container; set network: "full", or use the local or docker backend',
     });
   }
   const [limit] = Object.entries(opts.limits ?? {}).filter(([, value]) => value !== undefined);
   if (limit !== undefined) {
-    throw new SandboxError("unsupported", `The dagger backend cannot keep limits.${limit[0]} (${limit[1]})`, {
+    throw new SandboxError("unsupported", `The dagger backend can't enforce limits.${limit[0]} (${limit[1]})`, {
       backend: "dagger",
-      hint: "a Dagger engine has no limits for a container; use the local or docker backend",
+      hint: "a Dagger engine can't limit a container; use the local or docker backend",
     });
   }
 }
 
-/** Runs work that needs a session, which is given back when the work fails. */
+/** Runs work that needs a session, and closes the session if the work fails. */
 async function withSession<T>(
   dagger: DaggerOptions,
   signal: AbortSignal,
@@ -143,7 +143,7 @@ async function withSession<T>(
   try {
     return await work(session);
   } catch (error) {
-    await session.release();
+    await session.close();
     throw error;
   }
 }
@@ -155,21 +155,21 @@ interface Plan {
   recipe: Recipe;
   opts: SandboxOptions;
   dagger: DaggerOptions;
-  /** Where it starts, when that is not the base. */
+  /** Where it starts, if not from the base. */
   from?: Container;
 }
 
-/** Makes the driver of a sandbox; all of it or nothing. */
+/** Makes the driver of a sandbox: all of it or nothing. */
 async function makeDriver(
   plan: Plan,
   resources: readonly Resource[],
   fill: (driver: DaggerDriver) => Promise<void>,
 ): Promise<DaggerDriver> {
-  await plan.entry.begin({ workDir: WORK_DIR, resources });
+  await plan.entry.createRecord({ workDir: WORK_DIR, resources });
   const driver = new DaggerDriver(partsOf(plan));
   try {
     await fill(driver);
-    // In the record before it is ready: a kept one must have its files whenever this process dies.
+    // Recorded before it is ready: a kept one must have its files whenever this process dies.
     if (plan.entry.keep) await saveForReopen(driver, plan);
     return driver;
   } catch (error) {
@@ -205,7 +205,7 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
       settled = all;
       return { url, ...operations };
     },
-    release: async (driver) => {
+    close: async (driver) => {
       if (entry.keep) {
         await driver.steps.settle();
         await saveForReopen(driver, plan);
@@ -213,18 +213,18 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
       ending.abort();
       await driver.steps.close();
       await settled();
-      await session.release();
+      await session.close();
     },
   };
 }
 
-/** Without a repository a snapshot is ours; in this session its container is still there, and costs nothing to go back to. */
+/** Without a repository we save snapshots ourselves. In the same session their containers still exist, so restoring is free. */
 function ownOperations(driver: DaggerDriver, plan: Plan): Pick<Driver, "snapshot" | "restore"> {
   return {
     snapshot: async () => {
       const container = await driver.steps.settled();
       const taken = await saveSnapshot(driver, plan);
-      // What was changed meanwhile is in the one or in the other; then the archive alone is the snapshot.
+      // If files changed meanwhile, the two differ; then the archive alone is the snapshot.
       if (container !== undefined && container === (await driver.steps.settled())) {
         plan.session.snapshots.set(taken, container);
       }
@@ -234,7 +234,7 @@ function ownOperations(driver: DaggerDriver, plan: Plan): Pick<Driver, "snapshot
   };
 }
 
-/** Copies of a sandbox as it is now, which share its graph; all of them or none. */
+/** Copies of a sandbox as it is now, which share its graph: all of them or none. */
 async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Driver[]> {
   const settled = await driver.steps.settled();
   const files = settled ? undefined : join(plan.entry.directory, `fork-${randomBytes(4).toString("hex")}`);
@@ -258,10 +258,10 @@ async function fork(driver: DaggerDriver, count: number, plan: Plan): Promise<Dr
   }
 }
 
-/** Writes down what a later process needs to open the sandbox again. */
+/** Saves what a later process needs to reopen the sandbox. */
 async function saveForReopen(driver: DaggerDriver, plan: Plan): Promise<void> {
   const { directory } = plan.entry;
-  // The record and the file that it names change at one moment, whenever this process dies.
+  // The record and the file that it names change together, whenever this process dies.
   const archive = `kept-${randomBytes(4).toString("hex")}.tar`;
   const saved = await saveState(driver, plan, join(directory, archive));
   await plan.entry.savePlan({ ...saved, archive });

@@ -3,7 +3,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { openWith } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { conformance } from "./daytona/conformance.js";
-import { daytonaCapabilities, Life, type Plan } from "./daytona/life.js";
+import { DaytonaSandbox, daytonaCapabilities, type Plan } from "./daytona/daytona-sandbox.js";
 import { removeSnapshot } from "./daytona/native-snapshot.js";
 import { networkSettings } from "./daytona/network-settings.js";
 import { BACKEND, daytonaOptions, readAccount, readSource } from "./daytona/options.js";
@@ -14,7 +14,7 @@ import { removeResource } from "./daytona/remove.js";
 
 export type * from "./daytona/daytona-options.js";
 
-/** Options of other backends, and what the service has no place for. */
+/** Options of other backends, and options that the service can't support. */
 const NOT_HERE = ["baseDir", "workspace", "mounts", "gitFilters", "gitAlternates"] as const;
 
 /** Sandboxes at the Daytona service, each a machine of its own. */
@@ -30,7 +30,7 @@ export const daytona: Backend = {
   async create(opts, entry) {
     const source = opts.repo === undefined ? undefined : readSource(opts.repo);
     const { snapshot, resources, autoStopMinutes, ttlMinutes } = opts.daytona ?? {};
-    return await Life.create(readAccount(opts), opts, entry, {
+    return await DaytonaSandbox.create(readAccount(opts), opts, entry, {
       ...{ source, branch: opts.branch, network: opts.network ?? "full" },
       machine: {
         ...(snapshot !== undefined && { snapshot }),
@@ -43,7 +43,7 @@ export const daytona: Backend = {
   async reopen(saved, opts, entry) {
     const plan = saved as Plan;
     const own = { ...opts, daytona: { ...plan.machine, ...opts.daytona } };
-    return await Life.reopen(readAccount(own), own, entry, plan);
+    return await DaytonaSandbox.reopen(readAccount(own), own, entry, plan);
   },
   removeResource,
   removeSnapshot,
@@ -58,29 +58,32 @@ export function createDaytonaSandbox(opts: SandboxOptions = {}): Promise<Sandbox
   return openWith(daytona, opts);
 }
 
-/** Enforce or refuse: everything that cannot be kept is an error here, before anything is created. */
+/** Enforce or refuse: everything that can't be enforced is an error here, before anything is created. */
 function checkPossible(opts: SandboxOptions): void {
   if (opts.repo !== undefined) readSource(opts.repo);
   const { limits } = opts;
   if (limits !== undefined && Object.values(limits).some((value) => value !== undefined)) {
     throw new SandboxError(
       "unsupported",
-      `The daytona backend cannot keep limits (${Object.keys(limits).join(", ")})`,
+      `The daytona backend can't enforce limits (${Object.keys(limits).join(", ")})`,
       {
-        hint: "the service has sizes in whole cores and GiB: daytona: { resources: { cpu, memory, disk } }",
+        hint: "the service only has sizes in whole cores and GiB: daytona: { resources: { cpu, memory, disk } }",
       },
     );
   }
   networkSettings(opts.network);
   for (const name of NOT_HERE) {
     if (opts[name] !== undefined) {
-      throw new SandboxError("unsupported", `The daytona backend has no ${name}: the sandbox is not on this machine`);
+      throw new SandboxError(
+        "unsupported",
+        `The daytona backend can't enforce ${name}: the sandbox is not on this machine`,
+      );
     }
   }
   if (opts.image !== undefined && opts.daytona?.snapshot !== undefined) {
     throw new SandboxError(
       "invalid_argument",
-      `Option image ("${opts.image}") does not go together with daytona.snapshot`,
+      `Option image ("${opts.image}") can't be combined with daytona.snapshot`,
       {
         hint: "choose one of the two",
       },

@@ -18,17 +18,17 @@ import { openWith } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { checkBaseDir, checkMounts, protectGit, resolveMounts } from "./local/base-dir.js";
 import { trimCache } from "./local/cache.js";
-import { beginRemoval } from "./local/cleanup.js";
+import { startRemoval } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
 import { checkLimits, controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
-import { noteEtc, sweepEtc } from "./local/etc-cache.js";
+import { recordEtc, trimEtc } from "./local/etc-cache.js";
+import { buildJail } from "./local/local-jail.js";
 import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { removeCgroup } from "./local/remove-cgroup.js";
 import { renamesIn } from "./local/renames.js";
-import { buildWalls } from "./local/walls.js";
 import {
   type MadeWorkspace,
   type PlannedWorkspace,
@@ -39,7 +39,7 @@ import {
 
 export type * from "./local/local-options.js";
 
-/** Sandboxes on this machine, confined by namespaces. */
+/** Sandboxes on this machine, isolated by namespaces. */
 export const local: Backend = {
   name: "local",
   capabilities: ({ isolation } = {}) => localCapabilities(isolation),
@@ -48,7 +48,7 @@ export const local: Backend = {
   check: checkPossible,
   resolveOptions: (opts) => (opts.mounts === undefined ? opts : { ...opts, mounts: resolveMounts(opts.mounts) }),
   async create(opts, entry) {
-    await sweepOnce();
+    await trimOnce();
     const planned = await planWorkspace(entry.id, opts);
     return await makeDriver(planned, opts, entry);
   },
@@ -56,31 +56,31 @@ export const local: Backend = {
     const { workspace } = plan as Plan;
     const { kind, workDir, base } = workspace;
     if (base !== undefined) recheckRepository(base.repository);
-    // The user may have made a git directory there since.
+    // The user may have created a git directory there since.
     if (kind === "base-dir") workspace.trees = protectGit(checkBaseDir(workDir));
     return await startDriver(workspace, opts, entry);
   },
-  removeResource: (resource, { beside }) => beginRemoval(resource, beside),
+  removeResource: (resource, { beside }) => startRemoval(resource, beside),
   removeSnapshot,
   trimCache,
   probe: () => probeLocal(createLocalSandbox, enforceableLimits()),
   conformance,
 };
 
-let swept: Promise<void> | undefined;
+let trimmed: Promise<void> | undefined;
 
-/** Removes what the cache of prepared directories has not needed for long, the first time this process makes a sandbox. */
-async function sweepOnce(): Promise<void> {
-  swept ??= sweepEtc().catch(() => undefined);
-  await swept;
+/** Removes prepared directories that have not been used for long, the first time this process makes a sandbox. */
+async function trimOnce(): Promise<void> {
+  trimmed ??= trimEtc().catch(() => undefined);
+  await trimmed;
 }
 
-/** What a kept sandbox is opened again from. */
+/** What a kept sandbox is reopened from. */
 interface Plan {
   workspace: Workspace;
 }
 
-/** What the local backend enforces on this machine with this kind of isolation, and with or without a repository. */
+/** What the local backend enforces on this machine with this kind of isolation, with or without a repository. */
 export function localCapabilities(
   isolation: "required" | "none" = "required",
   git = true,
@@ -102,17 +102,17 @@ export function localCapabilities(
   };
 }
 
-/** Opens a sandbox on this machine: a git worktree, a directory of the user's, or an empty one. */
+/** Opens a sandbox on this machine: a git worktree, one of the user's directories, or an empty one. */
 export function createLocalSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
   return openWith(local, opts);
 }
 
-/** Makes a workspace and starts a sandbox on it; all of it or nothing. */
+/** Makes a workspace and starts a sandbox on it: all of it or nothing. */
 async function makeDriver(planned: PlannedWorkspace, opts: SandboxOptions, entry: SandboxEntry): Promise<LocalDriver> {
   const { workDir, resources } = planned;
-  // Refused before anything is made.
+  // Throws before anything is made.
   checkMounts(opts.mounts ?? [], workDir);
-  await entry.begin({ workDir, resources });
+  await entry.createRecord({ workDir, resources });
   let made: MadeWorkspace | undefined;
   let driver: LocalDriver | undefined;
   try {
@@ -129,7 +129,7 @@ async function makeDriver(planned: PlannedWorkspace, opts: SandboxOptions, entry
   }
 }
 
-/** Makes copies of a sandbox as it is now; all of them or none. */
+/** Makes copies of a sandbox as it is now: all of them or none. */
 async function forkDrivers(
   tree: LiveTree,
   driver: LocalDriver,
@@ -156,7 +156,7 @@ async function forkDrivers(
   const complete = async (forks: readonly LocalDriver[]): Promise<void> => {
     for (const fork of forks) await nameForkedBranch(fork.tree);
   };
-  // A layer is copied as it is, when its fork is made.
+  // A layer is copied unchanged when its fork is made.
   return await driver.frozen(() => entry.fork(count, create, { complete }));
 }
 
@@ -170,29 +170,32 @@ function checkPossible(opts: SandboxOptions): void {
   }
   if (isolation === "required") findBwrap();
   checkLimits(opts.limits ?? {});
-  if (opts.image !== undefined) throw unsupported("image", opts.image, "it has no images");
+  if (opts.image !== undefined) throw unsupported("image", opts.image, "it does not use images");
   if (isolation === "required") return;
   if (opts.repo !== undefined && parseSourceUrl(opts.repo) !== undefined) {
-    // The inside would commit in a clone that is in the cache, where nobody keeps it.
-    throw unsupported("repo", shownUrl(opts.repo), "without isolation it takes the path of a clone, not a URL");
+    // Commands would commit in a cached clone, where the commits would get lost.
+    throw unsupported("repo", shownUrl(opts.repo), "without isolation it needs the path of a clone, not a URL");
   }
   if (opts.workspace === "overlay") {
     throw unsupported("workspace", opts.workspace, "without isolation there is nothing to mount it in");
   }
   if ((opts.mounts ?? []).length > 0) {
-    throw new SandboxError("unsupported", "Without isolation nothing is mounted: the host's paths are all there");
+    throw new SandboxError(
+      "unsupported",
+      "The local backend can't enforce mounts without isolation: commands see every path of the host",
+    );
   }
 }
 
 function unsupported(option: string, value: string, reason: string): SandboxError {
-  return new SandboxError("unsupported", `The local backend cannot keep ${option} "${value}": ${reason}`);
+  return new SandboxError("unsupported", `The local backend can't enforce ${option} "${value}": ${reason}`);
 }
 
 async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: SandboxEntry): Promise<LocalDriver> {
   const { isolation = "required", network = "none", limits = {} } = opts;
   const { id, signal } = entry;
   const { workDir } = workspace;
-  // What a mount shows may have been replaced since it was first asked for, so it is checked each time.
+  // The source of a mount may have been replaced since it was first checked, so check it each time.
   const mounts = checkMounts(opts.mounts ?? [], workDir);
   const cgroups = Object.keys(limits).length > 0 ? controlGroupPaths(id, limits) : [];
   for (const path of cgroups) await entry.record({ kind: "cgroup", path });
@@ -200,15 +203,15 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
   await failpoint("create.grouped");
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
-  const walls = confined ? buildWalls({ workDir, trees, network: walledNetwork(network), cgroups }) : undefined;
-  if (walls) noteEtc(id, walls.etc);
-  const guest = walls ? await startJailedGuest(walls.spec, signal) : await startPlainGuest(workDir, cgroups, signal);
-  const proxied = await openWay(guest, network, (message) => entry.warn(message));
+  const jail = confined ? buildJail({ workDir, trees, network: jailNetwork(network), cgroups }) : undefined;
+  if (jail) recordEtc(id, jail.etc);
+  const guest = jail ? await startJailedGuest(jail.spec, signal) : await startPlainGuest(workDir, cgroups, signal);
+  const proxied = await openProxy(guest, network, (message) => entry.warn(message));
   return new LocalDriver({
     id,
     workDir,
     capabilities: localCapabilities(isolation, workspace.base !== undefined, renamesIn(workspace.kind)),
-    baseEnv: { ...(walls?.baseEnv ?? plainEnv(entry.directory)), ...proxied },
+    baseEnv: { ...(jail?.baseEnv ?? plainEnv(entry.directory)), ...proxied },
     guest,
     cgroups,
     tree: (own, ending) => ({
@@ -220,9 +223,9 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
         fork: (_, count) => forkDrivers(tree, own, count, workspace, opts, entry),
         token: opts.githubToken,
       }),
-    async release() {
+    async close() {
       if (!entry.keep) return;
-      // They are not needed until somebody opens it again.
+      // They are not needed until the sandbox is reopened.
       for (const path of cgroups) await removeCgroup(path);
       if (cgroups.length > 0) await entry.forget(({ kind }) => kind === "cgroup");
     },
@@ -230,13 +233,13 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
   });
 }
 
-/** A list of names is enforced by an empty network: what is on it is reached through a proxy. */
-function walledNetwork(network: NetworkPolicy): "none" | "full" {
+/** A list of names is enforced by an empty network; the names are reached through a proxy. */
+function jailNetwork(network: NetworkPolicy): "none" | "full" {
   return typeof network === "string" ? network : "none";
 }
 
-/** Opens the way out that a list of names needs, and says what makes programs take it. */
-async function openWay(
+/** Opens the proxy that a list of names needs, and returns the variables that make programs use it. */
+async function openProxy(
   guest: RunningGuest,
   network: NetworkPolicy,
   warn: (message: string) => void,

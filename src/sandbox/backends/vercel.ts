@@ -12,8 +12,6 @@ import { type MachineSource, resumeMachine } from "./vercel/machines.js";
 import { type Plan, planOf, type Reopen } from "./vercel/plan.js";
 import { probe } from "./vercel/probe.js";
 import { askedSnapshots, findStopped, removeMachine, removeServiceSnapshot, stopMachine } from "./vercel/removal.js";
-import { branchOf, forkOrigin, repositoryOperations } from "./vercel/repository.js";
-import { toSettings, vercelOptions } from "./vercel/settings.js";
 import {
   detailsOf,
   type MachineResource,
@@ -24,11 +22,13 @@ import {
   saveFiles,
   savePlan,
   stopForSnapshot,
-} from "./vercel/succession.js";
+} from "./vercel/replace-machine.js";
+import { branchOf, forkOrigin, repositoryOperations } from "./vercel/repository.js";
+import { toSettings, vercelOptions } from "./vercel/settings.js";
 
 export type * from "./vercel/vercel-options.js";
 
-/** How long a new sandbox may wait where the service asks for it: nothing is lost when it is opened later. */
+/** How long opening a sandbox may wait if the service asks for it, in milliseconds: nothing is lost if it is opened later. */
 const OPENING_PATIENCE = 20_000;
 
 /** Sandboxes in machines of the Vercel Sandbox service. */
@@ -49,7 +49,7 @@ export const vercel: Backend = {
     const client = await connect(opts.vercel);
     const { access } = client;
     if (teamId !== access.teamId || projectId !== access.projectId) {
-      throw new SandboxError("conflict", `Sandbox "${entry.id}" is of another project`, { retryable: false });
+      throw new SandboxError("conflict", `Sandbox "${entry.id}" belongs to another project`, { retryable: false });
     }
     const plan = { ...planOf(client, settings, opts, entry), origin };
     const machine = await continueMachine(plan, name);
@@ -74,10 +74,7 @@ export function createVercelSandbox(opts: SandboxOptions = {}): Promise<Sandbox>
   return openWith(vercel, opts);
 }
 
-/**
- * How the files of a repository get in: the service clones what it can reach, and everything else is brought from here. What
- * the user should know of that is a warning.
- */
+/** Decides how the files of a repository get in: the service clones what it can reach; everything else is uploaded. */
 async function planRepository(plan: Plan): Promise<Filling> {
   const { repo, branch, githubToken } = plan.opts;
   if (repo === undefined) return {};
@@ -96,32 +93,36 @@ async function planRepository(plan: Plan): Promise<Filling> {
   return { resources: mirror.resources, fill };
 }
 
-/** What the service clones by itself, no git of this machine looks at. */
+/** No git on this machine looks at a repository that the service clones. */
 function assertNoGitOptions(opts: SandboxOptions): void {
   for (const name of ["gitFilters", "gitAlternates"] as const) {
     if (opts[name] === undefined) continue;
-    throw new SandboxError("unsupported", `The vercel backend cannot keep ${name}: the service clones by itself`, {
-      hint: "give the path of a clone of yours as repo",
-    });
+    throw new SandboxError(
+      "unsupported",
+      `The vercel backend can't enforce ${name}: the service itself clones the repository`,
+      {
+        hint: "set repo to the path of a local clone",
+      },
+    );
   }
 }
 
 /** Where the files of a new sandbox come from. */
 interface Filling {
   readonly source?: MachineSource;
-  /** What the record has to name for them. */
+  /** What the record must name for them. */
   readonly resources?: readonly Resource[];
   readonly prepare?: (machine: Machine) => Promise<void>;
   readonly fill?: (driver: VercelDriver) => Promise<void>;
 }
 
-/** Makes the machine of a sandbox, all of it or nothing. A busy service is waited for as long as `patience` says, in milliseconds. */
+/** Makes the machine of a sandbox: all of it or nothing. Waits for a busy service for up to `patience` milliseconds. */
 async function makeDriver(
   plan: Plan,
   { source, resources = [], prepare, fill }: Filling,
   patience: number,
 ): Promise<VercelDriver> {
-  await plan.entry.begin({ resources });
+  await plan.entry.createRecord({ resources });
   let machine: Machine | undefined;
   try {
     machine = await nextMachine(plan, patience, source);
@@ -146,7 +147,7 @@ function driverOf(plan: Plan, machine: Machine): VercelDriver {
       snapshot: (current) => saveFiles(plan, current),
       restore: (current, id) => restoreFiles(plan, current, id),
       fork: (current, count) => forkFiles(plan, current, count),
-      async release(current) {
+      async close(current) {
         if (plan.entry.keep) await stopMachine(plan.client, current.sandbox, plan.patience);
       },
     },
@@ -172,7 +173,7 @@ async function forkFiles(
   ]);
   if (next.status === "rejected") {
     if (forks.status === "fulfilled") for (const fork of forks.value) await closeDriver(fork).catch(() => undefined);
-    throw new SandboxError("backend_lost", "No machine goes on with the files", { cause: next.reason });
+    throw new SandboxError("backend_lost", "No new machine could be started with the files", { cause: next.reason });
   }
   await removeOld(plan, machine.sandbox.name, next.value);
   await removeServiceSnapshot(client, snapshotId, patience).catch((error: Error) =>
@@ -193,14 +194,14 @@ function forkRepository({ origin }: Plan, fork: Plan, n: number): Filling {
 }
 
 /**
- * Goes on where a kept sandbox was left. A machine that stopped for a snapshot that somebody asked for is not started again, but
- * followed by another one: the service keeps the last snapshot of a machine only, and would delete that one at the next stop.
+ * Continues a kept sandbox. A machine that stopped for a requested snapshot is not started again but replaced: the service only keeps the last
+ * snapshot of a machine, and would delete that one at the next stop.
  */
 async function continueMachine(plan: Plan, name: string): Promise<Machine> {
   const { client, settings, patience } = plan;
   const { currentSnapshotId: snapshotId, status } = await findStopped(client, name, patience);
   if (snapshotId !== undefined && status !== "running" && (await askedSnapshots()).has(snapshotId)) {
-    // It is a kept one until it is torn down, whatever happens before.
+    // It stays a kept one until it is torn down, whatever happens before.
     const next = await nextMachine(plan, patience, { type: "snapshot", snapshotId }, true);
     await savePlan(plan, next);
     await removeOld(plan, name, next);

@@ -1,5 +1,5 @@
 import type { Resource } from "../../../contracts/backend.js";
-import type { Vanishing } from "../../../contracts/driver.js";
+import type { PendingRemoval } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import { removeUnfinishedSnapshots } from "./snapshot.js";
 import { removeUnfinishedBase } from "./source.js";
@@ -9,7 +9,7 @@ import { removeBranch, removeWorktree } from "./worktree.js";
 export async function removeGitResource(
   resource: Resource,
   beside: readonly string[] = [],
-): Promise<boolean | Vanishing> {
+): Promise<boolean | PendingRemoval> {
   const text = (field: string): string => textOf(resource, field);
   switch (resource.kind) {
     case "worktree":

@@ -4,14 +4,14 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { packageRoot } from "../../util/own-version.js";
 import { invalidArgument } from "../../util/schema.js";
 
-/** How the header of a program names its machine. */
+/** The machine number in the header of a program. */
 const MACHINES: Readonly<Record<string, number>> = { x64: 62, arm64: 183 };
 const found = new Map<string, string>();
 let chosen: string | undefined;
 
 /**
- * Says where the program is that runs in every sandbox, for a bundle without the files of the package: the file, or a directory
- * that has it for several machines as `guest/bin` of the package has. Wins over the variable `GLOVEBOX_GUEST`.
+ * Sets the path of the guest, the program that runs in every sandbox, for a bundle without the files of the package: the program itself, or a
+ * directory with one for each machine, like `guest/bin` of the package. Overrides the variable `GLOVEBOX_GUEST`.
  *
  * @throws `invalid_argument` for a relative path.
  */
@@ -19,7 +19,7 @@ export function setGuestPath(path: string): void {
   chosen = assertAbsolute("path of the guest", path);
 }
 
-/** Path of the guest for this machine, or for one of another kind. */
+/** Path of the guest for this machine, or for another architecture. */
 export function guestBinary(arch: string = process.arch): string {
   const variable = process.env["GLOVEBOX_GUEST"];
   const given = chosen ?? (variable ? assertAbsolute("GLOVEBOX_GUEST", variable) : undefined);
@@ -38,14 +38,14 @@ function findGuest(arch: string, given: string | undefined): string {
   } catch (cause) {
     const isDenied = (cause as NodeJS.ErrnoException).code === "EACCES";
     const fix = given === undefined ? "run `npm run build` in the checkout" : "copy guest/bin of the package there";
-    throw new SandboxError("missing_dependency", `the guest for linux-${arch} is not here: ${path}`, {
+    throw new SandboxError("missing_dependency", `The guest for linux-${arch} is missing: ${path}`, {
       cause,
       hint: isDenied ? `chmod +x ${path}` : fix,
     });
   }
   if (given === undefined || readFileSync(path)[18] === MACHINES[arch]) return path;
-  throw new SandboxError("invalid_argument", `The guest ${path} is no program for linux-${arch}`, {
-    hint: "give the directory that has one for each machine, as guest/bin of the package has",
+  throw new SandboxError("invalid_argument", `The guest ${path} is not a program for linux-${arch}`, {
+    hint: "set the directory that has one for each machine, like guest/bin of the package",
   });
 }
 

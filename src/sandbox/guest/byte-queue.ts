@@ -1,15 +1,15 @@
 type Next = IteratorResult<Uint8Array, undefined>;
 
-/** Smaller chunks are gathered, so that a stream of single bytes is not a thousand objects. */
+/** Smaller chunks are merged, so that a stream of single bytes is not a thousand objects. */
 const SMALL = 4 << 10;
 const GATHERED = 16 << 10;
 
-/** Bytes on their way from a channel to one reader; tells the sender when the reader has taken some. */
+/** Bytes on their way from a channel to one reader; informs the sender when the reader has taken some. */
 export class ByteQueue implements AsyncIterable<Uint8Array> {
   readonly #chunks: Uint8Array[] = [];
   readonly #onTaken: (bytes: number) => void;
   readonly #waiting: { resolve(result: Next): void; reject(error: Error): void }[] = [];
-  /** The buffer that the last chunk is the start of, when it was gathered. */
+  /** The buffer that starts with the last chunk, if chunks were merged into it. */
   #gathering: Uint8Array | undefined;
   #ended = false;
   #error: Error | undefined;
@@ -60,7 +60,7 @@ export class ByteQueue implements AsyncIterable<Uint8Array> {
     });
   }
 
-  /** What is kept must not keep a much larger buffer alive, which the chunk may be a view into. */
+  /** A queued chunk must not keep alive a much larger buffer that it is a view into. */
   #keep(chunk: Uint8Array): void {
     if (chunk.length >= SMALL) {
       this.#gathering = undefined;

@@ -2,30 +2,30 @@ import type { Duplex } from "node:stream";
 import { SandboxError } from "../../../contracts/errors.js";
 import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSION, tampered } from "./frames.js";
 
-/** Ids of calls that the guest opens; ours are below. */
+/** Ids of calls that the guest opens; ours are lower. */
 const FIRST_ACCEPTED = 0x8000_0000;
-/** As many connections as an honest guest has at one time. */
+/** An honest guest never has more connections at the same time. */
 const MAX_ACCEPTED = 256;
 
-/** What a channel goes over. Unreferenced, it does not keep the process alive. */
+/** The stream under a channel. Unreferenced, it does not keep the process alive. */
 export interface ChannelStream extends Duplex {
   ref(): unknown;
   unref(): unknown;
-  /** How much of one output may be on the way at one time, where that is more than usual. */
+  /** How much of one output may be in transit, if more than usual. */
   readonly window?: number;
 }
 
-/** Receives what the guest says of one call. `closed` is the last word when the channel ends first. */
+/** Receives the guest's frames about one call. `closed` comes last if the channel ends first. */
 export interface CallHandler {
   frame(frame: Frame): void;
   closed(error: SandboxError): void;
 }
 
-/** What the guest said of itself at its start. */
+/** What the guest reports about itself when it starts. */
 export interface Hello {
   /** Whether each call has its own PID namespace. */
   namespaced: boolean;
-  /** What does not hold of the isolation; empty when everything does. */
+  /** What part of the isolation does not work; empty if all of it does. */
   complaint: string;
 }
 
@@ -41,7 +41,7 @@ export class GuestChannel {
   #draining: Promise<void> | undefined;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
   readonly hello: Promise<Hello>;
-  /** Takes a connection that was made inside to the guest's listener; undefined turns it away. */
+  /** Handles a connection that a process in the sandbox made to the guest's listener; undefined refuses it. */
   onAccepted: ((call: number) => CallHandler) | undefined;
   /** Called once, with the reason, when the channel ends. */
   onClosed: ((error: SandboxError) => void) | undefined;
@@ -62,12 +62,12 @@ export class GuestChannel {
     return this.#stream.window ?? 0;
   }
 
-  /** Whether no call is under way. */
+  /** Whether no call is running. */
   get isIdle(): boolean {
     return this.#calls.size === 0;
   }
 
-  /** Opens a call; every frame about it goes to `handler` until `release`. */
+  /** Opens a call; every frame about it goes to `handler` until `endCall`. */
   open(handler: CallHandler): number {
     if (this.#error) throw this.#error;
     const call = this.#nextCall++;
@@ -76,7 +76,7 @@ export class GuestChannel {
     return call;
   }
 
-  /** Takes on a call that the guest opened; its frames go to `handler` until `release`. */
+  /** Accepts a call that the guest opened; its frames go to the handler until `endCall`. */
   #accept(call: number): void {
     const refused = call < FIRST_ACCEPTED || this.#calls.has(call) || this.#accepted >= MAX_ACCEPTED;
     if (refused || !this.onAccepted) throw tampered("a call that it must not open");
@@ -84,29 +84,29 @@ export class GuestChannel {
     this.#calls.set(call, this.onAccepted(call));
   }
 
-  release(call: number): void {
+  endCall(call: number): void {
     if (!this.#calls.delete(call)) return;
     if (call >= FIRST_ACCEPTED) this.#accepted -= 1;
     if (this.#calls.size === 0) this.unref();
   }
 
-  /** Lets the process end although the channel is open; a call under way holds it. */
+  /** Lets the process exit although the channel is open; a running call keeps it alive. */
   unref(): void {
     if (this.#calls.size === 0) this.#stream.unref();
   }
 
-  /** Sends one frame; false when the channel wants the sender to wait for `drained`. */
+  /** Sends one frame; false if the sender should wait for `drained`. */
   send(type: number, call: number, body: readonly Uint8Array[] = []): boolean {
     if (this.#error) throw this.#error;
     const length = body.reduce((sum, piece) => sum + piece.length, 0);
-    // The guest would take it for an attack and end the sandbox.
+    // The guest would treat it as an attack and end the sandbox.
     if (length > MAX_BODY) {
       throw new SandboxError("limit_exceeded", `a request has ${length} bytes; at most ${MAX_BODY} can be sent`);
     }
     return this.#stream.write(encodeFrame(this.#sequence++, type, call, body));
   }
 
-  /** Resolves when the channel takes more. */
+  /** Resolves when the channel has room for more. */
   drained(): Promise<void> {
     if (this.#error || !this.#stream.writableNeedDrain) return Promise.resolve();
     this.#draining ??= new Promise<void>((resolve) => {
@@ -120,7 +120,7 @@ export class GuestChannel {
     return this.#draining;
   }
 
-  /** Ends the channel, and with it everything inside. */
+  /** Ends the channel, and with it everything in the sandbox. */
   close(error: SandboxError = new SandboxError("closed", "the sandbox is closed")): void {
     if (this.#error) return;
     this.#error = error;
@@ -144,7 +144,7 @@ export class GuestChannel {
     }
   }
 
-  /** A call is released by its own last frame, so there is nothing to be said of one that is not here. */
+  /** A call ends with its own last frame, so no frame may come for a call that is not here. */
   #dispatch(frame: Frame): void {
     const handler = this.#calls.get(frame.call);
     if (this.#hello) throw tampered("a frame before its greeting");

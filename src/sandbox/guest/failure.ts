@@ -1,10 +1,10 @@
 import { constants } from "node:os";
 import { SandboxError, type SandboxErrorCode } from "../../../contracts/errors.js";
 
-/** Beside errno values: what the guest finds by itself (`guest/guest.h`). */
+/** The guest's own error numbers, next to errno values (`guest/guest.h`). */
 const ESCAPES = 10001;
 const NOT_REGULAR = 10002;
-/** Nobody inside has the name that a command was to run under. */
+/** The sandbox has no user with the name that a command should run as. */
 export const NO_USER = 10003;
 
 const { errno } = constants;
@@ -23,12 +23,12 @@ const CODES = new Map<number, [SandboxErrorCode, string]>([
   [errno.ENOSPC, ["no_space", "does not fit: no space left"]],
   [errno.EDQUOT, ["no_space", "does not fit: no space left"]],
   [errno.E2BIG, ["limit_exceeded", "has too many entries"]],
-  [errno.EAGAIN, ["unavailable", "cannot be worked on now: too many processes or calls"]],
-  [errno.ENOMEM, ["unavailable", "cannot be worked on now: no memory"]],
-  [errno.EMFILE, ["unavailable", "cannot be worked on now: too many open files"]],
+  [errno.EAGAIN, ["unavailable", "can't be processed now: too many processes or calls"]],
+  [errno.ENOMEM, ["unavailable", "can't be processed now: no memory"]],
+  [errno.EMFILE, ["unavailable", "can't be processed now: too many open files"]],
 ]);
 
-/** The error for an errno, or one of the guest's own numbers, about `subject`. */
+/** The error for an errno, or for one of the guest's own numbers, about `subject`. */
 export function errorFor(number: number, subject: string): SandboxError {
   if (number === ESCAPES) {
     return new SandboxError("path_confinement", `path confinement violation: ${subject} is outside base directory`);
@@ -38,12 +38,12 @@ export function errorFor(number: number, subject: string): SandboxError {
   return new SandboxError(code, `${subject} ${text}`);
 }
 
-/** Reads the body of an ANS_FAIL. */
+/** Parses the body of an ANS_FAIL. */
 export function failure(body: Buffer): SandboxError {
   return new GuestFailure(body.readUInt32LE(0), body.toString("utf8", 4));
 }
 
-/** A failed call; the caller knows the path better than the guest and says it again by `about`. */
+/** A failed call. The caller knows the path better than the guest and repeats the error with it by `about`. */
 export class GuestFailure extends SandboxError {
   readonly number: number;
 

@@ -1,12 +1,12 @@
 import { SandboxError } from "../../../contracts/errors.js";
 
-/** The guest's byte protocol, as `guest/channel/frame.h` describes it. What comes from inside is hostile: every frame is checked. */
+/** The guest's byte protocol, as `guest/channel/frame.h` describes it. The guest is untrusted: every frame is checked. */
 export const PROTOCOL_VERSION = 2;
 const HEADER_BYTES = 13;
 const EMPTY = Buffer.alloc(0);
 /** Largest body of a frame. */
 export const MAX_BODY: number = 4 << 20;
-/** Largest piece of a stream in one frame. */
+/** Largest chunk of a stream in one frame. */
 export const DATA_BYTES: number = 64 << 10;
 
 export const REQUEST = {
@@ -51,7 +51,7 @@ export interface Frame {
   body: Buffer;
 }
 
-/** The shortest and the longest body that each kind of answer may have. */
+/** The shortest and the longest body of each kind of answer. */
 const LENGTHS: Readonly<Record<number, readonly [number, number]>> = {
   [ANSWER.hello]: [6, 1024],
   [ANSWER.started]: [0, 0],
@@ -68,10 +68,10 @@ const LENGTHS: Readonly<Record<number, readonly [number, number]>> = {
 
 /** The error for a guest that breaks the protocol. */
 export function tampered(what: string): SandboxError {
-  return new SandboxError("tampered", `the guest sent ${what}; the sandbox is not trusted any more`);
+  return new SandboxError("tampered", `the guest sent ${what}; the sandbox is no longer trusted`);
 }
 
-/** Makes a frame of a body that is given in pieces. */
+/** Builds a frame from the pieces of its body. */
 export function encodeFrame(sequence: number, type: number, call: number, body: readonly Uint8Array[]): Buffer {
   let length = 0;
   for (const piece of body) length += piece.length;
@@ -88,23 +88,23 @@ export function encodeFrame(sequence: number, type: number, call: number, body: 
   return frame;
 }
 
-/** Cuts a byte stream into frames; throws `tampered` on the first that is not as it must be. */
+/** Splits a byte stream into frames; throws `tampered` at the first invalid one. */
 export class FrameParser {
   #pieces: Buffer[] = [];
   #length = 0;
   #wanted = HEADER_BYTES;
   #sequence = 0;
-  /** A frame of a stream whose last bytes are still to come. */
+  /** A stream frame whose last bytes have yet to come. */
   #flowing: { type: number; call: number; left: number } | undefined;
 
   /**
-   * Takes what arrived and gives the frames that are whole now. Bodies are views into what arrived where possible. Output is given on as
-   * it arrives, a frame in as many parts as it came in: what is only on its way through is not copied.
+   * Adds what arrived and returns the frames that are complete. Bodies are views into what arrived where possible. Output is passed on as it
+   * arrives, one frame in several parts, so that it is not copied.
    */
   push(chunk: Buffer): Frame[] {
     const frames: Frame[] = [];
     this.#add(this.#flow(chunk, frames));
-    // Pieces are joined only when a header or a whole frame is there, so a large frame is copied once.
+    // Pieces are joined only when a header or a whole frame is there, so that a large frame is copied once.
     while (this.#length >= this.#wanted) {
       const bytes = this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces, this.#length);
       const end = HEADER_BYTES + this.#check(bytes);
@@ -134,7 +134,7 @@ export class FrameParser {
     this.#length += bytes.length;
   }
 
-  /** Gives on what belongs to the frame that has begun, and returns the rest. */
+  /** Passes on what belongs to the current frame, and returns the rest. */
   #flow(bytes: Buffer, frames: Frame[]): Buffer {
     const flowing = this.#flowing;
     if (flowing === undefined || bytes.length === 0) return bytes;
@@ -148,7 +148,7 @@ export class FrameParser {
     return bytes.subarray(body.length);
   }
 
-  /** The length of the body, if the header is one that may come now. */
+  /** Returns the length of the body, if this header may come now. */
   #check(header: Buffer): number {
     const length = header.readUInt32LE(0);
     const type = header[8] as number;

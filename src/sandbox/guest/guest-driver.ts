@@ -1,4 +1,4 @@
-import type { Vanishing } from "../../../contracts/driver.js";
+import type { PendingRemoval } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities, FileStat } from "../../../contracts/types.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
@@ -11,7 +11,7 @@ import { freeze, thaw } from "./listener.js";
 const AT_ONCE = 64;
 const SMALL = 64 << 10;
 
-/** Who a driver is and what it promises. */
+/** The identity of a driver and what it enforces. */
 export interface DriverIdentity {
   readonly id: string;
   readonly workDir: string;
@@ -19,7 +19,7 @@ export interface DriverIdentity {
   readonly baseEnv: Readonly<Record<string, string>>;
 }
 
-/** What every driver has in common whose sandbox is served by the guest: everything is asked of it. */
+/** The common part of every driver whose sandbox is served by the guest: the guest does everything. */
 export abstract class GuestDriver implements Driver {
   abstract readonly backend: string;
   readonly id: string;
@@ -29,10 +29,7 @@ export abstract class GuestDriver implements Driver {
   onWarning?: (message: string) => void;
   #channel: GuestChannel;
   #files: GuestFiles;
-  /**
-   * While it is pending nothing new begins inside. Waited for by a loop in place, not by a method: between the last look
-   * and what follows it nothing else may run.
-   */
+  /** Pending while nothing new may start. Await it in a loop in place, not in a method: nothing may run after the last check. */
   #still: Promise<unknown> | undefined;
 
   constructor(identity: DriverIdentity, channel: GuestChannel) {
@@ -44,13 +41,13 @@ export abstract class GuestDriver implements Driver {
     this.#files = new GuestFiles(channel, (path) => this.#relative(path));
   }
 
-  /** Speaks to another guest from now on. */
+  /** Uses another guest from now on. */
   protected useChannel(channel: GuestChannel): void {
     this.#channel = channel;
     this.#files = new GuestFiles(channel, (path) => this.#relative(path));
   }
 
-  /** Runs something while every process of the sandbox stands still; they always go on afterwards. */
+  /** Runs `work` while every process of the sandbox is frozen; they are always thawed afterwards. */
   protected frozenBy<T>(work: () => Promise<T>): Promise<T> {
     return this.alone(async () => {
       const channel = this.#channel;
@@ -63,7 +60,7 @@ export abstract class GuestDriver implements Driver {
     });
   }
 
-  /** Runs something while nothing new begins inside. */
+  /** Runs `work` while nothing new starts in the sandbox. */
   protected async alone<T>(work: () => Promise<T>): Promise<T> {
     while (this.#still) await this.#still;
     const running = work();
@@ -79,11 +76,11 @@ export abstract class GuestDriver implements Driver {
     const { signal } = spec;
     const unwanted = this.#still && abortOf(signal);
     while (this.#still && signal?.aborted !== true) await Promise.race([this.#still, unwanted]);
-    if (signal?.aborted === true) throw new SandboxError("aborted", "The command was ended before it had begun");
+    if (signal?.aborted === true) throw new SandboxError("aborted", "The command was ended before it started");
     return await this.startNow(spec);
   }
 
-  /** Starts a command, whatever else is under way. */
+  /** Starts a command, whatever else is running. */
   protected async startNow(spec: GuestCommand): Promise<DriverProcess> {
     try {
       return await startCommand(this.#channel, spec, this.#relative(spec.cwd));
@@ -100,7 +97,7 @@ export abstract class GuestDriver implements Driver {
   async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
     while (this.#still) await this.#still;
     for (let at = 0; at < files.length; ) {
-      // Small ones are sent without waiting for each other; the guest takes them in this order all the same.
+      // Small files are sent without waiting for each other; the guest still writes them in this order.
       const large = files.slice(at, at + AT_ONCE).findIndex(({ content }) => content.length > SMALL);
       const batch = files.slice(at, at + (large === -1 ? AT_ONCE : Math.max(1, large)));
       await Promise.all(batch.map(({ path, content, mode }) => this.#files.write(path, content, mode)));
@@ -140,7 +137,7 @@ export abstract class GuestDriver implements Driver {
     return this.#files.exportTree(path);
   }
 
-  abstract close(): Promise<void> | Promise<Vanishing | undefined>;
+  abstract close(): Promise<void> | Promise<PendingRemoval | undefined>;
 
   #relative(path: string): string {
     if (path === this.workDir) return "";

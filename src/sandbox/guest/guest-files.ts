@@ -7,12 +7,12 @@ import { archiveError, errorFor, GuestFailure } from "./failure.js";
 import { BodyWriter, REQUEST, tampered } from "./frames.js";
 import { GuestCall } from "./guest-process.js";
 
-/** Content up to this size travels in one frame. */
+/** Content up to this size is sent in one frame. */
 const INLINE_BYTES = 1 << 20;
 const MAX_COMPLAINT = 1024;
 const FILE_TYPES = ["file", "directory", "symlink", "other"] as const;
 
-/** File work through the guest. Paths are relative to its root; `shown` is what the caller called them. */
+/** File operations through the guest. Paths are relative to its root; `shown` is the path as the caller named it. */
 export class GuestFiles {
   readonly #channel: GuestChannel;
   readonly #relative: (path: string) => string;
@@ -28,7 +28,7 @@ export class GuestFiles {
     throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_FILE_BYTES} bytes`);
   }
 
-  /** As `read`, for a file of at most so many bytes; undefined for a larger one. */
+  /** Like `read`, for a file of at most so many bytes; undefined for a larger one. */
   async readUpTo(path: string, most: number): Promise<Uint8Array | null | undefined> {
     const call = this.#call(REQUEST.read, path);
     try {
@@ -109,7 +109,7 @@ export class GuestFiles {
     } catch (error) {
       const inTheWay =
         error instanceof GuestFailure && error.code === "invalid_path" && !error.message.includes("too long");
-      if (inTheWay) throw new SandboxError("conflict", `${path} cannot be made: a file is in the way`);
+      if (inTheWay) throw new SandboxError("conflict", `${path} can't be made: a file is in the way`);
       throw about(error, path);
     }
   }
@@ -121,7 +121,7 @@ export class GuestFiles {
     try {
       for await (const chunk of tar) {
         await call.writeStdin(chunk);
-        // Refused: the rest may be endless.
+        // The import was refused; the rest may be endless.
         if (call.isOver) break;
       }
       await call.closeStdin();
@@ -162,7 +162,7 @@ export class GuestFiles {
     return call.result ?? this.#distrust("no result");
   }
 
-  /** Ends the sandbox: a guest that says such things is not ours any more. */
+  /** Ends the sandbox: a guest that answers like this is no longer ours. */
   #distrust(what: string): never {
     const error = tampered(what);
     this.#channel.close(error);
@@ -170,7 +170,7 @@ export class GuestFiles {
   }
 }
 
-/** The names of a directory; undefined when the guest lied about a length or a name. */
+/** The names of a directory; undefined if the guest lied about a length or a name. */
 function namesIn(body: Buffer): string[] | undefined {
   const names: string[] = [];
   for (let at = 0; at < body.length; ) {
@@ -184,7 +184,7 @@ function namesIn(body: Buffer): string[] | undefined {
   return names;
 }
 
-/** Says a guest's failure again with the path as the caller knows it. */
+/** Repeats a guest's failure with the path as the caller knows it. */
 function about(error: unknown, path: string): unknown {
   return error instanceof GuestFailure ? errorFor(error.number, path) : error;
 }
@@ -197,7 +197,7 @@ async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A missing file is an answer, not a failure; so is one below something that is no directory. */
+/** A missing file is an answer, not a failure. So is one below something that is not a directory. */
 function absent<T>(error: unknown, path: string, answer: T): T {
   if (error instanceof GuestFailure && (error.code === "not_found" || error.code === "invalid_path")) {
     if (!error.message.includes("too long")) return answer;
@@ -207,7 +207,7 @@ function absent<T>(error: unknown, path: string, answer: T): T {
 
 function complaintOf({ stderr }: GuestCall): Promise<string> {
   const complaint = readUpTo(stderr, MAX_COMPLAINT).then(({ bytes }) => bytes.toString("utf8"));
-  // Nobody asks for it when the archive itself failed, and the sandbox may end before it does.
+  // Nobody awaits it if the archive itself failed, and the sandbox may end before it settles.
   complaint.catch(() => undefined);
   return complaint;
 }

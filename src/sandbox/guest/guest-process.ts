@@ -7,12 +7,12 @@ import { failure } from "./failure.js";
 import { ANSWER, BodyWriter, DATA_BYTES, type Frame, REQUEST, tampered } from "./frames.js";
 
 const WINDOW = 256 << 10;
-/** Credit is given back in such a part of the window, so that a fast stream is not one message per chunk. */
+/** Credit is returned in such a fraction of the window, so that a fast stream does not send one message per chunk. */
 const CREDIT_PARTS = 4;
-/** In larger parts where the way is long, and each message is a request to a service. */
+/** The fraction for a slow link, where each message is a request to a service. */
 const WIDE_PARTS = 2;
 
-/** Which ends a call may have beside a failure: an exit after streams, a result, or either. */
+/** How each call can end, besides with a failure: an exit after streams, a result, or either. */
 const ENDS: Readonly<Record<number, "exit" | "result" | "either">> = {
   [REQUEST.start]: "exit",
   [REQUEST.tarIn]: "exit",
@@ -22,7 +22,7 @@ const ENDS: Readonly<Record<number, "exit" | "result" | "either">> = {
   [REQUEST.writeStream]: "either",
 };
 
-/** One call of the guest that has streams: a command, a large file, an archive. */
+/** One call of the guest with streams: a command, a large file, an archive. */
 export class GuestCall implements CallHandler {
   readonly stdout: ByteQueue;
   readonly stderr: ByteQueue;
@@ -38,12 +38,12 @@ export class GuestCall implements CallHandler {
   };
   readonly #ends: "exit" | "result" | "either";
   #running = false;
-  /** A connection may have no more output and go on in the other direction. */
+  /** A connection may have no more output and still accept input. */
   #isConnection = false;
   #outputEnded = false;
   #over = false;
   readonly #taken = [0, 0, 0];
-  /** What the guest may still send of each stream. */
+  /** How much the guest may still send of each stream. */
   readonly #window = [0, WINDOW, WINDOW];
   readonly #width = [0, WINDOW, WINDOW];
   readonly #widest: number;
@@ -51,11 +51,11 @@ export class GuestCall implements CallHandler {
   #stdinWaiting: { promise: Promise<void>; resolve(): void } | undefined;
   /** Body of an ANS_RESULT, for calls that end with one. */
   result: Buffer | undefined;
-  /** Which outputs the guest may leave something out of. */
+  /** The outputs of which the guest may leave something out. */
   kept: StartSpec["kept"];
   #leftOut: DriverExit["leftOut"];
 
-  /** Opens a call by its first request, or takes on one that the guest opened. */
+  /** Opens a call with its first request, or accepts one that the guest opened. */
   constructor(channel: GuestChannel, type: number | "accepted", body: readonly Uint8Array[] | number) {
     this.#channel = channel;
     this.stdout = new ByteQueue((bytes) => this.#credit(1, bytes));
@@ -72,7 +72,7 @@ export class GuestCall implements CallHandler {
       end = resolve;
       fail = reject;
     });
-    // Whoever waits gets it; nobody has to.
+    // Awaiting it is optional.
     this.#started.catch(() => undefined);
     this.#ended.catch(() => undefined);
     this.#settle = { start, refuse, end, fail };
@@ -89,12 +89,12 @@ export class GuestCall implements CallHandler {
     try {
       channel.send(type, this.#call, body);
     } catch (error) {
-      channel.release(this.#call);
+      channel.endCall(this.#call);
       throw error;
     }
   }
 
-  /** Resolves once the guest has taken the call on; rejects with why it did not. */
+  /** Resolves once the guest has accepted the call; rejects with the reason if it refuses. */
   started(): Promise<void> {
     return this.#started;
   }
@@ -117,12 +117,12 @@ export class GuestCall implements CallHandler {
     }
   }
 
-  /** Whether nothing more will come of the call, nor be taken by it. */
+  /** Whether the call neither sends nor accepts anything more. */
   get isOver(): boolean {
     return this.#over;
   }
 
-  /** Resolves once everything that was written has been taken by whom it was for. */
+  /** Resolves once the receiver has read everything that was written. */
   async flushed(): Promise<void> {
     while (this.#stdinRoom < this.#widest && !this.#over) {
       this.#stdinWaiting ??= waiting();
@@ -144,7 +144,7 @@ export class GuestCall implements CallHandler {
     if (!this.#over) this.#channel.send(REQUEST.resize, this.#call, new BodyWriter().u16(cols).u16(rows).pieces);
   }
 
-  /** Throws `tampered` on what cannot come now; the channel then ends, and with it every call. */
+  /** Throws `tampered` for a frame that can't come now. The channel then ends, and every call with it. */
   frame({ type, body }: Frame): void {
     switch (type) {
       case ANSWER.started:
@@ -208,7 +208,7 @@ export class GuestCall implements CallHandler {
 
   #end(error?: SandboxError): void {
     this.#over = true;
-    this.#channel.release(this.#call);
+    this.#channel.endCall(this.#call);
     this.stdout.end(error);
     this.stderr.end(error);
     this.#resumeStdin();
@@ -225,7 +225,7 @@ export class GuestCall implements CallHandler {
     const isDue = taken >= width / (width > WINDOW ? WIDE_PARTS : CREDIT_PARTS) && !this.#over;
     this.#taken[stream] = isDue ? 0 : taken;
     if (!isDue) return;
-    // A stream that flows may have more under way, where the way is long.
+    // A flowing stream may have more in transit where the link is slow.
     const grant = taken + this.#widest - width;
     this.#width[stream] = this.#widest;
     this.#window[stream] = (this.#window[stream] ?? 0) + grant;
@@ -249,7 +249,7 @@ function exitOf(body: Buffer): DriverExit {
     throw tampered("an end that cannot be read");
   const why = {
     ...(flags & EXIT_TIMED_OUT && { timedOut: true }),
-    // A program that lost a child to the kernel tells by its own exit code.
+    // A program that lost a child to the OOM killer reports it by its own exit code.
     ...(flags & EXIT_OOM_KNOWN && { oomKilled: (flags & EXIT_OOM) !== 0 && (signaled === 1 || code !== 0) }),
   };
   if (signaled === 0) return { exitCode: code, ...why };
@@ -275,15 +275,15 @@ const WITH_TERMINAL = 2;
 const WITH_USER = 4;
 const WITH_CAPABILITIES = 8;
 const WITH_KEPT = 16;
-/** Who keeps more of an output than this gets all of it: the guest has no memory for so long an end. */
+/** A caller that keeps more of an output than this gets all of it: the guest has no memory for such a long tail. */
 const MAX_KEPT = 4 << 20;
 const ALL = 0xffff_ffff;
-/** The kernel's bound on one argument or variable, its closing zero included. */
+/** The kernel's limit for one argument or variable, including its terminating zero. */
 const MAX_STRING = 128 << 10;
 
 /** A command as the guest can start it. */
 export interface GuestCommand extends StartSpec {
-  /** In a container: whether it keeps what capabilities the container has. Default false. */
+  /** In a container: whether the command keeps the container's capabilities. Default false. */
   readonly keepCapabilities?: boolean;
 }
 

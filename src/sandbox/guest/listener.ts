@@ -2,17 +2,17 @@ import type { GuestChannel } from "./channel.js";
 import { BodyWriter, REQUEST } from "./frames.js";
 import { GuestCall } from "./guest-process.js";
 
-/** A connection that a process inside made to the guest's listener. */
+/** A connection that a process in the sandbox made to the guest's listener. */
 export interface GuestConnection {
   readonly input: AsyncIterable<Uint8Array>;
-  /** Resolves once there is room for more; rejects once nobody is there. */
+  /** Resolves once there is room for more; rejects once the other side is gone. */
   write(chunk: Uint8Array): Promise<void>;
-  /** No more will be written; the other side may still write. Resolves once it has been given everything. */
+  /** Ends the output; the other side may still write. Resolves once it has read everything. */
   end(): Promise<void>;
   destroy(): void;
 }
 
-/** Opens a listener on the sandbox's own loopback; everything that connects there is given to `take`. */
+/** Opens a listener on the sandbox's loopback; `take` gets every connection. */
 export async function listenInside(
   channel: GuestChannel,
   port: number,
@@ -39,12 +39,12 @@ export async function listenInside(
   await new GuestCall(channel, REQUEST.listen, new BodyWriter().u16(port).pieces).wait();
 }
 
-/** Stops every process of the sandbox; rejects with `unavailable` when that cannot be done in time. */
+/** Freezes every process of the sandbox; rejects with `unavailable` if that takes too long. */
 export async function freeze(channel: GuestChannel): Promise<void> {
   await new GuestCall(channel, REQUEST.freeze, []).wait();
 }
 
-/** Lets them go on. */
+/** Thaws them. */
 export async function thaw(channel: GuestChannel): Promise<void> {
   await new GuestCall(channel, REQUEST.thaw, []).wait();
 }

@@ -1,26 +1,26 @@
 import { tampered } from "./frames.js";
 
-/** Longest line that an honest relay prints. */
+/** The longest line of an honest relay. */
 const MAX_LINE = 128 << 10;
 const DATA = /^([0-9a-f]{1,13}) (?:([A-Za-z0-9+/]+={0,2})|@(\d{1,3}) (\d{1,7}))$/;
 
-/** Reads what a relay prints: its introduction, signs of life, pieces of the guest's bytes with their position. */
+/** Parses what a relay prints: its introduction, signs of life, and pieces of the guest's bytes with their position. */
 export class RelayLines {
-  /** How much of the guest's bytes has come. */
+  /** How many of the guest's bytes have come. */
   position = 0;
-  /** Counts everything that was understood. */
+  /** Counts every line that was understood. */
   heard = 0;
-  /** Whether the relay says that there is no guest. */
+  /** Whether the relay reported that there is no guest. */
   hasEnded = false;
   environment: Readonly<Record<string, string>> | undefined;
   #rest = "";
 
-  /** A new relay begins with a new line. */
+  /** A new relay starts on a new line. */
   restart(): void {
     this.#rest = "";
   }
 
-  /** Gives the bytes that this text completes, some of which are in a file. What does not fit is `tampered`. */
+  /** Returns the bytes that this text completes, some of which are in a file. Lines that don't fit are `tampered`. */
   async *push(text: string, fetch: (name: string) => Promise<Uint8Array>): AsyncGenerator<Uint8Array> {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";
@@ -38,7 +38,7 @@ export class RelayLines {
     const [, at = "", encoded, file, length] = DATA.exec(line) ?? [];
     const position = Number.parseInt(at, 16);
     if (line.length > MAX_LINE || Number.isNaN(position)) throw tampered("a line that cannot be read");
-    // Something on the way was lost, or came twice: a new relay begins where this one should have.
+    // Something was lost or came twice: a new relay starts where this one should have.
     if (position !== this.position) throw new Error(`expected position ${this.position}, got ${position}`);
     const bytes = encoded === undefined ? await fetch(`out-${file}`) : Buffer.from(encoded, "base64");
     if (length !== undefined && bytes.length !== Number(length)) throw new Error(`out-${file} is not whole`);

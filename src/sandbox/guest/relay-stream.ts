@@ -3,33 +3,33 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { RelayLines } from "./relay-lines.js";
 
-/** What a service must offer for a guest to be reached without a channel; see `guest/channel/relay.c`. */
+/** What a service must offer so that a guest can be reached without a channel; see `guest/channel/relay.c`. */
 export interface RelayPort {
-  /** Writes the letter of this number. The same one may be written again. */
+  /** Writes the letter with this number. It may be written again. */
   post(number: number, letter: Uint8Array, signal: AbortSignal): Promise<void>;
-  /** Starts or joins the relay and gives what it prints from this position on, until it is cut off. */
+  /** Starts or joins the relay and yields what it prints from this position on, until it is cut off. */
   listen(how: "start" | "join", position: number, signal: AbortSignal): AsyncIterable<string>;
-  /** Reads a file that the relay has left beside the letters. */
+  /** Reads a file that the relay has left next to the letters. */
   fetch(name: string, signal: AbortSignal): Promise<Uint8Array>;
-  /** Why there is no use in trying again; undefined when there is. */
+  /** The final error if another try is useless; undefined otherwise. */
   verdict(error: unknown): SandboxError | undefined;
-  /** How many milliseconds the service asked to be left alone; undefined when it did not. */
+  /** How many milliseconds the service asked to wait; undefined if it did not. */
   pause?(error: unknown): number | undefined;
-  /** Told when the guest gets something to do, and when it has nothing to do any more. */
+  /** Called when the guest gets something to do, and when it has nothing left to do. */
   onBusy?(busy: boolean): void;
 }
 
-/** The relay says something every ten seconds; after this silence the way is taken for dead. */
+/** The relay prints something every ten seconds; after this silence the connection counts as dead. */
 const SILENCE = 35_000;
-/** Without a call for so long nobody listens any more; the next call does again. */
+/** After so long without a call nobody listens; the next call listens again. */
 const IDLE = 5_000;
-/** What was received is confirmed in steps of this size, unless a letter has done so already: the relay keeps 8 MiB. */
+/** What was received is confirmed in steps of this size, unless a letter has done so: the relay buffers 8 MiB. */
 const CONFIRM_STEP = 3 << 20;
 const MAX_LETTER = 4 << 20;
 const MAX_TRIES = 8;
 const HEAD_BYTES = 12;
 
-/** The bytes to and from a resident guest, over letters and the output of commands that may be cut off. */
+/** The bytes to and from a resident guest, carried by letters and by the output of commands that may be cut off. */
 export class RelayStream extends Duplex {
   readonly window: number = 4 << 20;
   readonly #port: RelayPort;
@@ -53,7 +53,7 @@ export class RelayStream extends Duplex {
     this.#receive().catch((error: unknown) => this.destroy(lost(error)));
   }
 
-  /** What the relay said of the place where it runs, once it has. */
+  /** What the relay reported about its environment, once it has. */
   get environment(): Readonly<Record<string, string>> {
     return this.#lines.environment ?? {};
   }
@@ -78,7 +78,7 @@ export class RelayStream extends Duplex {
     this.#room?.();
   }
 
-  /** What is sent at one time goes into one letter. */
+  /** Everything that is sent at the same time goes into one letter. */
   override write(chunk: Uint8Array): boolean {
     if (this.writableCorked === 0) {
       this.cork();
@@ -107,7 +107,7 @@ export class RelayStream extends Duplex {
     done(error);
   }
 
-  /** Letters follow each other; each may be written more than once, and is taken once. */
+  /** Letters are sent in order; each may be written more than once, and is read once. */
   async #send(bytes: Buffer): Promise<void> {
     let at = 0;
     do {
@@ -135,24 +135,24 @@ export class RelayStream extends Duplex {
       } catch (error) {
         const final = this.destroyed ? lost(error) : this.#verdict(error);
         if (final !== undefined) throw final;
-        const told = this.#port.pause?.(error);
-        // Who is told to wait has not failed. How long a call may wait is its own deadline's business.
-        if (told !== undefined) tries -= 1;
+        const pause = this.#port.pause?.(error);
+        // Being asked to wait is not a failure. How long a call may wait is up to its own deadline.
+        if (pause !== undefined) tries -= 1;
         else if (tries === MAX_TRIES) throw lost(error);
-        await this.#rest(told ?? pauseAfter(tries));
+        await this.#rest(pause ?? pauseAfter(tries));
         if (this.destroyed) throw lost(error);
       }
     }
   }
 
-  /** Waits, but not longer than the stream is there; only a call under way keeps the process for it. */
+  /** Waits, but not beyond the end of the stream. Only a running call keeps the process alive for it. */
   async #rest(ms: number): Promise<void> {
     await delay(ms, undefined, { signal: this.#ending.signal, ref: this.#isHeld }).catch(() => undefined);
   }
 
   /**
-   * Once a guest was there, whatever keeps us from it leaves the outcome of its calls unknown. Credentials that are not valid any
-   * more are said to be so all the same: only the user can change that.
+   * Once there was a guest, losing it leaves the outcome of its calls unknown. Credentials that are no longer valid are reported as such anyway:
+   * only the user can fix them.
    */
   #verdict(error: unknown): SandboxError | undefined {
     const final = this.#port.verdict(error);
@@ -176,9 +176,9 @@ export class RelayStream extends Duplex {
       if (this.#lines.hasEnded) throw lost();
       const final = failure === undefined ? undefined : this.#verdict(failure);
       if (final !== undefined && this.#isHeld) throw final;
-      const told = failure === undefined ? undefined : this.#port.pause?.(failure);
-      if (told !== undefined) {
-        await this.#rest(told);
+      const pause = failure === undefined ? undefined : this.#port.pause?.(failure);
+      if (pause !== undefined) {
+        await this.#rest(pause);
         continue;
       }
       tries = this.#lines.heard > before ? 0 : tries + 1;
@@ -187,7 +187,7 @@ export class RelayStream extends Duplex {
     }
   }
 
-  /** Takes what one relay prints; gives why it ended, where there is a reason. */
+  /** Processes what one relay prints; returns why it ended, if there is a reason. */
   async #listen(): Promise<unknown> {
     const listening = new AbortController();
     this.#listening = listening;
@@ -228,5 +228,5 @@ function pauseAfter(tries: number): number {
 
 function lost(cause?: unknown): SandboxError {
   if (cause instanceof SandboxError) return cause;
-  return new SandboxError("backend_lost", "the sandbox's guest cannot be reached any more", { cause });
+  return new SandboxError("backend_lost", "the sandbox's guest can't be reached any more", { cause });
 }

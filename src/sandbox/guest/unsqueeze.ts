@@ -1,4 +1,4 @@
-/** The reverse of `guest/channel/lz4.c`, which is a block of LZ4; undefined when it is not one of exactly that many bytes. */
+/** The reverse of `guest/channel/lz4.c`, for one LZ4 block; undefined if it does not decode to exactly so many bytes. */
 export function unsqueeze(from: Uint8Array, size: number): Buffer | undefined {
   if (size > MAX_BLOCK) return undefined;
   const to = Buffer.alloc(size);
@@ -20,7 +20,7 @@ export function unsqueeze(from: Uint8Array, size: number): Buffer | undefined {
     read += 2;
     const match = lengthOf(token & 15) + MIN_MATCH;
     if (offset === 0 || offset > written || written + match > size) return undefined;
-    // Byte by byte where it overlaps itself: that is how a run is written.
+    // Byte by byte where it overlaps itself: that is how LZ4 encodes a run.
     if (offset === 1) to.fill(to[written - 1] ?? 0, written, written + match);
     else if (offset >= match) to.copyWithin(written, written - offset, written - offset + match);
     else for (let i = 0; i < match; i++) to[written + i] = to[written + i - offset] ?? 0;

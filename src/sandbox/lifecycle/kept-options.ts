@@ -3,18 +3,18 @@ import { SandboxError } from "../../../contracts/errors.js";
 import type { BackendName, SandboxOptions } from "../../../contracts/sandbox.js";
 import type { SandboxRecord, SandboxRules } from "../../ledger.js";
 
-/** What becomes of an option when a kept sandbox is opened again. */
+/** What happens to an option when a kept sandbox is reopened. */
 export type OnReopen = "made" | "restored" | "fixed" | "call";
 
 /**
- * What becomes of each option when a kept sandbox is opened again. An option that is added has to be put here.
+ * What happens to each option when a kept sandbox is reopened. Add every new option here.
  *
- * - `made`: it made the sandbox and cannot be given again.
- * - `restored`: it is as it was unless the call says otherwise.
- * - `fixed`: it is as it was; a call that says otherwise is refused.
- * - `call`: each call says it anew. Nothing that restricts a sandbox may be among these.
+ * - `made`: it made the sandbox and can't be given again.
+ * - `restored`: it stays as it was unless the call changes it.
+ * - `fixed`: it stays as it was; a call with another value is refused.
+ * - `call`: each call sets it anew. Nothing that restricts a sandbox may be one of these.
  *
- * The options of a backend are not here: the backend remembers what restricts, or refuses.
+ * The options of a backend are not here: the backend saves what restricts a sandbox, or refuses it.
  */
 export const ON_REOPEN: Readonly<Record<Exclude<keyof Required<SandboxOptions>, BackendName>, OnReopen>> = {
   repo: "made",
@@ -43,7 +43,7 @@ export const ON_REOPEN: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
 const RESTORED = ["operationTimeout", "maxOutput", "allow", "mounts"] as const;
 const FIXED = ["network", "limits", "isolation"] as const;
 
-/** What restricts a sandbox with these options. None of it is a secret. */
+/** What restricts a sandbox with these options. Contains no secret. */
 export function rulesOf(opts: SandboxOptions): SandboxRules {
   const { network = "none", limits = {}, isolation = "required" } = opts;
   const options = Object.fromEntries(
@@ -52,7 +52,7 @@ export function rulesOf(opts: SandboxOptions): SandboxRules {
   return { network, limits, isolation, options };
 }
 
-/** What restricts a kept sandbox. Version 0.1 had it in what its backends wrote. */
+/** What restricts a kept sandbox. Version 0.1 had it in the plan of its backend. */
 export function rulesOfRecord({ rules, reopen }: SandboxRecord): SandboxRules {
   if (rules !== undefined) return rules;
   const old = (reopen ?? {}) as Partial<SandboxRules> & { settings?: SandboxOptions; plan?: SandboxOptions };
@@ -65,16 +65,16 @@ export function rulesOfRecord({ rules, reopen }: SandboxRecord): SandboxRules {
 }
 
 /**
- * The options of a call that opens a kept sandbox again, with those that its record remembers. A call that wants another
- * network, other limits or another isolation than the sandbox was made with is refused, because it would not get them.
+ * The options of a call that reopens a kept sandbox, completed from its record. A call with another network, other limits or another isolation than
+ * the sandbox was made with is refused, because it would not get them.
  */
 export function reopenOptions(opts: SandboxOptions, rules: SandboxRules): SandboxOptions {
   for (const name of FIXED) {
     if (opts[name] === undefined || isDeepStrictEqual(opts[name], rules[name])) continue;
     throw new SandboxError(
       "invalid_argument",
-      `Option ${name} (${JSON.stringify(opts[name])}) does not go together with id: the sandbox was made with ${JSON.stringify(rules[name])}`,
-      { hint: `leave ${name} out, or make another sandbox` },
+      `Option ${name} (${JSON.stringify(opts[name])}) can't be combined with id: the sandbox was made with ${JSON.stringify(rules[name])}`,
+      { hint: `omit ${name}, or make another sandbox` },
     );
   }
   const { network, limits, isolation, options } = rules;

@@ -15,21 +15,21 @@ import {
 import { failpoint } from "../../machine/failpoint.js";
 import { runtimeDir } from "../../machine/home.js";
 
-/** Milliseconds that a busy service is waited for when an opening that failed is undone. */
+/** How long to wait for a busy service when a failed opening is undone, in milliseconds. */
 const UNDO_PATIENCE = 20_000;
 
 /** What one sandbox is opened with. */
 export interface EntryOptions {
   readonly backend: Backend;
   readonly keep: boolean;
-  /** Milliseconds that one of its operations may take, its removal among them. */
+  /** Deadline of each of its operations, including its removal, in milliseconds. */
   readonly operationTimeout: number;
   readonly rules: SandboxRules;
 }
 
 const entries = new WeakMap<Driver, OpenEntry>();
 
-/** Closes a sandbox: all that it made is removed, or its files are left to whoever opens it next. */
+/** Closes a sandbox: removes everything it made, or leaves the files of a kept one to be reopened. */
 export async function closeDriver(driver: Driver): Promise<void> {
   const entry = entries.get(driver);
   if (entry !== undefined) await entry.close(driver);
@@ -43,14 +43,14 @@ export class OpenEntry implements SandboxEntry {
   readonly #opts: EntryOptions;
   readonly #opening = new AbortController();
   #keep: boolean;
-  /** Whether the record says so, too: then it stays when this process dies. */
+  /** Whether the record says so, too: then the sandbox stays when this process dies. */
   #isKept: boolean;
-  #state: "new" | "begun" | "ready" = "new";
+  #state: "new" | "recorded" | "ready" = "new";
   #plan: unknown;
   #driver: Driver | undefined;
   readonly #warnings: string[] = [];
 
-  /** With an `id`: the entry of a kept sandbox that is opened again. */
+  /** With `id`: the entry of a kept sandbox that is reopened. */
   constructor(opts: EntryOptions, { id, signal }: { id?: string; signal?: AbortSignal | undefined } = {}) {
     this.id = id ?? newId();
     this.#isKept = id !== undefined;
@@ -76,9 +76,15 @@ export class OpenEntry implements SandboxEntry {
     return rememberedRecord(this.id)?.resources ?? [];
   }
 
-  async begin({ workDir = "", resources = [] }: { workDir?: string; resources?: readonly Resource[] }): Promise<void> {
+  async createRecord({
+    workDir = "",
+    resources = [],
+  }: {
+    workDir?: string;
+    resources?: readonly Resource[];
+  }): Promise<void> {
     await createRecord({ id: this.id, backend: this.#opts.backend.name, workDir, resources });
-    this.#state = "begun";
+    this.#state = "recorded";
     await failpoint("create.recorded");
   }
 
@@ -100,7 +106,7 @@ export class OpenEntry implements SandboxEntry {
     else this.#warnings.push(message);
   }
 
-  /** Passes on what the backend said before anybody could listen. */
+  /** Passes on the warnings of the backend from before anybody could listen. */
   deliverWarnings(): void {
     for (const message of this.#warnings.splice(0)) this.#driver?.onWarning?.(message);
   }
@@ -136,7 +142,7 @@ export class OpenEntry implements SandboxEntry {
     }
   }
 
-  /** Makes the sandbox, all of it or nothing. */
+  /** Makes the sandbox: all of it or nothing. */
   async create(make: () => Promise<Driver>): Promise<Driver> {
     let driver: Driver | undefined;
     try {
@@ -149,7 +155,7 @@ export class OpenEntry implements SandboxEntry {
     }
   }
 
-  /** Takes a kept sandbox over that runs again. */
+  /** Attaches the driver of a kept sandbox that runs again. */
   reopened(driver: Driver, plan: unknown): void {
     this.#plan ??= plan;
     this.#use(driver);
@@ -159,7 +165,7 @@ export class OpenEntry implements SandboxEntry {
   async close(driver: Driver): Promise<void> {
     if (this.#keep) {
       await (await driver.close())?.gone;
-      if (this.#keep) return await this.#letGo();
+      if (this.#keep) return await this.#closeKept();
     }
     const closing = Promise.resolve<Awaited<ReturnType<Driver["close"]>>>(driver.close());
     const ended = closing.then(() => failpoint("teardown.stopped"));
@@ -168,7 +174,7 @@ export class OpenEntry implements SandboxEntry {
     await (await closing)?.gone;
   }
 
-  async #letGo(): Promise<void> {
+  async #closeKept(): Promise<void> {
     const plan = this.#plan === undefined ? {} : { reopen: this.#plan };
     await updateRecord(this.id, { state: "kept", owner: undefined, ...plan });
   }
@@ -177,8 +183,8 @@ export class OpenEntry implements SandboxEntry {
     const { id, workDir } = driver;
     if (id !== this.id)
       throw new SandboxError("internal", `The driver's id "${id}" is not that of its entry, "${this.id}"`);
-    if (this.#state === "new") await this.begin({ workDir });
-    // One that is ready too late must not be kept: nobody would be given its id.
+    if (this.#state === "new") await this.createRecord({ workDir });
+    // A sandbox that is ready too late must not be kept: nobody would get its id.
     this.signal.throwIfAborted();
     if (this.#keep) {
       const { rules } = this.#opts;

@@ -2,12 +2,12 @@ import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import { explainGitFailure } from "../git.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../types.js";
 
-/** Milliseconds that an opening which is over may take to undo what it made; the rest of that happens after the call has returned. */
+/** How long a failed opening may take to undo what it made, in milliseconds. The rest is undone after the call has returned. */
 const UNDOING = 1_000;
 
 /**
- * Opens a sandbox within `operationTimeout`, or until `signal` is aborted. `open` gets the options with a signal for both.
- * Nothing of an opening that failed stays: a sandbox that is ready too late is torn down.
+ * Opens a sandbox within `operationTimeout`, or until `signal` is aborted. `open` gets the options with a signal for both. A failed opening leaves
+ * nothing: a sandbox that is ready too late is torn down.
  */
 export async function openInTime(
   backend: string,
@@ -17,7 +17,7 @@ export async function openInTime(
   const { operationTimeout = DEFAULT_OPERATION_TIMEOUT, signal: asked } = opts;
   const context = { backend, operation: "open" };
   const aborted = (cause: unknown): SandboxError =>
-    new SandboxError("aborted", "The creation of the sandbox was aborted", { ...context, cause });
+    new SandboxError("aborted", "Opening the sandbox was aborted", { ...context, cause });
   const isAborted = (): boolean => asked?.aborted === true;
   if (isAborted()) throw aborted(asked?.reason);
   const late = new AbortController();

@@ -16,7 +16,7 @@ import { sweepStaleLocks } from "../../machine/lock.js";
 import { isOwnerAlive } from "../../machine/owner.js";
 import { sweepRepositoryLocks } from "../git.js";
 
-/** One sandbox of the ledger. What a damaged record does not tell is absent. */
+/** One sandbox of the ledger. What a damaged record doesn't say is absent. */
 export interface SandboxInfo {
   id: string;
   state: RecordState | "damaged";
@@ -26,35 +26,35 @@ export interface SandboxInfo {
   createdAt?: string;
   /** ISO 8601. Absent: never. */
   expiresAt?: string;
-  /** Whether a process has it open, here or where it cannot be seen from here. */
+  /** Whether a process has it open, here or where it can't be seen from here. */
   alive: boolean;
 }
 
-/** What `reap` did. Every sandbox of the ledger is in one of the three. */
+/** What `reap` did. Every sandbox of the ledger is in one of the three lists. */
 export interface ReapReport {
   removed: string[];
   kept: string[];
   failed: { id: string; error: SandboxError }[];
-  /** What no record knew of and was removed from a service, for example a container. Absent: nothing. */
+  /** What no record named and was removed from a service, for example a container. Absent: nothing. */
   swept?: string[];
-  /** What was removed from the caches, when that was asked for. */
+  /** What was removed from the caches, if requested. */
   cache?: string[];
 }
 
-/** How `reap` runs. */
+/** Options of `reap`. */
 export interface ReapOptions {
   onEvent?(event: SandboxEvent): void;
-  /** Only tell what would be removed. Default false. */
+  /** Only report what would be removed. Default false. */
   dryRun?: boolean;
-  /** Also empty the caches down to so many bytes; what is in use stays. */
+  /** Also trim the caches to this many bytes; what is in use stays. Default: leave them alone. */
   cache?: number;
-  /** Only the sandboxes of this backend. Default all. */
+  /** Only sandboxes of this backend. Default: all. */
   backend?: string;
-  /** Ends it after the sandbox that is being removed; those that it did not come to are in the report as kept. */
+  /** Stops after the sandbox that is being removed. The remaining ones are reported as kept. */
   signal?: AbortSignal;
 }
 
-/** Every sandbox that the ledger knows, of this and of other processes. */
+/** All sandboxes in the ledger, of this and of other processes. */
 export async function listSandboxes(): Promise<SandboxInfo[]> {
   const entries = await withTypedErrors("list", listRecords);
   return entries.map((entry) => {
@@ -64,12 +64,7 @@ export async function listSandboxes(): Promise<SandboxInfo[]> {
   });
 }
 
-/**
- * Removes what sandboxes of dead processes left behind, and kept ones whose time is over.
- *
- * Never touches what a live process has open, or one that cannot be seen from here. What could not be removed stays in
- * the ledger, and is tried again by the next call. Any number may run at once.
- */
+/** Removes what sandboxes of dead processes left behind, and kept sandboxes that have expired. See `reap`. */
 export async function reapRecords(removerOf: RemoverOf, opts: ReapOptions = {}): Promise<ReapReport> {
   const report: ReapReport = { removed: [], kept: [], failed: [] };
   const entries = await listRecords();
@@ -106,17 +101,17 @@ async function reapOne(
   report: ReapReport,
   opts: ReapOptions,
 ): Promise<void> {
-  const tell = (type: "teardown" | "leak", message: string): void =>
+  const emit = (type: "teardown" | "leak", message: string): void =>
     opts.onEvent?.({ type, sandboxId: id, backend, message, time: new Date().toISOString() });
   try {
-    // Another process may have been faster; then it is gone all the same, but not by us.
+    // Another process may have been faster; then it is gone, but not removed by us.
     if (!(await removeRecorded(id, isLeftOver, removerOf))) return;
     report.removed.push(id);
-    tell("teardown", `Removed what was left of sandbox ${id}`);
+    emit("teardown", `Removed what was left of sandbox ${id}`);
   } catch (error) {
     const failure = toSandboxError(error, { backend, operation: "reap" });
     report.failed.push({ id, error: failure });
-    tell("leak", `Could not remove sandbox ${id}: ${failure.message}`);
+    emit("leak", `Could not remove sandbox ${id}: ${failure.message}`);
   }
 }
 
@@ -126,7 +121,7 @@ function isLeftOver(record: SandboxRecord): boolean {
   return record.owner !== undefined || record.state === "removing";
 }
 
-/** Whether a process has the sandbox open, here or where it cannot be seen from here. */
+/** Whether a process has the sandbox open, here or where it can't be seen from here. */
 export function isHeld(record: SandboxRecord): boolean {
   return record.owner !== undefined && isOwnerAlive(record.owner) !== "dead";
 }
@@ -136,14 +131,14 @@ const reaped = new Map<string, Promise<unknown>>();
 /** Removes what dead processes left, the first time this process opens a sandbox of a backend. */
 export async function reapAtStart(backend: Backend, options: SandboxOptions): Promise<void> {
   const { name } = backend;
-  // What could not be removed is no reason not to go on: it stays in the ledger, where `listSandboxes` shows it.
-  const begun =
+  // A failed removal is no reason to stop: the sandbox stays in the ledger, and `listSandboxes` shows it.
+  const reaping =
     reaped.get(name) ??
     Promise.allSettled([
-      // Nobody waits for a busy service here.
+      // Don't wait for a busy service here.
       reapRecords(removerFor(backend, 0), { backend: name }),
       backend.sweep?.({ options }),
     ]);
-  reaped.set(name, begun);
-  await begun;
+  reaped.set(name, reaping);
+  await reaping;
 }

@@ -4,13 +4,13 @@ import type { Redactor } from "../../util/redact.js";
 import { createRedactor, redact, truncate } from "../../util/sanitize.js";
 import type { Driver } from "../types.js";
 
-/** Tells the listener of a sandbox that something happened. `env` holds further secrets to hide. */
+/** Reports an event to the listener of a sandbox. `env` contains further secrets to redact. */
 export type Emit = (type: SandboxEvent["type"], message: string, env?: Readonly<Record<string, string>>) => void;
 
 const MAX_MESSAGE_BYTES = 2_000;
 const MAX_CAUSES = 8;
 
-/** What must not be seen in events and errors. */
+/** What must not appear in events and errors. */
 export interface Secrets {
   env: Readonly<Record<string, string>>;
   secrets: readonly string[];
@@ -35,20 +35,20 @@ export function createEmit(driver: Driver, hidden: Secrets, listener: (event: Sa
   };
 }
 
-/** Takes secrets out of what an error shows, and out of what caused it. */
+/** Redacts an error and its causes. */
 export function redactError(error: SandboxError, hidden: Secrets): SandboxError {
   const redactor = createRedactor(hidden);
   let at: unknown = error;
   for (let depth = 0; depth < MAX_CAUSES && at instanceof Error; depth++) {
     redactField(at, "message", redactor);
-    // It has its own copy of the message.
+    // The stack has its own copy of the message.
     redactField(at, "stack", redactor);
     at = at.cause;
   }
   return error;
 }
 
-/** Defined anew rather than assigned: some errors of the platform have only getters. */
+/** Redefined, not assigned: some errors of the platform only have getters. */
 function redactField(error: Error, field: "message" | "stack", redactor: Redactor): void {
   const shown = error[field];
   const safe = shown === undefined ? undefined : redactor.write(shown) + redactor.end();

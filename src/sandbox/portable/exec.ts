@@ -9,7 +9,7 @@ import { ProcessWatch } from "./process-watch.js";
 import { type Consumer, Pump } from "./pump.js";
 import { toStartSpec } from "./start-spec.js";
 
-/** Runs a checked command to its end: one process, both streams, stdin, deadline and abort. */
+/** Runs a checked command and waits for its end: one process, both streams, stdin, deadline and abort. */
 export async function runToEnd(state: OpenSandboxState, opts: ExecOptions, operation: string): Promise<ExecResult> {
   const timeout = opts.timeout ?? state.operationTimeout;
   const stdin = opts.stdin === "" ? undefined : opts.stdin;
@@ -21,7 +21,7 @@ export async function runToEnd(state: OpenSandboxState, opts: ExecOptions, opera
       ...(opts.onStderr === undefined && { stderr: cap }),
     },
   };
-  const began = performance.now();
+  const start = performance.now();
   const watch = new ProcessWatch(state, { timeout, killGrace: opts.killGrace ?? 0, signal: opts.signal, operation });
   const stdout = new OutputCollector(cap);
   const stderr = new OutputCollector(cap);
@@ -36,7 +36,7 @@ export async function runToEnd(state: OpenSandboxState, opts: ExecOptions, opera
       truncated: { stdout: out.truncated, stderr: err.truncated },
       bytes: { stdout: out.bytes, stderr: err.bytes },
       ...(opts.raw === true ? { raw: { stdout: out.raw, stderr: err.raw } } : undefined),
-      durationMs: performance.now() - began,
+      durationMs: performance.now() - start,
       timedOut: watch.timedOut,
       ...(exit.oomKilled === undefined ? undefined : { oomKilled: exit.oomKilled }),
     };
@@ -51,7 +51,7 @@ export async function runToEnd(state: OpenSandboxState, opts: ExecOptions, opera
       new Pump(process.stderr, stderr, consumerOf(opts, "onStderr"), consumerFailure(watch, "onStderr")),
     ] as const;
     const releasePumps = (): void => {
-      for (const pump of pumps) pump.release();
+      for (const pump of pumps) pump.detach();
     };
     if (watch.killed) releasePumps();
     else watch.onKill = releasePumps;
@@ -76,7 +76,7 @@ export async function runToEnd(state: OpenSandboxState, opts: ExecOptions, opera
     return ended;
   } finally {
     feed?.stop();
-    watch.release();
+    watch.close();
   }
 }
 
@@ -92,8 +92,8 @@ function consumerFailure(watch: ProcessWatch, name: string): (error: unknown) =>
 }
 
 /**
- * Waits for the streams of a process that has ended. A driver that keeps one open is cut off after `MAX_DRAIN`; a
- * consumer that is still busy has as long as the deadline.
+ * Waits for the streams of a process that has ended. A stream that the driver leaves open is cut off after `MAX_DRAIN`. A consumer that is still
+ * busy may take until the deadline.
  */
 async function drain(streams: Promise<unknown>, pumps: readonly Pump[]): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

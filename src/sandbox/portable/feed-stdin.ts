@@ -5,12 +5,12 @@ import { describe } from "../../util/schema.js";
 import type { DriverProcess } from "../types.js";
 
 const SLICE = 64 * 1024;
-/** After so many pieces the event loop gets its turn: an iterable that never waits must not hold up the deadline. */
+/** After so many chunks the event loop gets a turn: an iterable that never waits must not delay the deadline. */
 const BREATH = 16;
 
-/** A standard input being written while the output is read. */
+/** A standard input that is written while the output is read. */
 export interface Feed {
-  /** Rejects when the caller's iterable fails; a process that stops reading is no failure. */
+  /** Rejects if the caller's iterable fails. A process that stops reading is not a failure. */
   readonly done: Promise<void>;
   /** Stops asking the caller's iterable for more. */
   stop(): void;
@@ -52,7 +52,7 @@ async function writeEach(
       return;
     }
     if (!((value as unknown) instanceof Uint8Array)) {
-      throw new SandboxError("invalid_argument", `expected pieces of bytes, got ${describe(value)}`);
+      throw new SandboxError("invalid_argument", `expected chunks of type Uint8Array, got ${describe(value)}`);
     }
     await writePiece(process, value, feed);
   }

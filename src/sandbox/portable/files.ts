@@ -8,7 +8,7 @@ import { checkContent, checkUploads, checkWriteOptions } from "./validate.js";
 
 const DEFAULT_MODE = 0o644;
 
-/** Writes several files; nothing is written when one of them cannot be. */
+/** Writes several files; if one of them is invalid, none is written. */
 export async function uploadFiles(state: OpenSandboxState, files: readonly FileUpload[]): Promise<void> {
   checkUploads(files);
   if (files.length === 0) return;
@@ -48,19 +48,19 @@ export async function writeFiles(
   );
 }
 
-/** Reads a file as exact bytes; null when it is not there. */
+/** Reads a file as exact bytes; null if it does not exist. */
 export async function readBytes(state: OpenSandboxState, path: string): Promise<Uint8Array | null> {
   const bytes = await state.driver.read(resolveInside(state, path, "path"));
   return bytes === null ? null : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Reads a file as UTF-8; null when it is not there. */
+/** Reads a file as UTF-8; null if it does not exist. */
 export async function readFile(state: OpenSandboxState, path: string): Promise<string | null> {
   const bytes = await state.driver.read(resolveInside(state, path, "path"));
   return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
-/** Describes what a path is; null when nothing is there. */
+/** Describes what a path is; null if it does not exist. */
 export async function stat(state: OpenSandboxState, path: string): Promise<FileStat | null> {
   return state.driver.stat(resolveInside(state, path, "path"));
 }
@@ -70,7 +70,7 @@ export async function listDirectory(state: OpenSandboxState, path: string): Prom
   return (await state.driver.list(resolveInside(state, path, "path"))).toSorted();
 }
 
-/** Deletes one file; tells whether there was one. */
+/** Deletes one file; returns whether there was one. */
 export async function deleteFile(state: OpenSandboxState, path: string): Promise<boolean> {
   return state.driver.remove(resolveInside(state, path, "path"), { recursive: false });
 }
@@ -80,15 +80,15 @@ export async function makeDirectory(state: OpenSandboxState, path: string): Prom
   await state.driver.makeDirectory(resolveInside(state, path, "path"));
 }
 
-/** Changes where relative paths and commands start. */
+/** Sets where relative paths and commands start. */
 export async function setWorkdir(state: OpenSandboxState, path: string): Promise<void> {
   const resolved = resolveInside(state, path, "path");
   const found = await state.driver.stat(resolved);
   if (found === null) throw new SandboxError("not_found", `There is no directory ${resolved}`);
-  // Listing follows the link the way the driver keeps it inside, and fails when no directory is behind it.
+  // Listing follows the link but stays confined, and fails if it doesn't lead to a directory.
   if (found.type === "symlink") await state.driver.list(resolved);
   else if (found.type !== "directory") {
-    throw new SandboxError("invalid_path", `The path ${resolved} is no directory: ${found.type}`);
+    throw new SandboxError("invalid_path", `The path ${resolved} is not a directory but a ${found.type}`);
   }
   state.cwd = resolved;
 }

@@ -3,8 +3,9 @@ import type { DriverExit, DriverProcess, StartSpec } from "../types.js";
 import type { OpenSandboxState, Stoppable, StopReason } from "./open-sandbox-state.js";
 
 /**
- * How long a driver may take to confirm that a killed tree is gone. After a deadline no driver has longer: a call returns within two seconds of
- * it. Else one that cannot be sure to kill all of it may wait for output that somebody who got away still holds.
+ * How long a driver may take to confirm that a killed tree is gone, in milliseconds. After a deadline no driver gets longer, because a call must
+ * return within two seconds of it. Otherwise, a driver that can't be sure to kill everything may wait for output that an escaped process holds
+ * open.
  */
 const LOST_AFTER = { soon: 1_500, late: 5_000 };
 
@@ -17,12 +18,12 @@ export interface WatchOptions {
 }
 
 /**
- * Holds one process of a driver to its deadline, its abort signal and teardown.
+ * Enforces the deadline, the abort signal and the teardown for one process of a driver.
  *
- * The deadline counts from the construction on, so a driver that is slow to start is held to it as well.
+ * The deadline counts from construction, so it includes a slow start.
  */
 export class ProcessWatch implements Stoppable {
-  /** Settles when the tree is gone, or rejects when that cannot be known. */
+  /** Settles when the tree is gone; rejects if that can't be known. */
   readonly exit: Promise<DriverExit>;
   timedOut = false;
   reason: StopReason | undefined;
@@ -64,11 +65,11 @@ export class ProcessWatch implements Stoppable {
     return this.#killed;
   }
 
-  /** Starts the process. Rejects when it could not be started, or not within the deadline and what follows it. */
+  /** Starts the process. Rejects if it can't be started, or not within the deadline plus the time to confirm a kill. */
   async start(spec: StartSpec): Promise<DriverProcess> {
     const { signal } = this.#unwanted;
     const started = this.#state.driver.start({ ...spec, signal }).catch((error: unknown) => {
-      if (signal.aborted && error instanceof SandboxError && error.code === "aborted") return neverBegun();
+      if (signal.aborted && error instanceof SandboxError && error.code === "aborted") return neverStarted();
       throw error;
     });
     const starting = started.then((process) => this.#adopt(process));
@@ -85,7 +86,7 @@ export class ProcessWatch implements Stoppable {
     process.wait().then(
       (exit) => {
         this.#exited = true;
-        // This process was too busy to see the deadline; its timer is still to come.
+        // This process was too busy to see the deadline; its timer has yet to fire.
         if (exit.timedOut === true && this.#options.timeout !== undefined && this.reason === undefined)
           this.timedOut = true;
         this.#resolve(exit);
@@ -102,13 +103,13 @@ export class ProcessWatch implements Stoppable {
     return process;
   }
 
-  /** Sends a signal; a driver that fails at it is found out by the silence that follows. */
+  /** Sends a signal. If the driver fails to, the kill is never confirmed, and that is noticed. */
   signal(name: string): void {
     if (this.#exited) return;
     this.#process?.kill(name).catch(() => undefined);
   }
 
-  /** Kills the whole tree, and gives the driver a bounded time to confirm it. */
+  /** Kills the whole tree, and gives the driver a limited time to confirm it. */
   kill(): void {
     if (this.#killed) return;
     this.#killed = true;
@@ -127,7 +128,7 @@ export class ProcessWatch implements Stoppable {
   }
 
   stop(reason: StopReason): Promise<void> {
-    // What came first decides: after the deadline the call is a timeout, whatever else goes wrong.
+    // The first reason wins: after the deadline the call is a timeout, whatever else goes wrong.
     if (!this.timedOut) this.reason ??= reason;
     this.kill();
     return this.exit.then(
@@ -146,13 +147,13 @@ export class ProcessWatch implements Stoppable {
     this.#grace = setTimeout(() => this.kill(), this.#options.killGrace);
   }
 
-  /** The exit code that the caller sees: a deadline is always 137 or 143, also when SIGTERM was taken politely. */
+  /** The exit code that the caller sees: after a deadline always 137 or 143, even if the program handled SIGTERM. */
   exitCode(exit: DriverExit): number {
     if (!this.timedOut || exit.exitCode === 137 || exit.exitCode === 143) return exit.exitCode;
     return this.#killed ? 137 : 143;
   }
 
-  /** Builds the error for why the process was stopped. */
+  /** The error for why the process was stopped. */
   stopError(reason: StopReason, partial: unknown): SandboxError {
     return new SandboxError(reason.code, reason.message, {
       backend: this.#state.driver.backend,
@@ -162,14 +163,14 @@ export class ProcessWatch implements Stoppable {
     });
   }
 
-  /** Stops because the driver's side failed. */
+  /** Stops the process because its driver failed. */
   fail(error: unknown): void {
     const { code, message } = toSandboxError(error);
     void this.stop({ code, message, cause: error });
   }
 
-  /** Lets go of timers and listeners. */
-  release(): void {
+  /** Removes timers and listeners. */
+  close(): void {
     clearTimeout(this.#deadline);
     clearTimeout(this.#grace);
     clearTimeout(this.#lost);
@@ -178,8 +179,8 @@ export class ProcessWatch implements Stoppable {
   }
 }
 
-/** What a command is that was ended before the driver had begun it. */
-function neverBegun(): DriverProcess {
+/** Stands for a command that was ended before the driver had started it. */
+function neverStarted(): DriverProcess {
   const nothing = async function* (): AsyncGenerator<Uint8Array> {};
   return {
     stdout: nothing(),

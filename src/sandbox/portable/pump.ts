@@ -1,27 +1,27 @@
 import type { OutputCollector } from "../../util/output-collector.js";
 
-/** How long a consumer that still works on late pieces is waited for once the command was killed. */
+/** How long to wait for a consumer of late chunks once the command was killed, in milliseconds. */
 const LATE_DELIVERY = 250;
 
-/** Takes pieces of output; a promise slows the command down until it settles. */
+/** Gets chunks of output; a promise slows the command down until it settles. */
 export type Consumer = (chunk: Uint8Array) => void | Promise<void>;
 
 /**
  * Moves one output stream of a process to the collector and to the caller.
  *
- * Before `release` each delivery is awaited. After it the stream is read on, so that what the command wrote is kept,
- * and the consumer is served behind it in order.
+ * Each delivery is awaited until `detach`. After that the stream is read on, so that no output is lost, and the consumer gets the chunks later, in
+ * order.
  */
 export class Pump {
   readonly done: Promise<void>;
-  /** Whether the caller's consumer is what is being waited for. */
+  /** Whether the pump is waiting for the caller's consumer. */
   delivering = false;
   ended = false;
   readonly #collector: OutputCollector;
   readonly #onConsumerError: (error: unknown) => void;
   #consumer: Consumer | undefined;
-  #released: Promise<void> | undefined;
-  #release: (() => void) | undefined;
+  #detached: Promise<void> | undefined;
+  #detach: (() => void) | undefined;
   #late: Promise<void> | undefined;
 
   constructor(
@@ -34,8 +34,8 @@ export class Pump {
     this.#consumer = consumer;
     this.#onConsumerError = onConsumerError;
     if (consumer !== undefined) {
-      this.#released = new Promise((resolve) => {
-        this.#release = resolve;
+      this.#detached = new Promise((resolve) => {
+        this.#detach = resolve;
       });
     }
     this.done = this.#run(source);
@@ -45,7 +45,7 @@ export class Pump {
     for await (const chunk of source) {
       this.#collector.push(chunk);
       if (this.#consumer === undefined) continue;
-      if (this.#release === undefined) this.#deliverLate(chunk);
+      if (this.#detach === undefined) this.#deliverLate(chunk);
       else await this.#deliver(this.#consumer, chunk);
     }
     if (this.#late !== undefined) await settledWithin(this.#late, LATE_DELIVERY);
@@ -58,9 +58,9 @@ export class Pump {
       if (pending === undefined) return;
       this.delivering = true;
       const delivery = Promise.resolve(pending).catch((error: unknown) => this.#consumerFailed(error));
-      await Promise.race([delivery, this.#released]);
+      await Promise.race([delivery, this.#detached]);
       this.delivering = false;
-      if (this.#release === undefined) this.#late = delivery;
+      if (this.#detach === undefined) this.#late = delivery;
     } catch (error) {
       this.#consumerFailed(error);
     }
@@ -77,14 +77,14 @@ export class Pump {
     this.#onConsumerError(error);
   }
 
-  /** From now on the stream does not wait for the consumer any more. */
-  release(): void {
-    this.#release?.();
-    this.#release = undefined;
+  /** From now on, don't wait for the consumer. */
+  detach(): void {
+    this.#detach?.();
+    this.#detach = undefined;
   }
 }
 
-/** Waits for a promise, but not for longer than that. */
+/** Waits for a promise, for at most so many milliseconds. */
 export async function settledWithin(promise: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {

@@ -4,7 +4,7 @@ import { assertPathConfined } from "../../util/path.js";
 import * as is from "../../util/schema.js";
 import type { OpenSandboxState } from "./open-sandbox-state.js";
 
-/** Turns a caller's path into an absolute one that is lexically inside `workDir`. Links are the driver's to keep. */
+/** Turns a caller's path into an absolute one that is lexically inside `workDir`. The driver confines links. */
 export function resolveInside(state: OpenSandboxState, path: unknown, name: string): string {
   is.check(path, is.path, name);
   const { workDir } = state.driver;

@@ -10,21 +10,21 @@ import { toStartSpec } from "./start-spec.js";
 let lastId = 0;
 
 /**
- * Starts a process that goes on, and gives it the shape that callers see.
+ * Starts a long-running process and returns it in the form that callers see.
  *
- * With `onStdout` (or `onStderr`) the output goes there, and the stream of that name is empty.
+ * With `onStdout` or `onStderr` the output goes there, and the stream of that name is empty.
  */
 export async function startProcess(state: OpenSandboxState, opts: SpawnOptions): Promise<SandboxProcess> {
   const withStdin = opts.stdin === "pipe" || opts.pty !== undefined;
   const spec = toStartSpec(state, opts, withStdin ? "pipe" : "none", opts.timeout);
-  const began = performance.now();
+  const start = performance.now();
   const { timeout, killGrace = 0, signal } = opts;
   const watch = new ProcessWatch(state, { timeout, killGrace, signal, operation: "spawn" });
   let process: DriverProcess;
   try {
     process = await watch.start(spec);
   } catch (error) {
-    watch.release();
+    watch.close();
     throw error;
   }
   const id = `p${++lastId}`;
@@ -32,7 +32,7 @@ export async function startProcess(state: OpenSandboxState, opts: SpawnOptions):
   state.emit?.("exec", opts.argv.join(" "), opts.env);
 
   const forget = (): void => {
-    watch.release();
+    watch.close();
     state.processes.delete(id);
   };
   watch.exit.then(forget, forget);
@@ -41,7 +41,7 @@ export async function startProcess(state: OpenSandboxState, opts: SpawnOptions):
       exitCode: watch.exitCode(exit),
       ...(exit.signal === undefined ? undefined : { signal: exit.signal }),
       timedOut: watch.timedOut,
-      durationMs: performance.now() - began,
+      durationMs: performance.now() - start,
       ...(exit.oomKilled === undefined ? undefined : { oomKilled: exit.oomKilled }),
     };
     state.emit?.("exit", `${opts.argv[0]} ended with ${result.exitCode}`, opts.env);
@@ -102,7 +102,7 @@ function toReadable(
           controller.error(failure(error));
         }
       },
-      // Nobody reads any more, but the process shall not stand still because of that.
+      // Nobody reads any more, but that must not block the process.
       cancel: () => void discard(iterator).catch(() => undefined),
     },
     { highWaterMark: 0 },
@@ -137,7 +137,8 @@ function consumed(
 function toWritable(process: DriverProcess): WritableStream<Uint8Array> {
   return new WritableStream<Uint8Array>({
     write: async (chunk) => {
-      if (!((chunk as unknown) instanceof Uint8Array)) throw invalidArgument("stdin", "pieces of bytes", chunk);
+      if (!((chunk as unknown) instanceof Uint8Array))
+        throw invalidArgument("stdin", "chunks of type Uint8Array", chunk);
       await process.writeStdin(chunk);
     },
     close: () => process.closeStdin(),

@@ -7,13 +7,13 @@ import type { OpenSandboxState } from "./open-sandbox-state.js";
 import { resolveInside } from "./sandbox-path.js";
 import { checkCommandSize } from "./validate.js";
 
-/** How much later than the portable part the driver kills by itself. */
+/** How many milliseconds after the portable part the driver kills on its own. */
 const SECOND_LINE = 500;
 
-/** What `toStartSpec` needs to know of a checked call. */
+/** What `toStartSpec` needs from a checked call. */
 export type Command = Pick<SpawnOptions, "argv" | "cwd" | "env" | "user" | "killGrace" | "pty" | "service">;
 
-/** Turns a checked call into what a driver starts; refuses what is not allowed or cannot be kept. */
+/** Turns a checked call into what a driver starts. Throws for what is not allowed or can't be enforced. */
 export function toStartSpec(
   state: OpenSandboxState,
   command: Command,
@@ -28,9 +28,9 @@ export function toStartSpec(
   if (service !== undefined && state.driver.startsServices !== true) {
     throw new SandboxError(
       "unsupported",
-      `The ${state.driver.backend} backend cannot keep service ("${service.hostname}")`,
+      `The ${state.driver.backend} backend can't enforce service ("${service.hostname}")`,
       {
-        hint: "leave it out: the processes of a sandbox reach each other over its loopback",
+        hint: "omit it: the processes of a sandbox reach each other over its loopback",
       },
     );
   }
@@ -54,6 +54,6 @@ function assertAllowed(state: OpenSandboxState, program: string): void {
   if (allow === undefined || allow.has(program)) return;
   const nearest = nearestName(program, allow);
   throw new SandboxError("command_not_allowed", `The program "${program}" is not in the allowlist of this sandbox`, {
-    hint: nearest === undefined ? "programs are compared by the exact name" : `allowed is "${nearest}"`,
+    hint: nearest === undefined ? "programs are compared by their exact name" : `did you mean "${nearest}"?`,
   });
 }

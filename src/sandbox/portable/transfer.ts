@@ -12,7 +12,7 @@ import { resolveInside } from "./sandbox-path.js";
 const SLASH = Buffer.from("/");
 const MOST_NAMED = 5;
 
-/** Copies a directory out to a host path that is absent or empty, whole or not at all. */
+/** Copies a directory out to a host path that is absent or empty: all of it or nothing. */
 export async function exportDirectory(
   state: OpenSandboxState,
   sandboxPath: string,
@@ -25,25 +25,25 @@ export async function exportDirectory(
   const found = await state.driver.stat(source);
   if (found === null) throw new SandboxError("not_found", `There is no directory ${source}`);
   if (found.type === "file" || found.type === "other") {
-    throw new SandboxError("invalid_path", `The path ${source} is no directory: ${found.type}`);
+    throw new SandboxError("invalid_path", `The path ${source} is not a directory but a ${found.type}`);
   }
   assertElsewhere(state, target);
   await assertVacant(target);
   const tar = until(state.driver.exportTree(source), signal);
   const { leftOut } = await unpackTar(tar, target, { links: { origin: source } });
-  if (leftOut.length > 0) state.emit?.("warning", tellLinks(source, leftOut));
+  if (leftOut.length > 0) state.emit?.("warning", describeLinks(source, leftOut));
   await dropPointer(join(target, ".git"));
   return target;
 }
 
-/** Takes away the file that says where git is inside: outside, git would fail because of it, also in a repository above. */
+/** Removes the file that points to git in the sandbox. On the host git would fail because of it, even in a repository above. */
 async function dropPointer(path: string): Promise<void> {
   const found = await lstat(path).catch(absent);
   if (found?.isFile() !== true || found.size > 100) return;
   if ((await readFile(path, "utf8")) === `gitdir: ${INSIDE_GIT}\n`) await unlink(path);
 }
 
-/** Copies a host directory in, over what is there. What is too large is refused before anything is changed. */
+/** Copies a host directory in, over what is there. One that is too large is refused before anything changes. */
 export async function refreshFromHost(
   state: OpenSandboxState,
   hostPath: string,
@@ -55,33 +55,33 @@ export async function refreshFromHost(
   const source = resolve(hostPath);
   const found = await stat(source).catch(absent);
   if (found === undefined) throw new SandboxError("not_found", `There is no directory ${source} on the host`);
-  if (!found.isDirectory()) throw new SandboxError("invalid_path", `The host path ${source} is no directory`);
+  if (!found.isDirectory()) throw new SandboxError("invalid_path", `The host path ${source} is not a directory`);
   await assertFits(source, signal);
   await state.driver.importTree(until(packDirectory(source), signal), target);
 }
 
-function tellLinks(source: string, names: readonly string[]): string {
+function describeLinks(source: string, names: readonly string[]): string {
   const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name));
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
-  return `Links that lead out of ${source} were left out: ${shown.join(", ")}${more}`;
+  return `Skipped links that lead out of ${source}: ${shown.join(", ")}${more}`;
 }
 
-/** Where the inside can write, it would say by a link above the host path where the files go. */
+/** Where commands can write, a link above the host path could redirect the files. */
 function assertElsewhere({ driver }: OpenSandboxState, path: string): void {
   if (driver.hostDir === undefined || !`${path}/`.startsWith(`${driver.hostDir}/`)) return;
-  throw new SandboxError("conflict", `The host path ${path} lies in the sandbox's own directory`, {
+  throw new SandboxError("conflict", `The host path ${path} is inside the sandbox's own directory`, {
     retryable: false,
     hint: "choose a directory elsewhere",
   });
 }
 
-/** A link is refused: whoever can write to the place that it names would say where the files go. */
+/** A link is refused: anybody who can write to its target would choose where the files go. */
 async function assertVacant(path: string): Promise<void> {
   const found = await lstat(path).catch(absent);
   if (found === undefined) return;
   const hint = "choose a new directory";
   if (found.isSymbolicLink()) throw new SandboxError("conflict", `The host path ${path} is a symbolic link`, { hint });
-  if (!found.isDirectory()) throw new SandboxError("conflict", `The host path ${path} is no directory`, { hint });
+  if (!found.isDirectory()) throw new SandboxError("conflict", `The host path ${path} is not a directory`, { hint });
   if ((await readdir(path)).length === 0) return;
   throw new SandboxError("conflict", `The host directory ${path} is not empty`, { hint });
 }
@@ -97,7 +97,7 @@ async function assertFits(root: string, signal: AbortSignal): Promise<void> {
       if (found?.isDirectory()) directories.push(path);
       if (found?.isFile()) left -= found.size;
       if (left >= 0) continue;
-      throw new SandboxError("limit_exceeded", `The host directory ${root} has more than ${MAX_IMPORT_BYTES} bytes`, {
+      throw new SandboxError("limit_exceeded", `The host directory ${root} is larger than ${MAX_IMPORT_BYTES} bytes`, {
         hint: "copy it in parts, or mount it: mounts: [{ source }]",
       });
     }
@@ -108,7 +108,7 @@ function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
 }
 
-/** Passes a stream on until the signal says that the time is up, also when the next piece never comes. */
+/** Passes on a stream until the signal is aborted, even if the next chunk never comes. */
 async function* until(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]();
   const expired = new Promise<never>((_, reject) => {

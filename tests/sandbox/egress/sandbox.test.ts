@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text as streamText } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SandboxEvent, SandboxProcess } from "../../../contracts/types.js";
-import { buildWalls } from "../../../src/sandbox/backends/local/walls.js";
+import { buildJail } from "../../../src/sandbox/backends/local/local-jail.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import { egressInternals, openEgress } from "../../../src/sandbox/egress/open-egress.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
@@ -304,7 +304,7 @@ test("a proxy that is dead lets nothing out", async () => {
   const workDir = join(scratch.path, "dead");
   mkdirSync(workDir);
   const tree = { source: workDir, target: workDir, writable: true, owned: true };
-  const walls = buildWalls({
+  const walls = buildJail({
     workDir,
     trees: [tree],
     network: "none",

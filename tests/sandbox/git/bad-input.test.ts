@@ -100,7 +100,7 @@ describe("exportDirectory", () => {
     symlinkSync(at("empty"), at("link"));
     symlinkSync(at("nothing"), at("dangling"));
     await expectUnchanged(() => sandbox.exportDirectory("out", at("full")), "conflict", at("full"), "not empty");
-    await expectUnchanged(() => sandbox.exportDirectory("out", at("full/mine")), "conflict", "no directory");
+    await expectUnchanged(() => sandbox.exportDirectory("out", at("full/mine")), "conflict", "not a directory");
     await expectUnchanged(() => sandbox.exportDirectory("out", at("link")), "conflict", "symbolic link");
     await expectUnchanged(() => sandbox.exportDirectory("out", at("dangling")), "conflict", "symbolic link");
     expect(readdirSync(join(scratch.path, "host")).sort()).toEqual(["dangling", "empty", "full", "link"]);

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { buildWalls } from "../../../src/sandbox/backends/local/walls.js";
+import { buildJail } from "../../../src/sandbox/backends/local/local-jail.js";
 import { startCommand } from "../../../src/sandbox/guest/guest-process.js";
 import { freeze, listenInside, thaw } from "../../../src/sandbox/guest/listener.js";
 import { type RunningGuest, startJailedGuest, startPlainGuest } from "../../../src/sandbox/jail/start-guest.js";
@@ -15,7 +15,7 @@ let env: Record<string, string>;
 beforeEach(async () => {
   scratch = createScratch();
   const tree = { source: scratch.path, target: scratch.path, writable: true, owned: true };
-  const walls = buildWalls({
+  const walls = buildJail({
     workDir: scratch.path,
     trees: [tree],
     network: "none",

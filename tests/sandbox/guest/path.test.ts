@@ -41,7 +41,7 @@ describeUnless(reason, "GLOVEBOX_GUEST", {}, () => {
     copyFileSync(own, join(folder, basename(own)));
     process.env["GLOVEBOX_GUEST"] = place;
     expect(guestBinary()).toBe(join(folder, basename(own)));
-    expect(() => guestBinary(OTHER)).toThrow(`the guest for linux-${OTHER} is not here: ${place}`);
+    expect(() => guestBinary(OTHER)).toThrow(`The guest for linux-${OTHER} is missing: ${place}`);
   });
 
   test("names no program for another machine", () => {

@@ -189,7 +189,7 @@ describe("options of a sandbox", () => {
     for (const [first, target, shown] of [
       [usr, "/a", "hide the mount at /a"],
       [{ ...usr, target: "/a/b" }, "/a", "hide the mount at /a/b"],
-      [usr, "/a/nothing", "not there in the mount at /a"],
+      [usr, "/a/nothing", "does not exist in the mount at /a"],
     ] as const) {
       const mounts = [first, { source: "/srv", target }];
       await expectRefused(open({ mounts }), "invalid_argument", "mounts[1].target", shown);
@@ -216,7 +216,7 @@ describe("options of a sandbox", () => {
     await expectRefused(open({ id: "abcdef0123456789" }), "not_found", "abcdef0123456789");
   });
 
-  test("what this backend cannot keep", async () => {
+  test("what this backend can't enforce", async () => {
     await expectRefused(
       open({ isolation: "none", network: { allow: ["example.com"] } }),
       "unsupported",

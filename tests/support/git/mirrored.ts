@@ -1,8 +1,8 @@
 import { cp, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { beginRemoval } from "../../../src/sandbox/backends/local/cleanup.js";
+import { startRemoval } from "../../../src/sandbox/backends/local/cleanup.js";
 import { LocalDriver } from "../../../src/sandbox/backends/local/driver.js";
-import { buildWalls } from "../../../src/sandbox/backends/local/walls.js";
+import { buildJail } from "../../../src/sandbox/backends/local/local-jail.js";
 import { localCapabilities } from "../../../src/sandbox/backends/local.js";
 import {
   fillMirror,
@@ -44,7 +44,7 @@ export function openMirrored(place: string, { hasGit = true, tamper, ...opts }: 
       await fillMirror(plan, driver);
       return driver;
     },
-    removeResource: (resource, { beside }) => beginRemoval(resource, beside),
+    removeResource: (resource, { beside }) => startRemoval(resource, beside),
   };
   return openWith(backend, opts);
 }
@@ -65,14 +65,14 @@ async function start(
   const { place, hasGit, tamper, token } = mirrored;
   const { id } = entry;
   const workDir = join(place, `inside-${id}`);
-  await entry.begin({ workDir, resources: [{ kind: "directory", path: workDir }, ...plan.resources] });
+  await entry.createRecord({ workDir, resources: [{ kind: "directory", path: workDir }, ...plan.resources] });
   await mkdir(workDir, { mode: 0o700 });
   await fill(workDir);
   const trees: JailBind[] = [
     { source: workDir, target: workDir, writable: true, owned: true },
     ...(hasGit ? [] : [{ source: "/dev/null", target: "/usr/bin/git" }]),
   ];
-  const walls = buildWalls({ workDir, trees, network: "none", cgroups: [] });
+  const walls = buildJail({ workDir, trees, network: "none", cgroups: [] });
   /** The backend copies its files by itself, as one with images or snapshots of its own would. */
   const fork = (count: number): Promise<LocalDriver[]> =>
     entry.fork(count, async (own, n) => {
@@ -92,6 +92,6 @@ async function start(
     tree: (own, ending) => mirroredTree(plan.base, tamper(own), ending),
     operations: (_, tree) => createOperations(tree, { token, fork: (__, count) => fork(count) }),
     keeps: () => false,
-    release: async () => undefined,
+    close: async () => undefined,
   });
 }

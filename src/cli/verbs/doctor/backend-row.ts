@@ -1,5 +1,5 @@
 import type { Capabilities } from "../../../../contracts/types.js";
-import type { ConformanceNote } from "../../../sandbox/host.js";
+import type { ConformanceSummary } from "../../../sandbox/host.js";
 import type { Finding } from "../../../sandbox.js";
 
 type Column =
@@ -36,7 +36,7 @@ export function toBackendRow(
   backend: string,
   findings: readonly Finding[],
   capabilities: Capabilities | undefined,
-  last: ConformanceNote | undefined,
+  last: ConformanceSummary | undefined,
 ): BackendRow {
   const about = (column: Column): Finding[] => findings.filter(({ name }) => FINDINGS[column]?.includes(name));
   const stateOf = (column: Column, otherwise: string): string => {
@@ -74,7 +74,7 @@ export function toBackendRow(
   };
 }
 
-function describeRun(last: ConformanceNote | undefined): string {
+function describeRun(last: ConformanceSummary | undefined): string {
   if (last === undefined) return "never run";
   const { passed = 0, failed = 0, refused = 0 } = last.counts;
   const outcome = failed > 0 ? `${failed} FAILED, ${passed} passed` : `${passed} passed, ${refused} refused`;

@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { conformanceOf, noteConformance, temporaryDirectory } from "../../../sandbox/host.js";
+import { conformanceOf, saveConformance, temporaryDirectory } from "../../../sandbox/host.js";
 import type { Sandbox } from "../../../sandbox/types.js";
 import { deleteSnapshot, listSnapshots, openSandbox, removeSandbox } from "../../../sandbox.js";
 import {
@@ -27,7 +27,7 @@ export async function runConformanceKit(backend: string, invocation: Invocation)
   try {
     const report = await runCases(backend, invocation);
     if (report === undefined) return 1;
-    if (!flags.has("only")) await noteConformance(backend, { on: "this machine", counts: await countOutcomes(report) });
+    if (!flags.has("only")) await saveConformance(backend, { on: "this machine", counts: await countOutcomes(report) });
     if (flags.has("json")) await screen.printJson(report);
     else await screen.print(formatReport(report));
     return report.failed > 0 ? 1 : 0;

@@ -7,14 +7,14 @@ import { GUEST_PATH, HOST_ALIAS } from "./guest-call.js";
 import { flattened, MAX_OWN_LAYERS, withLayers } from "./layer-count.js";
 import type { Session } from "./session.js";
 
-/** Small, and with a shell; what a sandbox has when no image is asked for. */
+/** The default image: small, and with a shell. */
 export const DEFAULT_IMAGE = "debian:stable-slim";
 /** The guest and the work directory. */
 const PREPARED_LAYERS = 2;
-/** The directory that a sandbox works in. */
+/** The work directory of a sandbox. */
 export const WORK_DIR = "/work";
 
-/** Something that listens beside a sandbox. */
+/** A service that listens next to a sandbox. */
 export interface Reachable {
   readonly service: Service;
   readonly ports: readonly number[];
@@ -23,15 +23,15 @@ export interface Reachable {
 /** What a sandbox starts from. */
 export interface Base {
   readonly container: Container;
-  /** The image with its digest: the same files tomorrow, wherever its tag leads by then. */
+  /** The image with its digest: the same files tomorrow, even if the tag has moved by then. */
   readonly image: string;
-  /** What every command gets: the image's own variables, HOME and LANG. */
+  /** The variables of every command: those of the image, HOME and LANG. */
   readonly env: Readonly<Record<string, string>>;
-  /** By host name, with the ports that they answer on. */
+  /** Services by host name, with the ports they answer on. */
   readonly services: ReadonlyMap<string, Reachable>;
 }
 
-/** Builds the container that a sandbox starts from, in the order in which an engine can best cache it. */
+/** Builds the container that a sandbox starts from, in an order that an engine can cache well. */
 export async function buildBase(
   session: Session,
   image: string,
@@ -42,7 +42,7 @@ export async function buildBase(
   return await cancellable(signal, async () => {
     try {
       const pulled = await client.container().from(image).sync();
-      // Of a container that was changed, an engine no longer knows the image.
+      // An engine no longer knows the image of a container that was changed.
       const reference = await pulled.imageRef();
       const { setup = [] } = opts;
       const prepared = prepare(session, pulled, setup);
@@ -103,7 +103,7 @@ function defaultEnv(user: string): Record<string, string> {
   return { PATH, HOME: isRoot ? "/root" : /^\d+$/.test(name) ? "/tmp" : `/home/${name}`, LANG: "C.UTF-8" };
 }
 
-/** `linux/amd64` and the like, as Node calls them. */
+/** Node's name for `linux/amd64` and the like. */
 function archOf(platform: string): string {
   const name = platform.split("/")[1] ?? "";
   return name === "amd64" ? "x64" : name;

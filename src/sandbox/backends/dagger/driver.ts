@@ -13,13 +13,13 @@ export interface DaggerParts {
   baseEnv: Readonly<Record<string, string>>;
   steps: Steps;
   services: SpawnedServices;
-  /** What can be done with the sandbox as a whole. */
+  /** Operations on the sandbox as a whole. */
   operations(driver: DaggerDriver): Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git" | "url">;
-  /** Gives everything back, once nothing runs any more. */
-  release(driver: DaggerDriver): Promise<void>;
+  /** Frees everything, once nothing runs any more. */
+  close(driver: DaggerDriver): Promise<void>;
 }
 
-/** The Dagger driver: each piece of work is a step of the graph, done by the guest in it. */
+/** The Dagger driver: each operation is a step of the graph, done by the guest in it. */
 export class DaggerDriver implements Driver {
   readonly backend = "dagger";
   readonly id: string;
@@ -36,7 +36,7 @@ export class DaggerDriver implements Driver {
   declare readonly git?: NonNullable<Driver["git"]>;
   declare readonly url?: (port: number) => Promise<string>;
   readonly #services: SpawnedServices;
-  readonly #release: DaggerParts["release"];
+  readonly #close: DaggerParts["close"];
 
   constructor(parts: DaggerParts) {
     this.id = parts.id;
@@ -45,7 +45,7 @@ export class DaggerDriver implements Driver {
     this.baseEnv = parts.baseEnv;
     this.steps = parts.steps;
     this.#services = parts.services;
-    this.#release = parts.release;
+    this.#close = parts.close;
     Object.assign(this, parts.operations(this));
   }
 
@@ -108,7 +108,7 @@ export class DaggerDriver implements Driver {
   }
 
   async close(): Promise<void> {
-    await this.#release(this);
+    await this.#close(this);
   }
 
   #files<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T> {
@@ -120,10 +120,7 @@ export class DaggerDriver implements Driver {
   }
 }
 
-/**
- * A process whose end is known once the graph has what it did. After a kill nobody has the patience for that: what then
- * goes wrong is told to whoever comes next.
- */
+/** A process that has ended once its changes are in the graph. After a kill nobody waits for that: a failure then shows in the next call. */
 function endingWith(process: DriverProcess, release: Lease["release"]): DriverProcess {
   let isKilled = false;
   const ended = process.wait().then(

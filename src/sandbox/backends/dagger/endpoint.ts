@@ -8,7 +8,7 @@ export const session: Schema<{ port: number; token: string }> = object({
   token: required(text),
 });
 
-/** The session that the environment names, as `dagger run` and Dagger itself do; undefined when it names none. */
+/** The session that the environment names, as `dagger run` and Dagger itself do; undefined if it names none. */
 export function sessionOf(env: NodeJS.ProcessEnv): Endpoint | undefined {
   const { DAGGER_SESSION_PORT: value, DAGGER_SESSION_TOKEN: token } = env;
   if (value === undefined || value === "") {
@@ -22,8 +22,8 @@ export function sessionOf(env: NodeJS.ProcessEnv): Endpoint | undefined {
 }
 
 function partial(given: string, missing: string): SandboxError {
-  return new SandboxError("unauthenticated", `${given} is set and ${missing} is not: a Dagger session needs both`, {
+  return new SandboxError("unauthenticated", `${given} is set but ${missing} is not: a Dagger session needs both`, {
     backend: "dagger",
-    hint: `set ${missing}, or unset ${given} to start a session by the dagger program`,
+    hint: `set ${missing}, or unset ${given} to start a session with the dagger program`,
   });
 }

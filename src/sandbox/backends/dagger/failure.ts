@@ -2,7 +2,7 @@ import { SandboxError, type SandboxErrorCode } from "../../../../contracts/error
 
 const SHOWN = 2_000;
 
-/** The shape that errors of the SDK and of its transport have, as far as it matters here. */
+/** The relevant fields of errors from the SDK and its transport. */
 interface Failure {
   code?: string;
   message?: string;
@@ -13,7 +13,7 @@ interface Failure {
   response?: { status?: number };
 }
 
-/** Gives a failure of the SDK, of the session or of the engine a code of ours; the text of the engine is kept. */
+/** Turns a failure of the SDK, the session or the engine into one of our errors, with the engine's text. */
 export function daggerError(error: unknown, what: string): SandboxError {
   if (error instanceof SandboxError) return error;
   const causes = chainOf(error);
@@ -23,7 +23,7 @@ export function daggerError(error: unknown, what: string): SandboxError {
   if (status === 401 || status === 403) {
     return new SandboxError("unauthenticated", `${what}: the Dagger session refused the token`, {
       ...details,
-      hint: "DAGGER_SESSION_TOKEN must be the one of the session at DAGGER_SESSION_PORT",
+      hint: "set DAGGER_SESSION_TOKEN to the token of the session at DAGGER_SESSION_PORT",
     });
   }
   const [code, hint] = codeOf(causes, status, message);
@@ -44,7 +44,7 @@ function codeOf(causes: readonly Failure[], status: number | undefined, message:
   return ["unavailable"];
 }
 
-/** An engine's error is text; of a command that failed, what it said is worth more than the exit code alone. */
+/** An engine's error is text. For a failed command, its stderr says more than the exit code alone. */
 function textOf({ message = "unknown", exitCode, stderr, cmd }: Failure): string {
   const first = message.split("\n")[0] ?? "";
   if (exitCode === undefined) return first;

@@ -3,15 +3,12 @@ import { request } from "node:http";
 
 const cancelling = new AsyncLocalStorage<AbortSignal>();
 
-/** Runs something whose requests end when the signal says so; an engine ends what nobody waits for any more. */
+/** Runs work whose requests end when the signal is aborted; an engine ends what nobody waits for. */
 export function cancellable<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   return cancelling.run(signal, work);
 }
 
-/**
- * Posts a query and waits for the answer as long as it takes: the platform's own fetch gives up after five minutes, and
- * the one of the SDK cannot be cancelled.
- */
+/** Posts a query and waits as long as it takes. The platform's fetch gives up after five minutes; the SDK's can't be cancelled. */
 export function patientFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const url = new URL(input instanceof Request ? input.url : input);
   const headers = Object.fromEntries(new Headers(init.headers));

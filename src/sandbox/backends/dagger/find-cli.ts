@@ -2,19 +2,19 @@ import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 
-/** The variable by which Dagger's own SDKs are told where the program is. */
+/** The variable that names the program for Dagger's own SDKs. */
 const CLI_VARIABLE = "_EXPERIMENTAL_DAGGER_CLI_BIN";
 
-/** Path of the `dagger` program: the one asked for, else the environment's, else the first in PATH. Never downloaded. */
+/** Path of the `dagger` program: the given one, otherwise the environment's, otherwise the first in PATH. Never downloaded. */
 export function findCli(asked: string | undefined, env: NodeJS.ProcessEnv = process.env): string {
   const named = asked ?? (env[CLI_VARIABLE] || undefined);
   if (named !== undefined) {
     if (isProgram(named)) return named;
     const where = asked === undefined ? CLI_VARIABLE : "dagger.cli";
-    throw new SandboxError("unavailable", `${where} names no program: ${named}`, {
+    throw new SandboxError("unavailable", `${where} is not a program: ${named}`, {
       backend: "dagger",
       retryable: false,
-      hint: "give the absolute path of the dagger program",
+      hint: "set the absolute path of the dagger program",
     });
   }
   const found = (env["PATH"] ?? "")

@@ -1,17 +1,18 @@
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Client, Service } from "@dagger.io/dagger";
 
-/** Longest first line of an honest caller, and how long it may take to say it. */
+/** Longest first line of an honest caller. */
 const MAX_LINE = 256;
+/** How long a caller may take to send it, in milliseconds. */
 const PATIENCE = 10_000;
-/** So many may be about to say it at one time: who is inside can call as often as it likes. */
+/** How many callers may be unidentified at the same time: commands can call as often as they like. */
 const MAX_STRANGERS = 256;
 
 /**
- * Where guests call: a port of this machine's loopback, which the engine makes reachable for containers.
+ * Where guests call: a port on this machine's loopback, which the engine makes reachable for containers.
  *
- * Others may call as well, such as a look whether somebody listens. Only a caller that knows the number of a step that is
- * awaited gets further than its first line, and each number is taken once.
+ * Others may call as well, such as a port check. Only a caller that knows the number of an expected step gets past its first line, and each number
+ * is accepted once.
  */
 export class HostListener {
   readonly port: number;
@@ -34,12 +35,12 @@ export class HostListener {
       server.on("error", reject);
       server.listen(0, "127.0.0.1", resolve);
     });
-    // A sandbox that nobody tears down must not keep the process alive.
+    // A sandbox that is never torn down must not keep the process alive.
     server.unref();
     return new HostListener(server, client);
   }
 
-  /** Resolves with the connection of a step's guest; rejects when the signal comes first. */
+  /** Resolves with the connection of a step's guest; rejects if the signal is aborted first. */
   expect(step: string, signal: AbortSignal): Promise<Socket> {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {

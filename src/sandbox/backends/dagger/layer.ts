@@ -8,14 +8,14 @@ import { layersOf, withLayers } from "./layer-count.js";
 import type { Session } from "./session.js";
 import { Steps } from "./steps.js";
 
-/** Lies in every layer, so that none is empty: not every engine can pack nothing. */
+/** A file in every layer, so that none is empty: not every engine can pack an empty one. */
 const MARK = "/.glovebox/layer";
-/** Of names that are removed one by one, of all others, and the files themselves. */
+/** One for names that are removed one by one, one for all others, and one for the files. */
 const APPLIED_LAYERS = 3;
 
 /**
- * Packs what became of a container since its base into a file, anywhere in its file system, and gives the paths that are
- * gone. With the base they are a log of effects: done again on any engine, whatever the commands would do today.
+ * Packs everything that changed in a container since its base, anywhere in its file system, into a file, and returns the removed paths. Applied to
+ * the base on any engine, they give the same files, whatever the commands would do today.
  */
 export async function saveLayer(
   { client }: Session,
@@ -40,8 +40,8 @@ export async function saveLayer(
 }
 
 /**
- * A base with such a layer on it: the container as it was, in an engine that has never seen it. However many paths are gone, they
- * are one layer: a container removes one path after the other, each in a layer of its own, and a directory all of them at once.
+ * Applies such a layer to a base: the container as it was, on an engine that has never seen it. All removed paths are one layer: a container would
+ * remove one path at a time, each in its own layer; a directory removes all at once.
  */
 export async function applyLayer(
   session: Session,
@@ -64,14 +64,14 @@ export async function applyLayer(
   }
 }
 
-/** Whether an engine could take a path for a pattern; which characters make it one depends on the engine. */
+/** Whether an engine could treat a path as a pattern; which characters make it one depends on the engine. */
 function isPattern(path: string): boolean {
   return /[*?[\]{}!\\]/.test(path);
 }
 
-/** Removes paths by exactly their names. It needs a container, so only names that an engine cannot be given are removed so. */
+/** Removes paths by their exact names. It needs a container, so it is only used for names that can't be passed to an engine. */
 async function removeByGuest(session: Session, base: Container, paths: readonly string[]): Promise<Container> {
-  // Whoever removed them inside may have had more rights than the image's user.
+  // The command that removed them may have had more permissions than the image's user.
   const options = { workDir: "/", secrets: [], linger: 0, services: new Map() };
   const steps = new Steps(session, base.withUser("0"), options);
   try {

@@ -6,12 +6,12 @@ const PACKAGE = "@dagger.io/dagger";
 /** The SDK as the backend uses it. */
 export type Sdk = Pick<typeof DaggerSdk, "Client" | "Context" | "GraphQLClient" | "ReturnType">;
 
-/** Loads the SDK when it is first needed; `missing_dependency` with the install line when it is not there. */
+/** Loads the SDK when it is first needed; `missing_dependency` with the install command if it is not installed. */
 export async function loadSdk(): Promise<Sdk> {
   try {
     return await import("@dagger.io/dagger");
   } catch (cause) {
-    // It imports packages that it does not declare, and is broken where none of its neighbours has brought them along.
+    // It imports packages that it does not declare, and fails if no other package has installed them.
     const missing = /Cannot find package '([^']+)'/.exec(String((cause as Error).message))?.[1] ?? PACKAGE;
     const what = missing === PACKAGE ? `the package ${PACKAGE}` : `${missing}, which ${PACKAGE} uses`;
     throw new SandboxError("missing_dependency", `The Dagger backend needs ${what}`, {

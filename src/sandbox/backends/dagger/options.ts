@@ -53,7 +53,7 @@ export const daggerOptions: Parser<DaggerOptions> = parser(
 export function checkNoPlace(opts: SandboxOptions): void {
   for (const name of LOOSE) {
     if (opts[name] === undefined) continue;
-    throw new SandboxError("unsupported", `The dagger backend cannot keep ${name}: its files are in the engine`, {
+    throw new SandboxError("unsupported", `The dagger backend can't enforce ${name}: its files are in the engine`, {
       hint: "bring files in with refreshFromHost, and out with exportDirectory",
     });
   }

@@ -8,7 +8,7 @@ import { loadSdk } from "./load-sdk.js";
 
 const INSTALL = "install the Dagger CLI (https://docs.dagger.io/install), or run under `dagger run`";
 
-/** Looks at all that the Dagger backend needs: the package, a session or the program that starts one, and an engine. */
+/** Checks everything that the Dagger backend needs: the package, a session or the program that starts one, and an engine. */
 export async function probeDagger(open: (opts: SandboxOptions) => Promise<Sandbox>): Promise<Finding[]> {
   const session = await attempt("session", async () => {
     const found = sessionOf(process.env);
@@ -16,7 +16,7 @@ export async function probeDagger(open: (opts: SandboxOptions) => Promise<Sandbo
     return `started by ${findCli(undefined)}`;
   });
   const sdk = await attempt("package", async () => {
-    // Whether it works matters only where it could be used.
+    // It only has to work where it can be used.
     if (session.status === "ok" || !isInstalled("@dagger.io/dagger")) await loadSdk();
     return "@dagger.io/dagger is installed";
   });
@@ -31,14 +31,14 @@ export async function probeDagger(open: (opts: SandboxOptions) => Promise<Sandbo
       }),
     );
   } else if (isReady) {
-    const detail = "not tried: an engine would have to be started, which takes minutes and stays";
+    const detail = "not tested: that would start an engine, which takes minutes and keeps running";
     findings.push({ name: "engine", status: "unused", detail, fix: "dagger run glovebox doctor" });
   }
-  const fix = "take the local or the docker backend where that matters";
+  const fix = "use the local or docker backend where that matters";
   return [
     ...findings,
-    { name: "network", status: "limited", detail: 'only "full": an engine has no switch for it', fix },
-    { name: "limits", status: "limited", detail: "none: an engine has no limits for a container", fix },
+    { name: "network", status: "limited", detail: 'only "full": an engine has no setting for it', fix },
+    { name: "limits", status: "limited", detail: "none: an engine can't limit a container", fix },
   ];
 }
 

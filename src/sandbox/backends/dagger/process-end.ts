@@ -1,6 +1,6 @@
 import type { DriverExit, DriverProcess } from "../../types.js";
 
-/** A process whose end is told by another promise. */
+/** A process that ends as another promise says. */
 export function endingAs(
   process: DriverProcess,
   ended: Promise<DriverExit>,

@@ -1,6 +1,6 @@
 import type { TreeBase } from "../../git.js";
 
-/** How the container of a sandbox is built, on any engine. Never a secret. */
+/** How to build the container of a sandbox on any engine. Never contains a secret. */
 export interface Recipe {
   /** With its digest. */
   readonly image: string;
@@ -9,15 +9,15 @@ export interface Recipe {
   readonly base?: TreeBase;
 }
 
-/** A recipe with the archive that goes with it: what was done after it was followed. */
+/** A recipe with the archive of the changes that follow it. */
 export interface Saved extends Recipe {
-  /** Paths that are gone; the archive is then a layer over the whole file system. Absent: it has the work directory. */
+  /** Removed paths; the archive is then a layer over the whole file system. Absent: the archive has the work directory. */
   readonly removed?: readonly string[];
-  /** Name of the archive, where it is not known from elsewhere. */
+  /** Name of the archive, if it is not known from elsewhere. */
   readonly archive?: string;
 }
 
-/** Whether something that was read back is one. */
+/** Whether a parsed value is one. */
 export function isSaved(value: unknown): value is Saved {
   const { image, setup, removed = [], archive = "" } = (value ?? {}) as Partial<Record<keyof Saved, unknown>>;
   const isBuilt = typeof image === "string" && Array.isArray(setup) && setup.every(areTexts);

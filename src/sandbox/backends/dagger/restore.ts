@@ -12,7 +12,7 @@ import type { Session } from "./session.js";
 import { findSnapshot, type Origin } from "./snapshot.js";
 import { Steps } from "./steps.js";
 
-/** Brings a sandbox back to a snapshot: as a whole, or, while something runs in it, the files of its work directory. */
+/** Restores a snapshot: the whole sandbox or, while something runs in it, the files of its work directory. */
 export async function restoreSnapshot(
   driver: DaggerDriver,
   origin: Origin & { readonly dagger: DaggerOptions },
@@ -22,11 +22,11 @@ export async function restoreSnapshot(
   const { session, base, recipe } = origin;
   const known = session.snapshots.get(id);
   if (known === undefined && !isSameImage(saved, recipe)) {
-    throw new SandboxError("conflict", `The snapshot "${id}" is one of the image ${saved.image}`, {
+    throw new SandboxError("conflict", `The snapshot "${id}" was taken from the image ${saved.image}`, {
       retryable: false,
       hint: digestOf(saved)
         ? `open a sandbox with image: "${saved.image}"`
-        : "it was saved without the image's digest, so the same image cannot be found again; take a new snapshot",
+        : "it was saved without the image's digest, so the same image can't be found again; take a new snapshot",
     });
   }
   const container = known ?? (await rebuild(origin, saved, archive));
@@ -34,13 +34,13 @@ export async function restoreSnapshot(
     driver.steps.replace(container);
     return;
   }
-  driver.onWarning?.(`Only the files in ${WORK_DIR} were restored: what is outside stays as it is`);
+  driver.onWarning?.(`Only the files in ${WORK_DIR} were restored; other files stay as they are`);
   if (driver.steps.isLost) driver.steps.replace(base.container);
   const files = container === undefined ? createReadStream(archive) : filesOf(session, container);
   await replaceFiles({ driver }, [files], { keepGit: false });
 }
 
-/** Whether two recipes start from the same files; a tag can lead to others tomorrow, a digest cannot. */
+/** Whether two recipes start from the same files. A tag can move; a digest can't. */
 function isSameImage(one: Recipe, other: Recipe): boolean {
   return digestOf(one) !== undefined && digestOf(one) === digestOf(other);
 }
@@ -49,7 +49,7 @@ function digestOf({ image }: Recipe): string | undefined {
   return image.split("@")[1];
 }
 
-/** Follows a recipe again. Undefined when what was saved with it is the work directory alone. */
+/** Rebuilds a container from its recipe. Undefined if only the work directory was saved with it. */
 async function rebuild(
   { session, base, recipe, dagger }: Origin & { readonly dagger: DaggerOptions },
   { image, setup, removed }: Saved,
@@ -62,7 +62,7 @@ async function rebuild(
   return await applyLayer(session, from.container, archive, removed);
 }
 
-/** The work directory of a container that no sandbox is in. */
+/** The work directory of a container that no sandbox uses. */
 async function* filesOf(session: Session, container: Container): AsyncGenerator<Uint8Array> {
   const steps = new Steps(session, container, { workDir: WORK_DIR, secrets: [], linger: 0, services: new Map() });
   try {

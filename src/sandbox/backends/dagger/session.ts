@@ -14,20 +14,20 @@ export interface Session {
   readonly sdk: Sdk;
   /** Where the guests of its sandboxes call. */
   readonly listener: HostListener;
-  /** The containers of snapshots that were taken in this session: to go back to one of them costs nothing. */
+  /** The containers of snapshots that were taken in this session: restoring one of them is free. */
   readonly snapshots: Map<string, Container>;
-  /** Gives it back; the last one closes what was opened for it. */
-  release(): Promise<void>;
+  /** Ends its use; the last user closes the connection and the program. */
+  close(): Promise<void>;
 }
 
 interface Shared {
   users: number;
-  readonly opened: Promise<Omit<Session, "release"> & { close(): Promise<void> }>;
+  readonly opened: Promise<Session>;
 }
 
 const sessions = new Map<string, Shared>();
 
-/** Joins the session that the options or the environment name, or starts one by the `dagger` program. */
+/** Joins the session that the options or the environment name, or starts one with the `dagger` program. */
 export async function openSession(opts: DaggerOptions, signal?: AbortSignal): Promise<Session> {
   const given = opts.session ?? sessionOf(process.env);
   const program = given === undefined ? findCli(opts.cli) : undefined;
@@ -38,27 +38,27 @@ export async function openSession(opts: DaggerOptions, signal?: AbortSignal): Pr
   const forget = (): void => {
     if (sessions.get(key) === shared) sessions.delete(key);
   };
-  // Whoever comes after a failure tries anew.
+  // After a failure, the next caller tries again.
   shared.opened.catch(forget);
   shared.users++;
-  const release = async (): Promise<void> => {
+  const endUse = async (): Promise<void> => {
     if (--shared.users > 0) return;
     forget();
     await shared.opened.then(({ close }) => close());
   };
   try {
     const opened = await unlessAborted(shared.opened, signal);
-    let released: Promise<void> | undefined;
+    let closed: Promise<void> | undefined;
     return {
       ...opened,
-      release: () => {
-        released ??= release();
-        return released;
+      close: () => {
+        closed ??= endUse();
+        return closed;
       },
     };
   } catch (error) {
-    // Others may be waiting for the same start still.
-    release().catch(() => undefined);
+    // Others may still be waiting for the same start.
+    endUse().catch(() => undefined);
     throw error;
   }
 }
@@ -77,18 +77,14 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
   }
 }
 
-async function connect(
-  sdk: Sdk,
-  given: Endpoint | undefined,
-  program: string | undefined,
-): Promise<Omit<Session, "release"> & { close(): Promise<void> }> {
+async function connect(sdk: Sdk, given: Endpoint | undefined, program: string | undefined): Promise<Session> {
   const own = program === undefined ? undefined : await startCli(program);
   const { port, token } = (own ?? given) as Endpoint;
   const graphql = new sdk.GraphQLClient(`http://127.0.0.1:${port}/query`, {
     headers: { Authorization: `Basic ${Buffer.from(`${token}:`).toString("base64")}` },
     fetch: patientFetch as typeof fetch,
   });
-  // The SDK's own connection would start the program by itself; all that it asks of one is this method.
+  // The SDK's own connection would start the program itself; this method is all the SDK needs from one.
   const connection = { getGQLClient: () => graphql } as unknown as ConstructorParameters<Sdk["Context"]>[1];
   const client = new sdk.Client(new sdk.Context([], connection));
   try {

@@ -21,8 +21,8 @@ export interface Origin {
 }
 
 /**
- * Saves a sandbox to a file of ours, and gives what goes with it: all that changed since its base, or, while something
- * runs, the files of its work directory. A file that is there stays until the new one is whole.
+ * Saves a sandbox to a file and returns what belongs to it: everything that changed since its base or, while something runs, the files of its work
+ * directory. An existing file stays until the new one is complete.
  */
 export async function saveState(driver: DaggerDriver, origin: Origin, path: string): Promise<Saved> {
   const container = await driver.steps.settled();
@@ -40,7 +40,7 @@ export async function saveState(driver: DaggerDriver, origin: Origin, path: stri
   return { ...recipe, removed };
 }
 
-/** Saves all files of the work directory to an archive of ours. */
+/** Saves all files of the work directory to an archive. */
 export async function saveFiles(driver: DaggerDriver, path: string): Promise<void> {
   await replaced(path, async (draft) => {
     await writeArchive(driver.exportTree(driver.workDir), draft, () => true);
@@ -60,12 +60,12 @@ async function replaced(path: string, write: (draft: string) => Promise<void>): 
   }
 }
 
-/** Puts the files of such an archive into the work directory. */
+/** Writes the files of such an archive into the work directory. */
 export async function loadFiles(driver: DaggerDriver, path: string): Promise<void> {
   await driver.importTree(createReadStream(path), driver.workDir);
 }
 
-/** Saves a sandbox for good. An id of the graph alone would be worth nothing outside of the engine that gave it. */
+/** Saves a sandbox permanently. An id of the graph alone would be worthless outside the engine that issued it. */
 export async function saveSnapshot(driver: DaggerDriver, origin: Origin): Promise<string> {
   const id = `${driver.id}-${randomBytes(4).toString("hex")}`;
   const archive = join(snapshotsDir(), `${id}.tar`);
@@ -91,7 +91,7 @@ export async function saveSnapshot(driver: DaggerDriver, origin: Origin): Promis
 export async function findSnapshot(id: string): Promise<{ archive: string; saved: Saved }> {
   const { backend, archive, details } = await readSnapshotRecord(id);
   if (backend !== "dagger") {
-    throw new SandboxError("conflict", `The snapshot "${id}" is one of the ${backend} backend`, { retryable: false });
+    throw new SandboxError("conflict", `The snapshot "${id}" belongs to the ${backend} backend`, { retryable: false });
   }
   if (archive === undefined || !isSaved(details)) {
     throw new SandboxError("tampered", `The record of snapshot "${id}" is damaged`);
@@ -99,7 +99,7 @@ export async function findSnapshot(id: string): Promise<{ archive: string; saved
   return { archive, saved: details };
 }
 
-/** Takes away what a snapshot's record names. */
+/** Removes what a snapshot's record names. */
 export async function removeSnapshot(record: SnapshotRecord): Promise<void> {
   if (record.gitDir !== undefined) await removeGitSnapshot(record);
   else if (record.archive !== undefined) await rm(record.archive, { force: true });

@@ -10,7 +10,7 @@ import { endingAs } from "./process-end.js";
 import type { Session } from "./session.js";
 import type { Steps } from "./steps.js";
 
-/** How long the ports of a service may take to answer: an engine by itself would wait for a quarter of an hour. */
+/** How long the ports of a service may take to answer, in milliseconds: an engine itself would wait for fifteen minutes. */
 const HEALTHY_WITHIN = 30_000;
 const SHOWN = 1_000;
 
@@ -18,14 +18,14 @@ const SHOWN = 1_000;
 export interface ServiceOptions {
   readonly workDir: string;
   readonly secrets: readonly string[];
-  /** Host names that are something else already. */
+  /** Host names that are already in use. */
   readonly taken: ReadonlySet<string>;
 }
 
 /**
- * The services that `spawn` started: each is a container of its own beside the sandbox, from the files as they were, that
- * later steps are bound to by its host name. In it runs the guest, so that output, input, signals and the end are those of
- * any process; the engine alone would give none of them before the end.
+ * The services that `spawn` started. Each is a container of its own next to the sandbox, with the files as they were, and later steps are bound to
+ * it by its host name. The guest runs in it and provides output, input, signals and the exit, as for any process; the engine alone would provide
+ * none of them before the end.
  */
 export class SpawnedServices {
   readonly #session: Session;
@@ -38,12 +38,12 @@ export class SpawnedServices {
     this.#options = options;
   }
 
-  /** Those that run, by host name. */
+  /** The running services by host name. */
   get running(): ReadonlyMap<string, Reachable> {
     return this.#running;
   }
 
-  /** Starts one; it is there once all its ports answer. */
+  /** Starts a service; resolves once all its ports answer. */
   async start(
     steps: Steps,
     spec: StartSpec & { readonly service: NonNullable<StartSpec["service"]> },
@@ -51,7 +51,7 @@ export class SpawnedServices {
   ): Promise<DriverProcess> {
     const { hostname } = spec.service;
     if (this.#names.has(hostname) || this.#options.taken.has(hostname)) {
-      throw new SandboxError("conflict", `The host name "${hostname}" is taken already`, { retryable: false });
+      throw new SandboxError("conflict", `The host name "${hostname}" is already taken`, { retryable: false });
     }
     this.#names.add(hostname);
     try {
@@ -69,7 +69,7 @@ export class SpawnedServices {
   ): Promise<DriverProcess> {
     const from = await steps.settled();
     if (from === undefined) {
-      throw new SandboxError("conflict", `The service "${hostname}" cannot start from files that are in use`, {
+      throw new SandboxError("conflict", `The service "${hostname}" can't start from files that are in use`, {
         hint: "start it before other processes, or start those as services too",
       });
     }
@@ -87,7 +87,7 @@ export class SpawnedServices {
     });
     for (const each of [receiving, starting]) each.catch(() => undefined);
     try {
-      // Without ports to wait for, it may be there before its guest has called.
+      // Without ports to wait for, it may be ready before its guest has called.
       const channel = await Promise.race([receiving, starting.then(() => receiving)]);
       const process = await startCommand(channel, spec, cwd);
       const ended = process.wait().finally(() => channel.close());
@@ -112,7 +112,7 @@ export class SpawnedServices {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       const what = `The service "${hostname}" did not answer on its ports within ${HEALTHY_WITHIN} ms`;
-      const hint = "an engine asks from outside of the container: listen on 0.0.0.0, not on 127.0.0.1";
+      const hint = "the engine connects from outside the container: listen on 0.0.0.0, not on 127.0.0.1";
       timer = setTimeout(() => reject(new SandboxError("unavailable", what, { hint })), HEALTHY_WITHIN);
     });
     const over = process.wait().then(async ({ exitCode }) => {

@@ -1,19 +1,19 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { SandboxError } from "../../../../contracts/errors.js";
 
-/** Where a session is reached, and what it wants to hear. */
+/** The port and the token of a session. */
 export interface Endpoint {
   readonly port: number;
   readonly token: string;
 }
 
-/** A session whose program is ours. */
+/** A session whose program this process started. */
 export interface OwnSession extends Endpoint {
   /** Resolves once the program has ended. */
   close(): Promise<void>;
 }
 
-/** The engine may have to be downloaded first. */
+/** In milliseconds. The engine may have to be downloaded first. */
 const START_LIMIT = 300_000;
 const CLOSE_LIMIT = 10_000;
 const KEPT_STDERR = 4_096;
@@ -21,8 +21,8 @@ const KEPT_STDERR = 4_096;
 /**
  * Starts `dagger session` and reads where it listens.
  *
- * The SDK's own start throws from a promise that nobody holds when the program fails, which ends the process. Here a
- * failure is `unavailable`, with what the program said last. It ends when its stdin does, so also when we are killed.
+ * If the program fails, the SDK's own start throws from a promise that nobody awaits, which ends the process. Here a failure is `unavailable`, with
+ * the last output of the program. The program ends with its stdin, so also if this process is killed.
  */
 export async function startCli(program: string): Promise<OwnSession> {
   const child = spawn(program, ["session", "--label", "dagger.io/sdk.name:glovebox"], {
@@ -59,15 +59,15 @@ export async function startCli(program: string): Promise<OwnSession> {
   }
 }
 
-/** Reads the line that the program prints: `{"port":1234,"session_token":"..."}`. */
+/** Parses the line that the program prints: `{"port":1234,"session_token":"..."}`. */
 function parseEndpoint(line: string): Endpoint {
   try {
     const { port, session_token: token } = JSON.parse(line) as { port?: unknown; session_token?: unknown };
     if (typeof port === "number" && Number.isInteger(port) && typeof token === "string") return { port, token };
   } catch {
-    // Told below; the line itself may hold the token.
+    // Reported below; the line itself may contain the token.
   }
-  throw failed("printed something that is no session", "");
+  throw failed("printed something that is not a session", "");
 }
 
 function firstLine(child: ChildProcess): Promise<string> {
@@ -80,7 +80,7 @@ function firstLine(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Its stdin first, as it likes it; then the signals. */
+/** Closes its stdin first, as it expects; then sends signals. */
 async function end(child: ChildProcess, gone: Promise<unknown>): Promise<void> {
   child.ref();
   child.stdin?.end();

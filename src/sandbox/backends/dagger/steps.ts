@@ -11,20 +11,20 @@ import type { Session } from "./session.js";
 /** The right to use a step's guest. */
 export interface Lease {
   readonly channel: GuestChannel;
-  /** Resolves once the graph has what was done; who cannot wait leaves a failure to whoever comes next. */
+  /** Resolves once the changes are in the graph. With `isPatient` false it does not wait; a failure then shows in the next call. */
   release(isPatient?: boolean): Promise<void>;
 }
 
-/** One command of the engine that is under way: the guest in it, and who uses it. */
+/** One running command of the engine: the guest in it, and its users. */
 interface LiveStep {
   readonly channel: GuestChannel;
-  /** What the graph has once the guest has ended. */
+  /** What the graph contains once the guest has ended. */
   readonly result: Promise<Container>;
-  /** Whether it reaches services that the sandbox shall not be bound to for good. */
+  /** Whether it reaches services that the sandbox must not be bound to permanently. */
   readonly isBound: boolean;
   users: number;
   isChanged: boolean;
-  /** Ends it when nobody has needed it for a while. */
+  /** Ends it when nobody has used it for a while. */
   timer: NodeJS.Timeout | undefined;
 }
 
@@ -33,18 +33,18 @@ export interface StepOptions {
   readonly workDir: string;
   /** Names of variables whose values only the engine knows. */
   readonly secrets: readonly string[];
-  /** How long a step that nobody needs waits for the next one who does, in milliseconds. */
+  /** How long an unused step waits for its next user, in milliseconds. */
   readonly linger: number;
-  /** What a step can reach by a host name, beside what its container is bound to. */
+  /** What a step can reach by a host name, in addition to the bindings of its container. */
   readonly services: ReadonlyMap<string, Reachable>;
 }
 
 /**
  * The state of one sandbox: a container of an immutable graph that each step replaces.
  *
- * A step is one `withExec` of the guest, which calls this process and does what it is told until nobody needs it. It then
- * ends with 0, whatever the commands ended with, so that the engine keeps what they did: of a command that ends with a
- * signal or with 128, as git does, an engine throws the state away. Work that overlaps, or follows closely, shares a step.
+ * A step is one `withExec` of the guest, which calls this process and serves its requests until nobody needs it. It then ends with 0, whatever the
+ * commands ended with, so that the engine keeps their changes: an engine discards the state of a command that ends with a signal or with 128, as
+ * git does. Work that overlaps, or follows closely, shares a step.
  */
 export class Steps {
   readonly #session: Session;
@@ -53,7 +53,7 @@ export class Steps {
   #current: Container;
   #live: Promise<LiveStep> | undefined;
   #closing: Promise<unknown> | undefined;
-  /** Why a step is not in the graph. To go on from the one before it would be to forget what was acknowledged. */
+  /** Why a step is not in the graph. Continuing from the one before it would lose acknowledged changes. */
   #lost: SandboxError | undefined;
 
   constructor(session: Session, base: Container, options: StepOptions) {
@@ -67,7 +67,7 @@ export class Steps {
     return this.#current;
   }
 
-  /** Whether nothing runs; `current` is then all there is. */
+  /** Whether nothing runs; `current` then has all changes. */
   async isIdle(): Promise<boolean> {
     const step = await this.#live?.catch(() => undefined);
     if (step?.users === 0) await this.settle();
@@ -75,30 +75,30 @@ export class Steps {
     return this.#live === undefined;
   }
 
-  /** The container once nothing runs; undefined while something does. Throws when a step is lost. */
+  /** The container if nothing runs; undefined while something does. Throws if a step is lost. */
   async settled(): Promise<Container | undefined> {
     const isIdle = await this.isIdle();
     if (this.#lost !== undefined) throw this.#lost;
     return isIdle ? this.#current : undefined;
   }
 
-  /** Whether a step is not in the graph, so that nothing can be done but to go back. */
+  /** Whether a step is not in the graph, so that the only option is to restore. */
   get isLost(): boolean {
     return this.#lost !== undefined;
   }
 
-  /** Goes on from another container, also after a loss; whatever runs must have ended. */
+  /** Continues from another container, even after a loss; everything that ran must have ended. */
   replace(container: Container): void {
     this.#current = container;
     this.#lost = undefined;
   }
 
-  /** Gives the channel to a guest, to be released once. Work that only reads leaves the graph as it is. */
+  /** Returns the channel to a guest, to be released once. Work that only reads does not change the graph. */
   async acquire(isChange: boolean): Promise<Lease> {
     while (this.#closing !== undefined) await this.#closing;
     this.#ending.signal.throwIfAborted();
     if (this.#lost !== undefined) throw this.#lost;
-    this.#live ??= this.#begin();
+    this.#live ??= this.#start();
     const opening = this.#live;
     let step: LiveStep;
     try {
@@ -107,7 +107,7 @@ export class Steps {
       if (this.#live === opening) this.#live = undefined;
       throw error;
     }
-    // Between its last user and us it may have been closed.
+    // It may have been closed after its last user.
     if (this.#live !== opening) return await this.acquire(isChange);
     clearTimeout(step.timer);
     step.users += 1;
@@ -146,14 +146,14 @@ export class Steps {
     return outcome;
   }
 
-  /** Ends whatever runs, and keeps what it did until now. */
+  /** Ends everything that runs, and keeps its changes so far. */
   async settle(): Promise<void> {
     const step = await this.#live?.catch(() => undefined);
     if (step !== undefined && this.#live !== undefined) await this.#finish(step);
     await this.#closing;
   }
 
-  /** Ends whatever runs; nothing begins any more. */
+  /** Ends everything that runs; nothing starts any more. */
   async close(): Promise<void> {
     const opening = this.#live;
     this.#ending.abort(new SandboxError("closed", "the sandbox is closed"));
@@ -164,7 +164,7 @@ export class Steps {
     await this.#closing;
   }
 
-  async #begin(): Promise<LiveStep> {
+  async #start(): Promise<LiveStep> {
     const number = newNumber();
     const { sdk } = this.#session;
     const { workDir, secrets, services } = this.#options;
@@ -173,18 +173,18 @@ export class Steps {
     const receiving = receiveGuest(this.#session, number, signal);
     receiving.catch(() => undefined);
     const args = callingCommand(this.#session, workDir, secrets);
-    // The number is what tells the step from any other: an engine does not run again what it has seen.
+    // The number makes the step unique: an engine does not run the same step twice.
     let container = this.#current.withEnvVariable(CALL_NUMBER, number);
     for (const [alias, { service }] of services) container = container.withServiceBinding(alias, service);
     const isBound = services.size > 0;
     const how = { expect: sdk.ReturnType.Any, ...AS_FIRST_PROCESS };
     const result = cancellable(signal, () => container.withExec(args, how).sync());
     result.catch(() => undefined);
-    let isStarted = false;
+    let hasStarted = false;
     const early = result.then(
       async (ended): Promise<never> => {
-        const said = isStarted ? "" : await ended.stderr().catch(() => "");
-        throw new SandboxError("unavailable", `A step of the sandbox ended before it began: ${said.trim()}`);
+        const said = hasStarted ? "" : await ended.stderr().catch(() => "");
+        throw new SandboxError("unavailable", `A step of the sandbox ended before it started: ${said.trim()}`);
       },
       (error: unknown) => {
         throw daggerError(error, "The Dagger engine could not run a step of the sandbox");
@@ -193,7 +193,7 @@ export class Steps {
     early.catch(() => undefined);
     try {
       const channel = await Promise.race([receiving, early]);
-      isStarted = true;
+      hasStarted = true;
       const step: LiveStep = { channel, result, isBound, users: 0, isChanged: false, timer: undefined };
       channel.onClosed = () => this.#lose(step);
       return step;
@@ -203,7 +203,7 @@ export class Steps {
     }
   }
 
-  /** The engine or the guest is gone in the middle of a step. */
+  /** The engine or the guest was lost in the middle of a step. */
   #lose(step: LiveStep): void {
     if (this.#closing !== undefined || this.#live === undefined) return;
     if (step.isChanged) this.#lost = lostError();
@@ -215,7 +215,7 @@ export class Steps {
       });
   }
 
-  /** Lets the guest end and takes over what the engine has then. */
+  /** Lets the guest end, and continues from the resulting container. */
   #finish(step: LiveStep): Promise<void> {
     clearTimeout(step.timer);
     step.channel.onClosed = undefined;
@@ -239,16 +239,16 @@ export class Steps {
     return finished;
   }
 
-  /** What the sandbox goes on from after a step that changed something. */
+  /** What the sandbox continues from after a step that changed something. */
   async #successor(container: Container, isBound: boolean): Promise<Container> {
     const layers = layersOf(this.#current) + 1;
-    // Of a service that has ended, an engine would start another: only the files go on.
+    // An engine would restart a service that has ended: only the files are carried over.
     const own = isBound ? await this.#current.withRootfs(container.rootfs()).sync() : container;
     if (layers < MAX_OWN_LAYERS) return withLayers(own, layers);
     try {
       return await flattened(this.#session, own).sync();
     } catch {
-      // The step itself is in the graph. There is room for more of them, and the next one tries again.
+      // The step itself is in the graph. There is still room for more, and the next one tries again.
       return withLayers(own, layers);
     }
   }
@@ -264,7 +264,7 @@ function lostError(cause?: unknown): SandboxError {
 
 function timedOut(error: unknown): unknown {
   if ((error as Error | undefined)?.name !== "TimeoutError") return error;
-  return new SandboxError("unavailable", `A step of the sandbox did not call back within ${START_LIMIT} ms`, {
+  return new SandboxError("unavailable", `A step of the sandbox did not connect within ${START_LIMIT} ms`, {
     backend: "dagger",
     cause: error,
     hint: "containers of the engine must be able to reach this machine through the session (host services)",

@@ -5,17 +5,17 @@ import { type GuestSession, type Place, startGuest, uploadGuest } from "./guest-
 import { assertNetwork, type NetworkSettings, refusedNetwork } from "./network-settings.js";
 import type { Source } from "./options.js";
 
-/** What a new sandbox shall hold. */
+/** What a new sandbox should contain. */
 export interface Contents {
   readonly id: string;
   readonly source?: Source | undefined;
   readonly branch?: string | undefined;
   readonly token?: string | undefined;
-  /** Applied once the repository is there. */
+  /** Applied after the repository was cloned. */
   readonly network: NetworkSettings;
 }
 
-/** The user of a clone by token; the service passes both on to the remote and writes neither down. */
+/** The user name for a clone with a token. The service passes both on to the remote and stores neither. */
 export const GIT_USER = "git";
 
 /** Fills a new sandbox: the default branch of the repository, the branch of the run on it, the guest. */
@@ -27,7 +27,7 @@ export async function bootstrap(
   const place = await findPlace(remote, contents);
   const work = [uploadGuest(remote, place)];
   if (source !== undefined) work.push(clone(remote, place, source, contents));
-  // Both have ended before an error leaves: nobody shall delete the sandbox under the other.
+  // Wait for both before throwing: the sandbox must not be deleted while one of them still runs.
   const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
   if (source !== undefined && Object.keys(network).length > 0) await restrict(remote, network);
@@ -54,13 +54,13 @@ async function clone(remote: RemoteSandbox, { workDir }: Place, source: Source, 
   if (branch !== undefined) await makeBranch(remote, workDir, branch);
 }
 
-/** On a clean tree this also checks the branch out. */
+/** On a clean tree this also checks out the branch. */
 async function makeBranch(remote: RemoteSandbox, workDir: string, branch: string): Promise<void> {
   try {
     await remote.git.createBranch(workDir, branch);
   } catch (error) {
     const { currentBranch } = await remote.git.status(workDir).catch(() => ({ currentBranch: undefined }));
-    // The run is to work on the branch that was cloned.
+    // The branch that was cloned may be the one that the run should work on.
     if (currentBranch !== branch) throw await diagnose(remote, error, `branch "${branch}" could not be made`);
   }
 }

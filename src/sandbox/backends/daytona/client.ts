@@ -6,10 +6,10 @@ import type { Account } from "./options.js";
 
 export type { Daytona, RemoteSandbox };
 
-/** A client, and how it is let go of. */
+/** A client, and how to close it. */
 export interface Connection {
   readonly client: Daytona;
-  /** Closes what keeps this process alive. One that the caller injected stays open. */
+  /** Closes what keeps this process alive. A client that the caller passed in stays open. */
   close(): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export async function loadSdk(): Promise<Sdk> {
   }
 }
 
-/** The same code as CommonJS is there in half the time. Undefined where it is not found so, for example in a bundle. */
+/** The same code loads twice as fast as CommonJS. Undefined if it is not found this way, for example in a bundle. */
 function requireSdk(): Sdk | undefined {
   try {
     return createRequire(ownFile())("@daytona/sdk") as Sdk;
@@ -41,7 +41,7 @@ export async function connect(account: Account): Promise<Connection> {
   if (account.client !== undefined) return { client: account.client as Daytona, close: async () => undefined };
   const { Daytona: Client } = await loadSdk();
   const { apiKey, apiUrl, target } = account;
-  // Polled: the socket of events keeps a process alive for a minute when it cannot connect.
+  // Polls: the event socket keeps a process alive for a minute if it can't connect.
   const client = new Client({ apiKey, apiUrl, target, useDeprecatedPolling: true });
   return { client, close: async () => await client[Symbol.asyncDispose]() };
 }

@@ -1,6 +1,6 @@
 import type { Backend } from "../../../../contracts/backend.js";
 
-/** What the kit is to know of the Daytona backend. */
+/** What the conformance kit needs to know about the Daytona backend. */
 export const conformance: NonNullable<Backend["conformance"]> = {
   skips: {
     "network.default":

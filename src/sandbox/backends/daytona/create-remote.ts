@@ -13,18 +13,18 @@ export interface RemotePlan {
   readonly name: string;
   readonly opts: SandboxOptions;
   readonly network: NetworkSettings;
-  /** Files to begin with, instead of the snapshot of the options. */
+  /** Snapshot to start from, instead of the one in the options. */
   readonly snapshot?: string;
 }
 
-/** Makes a sandbox at the service. It is found by its name, also when this call does not end well. */
+/** Makes a sandbox at the service. It can be found by its name even if this call fails. */
 export async function createRemote(client: Daytona, plan: RemotePlan): Promise<RemoteSandbox> {
   const { id, name, opts, network } = plan;
   const { autoStop, ttl } = readLifetime(opts);
   const keep = opts.keep === true;
   const common = {
     ...{ name, labels: labelsOf(id, keep), ...network, autoStopInterval: autoStop },
-    // Gone when it stops, unless it shall be opened again.
+    // Deleted when it stops, unless it should be reopened.
     autoDeleteInterval: keep || isStoppedOnce(plan) ? -1 : 0,
     ...(ttl > 0 && !keep ? { ttlMinutes: ttl } : undefined),
   };
@@ -32,7 +32,7 @@ export async function createRemote(client: Daytona, plan: RemotePlan): Promise<R
   const seconds = secondsOf(opts);
   const snapshot = plan.snapshot ?? opts.daytona?.snapshot ?? DEFAULT_SNAPSHOT;
   try {
-    // The SDK writes into what it is given, so each attempt gets its own.
+    // The SDK modifies its arguments, so each attempt gets its own.
     const make = (): Promise<RemoteSandbox> =>
       hasImage(plan)
         ? client.create(
@@ -40,7 +40,7 @@ export async function createRemote(client: Daytona, plan: RemotePlan): Promise<R
             { timeout: seconds },
           )
         : client.create({ ...common, snapshot }, { timeout: seconds });
-    // A refusal for too many requests has made nothing; after any other failure nobody knows.
+    // A refusal for too many requests has made nothing; after any other failure that is unknown.
     return await persist(make, (error) => statusOf(error) === 429, seconds * 1_000);
   } catch (error) {
     if (hasImage(plan) && /build_failed/.test(String(error))) throw unbuilt(error, opts.image);
@@ -51,7 +51,7 @@ export async function createRemote(client: Daytona, plan: RemotePlan): Promise<R
   }
 }
 
-/** Sees to it that a new sandbox has its network rule, and its size where its snapshot has another one. */
+/** Makes sure that a new sandbox has its network rule, and its size if its snapshot has another one. */
 export async function fitRemote(remote: RemoteSandbox, plan: RemotePlan): Promise<void> {
   const { opts } = plan;
   assertNetwork(remote, plan.network);
@@ -70,7 +70,7 @@ function hasImage({ snapshot, opts }: RemotePlan): boolean {
   return snapshot === undefined && opts.image !== undefined;
 }
 
-/** Its disk is that of its snapshot at first, and is changed while it stands still: it must not be deleted by that. */
+/** Its disk is first that of its snapshot, and is resized while the machine is stopped, which must not delete it. */
 function isStoppedOnce(plan: RemotePlan): boolean {
   return plan.opts.daytona?.resources?.disk !== undefined && !hasImage(plan);
 }
@@ -84,7 +84,7 @@ function unbuilt(error: unknown, image: string | undefined): SandboxError {
   return new SandboxError("invalid_argument", message, { cause: error, hint: "the service must be able to pull it" });
 }
 
-/** Whether the service has said no to a creation, so that nothing was made. */
+/** Whether the service refused a creation, so that nothing was made. */
 export function wasRefused(error: unknown): boolean {
   const status = statusOf((error as { cause?: unknown }).cause) ?? 0;
   return status >= 400 && status < 500 && status !== 408 && status !== 409;

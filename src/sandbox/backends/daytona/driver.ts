@@ -8,9 +8,9 @@ import { BACKEND } from "./options.js";
 import { isSimple, startSimple } from "./simple-exec.js";
 import { fetchFile, type Outcome, packTree, placeFiles, type Stage, unpackTree } from "./staged-files.js";
 
-/** A log of more bytes than this is left behind with its session as soon as nothing runs in it. */
+/** A session whose log is larger than this many bytes is replaced as soon as nothing runs in it. */
 const WORN_OUT = 32 << 20;
-/** Files up to this size come over the channel. */
+/** Files up to this size are read over the channel. */
 const SMALL_FILE = 256 << 10;
 const PREVIEW_SECONDS = 24 * 3600;
 const VERB_TIMEOUT = 600_000;
@@ -26,11 +26,11 @@ export interface DaytonaParts {
   readonly guest: GuestSession;
   readonly capabilities: Capabilities;
   operations(driver: DaytonaDriver): DaytonaOperations;
-  /** Gives back what this process holds; a machine that is kept is stopped. */
-  release(driver: DaytonaDriver): Promise<void>;
+  /** Frees what this process holds; a kept machine is stopped. */
+  close(driver: DaytonaDriver): Promise<void>;
 }
 
-/** The Daytona driver: commands and small things are asked of the guest inside, bulk goes by the service's own ways. */
+/** The Daytona driver: the guest runs commands and small file operations; large transfers use the service's own API. */
 export class DaytonaDriver implements Driver {
   readonly backend: string = BACKEND;
   readonly id: string;
@@ -66,7 +66,7 @@ export class DaytonaDriver implements Driver {
     return this.#remote;
   }
 
-  /** Goes on with another machine, whose guest runs: the files are those of that one from now on. */
+  /** Continues with another machine, whose guest runs: from now on, the files are those of that machine. */
   async replace(remote: RemoteSandbox, guest: GuestSession): Promise<void> {
     const old = this.#guest;
     this.#remote = remote;
@@ -156,18 +156,18 @@ export class DaytonaDriver implements Driver {
     await this.#guest.stop();
   }
 
-  /** Whether nothing is under way inside. */
+  /** Whether nothing runs in the sandbox. */
   get isIdle(): boolean {
     return this.#guest.channel.isIdle;
   }
 
-  /** Nothing runs here any more, and nothing more is asked: the sandbox itself goes. */
-  abandon(): void {
+  /** Closes the channel to the guest: running calls end, and no other can start. */
+  closeChannel(): void {
     this.#guest.channel.close();
   }
 
   async close(): Promise<void> {
-    await this.#parts.release(this);
+    await this.#parts.close(this);
   }
 
   #stage(): Stage {

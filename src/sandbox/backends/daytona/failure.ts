@@ -16,7 +16,7 @@ const BY_STATUS = new Map<number, SandboxErrorCode>([
 const ATTEMPTS = 6;
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 5_000;
-/** How long the service may ask to wait, where the caller has no deadline of its own. */
+/** How long to wait if the service asks for it and the caller has no deadline, in milliseconds. */
 const PATIENCE = 60_000;
 
 interface Failure {
@@ -25,13 +25,13 @@ interface Failure {
   headers?: Record<string, unknown>;
 }
 
-/** The status of the service's answer; undefined when there was none. */
+/** The status of the service's answer; undefined if there was none. */
 export function statusOf(error: unknown): number | undefined {
   const status = (error as Failure | undefined)?.statusCode;
   return typeof status === "number" ? status : undefined;
 }
 
-/** Gives a failure of the SDK one of our codes, and names what was asked. */
+/** Turns a failure of the SDK into an error with one of our codes, and names the request. */
 export function toFailure(error: unknown, what: string): SandboxError {
   if (error instanceof SandboxError) return error;
   const status = statusOf(error);
@@ -41,10 +41,7 @@ export function toFailure(error: unknown, what: string): SandboxError {
   return new SandboxError(code, `Daytona: ${what}: ${said}`, { cause: error, hint: hintOf(status, error) });
 }
 
-/**
- * What became of a sandbox whose toolbox refused a call. A stopped one says 400 and a deleted one 404, as if the caller
- * had been wrong, so it is asked how it is.
- */
+/** Explains why a toolbox refused a call, by the state of its sandbox: a stopped one answers 400 and a deleted one 404. */
 export async function diagnose(remote: RemoteSandbox, error: unknown, what: string): Promise<SandboxError> {
   if (error instanceof SandboxError) return error;
   if (![400, 404, 410, 502, undefined].includes(statusOf(error))) return toFailure(error, what);
@@ -62,20 +59,20 @@ export async function diagnose(remote: RemoteSandbox, error: unknown, what: stri
   return lost(`sandbox ${remote.name} is ${state}`, error);
 }
 
-/** The error for a sandbox that is not there any more. */
+/** The error for a sandbox that no longer exists. */
 export function lost(message: string, cause?: unknown): SandboxError {
   return new SandboxError("backend_lost", `Daytona: ${message}`, { cause });
 }
 
-/** Whether the same request may succeed in a moment. Only for those that may be made twice. */
+/** Whether the same request may succeed in a moment. Only for requests that can be repeated. */
 export function isPassing(error: unknown): boolean {
   const status = statusOf(error);
   return status === undefined ? !(error instanceof SandboxError) : status === 429 || status >= 500;
 }
 
 /**
- * Makes a request that may be made twice until it is answered. A pause is as long as the service asks for, else it grows.
- * Gives up at once when the pause would end after `patience` milliseconds; without that, after a few attempts.
+ * Repeats a request until it is answered. Each pause is as long as the service asks for, or grows. Gives up at once if the pause would end after
+ * `patience` milliseconds; without `patience`, after a few attempts.
  */
 export async function persist<T>(
   work: () => Promise<T>,
@@ -97,12 +94,12 @@ export async function persist<T>(
   }
 }
 
-/** Whether a sandbox is on its way from one state to another, so that it takes no request for a third yet. */
+/** Whether a sandbox is changing its state and accepts no other change yet. */
 export function isBetweenStates(error: unknown): boolean {
   return statusOf(error) === 409 && /state change in progress/i.test(String((error as Failure).message));
 }
 
-/** Milliseconds that an answer asks to wait for. The header's name ends with that of the limit. */
+/** How many milliseconds an answer asks to wait. The header's name ends with that of the limit. */
 function retryAfter(error: unknown): number | undefined {
   const headers = Object.entries((error as Failure).headers ?? {});
   const [, value] = headers.find(([name]) => name.toLowerCase().startsWith("retry-after")) ?? [];
@@ -114,5 +111,5 @@ function hintOf(status: number | undefined, error: unknown): string | undefined 
   if (status !== 429) return undefined;
   const wait = retryAfter(error);
   const when = wait === undefined ? "later" : `in ${Math.ceil(wait / 1_000)} s`;
-  return `the limit of requests was reached; try again ${when}`;
+  return `the request limit was reached; try again ${when}`;
 }

@@ -3,10 +3,10 @@ import type { RemoteSandbox } from "./client.js";
 import type { DaytonaOptions } from "./daytona-options.js";
 import { isPassing, toFailure } from "./failure.js";
 
-/** A size in whole cores and GiB; what is absent is left as it is. */
+/** A size in whole cores and GiB. An absent field is left as it is. */
 export type Resources = NonNullable<DaytonaOptions["resources"]>;
 
-/** Gives a machine the size that was asked for, or says what the service has against it. */
+/** Gives a machine the requested size, or throws with the service's reason. */
 export async function fitResources(
   remote: RemoteSandbox,
   asked: Resources,
@@ -27,13 +27,13 @@ export async function fitResources(
   throw new SandboxError("unsupported", `Daytona: the sandbox did not get daytona.resources ${describe(missed)}`);
 }
 
-/** The service's no to a size: what an organisation may have is no wrong argument. */
+/** The service refused a size: a limit of the organisation is not a wrong argument. */
 export function refusedSize(error: unknown, asked: Resources): SandboxError {
   const failure = toFailure(error, `daytona.resources ${describe(asked)}`);
   if (isPassing(error)) return failure;
   return new SandboxError("unsupported", failure.message, {
     cause: error,
-    hint: "a running machine only grows; daytona-small, -medium and -large, or an image, begin with another size",
+    hint: "a running machine can only grow; start from daytona-small, -medium or -large, or from an image, to get another size",
   });
 }
 

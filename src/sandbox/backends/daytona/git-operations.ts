@@ -11,7 +11,7 @@ import type { DaytonaDriver, DaytonaOperations } from "./driver.js";
 import { diagnose } from "./failure.js";
 import { askDefaultBranch } from "./github-branch.js";
 import { BACKEND, type Source } from "./options.js";
-import { withWayTo } from "./push-window.js";
+import { withRemoteAccess } from "./push-window.js";
 
 const AUTHOR = "harness";
 const EMAIL = "harness@local";
@@ -27,7 +27,7 @@ export interface Repository {
   readonly network: NetworkPolicy;
 }
 
-/** What a sandbox with a repository can do beside the common: a snapshot is a commit. */
+/** The operations of a sandbox with a repository: a snapshot is a commit. */
 export function gitOperations(driver: DaytonaDriver, repository: Repository): DaytonaOperations {
   let asked: Promise<string> | undefined;
   return {
@@ -38,7 +38,7 @@ export function gitOperations(driver: DaytonaDriver, repository: Repository): Da
       pushBranch: (branch, token, more) => pushBranch(driver, repository, { branch, token, ...more }),
       defaultBranch: () => {
         asked ??= askDefaultBranch(repository.source, repository.token);
-        // A failure is not remembered.
+        // A failure is not cached.
         asked.catch(() => {
           asked = undefined;
         });
@@ -64,7 +64,7 @@ async function takeSnapshot(driver: DaytonaDriver, { source, branch }: Repositor
   return id;
 }
 
-/** Commits everything on the branch that it is for, an empty commit when nothing has changed. */
+/** Commits everything to its branch; the commit is empty if nothing has changed. */
 async function commitAll(driver: DaytonaDriver, branch: string | undefined, message: string): Promise<string> {
   const { remote, workDir } = driver;
   try {
@@ -90,7 +90,7 @@ async function commitNothing(driver: DaytonaDriver, message: string): Promise<st
   }
 }
 
-/** A checkout that was refused may have moved HEAD all the same, so what is about to be written is looked at first. */
+/** A refused checkout may still have moved HEAD, so check it before writing. */
 function assertOnBranch(current: string | undefined, wanted: string | undefined): void {
   if (wanted === undefined || current === wanted) return;
   throw new SandboxError("conflict", `The sandbox is on branch "${current ?? "none"}", not on "${wanted}"`, {
@@ -104,7 +104,7 @@ async function restoreSnapshot(driver: DaytonaDriver, id: string): Promise<void>
   const known = commit !== undefined && backend === BACKEND && (await has(driver, commit));
   if (!known) {
     throw new SandboxError("not_found", `The snapshot ${JSON.stringify(id)} is not in this sandbox`, {
-      hint: "a snapshot of a repository is a commit, and lives in its sandbox and the forks of it",
+      hint: "a snapshot of a repository is a commit; it only exists in its sandbox and the forks of it",
     });
   }
   await git(driver, "reset", "--quiet", "--hard", commit);
@@ -116,7 +116,7 @@ async function has(driver: DaytonaDriver, commit: string): Promise<boolean> {
   return exitCode === 0;
 }
 
-/** Compared by an index of its own: that of the inside stays as it is. */
+/** Compared with a separate index: that of the sandbox does not change. */
 async function listChanges(driver: DaytonaDriver, base: string): Promise<Changes> {
   const index = `${driver.place.folder}/index-${randomBytes(6).toString("hex")}`;
   const env = { GIT_INDEX_FILE: index };
@@ -129,7 +129,7 @@ async function listChanges(driver: DaytonaDriver, base: string): Promise<Changes
   }
 }
 
-/** What is committed and what is not yet goes to the remote. Whatever is against it is a result. */
+/** Pushes committed and uncommitted changes. Every failure is a result. */
 async function pushBranch(
   driver: DaytonaDriver,
   { branch: own, network, source }: Repository,
@@ -143,10 +143,10 @@ async function pushBranch(
     assertOnBranch(status.currentBranch, branch);
     if ((status.fileStatus ?? []).length > 0) {
       await commitAll(driver, own ?? branch, message ?? `glovebox: ${branch}`);
-      // What is pushed is whatever HEAD is on by then.
+      // The push takes whatever HEAD is on by then.
       assertOnBranch((await remote.git.status(workDir)).currentBranch, branch);
     }
-    await withWayTo(driver, network, source.url, () => remote.git.push(workDir, GIT_USER, token));
+    await withRemoteAccess(driver, network, source.url, () => remote.git.push(workDir, GIT_USER, token));
     return { pushed: true };
   } catch (error) {
     const failure = await diagnose(remote, error, "git push");
@@ -159,5 +159,8 @@ async function git(driver: DaytonaDriver, ...words: (string | Readonly<Record<st
   const env = words.find((word) => typeof word !== "string");
   const { exitCode, stdout, stderr } = await driver.run(["git", ...args], { ...env, GIT_TERMINAL_PROMPT: "0" });
   if (exitCode === 0) return stdout;
-  throw new SandboxError("internal", `git ${args.find((arg) => !arg.startsWith("-"))} failed inside: ${stderr.trim()}`);
+  throw new SandboxError(
+    "internal",
+    `git ${args.find((arg) => !arg.startsWith("-"))} failed in the sandbox: ${stderr.trim()}`,
+  );
 }

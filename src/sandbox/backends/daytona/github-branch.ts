@@ -27,7 +27,7 @@ export async function askDefaultBranch({ owner, name }: Source, token: string | 
   throw new SandboxError("unavailable", `GitHub names no default branch for ${owner}/${name}`);
 }
 
-/** What an answer says, if it is one of GitHub's and not of something on the way there. */
+/** The default branch in an answer, if it comes from GitHub and not from something in between. */
 function defaultBranchIn(text: string): unknown {
   try {
     return (JSON.parse(text) as { default_branch?: unknown } | null)?.default_branch;

@@ -7,25 +7,25 @@ import type { RemoteSandbox } from "./client.js";
 import { diagnose, isPassing, persist } from "./failure.js";
 import { SessionLink } from "./session-link.js";
 
-/** The guest inside a sandbox, and the session that it runs in. */
+/** The guest in a sandbox, and the session that it runs in. */
 export interface GuestSession {
   readonly channel: GuestChannel;
   readonly link: SessionLink;
-  /** The kind of processor: `x64` or `arm64`. */
+  /** The architecture: `x64` or `arm64`. */
   readonly arch: string;
   /** The PATH of the image. */
   readonly path: string | undefined;
-  /** The commit that the work directory is at, where it is a repository. */
+  /** The commit of the work directory, if it is a repository. */
   readonly head: string | undefined;
-  /** Ends the guest and all it started; resolves once the session is gone. */
+  /** Ends the guest and everything it started; resolves once the session is gone. */
   stop(): Promise<void>;
 }
 
-/** Where things are inside. */
+/** The directories in the sandbox. */
 export interface Place {
   readonly home: string;
   readonly workDir: string;
-  /** Ours alone: the guest, and files on their way. */
+  /** Used only by us: the guest, and files in transit. */
   readonly folder: string;
 }
 
@@ -33,12 +33,12 @@ const START_TIMEOUT = 60_000;
 const ATTEMPTS = 3;
 const ARCHITECTURES: Readonly<Record<string, string>> = { x86_64: "x64", aarch64: "arm64" };
 
-/** Path of the guest inside. */
+/** Path of the guest in the sandbox. */
 export function guestPath({ folder }: Place, arch = "x64"): string {
   return `${folder}/guest-${arch}`;
 }
 
-/** Brings the guest into a sandbox. Its bits are set when it is started. */
+/** Uploads the guest into a sandbox. It is made executable when it is started. */
 export async function uploadGuest(remote: RemoteSandbox, place: Place, arch = "x64"): Promise<void> {
   const source = await readFile(guestBinary(arch));
   try {
@@ -48,7 +48,7 @@ export async function uploadGuest(remote: RemoteSandbox, place: Place, arch = "x
   }
 }
 
-/** Starts the guest that was uploaded, in a session of its own. */
+/** Starts the uploaded guest in a session of its own. */
 export async function startGuest(remote: RemoteSandbox, place: Place, arch = "x64"): Promise<GuestSession> {
   const { sessionId, commandId } = await open(remote, startCommand(place, arch));
   const link = new SessionLink({ remote, sessionId, commandId });
@@ -77,7 +77,7 @@ export async function startGuest(remote: RemoteSandbox, place: Place, arch = "x6
   return { channel, link, arch, path: link.facts.get("path"), head: link.facts.get("head"), stop };
 }
 
-/** The shell only tells what it is on: the command must not be one that it could end with. */
+/** The shell only reports what it runs on: the command must not be one that could end the shell. */
 function startCommand(place: Place, arch: string): string {
   const machine = Object.entries(ARCHITECTURES).find(([, name]) => name === arch)?.[0] ?? arch;
   const guest = shellQuote([guestPath(place, arch)]);
@@ -88,10 +88,7 @@ function startCommand(place: Place, arch: string): string {
   return `${facts}; if [ "$(uname -m)" = ${machine} ]; then ${run}; else false; fi`;
 }
 
-/**
- * Opens a session with a command in it. When the answer was lost, nobody knows whether it runs; a new one is opened then,
- * and a guest without a request does nothing.
- */
+/** Opens a session with a command in it. If the answer was lost, opens another: a guest without a request does nothing. */
 async function open(remote: RemoteSandbox, command: string): Promise<{ sessionId: string; commandId: string }> {
   for (let attempt = 1; ; attempt++) {
     const sessionId = `glovebox-${randomBytes(6).toString("hex")}`;

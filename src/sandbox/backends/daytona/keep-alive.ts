@@ -1,9 +1,9 @@
-/** Tells the service again and again that somebody is there; gives the function that ends it. */
+/** Reports activity to the service at regular intervals; returns the function that ends it. */
 export function keepAlive(refresh: () => Promise<void>, everyMs: number, warn: (message: string) => void): () => void {
   const timer = setInterval(() => {
     refresh().catch((error: unknown) => {
       const message = error instanceof Error ? error.message : String(error);
-      warn(`Daytona was not told that the sandbox is in use: ${message}`);
+      warn(`Could not report to Daytona that the sandbox is in use: ${message}`);
     });
   }, everyMs);
   timer.unref();

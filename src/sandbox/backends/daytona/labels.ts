@@ -1,17 +1,17 @@
 import { currentOwner, type Owner } from "../../../machine/owner.js";
 
-/** On every sandbox of ours, so that it can be found without a ledger. */
+/** On each of our sandboxes, so that it can be found without a ledger. */
 export const MARK: Readonly<Record<string, string>> = { glovebox: "sandbox" };
 const OWNER = ["bootId", "pidNs", "pid", "startTime", "host"] as const;
 
-/** What a sandbox at the service says of itself: whose it is, and whether it shall stay. */
+/** The labels of a sandbox at the service: its owner, and whether it stays. */
 export function labelsOf(id: string, keep: boolean): Record<string, string> {
   const owner = currentOwner();
   const text = OWNER.map((field) => encodeURIComponent(owner[field] ?? "")).join("/");
   return { ...MARK, "glovebox-id": id, "glovebox-owner": text, ...(keep ? { "glovebox-keep": "true" } : undefined) };
 }
 
-/** Reads the labels again; undefined when they are not complete. */
+/** Parses the labels; undefined if they are incomplete. */
 export function readLabels(
   labels: Readonly<Record<string, string>>,
 ): { id: string; owner: Owner; keep: boolean } | undefined {

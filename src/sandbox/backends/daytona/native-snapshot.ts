@@ -21,7 +21,7 @@ export async function takeNativeSnapshot(driver: DaytonaDriver, account: Account
   return id;
 }
 
-/** The name that the service knows a snapshot by. */
+/** The name of a snapshot at the service. */
 export async function findNativeSnapshot(id: string): Promise<string> {
   const { backend, details } = await readSnapshotRecord(id);
   const name = (details as { name?: unknown } | undefined)?.name;
@@ -29,12 +29,12 @@ export async function findNativeSnapshot(id: string): Promise<string> {
   throw new SandboxError("not_found", `The snapshot ${JSON.stringify(id)} is not one of a Daytona machine`);
 }
 
-/** Takes away what a snapshot is at the service. A commit goes with its sandbox. */
+/** Removes a snapshot at the service. A commit is removed with its sandbox. */
 export async function removeSnapshot({ details }: SnapshotRecord): Promise<void> {
   if (details !== undefined) await removeResource(details as Parameters<typeof removeResource>[0]);
 }
 
-/** Saves the machine for the time of some work, under a name that the ledger knows first. */
+/** Saves the machine while `work` runs, under a name that is recorded first. */
 export async function withMachineCopy<T>(
   driver: DaytonaDriver,
   account: Account,
@@ -48,12 +48,12 @@ export async function withMachineCopy<T>(
     return await work(name);
   } finally {
     await forgetAfter(driver.id, name, () => removeResource(resource)).catch((error: unknown) => {
-      driver.onWarning?.(`The snapshot ${name} is left to reap: ${String(error)}`);
+      driver.onWarning?.(`The snapshot ${name} could not be deleted yet; reap will try again: ${String(error)}`);
     });
   }
 }
 
-/** Strikes a resource out of a record once it is gone. */
+/** Drops a resource from a record once it is gone. */
 export async function forgetAfter(id: string, name: string, remove: () => Promise<void>): Promise<void> {
   await remove();
   const resources = (await readRecord(id))?.resources ?? [];

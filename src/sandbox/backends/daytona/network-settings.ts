@@ -4,46 +4,46 @@ import type { NetworkPolicy } from "../../../../contracts/types.js";
 import type { RemoteSandbox } from "./client.js";
 import { statusOf, toFailure } from "./failure.js";
 
-/** The service's words for a network rule. */
+/** A network rule in the service's terms. */
 export interface NetworkSettings {
   networkBlockAll?: boolean;
-  /** Names, with commas between. */
+  /** Names, separated by commas. */
   domainAllowList?: string;
-  /** Blocks of addresses, with commas between. */
+  /** Address blocks, separated by commas. */
   networkAllowList?: string;
 }
 
-/** Translates a network rule; one with a port, or with names and addresses at once, cannot be kept. */
+/** Translates a network rule. Ports, and names together with addresses, can't be enforced. */
 export function networkSettings(network: NetworkPolicy = "full"): NetworkSettings {
   if (network === "full") return {};
   if (network === "none" || network.allow.length === 0) return { networkBlockAll: true };
   const { allow } = network;
   const addresses = allow.filter((entry) => isIP(entry) === 4);
   const withColon = allow.find((entry) => entry.includes(":"));
-  if (withColon !== undefined) throw unkept(withColon, "it allows names and IPv4 addresses, without ports");
+  if (withColon !== undefined) throw unsupported(withColon, "it allows names and IPv4 addresses, without ports");
   if (addresses.length === 0) return { domainAllowList: allow.join(",") };
   if (addresses.length === allow.length) return { networkAllowList: addresses.map((each) => `${each}/32`).join(",") };
-  throw unkept(addresses[0] ?? "", "it allows names or addresses, not both");
+  throw unsupported(addresses[0] ?? "", "it allows names or addresses, not both");
 }
 
-/** A rule that the service took, and does not have, is none. */
+/** A rule that the service accepted but does not report is not in effect. */
 export function assertNetwork(remote: RemoteSandbox, settings: NetworkSettings): void {
   for (const [key, wanted] of Object.entries(settings) as [keyof NetworkSettings, string | boolean][]) {
     if (normal(remote[key]) === normal(wanted)) continue;
     throw new SandboxError("unsupported", `Daytona: the sandbox did not get its network rule (${key} ${wanted})`, {
-      hint: 'network: "full" is what every account can have',
+      hint: 'use network: "full", which every account allows',
     });
   }
 }
 
-/** Organisations of a lower tier cannot choose their network: that is the service's refusal, not a wrong argument. */
+/** Organisations of a lower tier can't choose their network: that is a refusal of the service, not a wrong argument. */
 export function refusedNetwork(error: unknown, network: NetworkSettings): SandboxError {
   const failure = toFailure(error, "the sandbox could not be made");
   const asked = Object.keys(network).length > 0;
   if (!asked || ![400, 403].includes(statusOf(error) ?? 0) || !/network|domain/i.test(failure.message)) return failure;
   return new SandboxError("unsupported", failure.message, {
     cause: error,
-    hint: 'network: "full" is what this account can have',
+    hint: 'use network: "full", which this account allows',
   });
 }
 
@@ -55,6 +55,6 @@ function normal(value: unknown): string {
     .join(",");
 }
 
-function unkept(entry: string, why: string): SandboxError {
-  return new SandboxError("unsupported", `The daytona backend cannot keep network.allow "${entry}": ${why}`);
+function unsupported(entry: string, why: string): SandboxError {
+  return new SandboxError("unsupported", `The daytona backend can't enforce network.allow "${entry}": ${why}`);
 }

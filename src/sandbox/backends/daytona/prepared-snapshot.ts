@@ -3,7 +3,7 @@ import { connect, type Daytona, loadSdk } from "./client.js";
 import { statusOf, toFailure } from "./failure.js";
 import { readAccount } from "./options.js";
 
-/** Snapshots that can be built, each with the commands that make it. */
+/** Snapshots that can be built, each with the commands that build it. */
 const RECIPES: Readonly<Record<string, readonly string[]>> = {
   "harness-node22": [
     "apt-get update && apt-get install -y --no-install-recommends ca-certificates curl git gnupg && rm -rf /var/lib/apt/lists/*",
@@ -19,7 +19,7 @@ export const SNAPSHOTS: readonly string[] = Object.keys(RECIPES);
 const FAILED: ReadonlySet<string> = new Set(["error", "build_failed"]);
 const RESOURCES = { cpu: 2, memory: 4, disk: 16 };
 
-/** Builds a prepared snapshot at the service, for `daytona: { snapshot: name }`; false when it is already there. */
+/** Builds a prepared snapshot at the service, for `daytona: { snapshot: name }`; false if it already exists. */
 export async function buildSnapshot(name: string, onLog?: (line: string) => void): Promise<boolean> {
   const commands = RECIPES[name];
   if (commands === undefined) {
@@ -38,7 +38,7 @@ export async function buildSnapshot(name: string, onLog?: (line: string) => void
       return false;
     }
     if (state !== undefined && !FAILED.has(state)) throw underWay(name, state);
-    // What is left of a build that failed stands in the way of the next one.
+    // The leftovers of a failed build block the next one.
     if (state !== undefined) await client.snapshot.delete(name);
     const image = Image.debianSlim("3.12").runCommands(...commands);
     await client.snapshot.create(
@@ -63,7 +63,7 @@ async function stateOf(client: Daytona, name: string): Promise<string | undefine
 }
 
 function underWay(name: string, state: string): SandboxError {
-  return new SandboxError("conflict", `The snapshot ${name} is ${state}: somebody else builds it`, {
+  return new SandboxError("conflict", `The snapshot ${name} is ${state}: somebody else is building it`, {
     hint: "try again when it is done",
   });
 }

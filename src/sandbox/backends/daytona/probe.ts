@@ -13,18 +13,18 @@ const SIZES: Finding = {
   fix: "daytona: { resources: { cpu, memory, disk } }",
 };
 
-/** Looks at whether the SDK is installed, and whether the service lets us in. */
+/** Checks whether the SDK is installed, and whether the service accepts the account. */
 export async function probeDaytona(): Promise<Finding[]> {
   const account = findAccount();
   try {
-    // Without an account there is no use for it.
+    // Without an account it is not needed.
     if ("apiUrl" in account || !isInstalled("@daytona/sdk")) await loadSdk();
   } catch (error) {
     const { message, hint } = error as { message: string; hint?: string };
     return [{ name: "package", status: "missing", detail: message, ...(hint && { fix: hint }) }];
   }
   const found: Finding = { name: "package", status: "ok", detail: "@daytona/sdk is installed" };
-  return [found, "apiUrl" in account ? await knock(account) : account, SIZES];
+  return [found, "apiUrl" in account ? await checkAccount(account) : account, SIZES];
 }
 
 function findAccount(): Account | Finding {
@@ -38,7 +38,7 @@ function findAccount(): Account | Finding {
   }
 }
 
-async function knock(account: Account): Promise<Finding> {
+async function checkAccount(account: Account): Promise<Finding> {
   const { client, close } = await connect(account);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -48,7 +48,7 @@ async function knock(account: Account): Promise<Finding> {
     await Promise.race([client.list({ limit: 1 }).next(), late]);
     return { name: "account", status: "ok", detail: `${account.apiUrl} accepts the key` };
   } catch (error) {
-    const { message, hint } = toFailure(error, `${account.apiUrl} does not let us in`);
+    const { message, hint } = toFailure(error, `${account.apiUrl} does not accept the account`);
     return { name: "account", status: "missing", detail: message, ...(hint && { fix: hint }) };
   } finally {
     clearTimeout(timer);

@@ -6,11 +6,8 @@ import type { DaytonaDriver } from "./driver.js";
 import { persist } from "./failure.js";
 import { assertNetwork, type NetworkSettings, networkSettings } from "./network-settings.js";
 
-/**
- * Does something that needs a remote, from a machine whose network rule would not let it: for that time the machine
- * reaches the remote and nothing else. Nothing may run inside meanwhile.
- */
-export async function withWayTo<T>(
+/** Runs work that needs a remote that the network rule blocks. Meanwhile the machine reaches only that remote, and must be idle. */
+export async function withRemoteAccess<T>(
   driver: DaytonaDriver,
   network: NetworkPolicy,
   url: string,
@@ -21,9 +18,9 @@ export async function withWayTo<T>(
     return await work();
   }
   if (!driver.isIdle) {
-    throw new SandboxError("conflict", `The network rule does not allow ${hostname} to what still runs inside`, {
+    throw new SandboxError("conflict", `The network rule blocks ${hostname}, and processes still run in the sandbox`, {
       retryable: false,
-      hint: "end what runs, or open the sandbox with a network that reaches the remote",
+      hint: "end those processes, or open the sandbox with a network that reaches the remote",
     });
   }
   const { remote } = driver;
@@ -35,7 +32,7 @@ export async function withWayTo<T>(
   }
 }
 
-/** A rule that cannot be set again is not kept: then nothing runs there any more. */
+/** Restores the rule, or closes the channel so that no command runs without it. */
 async function close(driver: DaytonaDriver, rule: NetworkSettings, opened: NetworkSettings): Promise<void> {
   const { remote } = driver;
   const cleared = Object.fromEntries(Object.keys(opened).map((key) => [key, ""]));
@@ -43,8 +40,8 @@ async function close(driver: DaytonaDriver, rule: NetworkSettings, opened: Netwo
     await persist(() => remote.updateNetworkSettings(rule.networkBlockAll === true ? rule : { ...cleared, ...rule }));
     assertNetwork(remote, rule);
   } catch (error) {
-    driver.abandon();
-    throw new SandboxError("backend_lost", "The network rule could not be set again after a push", { cause: error });
+    driver.closeChannel();
+    throw new SandboxError("backend_lost", "The network rule could not be restored after a push", { cause: error });
   }
 }
 

@@ -5,7 +5,7 @@ import { MARK, readLabels } from "./labels.js";
 import { readAccount } from "./options.js";
 import { remoteResource, removeResource } from "./remove.js";
 
-/** Our sandboxes at the service, by their label, with what they say of themselves. */
+/** Our sandboxes at the service, found by their label. */
 export async function listRemote(): Promise<RemoteSandboxInfo[]> {
   if (!process.env["DAYTONA_API_KEY"]) return [];
   const account = readAccount({});
@@ -14,7 +14,7 @@ export async function listRemote(): Promise<RemoteSandboxInfo[]> {
   try {
     for await (const { name, labels, createdAt, state } of client.list({ labels: { ...MARK } })) {
       const read = readLabels(labels);
-      // The list is behind the truth: what is being deleted is still on it for a while.
+      // The list lags behind: it still contains sandboxes that are being deleted.
       if (read === undefined || state === "destroying" || state === "destroyed") continue;
       const { id, owner, keep } = read;
       const remove = (): Promise<void> => removeResource(remoteResource("daytona-sandbox", name, account));

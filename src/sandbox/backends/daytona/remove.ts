@@ -4,7 +4,7 @@ import { connect, type Daytona } from "./client.js";
 import { isPassing, persist, statusOf, toFailure } from "./failure.js";
 import { type Account, readAccount } from "./options.js";
 
-/** Something at the service that a record names. */
+/** A resource at the service that a record names. */
 export interface RemoteResource extends Resource {
   readonly kind: "daytona-sandbox" | "daytona-snapshot";
   readonly name: string;
@@ -16,17 +16,17 @@ const DELETE_SECONDS = 120;
 /** Keys are never written down: what this process made, it removes with the account that made it. */
 const accounts = new Map<string, Account>();
 
-/** Names something before it is made. */
+/** Describes a resource before it is made. */
 export function remoteResource(kind: RemoteResource["kind"], name: string, account: Account): RemoteResource {
   accounts.set(name, account);
   return { kind, name, apiUrl: account.apiUrl, target: account.target };
 }
 
-/** Takes away what a record names; not being there is fine, and nothing else is. */
+/** Removes what a record names. No error if it is absent. */
 export async function removeResource(resource: Resource): Promise<void> {
   const { kind, name, apiUrl, target } = resource as RemoteResource;
   if (kind !== "daytona-sandbox" && kind !== "daytona-snapshot") {
-    throw new SandboxError("unsupported", `The daytona backend does not know a resource of the kind "${String(kind)}"`);
+    throw new SandboxError("unsupported", `The daytona backend has no resources of kind "${String(kind)}"`);
   }
   const account = accounts.get(name) ?? readAccount({ daytona: { apiUrl, target } });
   const { client, close } = await connect(account);
@@ -43,7 +43,7 @@ export async function removeResource(resource: Resource): Promise<void> {
 async function deleteSandbox(client: Daytona, name: string): Promise<void> {
   try {
     const remote = await persist(() => client.get(name));
-    // 409: it is on its way to another state.
+    // 409: it is changing its state.
     await persist(
       () => remote.delete(DELETE_SECONDS, true),
       (error) => isPassing(error) || statusOf(error) === 409,

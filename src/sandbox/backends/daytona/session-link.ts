@@ -5,13 +5,13 @@ import { tampered, unsqueeze } from "../../guest.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, lost, persist, statusOf } from "./failure.js";
 
-/** How long a log that cannot be read any more is asked for again. */
+/** How long to retry reading a log that can't be read, in milliseconds. */
 const PATIENCE = 30_000;
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
-/** How long the service may take to say whether a session is still there. */
+/** How long the service may take to say whether a session still exists, in milliseconds. */
 const PROBE = 10_000;
-/** How long a command may say nothing before it is looked after, at first and at most. */
+/** How long a command may be silent before it is checked, in milliseconds: at first, and at most. */
 const SILENCE = 2_500;
 const LONGEST_SILENCE = 5_000;
 const TICK = 500;
@@ -21,7 +21,7 @@ const MAX_COMPLAINT = 2_048;
 const LINE = 48 << 10;
 const REQUEST = 1 << 20;
 
-/** The command of a session that is talked to. */
+/** The command of a session, as the service identifies it. */
 export interface SessionCommand {
   readonly remote: RemoteSandbox;
   readonly sessionId: string;
@@ -29,21 +29,20 @@ export interface SessionCommand {
 }
 
 /**
- * A byte stream to the guest over a session: what is written goes in as numbered lines of input, what is read comes as
- * numbered lines of the command's log.
+ * A byte stream to the guest over a session: writes become numbered lines of input, reads are numbered lines of the command's log.
  *
- * The log is kept by the service, so a socket that closes, early or rudely, loses nothing: it is opened again, or the log
- * is asked for, and lines that were seen are passed over. Input whose fate is not known is sent again; the guest takes
- * each line once. The end of the log is believed only when the guest itself has said it.
+ * The service stores the log, so a socket that closes early or abruptly loses nothing: it is reopened, or the log is requested, and known lines are
+ * skipped. Input whose fate is unknown is sent again; the guest reads each line once. The end of the log only counts if the guest itself announced
+ * it.
  */
 export class SessionLink extends Duplex {
-  /** What a stream may have under way: an answer takes as long as the way to the service and back. */
+  /** How much of a stream may be in transit: an answer takes a round trip to the service. */
   readonly window: number = 4 << 20;
-  /** How much has come; it stays on the disk of the sandbox until the session is deleted. */
+  /** How many bytes have come; they stay on the disk of the sandbox until the session is deleted. */
   received = 0;
   /** What came before the first line of the guest. */
   complaint = "";
-  /** What the shell said of the sandbox: lines `@name value` before those of the guest. */
+  /** What the shell reported about the sandbox: lines `@name value` before those of the guest. */
   readonly facts: Map<string, string> = new Map();
   readonly #command: SessionCommand;
   #sent = 0;
@@ -60,14 +59,14 @@ export class SessionLink extends Duplex {
     void this.#listen();
   }
 
-  /** A call is under way: should it be silent because nobody is there any more, that shows within a few seconds. */
+  /** A call is running: if it is silent because the guest is gone, that shows within a few seconds. */
   ref(): void {
     if (this.#pulse !== undefined) return;
     this.#hear();
     this.#pulse = setInterval(() => void this.#checkPulse(), TICK);
   }
 
-  /** Nothing is waited for. The socket that the SDK holds keeps the process alive; it is closed with the session. */
+  /** Nothing is awaited. The SDK's socket keeps the process alive; it is closed with the session. */
   unref(): void {
     clearInterval(this.#pulse);
     this.#pulse = undefined;
@@ -77,7 +76,7 @@ export class SessionLink extends Duplex {
     if (this.#over || performance.now() - this.#quietSince < this.#silence) return;
     this.#quietSince = performance.now();
     this.#silence = Math.min(this.#silence * 2, LONGEST_SILENCE);
-    // A log that is short is read again, should a line of it have been lost on the way.
+    // A short log is read again, in case a line was lost in transit.
     const isShort = this.received < SHORT_LOG;
     await this.#ask(() => (isShort ? this.#catchUp() : this.#state()));
   }
@@ -87,7 +86,7 @@ export class SessionLink extends Duplex {
     this.#silence = SILENCE;
   }
 
-  /** One question at a time; an answer that is final ends the link. */
+  /** One query at a time; a final answer ends the link. */
   async #ask(question: () => Promise<unknown>): Promise<void> {
     if (this.#probing) return;
     this.#probing = true;
@@ -96,7 +95,7 @@ export class SessionLink extends Duplex {
     if (failure instanceof SandboxError && !this.#over) this.destroy(failure);
   }
 
-  /** Asks the guest to end everything and itself. Resolves once the request was taken. */
+  /** Asks the guest to end everything, including itself. Resolves once the request was accepted. */
   async quit(): Promise<void> {
     const { remote, sessionId, commandId } = this.#command;
     await persist(() => remote.process.sendSessionCommandInput(sessionId, commandId, "Q\n"));
@@ -121,7 +120,7 @@ export class SessionLink extends Duplex {
   async #send(bytes: Buffer): Promise<void> {
     const { remote, sessionId, commandId } = this.#command;
     for (let from = 0; from < bytes.length; from += REQUEST) {
-      // The first line end closes what a broken request may have left open.
+      // The first line feed ends what a broken request may have left open.
       let text = "\n";
       for (let at = from; at < Math.min(from + REQUEST, bytes.length); at += LINE) {
         const part = bytes.subarray(at, Math.min(at + LINE, from + REQUEST));
@@ -156,7 +155,7 @@ export class SessionLink extends Duplex {
     }
   }
 
-  /** Reads the log as it grows. Its end says nothing: gives a failure only when there was one. */
+  /** Reads the log as it grows. Returns a failure only if there was one; the end of the log means nothing. */
   async #follow(): Promise<unknown> {
     const { remote, sessionId, commandId } = this.#command;
     const lines = this.#lines();
@@ -168,7 +167,7 @@ export class SessionLink extends Duplex {
     }
   }
 
-  /** Reads the whole log at once. Gives an error that is final, or a passing one. */
+  /** Reads the whole log at once. Returns an error, final or transient. */
   async #catchUp(): Promise<unknown> {
     const { remote, sessionId, commandId } = this.#command;
     return await this.#state(async () => {
@@ -178,7 +177,7 @@ export class SessionLink extends Duplex {
     });
   }
 
-  /** Whether the command is still there, and what is read once that is known. */
+  /** Checks whether the command still exists, and then runs `read`. */
   async #state(read?: () => Promise<void>): Promise<unknown> {
     const { remote, sessionId, commandId } = this.#command;
     try {
@@ -195,7 +194,7 @@ export class SessionLink extends Duplex {
     }
   }
 
-  /** A shell that has died never writes an exit code; an empty line of input shows whether it is there. */
+  /** A dead shell never writes an exit code; an empty line of input shows whether it is alive. */
   async #probe(): Promise<unknown> {
     const { remote, sessionId, commandId } = this.#command;
     const late = AbortSignal.timeout(PROBE);
@@ -204,9 +203,9 @@ export class SessionLink extends Duplex {
     return late.aborted ? new Error("the session does not take input") : undefined;
   }
 
-  /** Puts pieces of text together to lines. Each socket begins anew. */
+  /** Joins pieces of text into lines. Each socket starts anew. */
   #lines(): (text: string) => void {
-    // A line of 64 KiB comes in as many pieces: they are put together once.
+    // A line of 64 KiB comes in many pieces; they are joined once.
     let open: string[] = [];
     return (text) => {
       this.received += text.length;
@@ -219,7 +218,7 @@ export class SessionLink extends Duplex {
     };
   }
 
-  /** Lines that do not come from the guest may be an echo of our own, or the shell's. */
+  /** Lines that don't come from the guest may be an echo of ours, or the shell's. */
   #take(marked: string): void {
     if (this.#over) return;
     const line = withoutMarks(marked);
@@ -241,7 +240,7 @@ export class SessionLink extends Duplex {
       if (whole === undefined) this.destroy(tampered("a line that cannot be read"));
       else this.push(whole);
     } else if (Number(number) > this.#next) {
-      // A line is missing: the log itself has it.
+      // A line is missing: the log has it.
       void this.#ask(() => this.#catchUp());
     }
   }
@@ -251,12 +250,12 @@ export class SessionLink extends Duplex {
   }
 }
 
-/** A handshake that was refused is an event of the socket, not an error; the log is then asked for instead. */
+/** A refused handshake is an event of the socket, not an error; the log is then requested instead. */
 function isAnswer(error: unknown): boolean {
   return !(error instanceof Error);
 }
 
-/** A frame that ends just behind the mark of a line makes the SDK take that mark for text. */
+/** If a chunk ends right after the mark of a line, the SDK treats that mark as text. */
 function withoutMarks(line: string): string {
   let start = 0;
   while (line.charCodeAt(start) === 1 || line.charCodeAt(start) === 2) start++;

@@ -6,14 +6,14 @@ import { diagnose, statusOf } from "./failure.js";
 
 const NO_LIMIT = 24 * 3600;
 
-/** Whether commands go the plainest way of the service, for debugging: `DAYTONA_SIMPLE_EXEC=1`. */
+/** Whether commands use the service's plain `executeCommand`, for debugging: `DAYTONA_SIMPLE_EXEC=1`. */
 export function isSimple(env: NodeJS.ProcessEnv = process.env): boolean {
   return env["DAYTONA_SIMPLE_EXEC"] === "1";
 }
 
 /**
- * Runs a command by the service's own `executeCommand`: one string of output, no stdin, whole seconds. After a failure
- * that string is on both streams, so that whoever looks at stderr finds the error.
+ * Runs a command with the service's `executeCommand`: one string of output, no stdin, whole seconds. After a failure that string is on both
+ * streams, so that it is also found on stderr.
  */
 export function startSimple(remote: RemoteSandbox, spec: StartSpec): DriverProcess {
   if (spec.pty !== undefined || spec.stdin === "pipe") {
@@ -37,7 +37,7 @@ export function startSimple(remote: RemoteSandbox, spec: StartSpec): DriverProce
     stderr: output(({ result, exit: { exitCode } }) => (exitCode === 0 ? "" : result)),
     writeStdin: async () => undefined,
     closeStdin: async () => undefined,
-    // The service ends the command at its own deadline; there is no other way to reach it.
+    // The service ends the command at its own deadline; there is no other way to end it.
     kill: async (signal) => {
       if (signal === "SIGKILL") kill({ exitCode: 137, signal: "SIGKILL" });
     },
@@ -53,7 +53,7 @@ interface Ended {
 async function run(remote: RemoteSandbox, spec: StartSpec, seconds: number): Promise<Ended> {
   try {
     const { exitCode, result } = await remote.process.executeCommand(
-      // A command that reads stdin would else read the rest of its own script.
+      // Otherwise, a command that reads stdin would read the rest of its own script.
       `${shellQuote(spec.argv)} </dev/null`,
       spec.cwd,
       { ...spec.env },

@@ -7,7 +7,7 @@ import type { RemoteSandbox } from "./client.js";
 import { diagnose, persist } from "./failure.js";
 
 const HEAD = 16;
-/** The guest could not even open what was brought. */
+/** The guest could not even open the uploaded file. */
 const NOT_BROUGHT = 125;
 const REFUSED_BEFORE = 254;
 
@@ -18,16 +18,16 @@ export interface Outcome {
   stderr: string;
 }
 
-/** What staged files need of the driver. */
+/** What staged files need from the driver. */
 export interface Stage {
   readonly remote: RemoteSandbox;
   readonly folder: string;
   readonly workDir: string;
-  /** Runs `guest <verb> <args>` inside. */
+  /** Runs `guest <verb> <args>` in the sandbox. */
   run(args: readonly string[]): Promise<Outcome>;
 }
 
-/** Writes many files by one upload and one command that puts each in its place, whole and never through a link outside. */
+/** Writes many files with one upload and one command that puts each in its place, whole and never through a link that leads outside. */
 export async function placeFiles(
   stage: Stage,
   files: readonly { path: string; relative: string; content: Uint8Array; mode: number }[],
@@ -86,7 +86,7 @@ export async function unpackTree(
 ): Promise<void> {
   const destination = newPath(stage, "tar");
   let failure: unknown;
-  // The SDK says of a source that fails only that the upload did.
+  // If a source fails, the SDK only reports that the upload failed.
   const watched = async function* (): AsyncGenerator<Uint8Array> {
     try {
       yield* tar;
@@ -134,7 +134,7 @@ async function stageOut(stage: Stage, [verb, relative]: readonly [string, string
   throw archiveError(outcome.exitCode, outcome.stderr);
 }
 
-/** What is left of it goes with the sandbox. */
+/** If this fails, the file is removed with the sandbox. */
 async function discard({ remote }: Stage, staged: string): Promise<void> {
   await remote.fs.deleteFile(staged).catch(() => undefined);
 }
@@ -143,7 +143,7 @@ function newPath({ folder }: Stage, kind: string): string {
   return `${folder}/${kind}-${randomBytes(8).toString("hex")}`;
 }
 
-/** Some runtimes make the SDK believe that every upload has succeeded. */
+/** On some runtimes the SDK reports every upload as successful. */
 function notBrought(what: string, { exitCode, stderr }: Outcome): SandboxError {
   const said = stderr.trim();
   return new SandboxError(

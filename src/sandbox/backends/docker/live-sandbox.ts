@@ -73,7 +73,7 @@ export class LiveSandbox {
     const network =
       typeof plan.network === "string" ? [] : [{ kind: "network", name: plan.network.name, engine: choice }];
     const own: EngineResource = { kind: "container", name: plan.name, engine: choice };
-    await this.#entry.begin({ workDir: plan.workDir, resources: [...resources, ...network, own] });
+    await this.#entry.createRecord({ workDir: plan.workDir, resources: [...resources, ...network, own] });
     let container: RunningContainer | undefined;
     try {
       await makeNetwork(plan, engine, signal);

@@ -90,5 +90,5 @@ export function checkMountsUnchanged({ mounts }: SandboxOptions, made: SandboxOp
 }
 
 function unsupported(option: string, value: string, reason: string): SandboxError {
-  return new SandboxError("unsupported", `The docker backend cannot keep ${option} "${value}": ${reason}`);
+  return new SandboxError("unsupported", `The docker backend can't enforce ${option} "${value}": ${reason}`);
 }

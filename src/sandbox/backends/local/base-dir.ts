@@ -21,14 +21,14 @@ const SYSTEM = [
   "/usr",
   "/var/run",
 ];
-/** Where a mount can only cover what is already there. */
+/** Where a mount can only cover what already exists. */
 const READ_ONLY = ["/bin", "/lib", "/lib32", "/lib64", "/sbin", "/usr"];
 
 function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }
 
-/** The real path of the user's directory, refused when the sandbox could then reach more than it. */
+/** The real path of the user's directory. Throws if the sandbox could then reach more than that directory. */
 export function checkBaseDir(baseDir: string): string {
   const real = realOf(baseDir, "baseDir");
   if (!statSync(real).isDirectory()) throw refused("baseDir", baseDir, "not a directory");
@@ -37,23 +37,23 @@ export function checkBaseDir(baseDir: string): string {
   if (lstatSync(join(real, ".git"), { throwIfNoEntry: false })?.isSymbolicLink()) {
     throw new SandboxError(
       "unsupported",
-      `Invalid baseDir "${baseDir}" — its .git is a link, which cannot be protected`,
+      `Invalid baseDir "${baseDir}" — its .git is a link, which can't be protected`,
       {
-        hint: "replace the link by a file with the line: gitdir: <path>",
+        hint: "replace the link with a file that contains: gitdir: <path>",
       },
     );
   }
   return real;
 }
 
-/** Turns the `mounts` option into binds; each is checked before anything is created. */
+/** Turns the `mounts` option into binds. Each is checked before anything is created. */
 export function checkMounts(mounts: readonly Mount[], workDir: string): JailBind[] {
   const binds: JailBind[] = [];
   for (const [index, mount] of mounts.entries()) binds.push(checkMount(mount, index, workDir, binds));
   return binds;
 }
 
-/** Mounts as they are remembered: nothing in them depends on the directory that the process is in, or on a link. */
+/** Mounts as they are saved: independent of the current directory of the process and of links. */
 export function resolveMounts(mounts: readonly Mount[]): Mount[] {
   return mounts.map(({ source, target = resolve(source), writable = false }, index) => ({
     source: realOf(source, `mounts[${index}].source`),
@@ -81,7 +81,7 @@ function checkMount(
       throw refused(`mounts[${index}].target`, place, `it would hide the mount at ${other.target}`);
     }
     if (isWithin(place, other.target) && !existsSync(join(other.source, relative(other.target, place)))) {
-      throw refused(`mounts[${index}].target`, place, `it is not there in the mount at ${other.target}`);
+      throw refused(`mounts[${index}].target`, place, `it does not exist in the mount at ${other.target}`);
     }
   }
   return { source: real, target: place, writable, owned: true };
@@ -95,23 +95,23 @@ function checkTarget(target: string, option: string, workDir: string): string {
     isWithin(workDir, target) ||
     ["/proc", "/dev", "/sys", "/glovebox"].some((path) => isWithin(target, path))
   ) {
-    throw refused(option, target, "it would hide a part of the sandbox itself");
+    throw refused(option, target, "it would hide part of the sandbox itself");
   }
   if (READ_ONLY.some((path) => isWithin(target, path)) && !existsSync(target))
     throw refused(option, target, "nothing can be added to the system, which is read-only");
   if (isWithin(target, workDir))
-    throw refused(option, target, "a mount point inside the work directory would be left there");
+    throw refused(option, target, "a mount point in the work directory would be left behind");
   return target;
 }
 
 function holdsTooMuch(real: string): string | undefined {
   if (real === "/") return "it is the whole file system";
   const home = homedir();
-  if (isWithin(home, real)) return real === home ? "it is the home directory" : "it holds the home directory";
+  if (isWithin(home, real)) return real === home ? "it is the home directory" : "it contains the home directory";
   const state = gloveboxHome();
-  if (isWithin(state, real) || isWithin(real, state)) return "it holds Glovebox's own records";
+  if (isWithin(state, real) || isWithin(real, state)) return "it contains Glovebox's own records";
   const system = SYSTEM.find((path) => isWithin(real, path));
-  return system === undefined ? undefined : `it is a part of the system (${system})`;
+  return system === undefined ? undefined : `it is part of the system (${system})`;
 }
 
 function realOf(path: string, option: string): string {
@@ -126,7 +126,7 @@ function refused(option: string, value: string, reason: string): SandboxError {
   return new SandboxError("invalid_argument", `Invalid ${option} "${value}" — ${reason}`);
 }
 
-/** What keeps a git directory in the user's own directory from being changed inside. */
+/** Binds that make a git directory in the user's own directory read-only in the sandbox. */
 export function protectGit(workDir: string): JailBind[] {
   const path = join(workDir, ".git");
   const found = statSync(path, { throwIfNoEntry: false });

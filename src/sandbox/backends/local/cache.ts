@@ -2,7 +2,7 @@ import { trimEntries } from "../../../machine/cache-entries.js";
 import { listBases, listClones } from "../../git.js";
 import { listEtc } from "./etc-cache.js";
 
-/** Removes from the caches what nothing uses, the least recently used first, until the rest fits. */
+/** Removes unused cache entries, least recently used first, until the rest fits. */
 export async function trimCache(maxBytes: number): Promise<string[]> {
   return await trimEntries([...(await listBases()), ...(await listClones()), ...(await listEtc())], maxBytes);
 }

@@ -1,17 +1,20 @@
 import type { Resource } from "../../../../contracts/backend.js";
-import type { Vanishing } from "../../../../contracts/driver.js";
+import type { PendingRemoval } from "../../../../contracts/driver.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
 import { removeGitResource, textOf } from "../../git.js";
 import { removeCgroup } from "./remove-cgroup.js";
 
-/** Takes away one resource of a local sandbox. One that is not there, or was never made, is no error. */
+/** Removes one resource of a local sandbox. No error if it is absent or was never made. */
 export async function removeResource(resource: Resource): Promise<void> {
-  await (await beginRemoval(resource))?.gone;
+  await (await startRemoval(resource))?.gone;
 }
 
-/** As `removeResource`, but the files of a worktree may still be going: they take the longest, and nothing else waits for them. */
-export async function beginRemoval(resource: Resource, beside: readonly string[] = []): Promise<Vanishing | undefined> {
+/** Like `removeResource`, but may return while the files of a worktree are still being removed, which takes longest. */
+export async function startRemoval(
+  resource: Resource,
+  beside: readonly string[] = [],
+): Promise<PendingRemoval | undefined> {
   if (resource.kind === "directory") await removeTrees([textOf(resource, "path"), ...beside]);
   else if (resource.kind === "cgroup") await removeCgroup(textOf(resource, "path"));
   else {

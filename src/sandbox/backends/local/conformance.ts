@@ -1,6 +1,6 @@
 import type { Backend } from "../../../../contracts/backend.js";
 
-/** What the conformance kit is to know about the local backend. */
+/** What the conformance kit needs to know about the local backend. */
 export const conformance: NonNullable<Backend["conformance"]> = {
   directoryOf: ({ workDir }) => workDir,
   sharesNetwork: true,

@@ -7,22 +7,22 @@ import { invalidArgument } from "../../../util/schema.js";
 const ROOT = "/sys/fs/cgroup";
 const PARENT = "glovebox";
 const PERIOD_US = 100_000;
-/** The guest and what it starts a command with are held to the limits, too. The kernel takes no less of the cores. */
+/** The limits also apply to the guest and to what starts a command. The kernel accepts no smaller share of the cores. */
 const LEAST = { memory: 4 << 20, pids: 8, cpus: 0.01 };
-/** The kernel takes no more. */
+/** The kernel accepts no more. */
 const MOST = { memory: Number.MAX_SAFE_INTEGER, pids: 4_194_304, cpus: 1_000_000 };
 
-/** Refuses limits that leave no room for a single command, and those that the kernel would not take as they are. */
+/** Throws for limits that leave no room for a single command, and for those that the kernel would not accept unchanged. */
 export function checkLimits(limits: Limits): void {
   for (const [name, least] of Object.entries(LEAST) as [keyof typeof LEAST, number][]) {
     const asked = limits[name] ?? least;
-    const why = name === "cpus" ? "" : ": some of it is for the sandbox itself";
+    const why = name === "cpus" ? "" : ": the sandbox itself needs some of it";
     if (asked < least) throw invalidArgument(`limits.${name}`, `at least ${least}${why}`, asked);
     if (asked > MOST[name]) throw invalidArgument(`limits.${name}`, `at most ${MOST[name]}`, asked);
   }
 }
 
-/** Which limits this machine lets us keep. `disk` is never among them: a plain directory has no quota. */
+/** The limits that this machine lets us enforce. Never `disk`: a plain directory has no quota. */
 export function enforceableLimits(): ("memory" | "cpus" | "pids")[] {
   if (process.getuid?.() !== 0) return [];
   const limits: ("memory" | "cpus" | "pids")[] = [];
@@ -45,7 +45,7 @@ function unifiedControllers(): string[] {
   return readFileSync(join(ROOT, "cgroup.subtree_control"), "utf8").trim().split(" ");
 }
 
-/** Where the groups of a sandbox will be; to be noted in the ledger before `makeControlGroups`. */
+/** Paths of the control groups of a sandbox. Record them before `makeControlGroups`. */
 export function controlGroupPaths(id: string, limits: Limits): string[] {
   if (isUnified()) return [join(ROOT, PARENT, id)];
   const controllers = [];
@@ -97,7 +97,7 @@ function settings({ memory, cpus, pids }: Limits): [string, string][] {
   return all;
 }
 
-/** How often the memory limit has killed something in these groups; undefined when they do not count it. */
+/** How often the memory limit has killed something in these groups; undefined if they don't count it. */
 export function oomKills(paths: readonly string[]): number | undefined {
   for (const path of paths) {
     for (const file of ["memory.events", "memory.oom_control"]) {

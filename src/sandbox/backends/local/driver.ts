@@ -1,4 +1,4 @@
-import type { Vanishing } from "../../../../contracts/driver.js";
+import type { PendingRemoval } from "../../../../contracts/driver.js";
 import type { Changes } from "../../../../contracts/types.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { readUpTo } from "../../../util/read-up-to.js";
@@ -14,14 +14,14 @@ const RUN_TIMEOUT = 60_000;
 export interface LocalParts extends DriverIdentity {
   guest: RunningGuest;
   cgroups: readonly string[];
-  /** The files as what saves and compares them sees them. `ending` is aborted when the sandbox is closed. */
+  /** The files, as the code that saves and compares them sees them. `ending` is aborted when the sandbox is closed. */
   tree(driver: LocalDriver, ending: AbortSignal): LiveTree;
-  /** What can be done with the files as a whole. */
+  /** Operations on the files as a whole. */
   operations(driver: LocalDriver, tree: LiveTree): TreeOperations;
-  /** Whether the files stay, for whoever opens the sandbox next. */
+  /** Whether the files stay, so that the sandbox can be reopened. */
   keeps(): boolean;
-  /** Gives back what a sandbox that is closed does not need. */
-  release(): Promise<void>;
+  /** Frees what a closed sandbox does not need. */
+  close(): Promise<void>;
 }
 
 /** The local driver. */
@@ -48,7 +48,7 @@ export class LocalDriver extends GuestDriver {
     Object.assign(this, operations);
   }
 
-  /** Runs something while every process of the sandbox stands still; they always go on afterwards. */
+  /** Runs `work` while every process of the sandbox is frozen; they are always thawed afterwards. */
   async frozen<T>(work: () => Promise<T>): Promise<T> {
     if (this.capabilities.snapshot !== "consistent") return await work();
     return await this.frozenBy(async () => {
@@ -57,7 +57,7 @@ export class LocalDriver extends GuestDriver {
     });
   }
 
-  /** Runs the guest's own program inside, also while everything else stands still; undefined when it could not be run. */
+  /** Runs the guest program in the sandbox, even while everything else is frozen; undefined if it could not be run. */
   async runGuest(...[args, stdin, maxOutput]: Parameters<RunGuest>): ReturnType<RunGuest> {
     try {
       const spec = {
@@ -76,7 +76,7 @@ export class LocalDriver extends GuestDriver {
       ]);
       return stdout.isWhole ? { exitCode: exit.exitCode, stdout: stdout.bytes } : undefined;
     } catch {
-      // A sandbox without room for one more process, say: whoever asked has another way.
+      // For example a sandbox without room for one more process: the caller has another way.
       return undefined;
     }
   }
@@ -95,23 +95,23 @@ export class LocalDriver extends GuestDriver {
     await this.#settled();
   }
 
-  async close(): Promise<Vanishing> {
+  async close(): Promise<PendingRemoval> {
     this.#ending.abort();
-    const { guest, keeps, release } = this.#parts;
+    const { guest, keeps, close } = this.#parts;
     if (keeps()) {
-      // Whoever opens it next mounts its layer again.
+      // Reopening mounts its layer again.
       await this.stop();
-      await release();
+      await close();
       return { gone: Promise.resolve() };
     }
     const rest = await guest.end();
     await this.#settled();
-    await release();
+    await close();
     return { gone: rest() };
   }
 }
 
-/** Tells a command that the memory limit killed from one that was killed otherwise. */
+/** Distinguishes a command that the memory limit killed from one that was killed otherwise. */
 function withOomFlag(process: DriverProcess, wasKilled: () => boolean): DriverProcess {
   return {
     stdout: process.stdout,

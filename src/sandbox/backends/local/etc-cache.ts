@@ -8,18 +8,18 @@ import { privateSubdirectory, runtimeDir } from "../../../machine/home.js";
 import { isOwnerAlive, ownerTag } from "../../../machine/owner.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 
-/** In a runtime directory: names the prepared `/etc` that the sandbox sees. */
-const NOTE = "etc";
-/** One that was just asked for is in no note yet. */
+/** A file in a runtime directory that names the prepared `/etc` of the sandbox. */
+const ETC_FILE = "etc";
+/** How long a prepared `/etc` that was just requested may be in no such file, in milliseconds. */
 const GRACE = 60_000;
 const FORGOTTEN = 24 * 3_600_000;
 
-/** Says which prepared `/etc` a sandbox sees, so that it stays while the sandbox runs. */
-export function noteEtc(id: string, path: string): void {
-  writeFileSync(join(runtimeDir(id), NOTE), path, { mode: 0o600 });
+/** Records which prepared `/etc` a sandbox uses, so that it stays while the sandbox runs. */
+export function recordEtc(id: string, path: string): void {
+  writeFileSync(join(runtimeDir(id), ETC_FILE), path, { mode: 0o600 });
 }
 
-/** Every prepared `/etc`. */
+/** All prepared `/etc` directories. */
 export async function listEtc(): Promise<CacheEntry[]> {
   const parent = privateSubdirectory("etc");
   const entries: CacheEntry[] = [];
@@ -34,7 +34,7 @@ export async function listEtc(): Promise<CacheEntry[]> {
 }
 
 /** Removes those that nothing has used for a day: each change of the host's files leaves one behind. */
-export async function sweepEtc(): Promise<void> {
+export async function trimEtc(): Promise<void> {
   const parent = privateSubdirectory("etc");
   for (const name of await readdir(parent)) {
     const path = join(parent, name);
@@ -45,11 +45,11 @@ export async function sweepEtc(): Promise<void> {
 
 async function removeEtc(parent: string, path: string): Promise<boolean> {
   if ((await isFresh(path)) || (await isUsed(path))) return false;
-  // A draft of ours in name: whoever makes the next one takes it away if this process dies.
+  // Named like a draft: if this process dies, it is removed when the next one is made.
   const gone = join(parent, `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
   await rename(path, gone);
   if (await isFresh(gone)) {
-    // Somebody asked for it meanwhile; where a new one is there already, that will do.
+    // It was requested meanwhile. If a new one is already there, that one will do.
     const isBack = await rename(gone, path).then(
       () => true,
       () => false,
@@ -68,15 +68,15 @@ async function isFresh(path: string): Promise<boolean> {
 async function isUsed(path: string): Promise<boolean> {
   return (await listRecords()).some((entry) => {
     const owner = "record" in entry ? entry.record.owner : undefined;
-    // Of a damaged record it is not known whether somebody has it open.
+    // A sandbox with a damaged record may be open.
     if ("record" in entry && (owner === undefined || isOwnerAlive(owner) === "dead")) return false;
-    return readNote(entry.id) === path;
+    return readEtcPath(entry.id) === path;
   });
 }
 
-function readNote(id: string): string | undefined {
+function readEtcPath(id: string): string | undefined {
   try {
-    return readFileSync(join(runtimeDir(id), NOTE), "utf8");
+    return readFileSync(join(runtimeDir(id), ETC_FILE), "utf8");
   } catch {
     return undefined;
   }

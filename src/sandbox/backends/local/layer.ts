@@ -6,7 +6,7 @@ import { toSandboxError } from "../../../../contracts/errors.js";
 
 const run = promisify(execFile);
 
-/** Makes the directories of a private layer, with what another layer holds when one is named. */
+/** Makes the directories of a private layer, with a copy of another layer if one is named. */
 export async function makeLayer(dir: string, from?: string): Promise<string> {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   mkdirSync(join(dir, "work"), { mode: 0o700 });
@@ -15,7 +15,7 @@ export async function makeLayer(dir: string, from?: string): Promise<string> {
     return dir;
   }
   try {
-    // Not fs.cp: what was deleted in a layer is a device node, and attributes say what was renamed.
+    // Not fs.cp: deleted files are device nodes in a layer, and renames are extended attributes.
     await run("/bin/cp", ["--archive", "--reflink=auto", "--", join(from, "upper"), dir], { env: {} });
   } catch (error) {
     throw toSandboxError(error, { operation: "fork" });

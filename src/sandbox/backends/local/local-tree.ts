@@ -5,7 +5,7 @@ import type { LocalDriver } from "./driver.js";
 import { rebuildSandboxGit } from "./rebuild-git.js";
 import type { Workspace } from "./workspace.js";
 
-/** A running local sandbox as what looks at its files sees it: they are in a directory of the host's. */
+/** A running local sandbox, as the code that reads its files sees it: they are in a directory of the host. */
 export function localTree(
   id: string,
   workspace: Workspace,
@@ -14,7 +14,7 @@ export function localTree(
   signal: AbortSignal,
 ): LiveTree {
   const { root, trees, base } = workspace;
-  // Without isolation the inside commits in the user's repository itself.
+  // Without isolation, commands commit in the user's repository itself.
   const git = isConfined ? trees.find(({ target }) => target === INSIDE_GIT) : undefined;
   return {
     id,
@@ -44,7 +44,7 @@ function sandboxGit(id: string, { source, overlay }: JailBind, base: TreeBase, d
   };
 }
 
-/** Where a snapshot of a sandbox can be restored: the same repository, the same directory of the user's, or any empty one. */
+/** Where a snapshot of a sandbox can be restored: the same repository, the same user directory, or any empty one. */
 function sourceOf({ kind, workDir, base }: Workspace): string {
   if (base !== undefined) return `repository:${base.repository.gitDir}`;
   return kind === "base-dir" ? `directory:${workDir}` : "empty";

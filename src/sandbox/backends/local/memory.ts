@@ -1,7 +1,7 @@
-/** How long what was found on the host is believed. */
+/** How long a result from the host is reused, in milliseconds. */
 const BELIEVED = 5_000;
 
-/** Remembers for a while what was made for a key, so that many sandboxes opened in a row look at the host once. */
+/** Caches what was made for a key for a short time, so that many sandboxes opened in a row look at the host once. */
 export function createMemory<T>(): (key: string, make: () => T) => T {
   let last: { key: string; value: T; until: number } | undefined;
   return (key, make) => {

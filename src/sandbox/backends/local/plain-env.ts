@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { findToolchains } from "./toolchains.js";
 
-/** The environment without isolation: the host's PATH, but a home of its own and none of the host's variables. */
+/** The environment without isolation: the host's PATH, a home of its own, and none of the host's other variables. */
 export function plainEnv(runtime: string): Record<string, string> {
   const home = join(runtime, "home");
   mkdirSync(home, { recursive: true, mode: 0o700 });

@@ -21,7 +21,7 @@ import { isTagDead, ownerTag } from "../../../machine/owner.js";
 import { removeTree } from "../../../machine/remove-tree.js";
 import { createMemory } from "./memory.js";
 
-/** What of `/etc` is needed to run programs and says nothing about the host's users or secrets. */
+/** The parts of `/etc` that programs need and that reveal nothing about the host's users or secrets. */
 const SHOWN = [
   "alternatives",
   "ca-certificates",
@@ -47,8 +47,8 @@ const SHOWN = [
 const remembered = createMemory<string>();
 
 /**
- * A host directory that is the whole `/etc` of a sandbox: what is made for the inside, and copies of a few files of the
- * host's. One bind instead of two dozen, which every sandbox and every command in it would pay for.
+ * A host directory that is the whole `/etc` of a sandbox: generated files, and copies of a few of the host's. One bind instead of two dozen, which
+ * would cost time in every sandbox and every command.
  *
  * It is made once for each state of those files and shared by all sandboxes. `empty` names files to bind something over.
  */
@@ -81,7 +81,7 @@ function makeEtc(parent: string, target: string, made: Readonly<Record<string, s
   }
 }
 
-/** One of the names above: a link into `/usr` stays one, any other is followed, as a bind would be. */
+/** One of the names above: a link into `/usr` stays a link, any other is followed, as a bind would be. */
 function copyShown(from: string, to: string): void {
   const found = lstatSync(from, { throwIfNoEntry: false });
   if (found === undefined) return;
@@ -96,7 +96,7 @@ function copyShown(from: string, to: string): void {
   else copyTree(real, to, statSync(real));
 }
 
-/** Copies what everybody may read. Links are kept as they are: where they lead outside of what is shown, to nothing. */
+/** Copies what every user may read. Links stay links: those that lead outside of what is shown lead nowhere. */
 function copyTree(from: string, to: string, stat: Stats): void {
   if (stat.isSymbolicLink()) {
     symlinkSync(readlinkSync(from), to);
@@ -109,7 +109,7 @@ function copyTree(from: string, to: string, stat: Stats): void {
   }
 }
 
-/** One that every user may read, whatever this process's file mode mask is, with the ones above it. */
+/** Makes a directory, and those above it, readable for every user regardless of the umask of this process. */
 function makeDirectory(path: string): void {
   if (existsSync(path)) return;
   makeDirectory(dirname(path));
@@ -117,7 +117,7 @@ function makeDirectory(path: string): void {
   chmodSync(path, 0o755);
 }
 
-/** Changes with every file that is copied. A link that is replaced changes the directory that it is in. */
+/** Changes with every file that is copied. Replacing a link changes the directory that contains it. */
 function fingerprint(own: string): string {
   const hash = createHash("sha256").update(own);
   const visit = (path: string): void => {
@@ -133,7 +133,7 @@ function fingerprint(own: string): string {
   return hash.digest("hex").slice(0, 32);
 }
 
-/** Notes that a directory is used now; false when there is none. */
+/** Marks a directory as used now; false if there is none. */
 function touch(path: string): boolean {
   const now = new Date();
   return attempt(() => utimesSync(path, now, now) ?? true) === true;

@@ -1,12 +1,12 @@
 import type { Finding } from "../../../../contracts/finding.js";
 
-/** The switches of the systems that keep user namespaces from ordinary users, and the value that allows them. */
+/** The settings by which systems deny user namespaces to ordinary users, and the value that allows them. */
 const SWITCHES: readonly (readonly [setting: string, allowed: RegExp, why: string])[] = [
-  ["kernel.apparmor_restrict_unprivileged_userns", /^0$/, "AppArmor keeps them from programs without a profile"],
-  ["kernel.unprivileged_userns_clone", /^1$/, "the kernel keeps them from ordinary users"],
+  ["kernel.apparmor_restrict_unprivileged_userns", /^0$/, "AppArmor denies them to programs without a profile"],
+  ["kernel.unprivileged_userns_clone", /^1$/, "the kernel denies them to ordinary users"],
 ];
 
-/** Whether user namespaces can be made, as the settings of the kernel say. `read` gives a file's text or undefined. */
+/** Whether user namespaces can be made, according to the kernel settings. `read` returns a file's text or undefined. */
 export function namespaceFinding(read: (path: string) => string | undefined, isRoot: boolean): Finding {
   const name = "user namespaces";
   const most = read("/proc/sys/user/max_user_namespaces")?.trim();
@@ -23,5 +23,5 @@ export function namespaceFinding(read: (path: string) => string | undefined, isR
     const fix = `sudo sysctl -w ${setting}=${setting.endsWith("clone") ? 1 : 0}`;
     return { name, status: "missing", detail: `${setting} is ${value}: ${why}`, fix };
   }
-  return { name, status: "ok", detail: `at most ${most}${isRoot ? "; this is root, for whom no switch counts" : ""}` };
+  return { name, status: "ok", detail: `at most ${most}${isRoot ? "; root needs no setting" : ""}` };
 }

@@ -7,33 +7,33 @@ import type { Capabilities } from "../../../../contracts/types.js";
 import { findGit } from "../../git.js";
 import { guestBinary } from "../../guest.js";
 import { findBwrap } from "../../jail.js";
+import { type OpenLocal, probeIsolation } from "./probe-isolation.js";
 import { namespaceFinding } from "./probe-namespaces.js";
-import { type OpenLocal, probeWalls } from "./probe-walls.js";
 import { renamesIn } from "./renames.js";
 
-const UNTRIED_LIMITS: Finding = { name: "limits", status: "unused", detail: "not tried: no sandbox opens here" };
+const UNTRIED_LIMITS: Finding = { name: "limits", status: "unused", detail: "not tested: no sandbox opens here" };
 
-/** Looks at all that the local backend needs on this machine; the walls are tried by opening real sandboxes. */
+/** Checks everything that the local backend needs on this machine; isolation is tested by opening real sandboxes. */
 export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding[]> {
   if (process.platform !== "linux") {
-    const fix = 'use the docker backend, or isolation "none", which is not confined';
-    return [{ name: "system", status: "missing", detail: `${process.platform}: confined on Linux only`, fix }];
+    const fix = 'use the docker backend, or isolation "none", which confines nothing';
+    return [{ name: "system", status: "missing", detail: `${process.platform}: isolation needs Linux`, fix }];
   }
-  const walls = await probeWalls(open);
-  const opens = walls.some(({ name, status }) => name === "self-test" && status === "ok");
+  const isolation = await probeIsolation(open);
+  const opens = isolation.some(({ name, status }) => name === "self-test" && status === "ok");
   return [
     { name: "system", status: "ok", detail: `Linux ${release()}, ${process.arch}` },
     namespaceFinding((path) => readSetting(path), process.getuid?.() === 0),
     attempt("bubblewrap", () => versionOf(findBwrap()), "sudo apt-get install bubblewrap"),
     attempt("guest", () => `${guestBinary()}`, "npm run build"),
     attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
-    ...walls,
+    ...isolation,
     opens || limits.length === 0 ? await limitsFinding(open, limits) : UNTRIED_LIMITS,
     overlayFinding(release(), readSetting("/proc/filesystems"), process.getuid?.() === 0),
   ];
 }
 
-/** Git is needed for `repo` only, but then there is no way around it. */
+/** Git is only needed for `repo`, but there it is required. */
 function attempt(name: string, look: () => string, fix: string): Finding {
   try {
     return { name, status: "ok", detail: look() };
@@ -56,7 +56,7 @@ function versionOf(program: string): string {
 async function limitsFinding(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding> {
   const name = "limits";
   if (limits.length === 0) {
-    const detail = "no control group can be written here, so --memory, --cpus and --pids are refused";
+    const detail = "no control group is writable here, so --memory, --cpus and --pids are refused";
     return { name, status: "limited", detail, fix: "run as root where /sys/fs/cgroup is mounted writable" };
   }
   try {
@@ -66,29 +66,29 @@ async function limitsFinding(open: OpenLocal, limits: Capabilities["limits"]): P
     await sandbox.exec({ argv: ["true"], timeout: 10_000 });
     return { name, status: "ok", detail: `${limits.join(", ")} by control groups` };
   } catch (error) {
-    const detail = `a sandbox with limits does not open: ${toSandboxError(error).message}`;
+    const detail = `can't open a sandbox with limits: ${toSandboxError(error).message}`;
     return { name, status: "limited", detail, fix: "mount /sys/fs/cgroup writable" };
   }
 }
 
-/** Whether `workspace: "overlay"` can be had here, and what cannot be renamed in it. */
+/** Whether `workspace: "overlay"` works here, and what can't be renamed in it. */
 export function overlayFinding(linux: string, filesystems: string | undefined, isRoot: boolean): Finding {
   const name = "overlay";
   const [major = 0, minor = 0] = linux.split(".").map(Number);
-  // Overlays in a user namespace came with 5.11.
+  // Linux 5.11 added overlays in user namespaces.
   if (major < 5 || (major === 5 && minor < 11)) {
-    const detail = `Linux ${linux} has none inside; a workspace can be a worktree or a copy`;
+    const detail = `Linux ${linux} has none in user namespaces; use --workspace worktree or copy`;
     return { name, status: "limited", detail, fix: "use Linux 5.11 or later" };
   }
   if (filesystems?.includes("\toverlay\n") !== true) {
-    const detail = "not loaded, so --workspace overlay does not open";
+    const detail = "not loaded, so --workspace overlay fails";
     return { name, status: "limited", detail, fix: "sudo modprobe overlay" };
   }
   if (renamesIn("overlay", isRoot) === "all") {
-    return { name, status: "ok", detail: "the kernel has it, for --workspace overlay" };
+    return { name, status: "ok", detail: "available, for --workspace overlay" };
   }
   const detail = "in --workspace overlay rename(2) of a checked-out directory fails with EXDEV; mv works";
-  return { name, status: "limited", detail, fix: "--workspace copy, where that matters" };
+  return { name, status: "limited", detail, fix: "use --workspace copy where that matters" };
 }
 
 function readSetting(path: string): string | undefined {

@@ -12,7 +12,7 @@ import {
   writeBorrowingGit,
 } from "../../git.js";
 
-/** `$1` is the new directory, `$2` the one that it replaces. */
+/** `$1` is the new directory, `$2` the one it replaces. */
 const REPLACE = `
 set -e
 find "$2" -mindepth 1 -delete
@@ -21,8 +21,8 @@ rm -rf "./$1"
 `;
 
 /**
- * Gives the inside a new git directory in place of one that it has broken; gives why that failed, if it did. Written by the
- * inside itself: the host opens no path in a directory that the inside could write.
+ * Gives the sandbox a new git directory in place of a broken one; returns why that failed, if it did. A command in the sandbox writes it: the host
+ * opens no path in a directory that commands can write to.
  */
 export async function rebuildSandboxGit(
   id: string,
@@ -34,7 +34,7 @@ export async function rebuildSandboxGit(
   const name = `.glovebox-${randomBytes(8).toString("hex")}`;
   try {
     const { repository, branch, sha } = base;
-    // Without an index: whoever replaced the files makes one that belongs to them.
+    // Without an index: the code that replaced the files makes one that fits them.
     await writeBorrowingGit({ repository, branch, baseSha: sha, dir });
     await driver.importTree(packDirectory(borrowingGitDir(dir)), join(workDir, name));
     return await runInside(driver, ["/bin/sh", "-c", REPLACE, "git", name, INSIDE_GIT]);

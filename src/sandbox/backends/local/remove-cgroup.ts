@@ -6,7 +6,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 const ROOT = "/sys/fs/cgroup/";
 const ATTEMPTS = 50;
 
-/** Kills what still runs in a control group of ours and removes it. Idempotent. */
+/** Kills what still runs in one of our control groups and removes it. Idempotent. */
 export async function removeCgroup(path: string): Promise<void> {
   if (!path.startsWith(ROOT) || normalize(path) !== path || !path.includes("glovebox")) {
     throw new SandboxError("invalid_path", `Refusing to remove ${JSON.stringify(path)}: not a control group of ours`);
@@ -15,7 +15,7 @@ export async function removeCgroup(path: string): Promise<void> {
     if (await removeOnce(path)) return;
     await delay(20);
   }
-  throw new SandboxError("unavailable", `Processes in ${path} do not end`, { operation: "remove" });
+  throw new SandboxError("unavailable", `Processes in ${path} don't end`, { operation: "remove" });
 }
 
 async function removeOnce(path: string): Promise<boolean> {
@@ -37,7 +37,7 @@ async function killListed(path: string): Promise<void> {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // Gone by itself; what is not shows when the group cannot be removed.
+      // It has ended. If one has not, removing the group fails.
     }
   }
 }

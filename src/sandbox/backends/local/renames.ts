@@ -1,7 +1,7 @@
 import type { Capabilities } from "../../../../contracts/types.js";
 import type { Workspace } from "./workspace.js";
 
-/** What can be renamed in a workspace. Only root's overlays can say where a directory of the base has gone. */
+/** What can be renamed in a workspace. Only root's overlays can record where a directory of the base has moved. */
 export function renamesIn(
   kind: Workspace["kind"],
   isRoot: boolean = process.getuid?.() === 0,

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { basename, dirname, join, sep } from "node:path";
 import type { JailBind } from "../../jail.js";
 
-/** What makes the programs that the user's PATH names work inside. */
+/** What makes the programs in the user's PATH work in the sandbox. */
 export interface Toolchains {
   path: string;
   env: Record<string, string>;
@@ -11,7 +11,7 @@ export interface Toolchains {
 }
 
 const STANDARD = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/** Whole directories below home that hold programs and nothing else, with the variable that names them. */
+/** Directories below the home that contain only programs, with the variable that names them. */
 const TOOL_HOMES: Readonly<Record<string, string>> = {
   ".pyenv": "PYENV_ROOT",
   ".rbenv": "RBENV_ROOT",
@@ -21,12 +21,12 @@ const TOOL_HOMES: Readonly<Record<string, string>> = {
   ".asdf": "ASDF_DIR",
   ".rustup": "RUSTUP_HOME",
 };
-/** What tells somebody's home, by whatever path it was reached. */
+/** Marks of a home directory, by whatever path it was reached. */
 const HOME_SIGNS = [".ssh", ".config", ".aws", ".profile", ".bashrc", ".zshrc", ".netrc", ".npmrc"];
-/** What a directory that programs were installed to does not have either. */
+/** Further names that the directory of an installed program does not contain. */
 const PROJECT_SIGNS = [...HOME_SIGNS, ".cache", ".git", ".env"];
 
-/** Finds the toolchains outside `/usr`. Of a home directory only what is known to hold no credentials is taken. */
+/** Finds the toolchains outside `/usr`. From a home directory, only what is known to contain no credentials is shown. */
 export function findToolchains(env: NodeJS.ProcessEnv, execPath: string = process.execPath): Toolchains {
   const homes = homesOf(homedir());
   const found: Toolchains = { path: "", env: {}, binds: [] };
@@ -53,7 +53,7 @@ function isStandard(directory: string): boolean {
   return STANDARD.includes(directory) || directory.startsWith("/usr/");
 }
 
-/** The home directory by its name and by its real path: PATH may have either. */
+/** The home directory by its name and by its real path: PATH may contain either. */
 function homesOf(home: string): string[] {
   return existsSync(home) ? [...new Set([home, realpathSync(home)])] : [home];
 }
@@ -62,7 +62,7 @@ function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }
 
-/** The directory to show for one of PATH; undefined when it cannot be shown safely. */
+/** The directory to show for one entry of PATH; undefined if it can't be shown safely. */
 function rootOf(directory: string, homes: readonly string[]): string | undefined {
   const real = realpathSync(directory);
   if (basename(directory) === ".bin") return undefined; // programs of some project, whose files are not there
@@ -77,7 +77,7 @@ function rootOf(directory: string, homes: readonly string[]): string | undefined
   return directory;
 }
 
-/** Whether a directory, such as /opt/tool, is the one that a program was installed to; then it is shown whole. */
+/** Whether a directory, such as /opt/tool, is the prefix of an installed program; then all of it is shown. */
 function isPrefix(parent: string, directory: string): boolean {
   if (basename(directory) !== "bin" || parent.split(sep).length < 3 || !existsSync(join(parent, "lib"))) return false;
   return !basename(parent).startsWith(".") && !hasAny(parent, PROJECT_SIGNS);
@@ -87,7 +87,7 @@ function hasAny(directory: string, names: readonly string[]): boolean {
   return names.some((name) => existsSync(join(directory, name)));
 }
 
-/** The programs in `.cargo/bin` are fronts for what is in `.rustup`; the rest of `.cargo` holds credentials. */
+/** The programs in `.cargo/bin` start those in `.rustup`; the rest of `.cargo` contains credentials. */
 function addRust(found: Toolchains, home: string): void {
   const rustup = join(home, ".rustup");
   if (!existsSync(rustup)) return;

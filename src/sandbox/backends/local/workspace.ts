@@ -29,22 +29,22 @@ import type { SandboxOptions } from "../../types.js";
 import { checkBaseDir, protectGit } from "./base-dir.js";
 import { makeLayer } from "./layer.js";
 
-/** Where the files of a sandbox are and what the inside sees of them; enough to open it again. */
+/** Where the files of a sandbox are and which of them commands see; enough to reopen it. */
 export interface Workspace {
   kind: "worktree" | "overlay" | "copy" | "base-dir" | "empty";
   workDir: string;
   /** What the work directory is made of. */
   root: JailBind;
-  /** What is bound beside the work directory itself. */
+  /** What is bound in addition to the work directory. */
   trees: JailBind[];
   /** The commit that the files started from, in the user's repository. */
   base?: TreeBase;
 }
 
-/** A workspace that is decided but not made: everything that can be refused has been. */
+/** A planned workspace: everything that could be refused was checked, and nothing is made yet. */
 export interface PlannedWorkspace {
   workDir: string;
-  /** What of it the ledger has to know before anything is made. */
+  /** What the ledger must know before anything is made. */
   resources: readonly Resource[];
   make(id: string, signal?: AbortSignal): Promise<MadeWorkspace>;
 }
@@ -52,11 +52,11 @@ export interface PlannedWorkspace {
 /** A workspace that a sandbox can be started on. */
 export interface MadeWorkspace {
   workspace: Workspace;
-  /** Pending while its files are still being written. To be waited for before anything of the inside runs, and before they are taken away. */
+  /** Pending while its files are still being written. Await it before any command runs, and before they are removed. */
   filled?: Promise<void>;
 }
 
-/** Checks what the sandbox shall work on, without making anything. */
+/** Checks what the sandbox will work on, without making anything. */
 export async function planWorkspace(id: string, opts: SandboxOptions): Promise<PlannedWorkspace> {
   if (opts.baseDir !== undefined) {
     const workDir = checkBaseDir(opts.baseDir);
@@ -85,7 +85,7 @@ function planEmpty(workDir: string): PlannedWorkspace {
   return { workDir, resources: [{ kind: "directory", path: workDir }], make: async () => makeEmpty(workDir) };
 }
 
-/** What it makes is noted while it is made, under the lock of the repository. */
+/** What it makes is recorded as it is made, under the lock of the repository. */
 function planWorktree(plan: Plan): PlannedWorkspace {
   const { workDir, repository } = plan;
   return { workDir, resources: resourcesOfSource(repository), make: (_, signal) => makeWorktree(plan, signal) };
@@ -103,24 +103,24 @@ function planOverlay(plan: Start, origin?: Workspace): PlannedWorkspace {
   return { workDir, resources, make: () => makeOverlay(plan, origin) };
 }
 
-/** A workspace of a repository, decided. */
+/** The plan for a workspace of a repository. */
 interface Plan {
   id: string;
   repository: Repository;
   branch: string;
   workDir: string;
-  /** The branch is known to be new; this is where it starts. */
+  /** The branch is known to be new and starts here. */
   newAt?: string;
   /** The branch starts at this commit, wherever it was before. */
   resetTo?: string;
-  /** Start at this commit on a new branch that is called after `branch`. */
+  /** Start at this commit, on a new branch that is named after `branch`. */
   forkAt?: string;
 }
 
-/** A workspace that does not touch the branches of its repository, and the commit that it starts from. */
+/** A workspace that does not touch the branches of its repository, and the commit it starts from. */
 type Start = Plan & { at: string };
 
-/** Checks where a copy of another sandbox shall be. One of a directory of the user's is a directory of its own. */
+/** Checks where the copy of another sandbox will be. The copy of a user's directory gets a directory of its own. */
 export async function planFork(
   id: string,
   n: number,
@@ -138,7 +138,7 @@ export async function planFork(
     workDir,
     resources: resourcesOfSource(repository),
     async make(_, signal) {
-      // Without isolation, what was committed inside is on the branch itself.
+      // Without isolation, commits made by commands are on the branch itself.
       const tip = isConfined ? undefined : await resolveCommit(repository.gitDir, `refs/heads/${branch}`);
       const { workspace, ...made } = await makeWorktree({ ...plan, branch, forkAt: tip ?? sha }, signal);
       return { ...made, workspace: { ...workspace, ...(workspace.base && { base: { ...workspace.base, sha } }) } };
@@ -175,7 +175,7 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
   return await besides(filled, { ...plan, branch, source }, { kind: "worktree", base });
 }
 
-/** The files in a directory of their own, which the repository does not know about. */
+/** The files in a directory of their own, which the repository does not know. */
 async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
   const { id, repository, branch, workDir, at: sha } = plan;
   const indexDir = join(runtimeDir(id), "index");
@@ -184,7 +184,7 @@ async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<M
   return await besides(filled, plan, { kind: "copy", base });
 }
 
-/** Makes the rest of a workspace whose files are being written. */
+/** Makes the rest of a workspace while its files are being written. */
 async function besides(
   filled: Promise<void>,
   plan: Plan & { source?: Promise<InheritedGit> | undefined },
@@ -216,8 +216,8 @@ async function borrowingGit(plan: Plan, baseSha: string, source?: Promise<Inheri
 }
 
 /**
- * A layer of its own over files that all sandboxes on the commit share; nothing is copied, nothing grows with them. A
- * fork starts with a copy of the layers of its origin, which must stand still meanwhile.
+ * A layer of its own over files that all sandboxes on the commit share: nothing is copied. A fork starts with a copy of the layers of its origin,
+ * which must be frozen meanwhile.
  */
 async function makeOverlay(plan: Start, origin?: Workspace): Promise<MadeWorkspace> {
   const { id, repository, branch, workDir, at: sha } = plan;

@@ -1,7 +1,7 @@
 import type { Backend } from "../../../../contracts/backend.js";
 import type { Capabilities } from "../../../../contracts/types.js";
 
-/** What the Vercel backend keeps; git is there with a repository. */
+/** What the Vercel backend enforces; `git` is true with a repository. */
 export function vercelCapabilities(git: boolean): Capabilities {
   return {
     isolation: "microvm",
@@ -18,7 +18,7 @@ export function vercelCapabilities(git: boolean): Capabilities {
   };
 }
 
-/** What the conformance kit is to know about the Vercel backend. */
+/** What the conformance kit needs to know about the Vercel backend. */
 export const conformance: NonNullable<Backend["conformance"]> = {
   skips: {
     "limits.memory": "a machine has 2 GiB for each processor; a limit of 128 MiB is refused",

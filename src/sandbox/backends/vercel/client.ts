@@ -7,19 +7,19 @@ import type { VercelOptions } from "./vercel-options.js";
 /** The SDK's module. */
 export type VercelSdk = typeof import("@vercel/sandbox");
 
-/** The SDK together with what each of its calls is given. */
+/** The SDK together with the credentials for each of its calls. */
 export interface VercelClient {
   readonly sdk: VercelSdk;
   readonly access: VercelCredentials & { fetch: typeof globalThis.fetch };
 }
 
 const ADDRESS = "https://vercel.com/api";
-/** The SDK waits so many seconds by itself, unseen and without a deadline; of more it says so. */
+/** The SDK itself waits up to so many seconds, unseen and without a deadline; longer waits it reports. */
 const SDK_PATIENCE = 20;
-/** Clients that this process has used, so that what they made can be taken away by them. */
+/** The clients that this process has used, so that they can remove what they made. */
 const used = new Map<string, VercelClient>();
 
-/** Gets the SDK and the credentials, or says what is missing of them. */
+/** Returns the SDK with the credentials, or throws with what is missing. */
 export async function connect(opts: VercelOptions = {}): Promise<VercelClient> {
   const credentials = findCredentials(opts);
   registerSecret(credentials.token, "VERCEL_TOKEN");
@@ -29,13 +29,13 @@ export async function connect(opts: VercelOptions = {}): Promise<VercelClient> {
   return client;
 }
 
-/** The client for what a record names: one of this process, else one with the credentials of the environment. */
+/** The client for a recorded resource: one of this process, otherwise one with the credentials of the environment. */
 export async function connectTo(teamId: string, projectId: string): Promise<VercelClient> {
   const known = used.get(placeOf({ teamId, projectId }));
   if (known !== undefined) return known;
   const client = await connect();
   if (placeOf(client.access) === placeOf({ teamId, projectId })) return client;
-  throw new SandboxError("unauthenticated", `The credentials are not those of the project ${projectId}`, {
+  throw new SandboxError("unauthenticated", `The credentials are not for the project ${projectId}`, {
     hint: `set the credentials of team ${teamId}, project ${projectId}`,
   });
 }
@@ -49,7 +49,7 @@ export async function importSdk(): Promise<VercelSdk> {
   }
 }
 
-/** Tells a package that is missing from one that is broken. */
+/** Distinguishes a missing package from a broken one. */
 export function explainImport(cause: unknown): never {
   const { code, message = "" } = cause as { code?: string; message?: string };
   if (code !== "ERR_MODULE_NOT_FOUND" || !message.includes("'@vercel/sandbox'")) throw cause;
@@ -63,7 +63,7 @@ function placeOf({ teamId, projectId }: Pick<VercelCredentials, "teamId" | "proj
   return `${teamId}/${projectId}`;
 }
 
-/** The SDK knows one address only; a proxy or a stand-in is reached by changing it here. The rest stays as it is. */
+/** The SDK knows only one address; it is replaced here to reach a proxy or a stand-in. */
 function redirected(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   const other = process.env["GLOVEBOX_VERCEL_API"];
   if (!other) return fetch;
@@ -73,7 +73,7 @@ function redirected(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   };
 }
 
-/** Leaves every wait that the service asks for to us: who calls has a deadline, of which the SDK knows nothing. */
+/** Leaves every wait that the service asks for to us: the caller has a deadline, which the SDK does not know. */
 function openAboutWaits(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (input, init) => {
     const response = await fetch(input, init);

@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { VercelOptions } from "./vercel-options.js";
 
-/** What every call of the service needs. */
+/** What every call to the service needs. */
 export interface VercelCredentials {
   readonly token: string;
   readonly teamId: string;
@@ -16,9 +16,9 @@ const WHAT_TO_SET =
   "run `vercel link` and `vercel env pull` for VERCEL_OIDC_TOKEN, or set VERCEL_TOKEN, VERCEL_TEAM_ID and VERCEL_PROJECT_ID";
 
 /**
- * Finds the credentials: explicit ones, else the token that Vercel gives to what runs there, else the three variables.
+ * Finds the credentials: explicit ones, otherwise the token that Vercel gives to its own functions, otherwise the three variables.
  *
- * All three are always handed to the SDK: with less it would ask the user to log in, in the middle of a program.
+ * All three are always passed to the SDK: with fewer it would ask the user to log in, in the middle of a program.
  */
 export function findCredentials(given: VercelOptions = {}, env: Environment = process.env): VercelCredentials {
   const explicit = NAMES.filter((name) => given[name] !== undefined);
@@ -46,7 +46,7 @@ function complete(
   if (missing.length > 0) {
     throw new SandboxError(
       "unauthenticated",
-      `The credentials for Vercel are not complete: ${there.join(" and ")} without ${missing.join(" and ")}`,
+      `The credentials for Vercel are incomplete: ${there.join(" and ")} without ${missing.join(" and ")}`,
       { hint: `set ${missing.join(" and ")} too` },
     );
   }
@@ -55,14 +55,14 @@ function complete(
   if (typeof owner === "string" && owner !== teamId) {
     throw new SandboxError(
       "unauthenticated",
-      `The token for Vercel is one of the team ${owner}, and ${labelOf("teamId")} is ${teamId}`,
-      { hint: "the token decides; name its team, or use a token of the other one" },
+      `The token for Vercel belongs to the team ${owner}, but ${labelOf("teamId")} is ${teamId}`,
+      { hint: "set the team of the token, or use a token of the other team" },
     );
   }
   return { token, teamId, projectId };
 }
 
-/** In a function the token comes with each request, not by the environment. */
+/** In a Vercel function the token comes with each request, not from the environment. */
 function requestToken(): string | undefined {
   interface RequestContext {
     get?(): { headers?: Readonly<Record<string, string | undefined>> } | undefined;
@@ -71,19 +71,19 @@ function requestToken(): string | undefined {
   return context?.get?.()?.headers?.["x-vercel-oidc-token"];
 }
 
-/** The token itself says whose it is. */
+/** The token itself names its team and project. */
 function fromOidc(token: string): VercelCredentials {
   const unusable = (why: string): SandboxError =>
-    new SandboxError("unauthenticated", `The OIDC token of Vercel cannot be used: ${why}`, { hint: WHAT_TO_SET });
+    new SandboxError("unauthenticated", `The OIDC token of Vercel can't be used: ${why}`, { hint: WHAT_TO_SET });
   const claims = claimsOf(token);
-  if (claims === undefined) throw unusable("it is no JSON web token");
+  if (claims === undefined) throw unusable("it is not a JSON web token");
   const { owner_id: teamId, project_id: projectId, exp } = claims;
   if (typeof teamId !== "string" || typeof projectId !== "string") throw unusable("it names no team and project");
   if (typeof exp === "number" && exp * 1_000 < Date.now()) throw unusable("it has expired");
   return { token, teamId, projectId };
 }
 
-/** What a JSON web token says of itself; undefined when it is none. */
+/** The claims of a JSON web token; undefined if it is not one. */
 function claimsOf(token: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));

@@ -9,27 +9,27 @@ import { patiently } from "./patience.js";
 import type { repositoryOperations } from "./repository.js";
 import { writeTogether } from "./write-together.js";
 
-/** What a driver asks of the one who makes machines and keeps their record. */
+/** What a driver needs from the code that makes machines and writes their record. */
 export interface VercelParts {
   readonly id: string;
-  /** How long a call may wait where the service asks for it, in milliseconds. */
+  /** How long a call may wait if the service asks for it, in milliseconds. */
   readonly patience: number;
-  /** What can be done with its repository. Absent: it has none. */
+  /** The operations on its repository. Absent: it has none. */
   readonly repository?: (driver: VercelDriver) => ReturnType<typeof repositoryOperations>;
-  /** Saves the files, which stops the machine, and goes on with a new one that has them. Gives the snapshot's id. */
+  /** Saves the files, which stops the machine, and continues with a new one that has them. Returns the snapshot's id. */
   snapshot(machine: Machine): Promise<{ id: string; next: Machine }>;
-  /** A new machine with the files of a snapshot; the old one is gone. */
+  /** Makes a new machine with the files of a snapshot; the old one is removed. */
   restore(machine: Machine, id: string): Promise<Machine>;
-  /** As `snapshot`, without an id, and with so many sandboxes more, or why there are none; this one goes on. */
+  /** Like `snapshot`, without an id, and with `count` more sandboxes, or the reason why there are none; this sandbox continues. */
   fork(machine: Machine, count: number): Promise<{ next: Machine; forks: VercelDriver[]; failure?: unknown }>;
   /** Stops a machine whose files are kept. */
-  release(machine: Machine): Promise<void>;
+  close(machine: Machine): Promise<void>;
 }
 
-/** Ports that one machine can have open. */
+/** The most ports that one machine can have open. */
 const MAX_PORTS = 15;
 
-/** The Vercel driver: everything is asked of the guest in the machine, which changes when its files are saved. */
+/** The Vercel driver: the guest in the machine does everything. The machine changes when its files are saved. */
 export class VercelDriver implements Driver {
   readonly backend = "vercel";
   readonly id: string;
@@ -40,7 +40,7 @@ export class VercelDriver implements Driver {
   #machine: Machine;
   readonly #endRepository: () => Promise<void> = async () => undefined;
   #files: GuestFiles;
-  /** While it is pending the machine is being changed. */
+  /** Pending while the machine is being changed. */
   #changing: Promise<unknown> | undefined;
   onWarning?: (message: string) => void;
   declare readonly changes?: () => Promise<Changes>;
@@ -64,7 +64,7 @@ export class VercelDriver implements Driver {
 
   async start(spec: StartSpec): Promise<DriverProcess> {
     await this.#settled();
-    // Each user has a guest of its own: none of them could end what another one runs.
+    // Each user has a guest of its own: one user could not end what another one runs.
     const { user, ...command } = spec;
     try {
       return await startCommand(await this.#machine.channelFor(user), command, this.#relative(spec.cwd));
@@ -145,7 +145,7 @@ export class VercelDriver implements Driver {
       const open = sandbox.routes.map((route) => route.port);
       if (!open.includes(port)) {
         if (open.length >= MAX_PORTS) {
-          throw new SandboxError("limit_exceeded", `Port ${port} cannot be opened: ${MAX_PORTS} are open already`);
+          throw new SandboxError("limit_exceeded", `Port ${port} can't be opened: ${MAX_PORTS} ports are already open`);
         }
         await patiently(this.#parts.patience, () => sandbox.update({ ports: [...open, port] }));
       }
@@ -154,21 +154,21 @@ export class VercelDriver implements Driver {
     } catch (error) {
       throw toVercelError(error, "url");
     }
-    throw new SandboxError("unavailable", `The service opened no way to port ${port}`);
+    throw new SandboxError("unavailable", `The service did not open port ${port}`);
   }
 
   async close(): Promise<void> {
     await this.#settled().catch(() => undefined);
     await this.#endRepository();
     await this.#machine.close();
-    await this.#parts.release(this.#machine);
+    await this.#parts.close(this.#machine);
   }
 
   async #settled(): Promise<void> {
     while (this.#changing !== undefined) await this.#changing;
   }
 
-  /** Runs what leads to another machine; calls that come meanwhile wait for that one. */
+  /** Runs work that leads to another machine; calls that come meanwhile wait for that machine. */
   async #change<T>(work: (machine: Machine) => Promise<[Machine, T]>): Promise<T> {
     await this.#settled();
     const before = this.#machine;

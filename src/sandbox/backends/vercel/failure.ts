@@ -1,13 +1,13 @@
 import { SandboxError, type SandboxErrorCode } from "../../../../contracts/errors.js";
 import { redact } from "../../../util/sanitize.js";
 
-/** What the SDK throws when the service answers with a failure. */
+/** What the SDK throws if the service answers with a failure. */
 interface ApiError extends Error {
   response: { status: number; headers: Headers };
   json?: { error?: { code?: string; message?: string; invalidToken?: boolean } };
 }
 
-/** What a failure means to the caller, and what to do about it. */
+/** The code and the hint for a failure. */
 interface Meaning {
   readonly code: SandboxErrorCode;
   readonly hint?: string;
@@ -22,16 +22,16 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   409: { code: "conflict" },
   410: {
     code: "backend_lost",
-    hint: "the machine has reached its timeout or was stopped; vercel.timeout sets how long it may stand idle",
+    hint: "the machine has reached its timeout or was stopped; vercel.timeout sets how long it may be idle",
   },
   413: { code: "limit_exceeded" },
   422: { code: "backend_lost", hint: "the machine is being stopped" },
-  429: { code: "unavailable", hint: "the plan's rate of new machines or requests is used up; try later" },
+  429: { code: "unavailable", hint: "the plan's limit for new machines or requests is reached; try again later" },
 };
 
-/** Where a short wait is noted that the SDK must not see. */
+/** Carries a short wait that the SDK must not see. */
 export const WAIT_HEADER = "x-glovebox-retry-after";
-/** More than any service asks for, and less than a timer can count. */
+/** Longer than any service asks for, and within the range of a timer. */
 const LONGEST_WAIT = 3_600_000;
 
 const INVALID_TOKEN: Meaning = {
@@ -39,24 +39,24 @@ const INVALID_TOKEN: Meaning = {
   hint: "the token is not valid, or has expired; set a new one: VERCEL_TOKEN, or `vercel env pull` for VERCEL_OIDC_TOKEN",
 };
 
-/** The same status can mean something else; then the service's own code decides. */
+/** The same status can mean different things; then the service's own code decides. */
 const BY_CODE: Readonly<Record<string, Meaning>> = {
   snapshot_not_found: { code: "not_found", hint: "the snapshot has expired, or was deleted at Vercel" },
   snapshot_region_mismatch: { code: "conflict", hint: "set vercel.region to the region of the snapshot" },
 };
 
-/** The answer's status; undefined when the failure was no answer of the service. */
+/** The status of the answer; undefined if the failure is not an answer of the service. */
 export function statusOf(error: unknown): number | undefined {
   return (error as Partial<ApiError> | undefined)?.response?.status;
 }
 
-/** The service's own word for what went wrong; undefined when there is none. */
+/** The service's own error code; undefined if there is none. */
 export function codeOf(error: unknown): string | undefined {
   return (error as Partial<ApiError> | undefined)?.json?.error?.code;
 }
 
-/** How many milliseconds the service wants to be left alone; undefined when it did not say. */
-export function toldToWait(error: unknown): number | undefined {
+/** How many milliseconds the service asks to wait; undefined if it did not. */
+export function retryAfter(error: unknown): number | undefined {
   const headers = (error as Partial<ApiError> | undefined)?.response?.headers;
   const said = headers?.get(WAIT_HEADER) ?? headers?.get("retry-after") ?? undefined;
   if (said === undefined || !isPassing(error)) return undefined;
@@ -64,7 +64,7 @@ export function toldToWait(error: unknown): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), LONGEST_WAIT);
 }
 
-/** Turns what the SDK threw into an error of ours; the service's failure is never the command's. */
+/** Turns what the SDK threw into one of our errors; a failure of the service is never one of the command. */
 export function toVercelError(error: unknown, operation?: string): SandboxError {
   if (error instanceof SandboxError) return error;
   const status = statusOf(error);
@@ -81,10 +81,10 @@ export function toVercelError(error: unknown, operation?: string): SandboxError 
 }
 
 function meaningOf(error: unknown, status: number): Meaning {
-  // An expired token is answered like a missing right.
+  // An expired token is answered like a missing permission.
   if ((error as Partial<ApiError>).json?.error?.invalidToken === true) return INVALID_TOKEN;
   const known = BY_CODE[codeOf(error) ?? ""] ?? MEANINGS[status];
-  const wait = toldToWait(error);
+  const wait = retryAfter(error);
   const hint = wait === undefined ? undefined : `Vercel asks to wait ${Math.ceil(wait / 1_000)} s; try again then`;
   return { code: status >= 500 ? "unavailable" : "internal", ...known, ...(hint !== undefined && { hint }) };
 }
@@ -96,7 +96,7 @@ export function isPassing(error: unknown): boolean {
   return status === 408 || status === 429 || status >= 500;
 }
 
-/** The log stream says that the machine is gone; that it was cut off says nothing. */
+/** The log stream reports that the machine is gone; a stream that is cut off means nothing. */
 function isStopped(error: unknown): boolean {
   return (error as { code?: unknown } | undefined)?.code === "sandbox_stopped";
 }
@@ -106,7 +106,7 @@ function causeOf(error: unknown): string {
   return code === undefined ? "" : ` (${code})`;
 }
 
-/** The SDK's errors carry the whole answer, which nobody shall find in a log. */
+/** The SDK's errors contain the whole answer, which must not get into a log. */
 function withoutBody(error: unknown): Error {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
   const kept = new Error(redact(message));

@@ -5,15 +5,12 @@ import type { MachineSource } from "./machines.js";
 
 const PATIENCE = 120_000;
 
-/** What the service clones from. The token goes with the request, and into nothing else. */
+/** The source that the service clones. The token is sent with the request and stored nowhere else. */
 export function gitSource(url: string, token: string | undefined): MachineSource {
   return { type: "git", url, ...(token !== undefined && { username: "x-access-token", password: token }) };
 }
 
-/**
- * Puts a clone onto its branch, made where it does not exist, and takes out of its settings how it was fetched. Gives where it
- * stands, as nothing of the user's has run yet.
- */
+/** Checks out the branch of a clone, creating it if needed, and removes how it was fetched from its settings. Returns its commit. */
 export async function prepareRepository(
   machine: Machine,
   url: string,

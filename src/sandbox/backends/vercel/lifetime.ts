@@ -1,12 +1,12 @@
 import type { Session } from "@vercel/sandbox";
-import { isPassing, toldToWait } from "./failure.js";
+import { isPassing, retryAfter } from "./failure.js";
 
-/** Extended when no more than this is left, or half of the timeout. */
+/** The timeout is extended when no more than this is left, or half of it, in milliseconds. */
 const MARGIN = 60_000;
-/** So long after a failure that may pass it is tried again. */
+/** How long to wait after a transient failure, in milliseconds. */
 const PAUSE = 1_000;
 
-/** Keeps a machine from reaching its timeout while something runs on it. An idle one is left to the service. */
+/** Extends the timeout of a machine while something runs on it. An idle one is left to the service. */
 export class Lifetime {
   readonly #session: Session;
   readonly #timeout: number;
@@ -23,7 +23,7 @@ export class Lifetime {
     this.#expires = performance.now() + timeout;
   }
 
-  /** Counts who needs the machine: one more, or one less. */
+  /** Counts the users of the machine: one more, or one less. */
   hold(busy: boolean): void {
     this.#holders += busy ? 1 : -1;
     clearTimeout(this.#timer);
@@ -44,7 +44,7 @@ export class Lifetime {
       if (this.#holders > 0) this.#schedule();
     } catch (error) {
       if (isPassing(error) && performance.now() < this.#expires) {
-        if (this.#holders > 0) this.#schedule(toldToWait(error) ?? PAUSE);
+        if (this.#holders > 0) this.#schedule(retryAfter(error) ?? PAUSE);
         return;
       }
       this.#isAtItsEnd = true;

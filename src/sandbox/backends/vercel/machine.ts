@@ -10,20 +10,20 @@ import { createRelayPort } from "./relay-port.js";
 
 const START_TIMEOUT = 60_000;
 const USER = /^[a-z_][a-z0-9_-]{0,31}\$?$/;
-/** All machines of the service are of this kind. */
+/** The architecture of all machines of the service. */
 const ARCHITECTURE = "x64";
 
 /** How a machine is reached. */
 export interface MachineOptions {
-  /** The session's timeout, in milliseconds. */
+  /** The timeout of the session, in milliseconds. */
   readonly timeout: number;
-  /** How long to wait where the service asks for it, in milliseconds. */
+  /** How long to wait if the service asks for it, in milliseconds. */
   readonly patience: number;
   warn(message: string): void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One running machine of the service with our guest in it, and one more for each other user that is asked for. */
+/** One running machine of the service with our guest in it, and one more guest for each other user. */
 export class Machine {
   readonly sandbox: Sandbox;
   readonly session: Session;
@@ -53,7 +53,7 @@ export class Machine {
     this.#lifetime = parts.lifetime;
   }
 
-  /** Puts the guest into a machine that has been started, and waits until it answers. */
+  /** Uploads the guest into a started machine, and waits until it answers. */
   static async start(sandbox: Sandbox, opts: MachineOptions): Promise<Machine> {
     const { timeout, patience, warn, signal } = opts;
     const session = sandbox.currentSession();
@@ -93,7 +93,7 @@ export class Machine {
     return await opening;
   }
 
-  /** Ends every connection to the machine; what runs on it is the service's business then. */
+  /** Ends every connection to the machine; the service handles what still runs on it. */
   async close(error?: SandboxError): Promise<void> {
     this.channel.close(error);
     for (const other of this.#others.values())
@@ -126,7 +126,7 @@ async function openChannel(
       directory: user === undefined ? place : `${place}-${user}`,
       root: session.cwd,
       onBusy: (busy) => lifetime.hold(busy),
-      // What the service asks to wait is not the guest's time.
+      // The time that the service asks to wait does not count as the guest's.
       onPause: (ms) => {
         if (late !== undefined) expectAnswer(START_TIMEOUT + ms);
       },
@@ -135,7 +135,7 @@ async function openChannel(
   );
   const channel = new GuestChannel(stream);
   expectAnswer(START_TIMEOUT);
-  const onAbort = (): void => channel.close(new SandboxError("aborted", "the creation of the sandbox was aborted"));
+  const onAbort = (): void => channel.close(new SandboxError("aborted", "opening the sandbox was aborted"));
   signal?.addEventListener("abort", onAbort, { once: true });
   try {
     await channel.hello;

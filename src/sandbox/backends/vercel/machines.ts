@@ -11,7 +11,7 @@ export type MachineSource =
   | { type: "git"; url: string; username?: string; password?: string; depth?: number }
   | { type: "snapshot"; snapshotId: string };
 
-/** What a new machine is. */
+/** The options of a new machine. */
 export interface NewMachine {
   readonly name: string;
   /** Id of the sandbox that it belongs to, as a tag. */
@@ -20,14 +20,14 @@ export interface NewMachine {
   readonly persistent: boolean;
   readonly source?: MachineSource;
   readonly signal?: AbortSignal | undefined;
-  /** How long to wait where the service asks for it, in milliseconds. */
+  /** How long to wait if the service asks for it, in milliseconds. */
   readonly patience: number;
 }
 
-/** Answers by which the service refuses a machine before it has made anything. */
+/** Answers with which the service refuses a machine before it has made anything. */
 const REFUSALS: readonly number[] = [401, 402, 403, 429];
 
-/** A machine that does not exist, and never did: there is nothing to remove. */
+/** A machine that never existed: there is nothing to remove. */
 export class RefusedMachine extends Error {
   readonly reason: SandboxError;
 
@@ -37,7 +37,7 @@ export class RefusedMachine extends Error {
   }
 }
 
-/** Starts a machine. The name is ours alone: if it is taken, an answer was lost and the machine is this one. */
+/** Starts a machine. Nobody else uses the name: if it is taken, an answer was lost and this is the machine. */
 export async function createMachine(
   { sdk, access }: VercelClient,
   settings: VercelSettings,
@@ -45,7 +45,7 @@ export async function createMachine(
 ): Promise<Sandbox> {
   const { name, owner, persistent, source, signal, patience } = machine;
   const policy = toPolicy(settings.network);
-  // The clone needs the network; nothing of the user's runs before it is taken away.
+  // The clone needs the network; nothing of the user's runs before it is restricted.
   const isCloned = source?.type === "git" && settings.network !== "full";
   const isFromSnapshot = source?.type === "snapshot";
   const seen = { isUncertain: false };
@@ -67,7 +67,7 @@ export async function createMachine(
       ...(source !== undefined && { source }),
       ...(signal !== undefined && { signal }),
     };
-    // Its type has one form for each kind of source; the service takes them as they are.
+    // Its type has one form for each kind of source; the service accepts them all.
     const create = (): Promise<Sandbox> =>
       sdk.Sandbox.create(params as Parameters<typeof sdk.Sandbox.create>[0] & object);
     const sandbox = await patiently(patience, create, signal).catch(async (error: unknown) => {
@@ -75,7 +75,7 @@ export async function createMachine(
         throw refusal(error, seen);
       return await patiently(patience, () => sdk.Sandbox.get({ ...access, name, resume: false }));
     });
-    // On the machine as well as on its session: the next session starts with what the machine has.
+    // On the machine as well as on its session: the next session starts with the rule of the machine.
     if (isCloned) await patiently(patience, () => sandbox.update({ networkPolicy: policy }));
     return sandbox;
   } catch (error) {
@@ -83,7 +83,7 @@ export async function createMachine(
   }
 }
 
-/** Notes when the outcome of a request cannot be known: the SDK repeats it, and only its last answer is seen. */
+/** Remembers if the outcome of a request is unknown: the SDK repeats it, and only its last answer is seen. */
 function watched(fetch: typeof globalThis.fetch, seen: { isUncertain: boolean }): typeof globalThis.fetch {
   return async (input, init) => {
     try {
@@ -102,7 +102,7 @@ function refusal(error: unknown, { isUncertain }: { isUncertain: boolean }): unk
   return isRefused && !isUncertain ? new RefusedMachine(toVercelError(error, "open")) : error;
 }
 
-/** Starts a kept machine again, with the network policy that it was given. */
+/** Starts a kept machine again, with its network policy. */
 export async function resumeMachine(
   { sdk, access }: VercelClient,
   name: string,
@@ -120,15 +120,15 @@ export async function resumeMachine(
   }
 }
 
-/** Says of a machine that is not there that it is not. */
+/** The error for a machine that no longer exists. */
 export function withoutMachine(error: unknown, name: string): SandboxError {
   const status = statusOf(error);
   if (status !== 404 && status !== 410) return toVercelError(error, "open");
   const cause = toVercelError(error);
   return codeOf(error) === "snapshot_not_found"
-    ? new SandboxError("not_found", `The service has the files of machine "${name}" no more`, {
+    ? new SandboxError("not_found", `The service no longer has the files of machine "${name}"`, {
         cause,
         hint: cause.hint,
       })
-    : new SandboxError("not_found", `The service has no machine "${name}" any more`, { cause });
+    : new SandboxError("not_found", `The service no longer has a machine "${name}"`, { cause });
 }

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { toldToWait } from "./failure.js";
+import { retryAfter } from "./failure.js";
 
 /**
- * Asks the service until it does not tell us to wait any more. What it refused that way it has not done.
+ * Repeats a request while the service asks to wait; a request that it refused this way was not executed.
  *
- * A wait that would end after `patience` milliseconds is not started: the call fails at once.
+ * Does not start a wait that would end after `patience` milliseconds: the call fails at once.
  */
 export async function patiently<T>(patience: number, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   const deadline = performance.now() + patience;
@@ -12,7 +12,7 @@ export async function patiently<T>(patience: number, work: () => Promise<T>, sig
     try {
       return await work();
     } catch (error) {
-      const wait = toldToWait(error);
+      const wait = retryAfter(error);
       if (wait === undefined || performance.now() + wait > deadline) throw error;
       await delay(wait, undefined, { ...(signal && { signal }) });
     }

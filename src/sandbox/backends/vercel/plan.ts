@@ -4,19 +4,19 @@ import type { VercelClient } from "./client.js";
 import type { Origin } from "./repository.js";
 import type { VercelSettings } from "./settings.js";
 
-/** One sandbox in the making: who it is and how its machines are made. */
+/** One sandbox: its identity and how its machines are made. */
 export interface Plan {
   readonly entry: SandboxEntry;
   readonly client: VercelClient;
   readonly settings: VercelSettings;
   readonly opts: SandboxOptions;
-  /** How long one of its calls may wait where the service asks for it, in milliseconds. */
+  /** How long one of its calls may wait if the service asks for it, in milliseconds. */
   readonly patience: number;
-  /** What its files started from, where that is a repository. */
+  /** What its files started from, if that is a repository. */
   origin: Origin | undefined;
 }
 
-/** What a kept sandbox remembers of how it was made. Never a secret. */
+/** What is saved about a kept sandbox. Never a secret. */
 export interface Reopen {
   readonly name: string;
   readonly teamId: string;

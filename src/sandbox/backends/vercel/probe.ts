@@ -7,11 +7,11 @@ import { toVercelError } from "./failure.js";
 
 const PATIENCE = 10_000;
 
-/** Looks whether the SDK is installed, whether there are credentials, and whether the service takes them. */
+/** Checks whether the SDK is installed, whether there are credentials, and whether the service accepts them. */
 export async function probe(): Promise<Finding[]> {
   const findings: Finding[] = [];
   try {
-    // Without credentials there is no use for it.
+    // Without credentials it is not needed.
     if (hasCredentials() || !isInstalled("@vercel/sandbox")) await importSdk();
     findings.push({ name: "installed", status: "ok", detail: "@vercel/sandbox" });
   } catch (error) {

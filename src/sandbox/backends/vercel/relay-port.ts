@@ -1,12 +1,12 @@
 import type { Session } from "@vercel/sandbox";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { RelayPort } from "../../guest.js";
-import { isPassing, toldToWait, toVercelError } from "./failure.js";
+import { isPassing, retryAfter, toVercelError } from "./failure.js";
 
-/** Where a guest runs and as whom. */
+/** Where a guest runs, and as which user. */
 export interface RelayPlace {
   readonly session: Session;
-  /** Path of the program inside. */
+  /** Path of the guest in the sandbox. */
   readonly program: string;
   /** Directory of the letters. */
   readonly directory: string;
@@ -14,17 +14,17 @@ export interface RelayPlace {
   /** Absent: the machine's own user. */
   readonly user?: string;
   onBusy(busy: boolean): void;
-  /** Called with the milliseconds that the service asked to be left alone. */
+  /** Called with the milliseconds that the service asked to wait. */
   onPause(ms: number): void;
 }
 
 const MAX_COMPLAINT = 2_000;
 
-/** Reaches a guest by the service's files and commands; nothing in it does harm when it is done twice. */
+/** Reaches a guest through the service's files and commands. Every operation can be repeated safely. */
 export function createRelayPort(place: RelayPlace): RelayPort {
   const { session, program, directory, root, user, onBusy, onPause } = place;
-  // Letters are written by the machine's own user, and read and taken away by whoever the guest runs as. The program is in
-  // the first directory, so others may pass through it, and read nothing of it.
+  // The machine's own user writes the letters; the guest's user reads and removes them. The program is in the first directory, so others may pass
+  // through it, but not read it.
   const mode = user === undefined ? "711" : "777";
   const letterMode = user === undefined ? 0o600 : 0o644;
   let complaint = "";
@@ -54,11 +54,11 @@ export function createRelayPort(place: RelayPlace): RelayPort {
     },
     async fetch(name, signal) {
       const bytes = await session.readFileToBuffer({ path: `${directory}/${name}` }, { signal });
-      if (bytes === null) throw new Error(`${name} is not there`);
+      if (bytes === null) throw new Error(`${name} does not exist`);
       return bytes;
     },
     pause(error) {
-      const ms = toldToWait(error);
+      const ms = retryAfter(error);
       if (ms !== undefined) onPause(ms);
       return ms;
     },
@@ -66,7 +66,7 @@ export function createRelayPort(place: RelayPlace): RelayPort {
   };
 }
 
-/** A guest that did not start: what was said then is the reason. */
+/** Explains why a guest did not start, with what it printed. */
 async function explain(ended: Promise<{ exitCode: number }>, complaint: string, user?: string): Promise<void> {
   const { exitCode } = await ended;
   if (exitCode === 0) return;

@@ -7,23 +7,20 @@ import { codeOf, statusOf, toVercelError } from "./failure.js";
 import { withoutMachine } from "./machines.js";
 import { patiently } from "./patience.js";
 
-/** How long a machine may take from being told to stop until it has, with its files saved. */
+/** How long a machine may take to stop and save its files, in milliseconds. */
 const STOP_TIMEOUT = 60_000;
 const STOP_INTERVAL = 250;
-/** States of a session that end by themselves. */
+/** States of a session that end on their own. */
 const ENDING: readonly string[] = ["stopping", "snapshotting", "pending"];
 
-/**
- * Stops a machine, and deletes it with the snapshots that the service took of it. Those that were asked for stay. A machine that
- * is not there is no error.
- */
+/** Stops a machine and deletes it, with the snapshots that the service took of it. Requested snapshots stay. No error if the machine is absent. */
 export async function removeMachine(client: VercelClient, name: string, patience: number): Promise<void> {
   const { sdk, access } = client;
   try {
     const sandbox = await unlessAbsent(patiently(patience, () => sdk.Sandbox.get({ ...access, name, resume: false })));
     if (sandbox === undefined) return;
     const last = await stopMachine(client, sandbox, patience);
-    // First: without the machine nothing would lead to them any more.
+    // First: without the machine they could not be found any more.
     for (const snapshotId of new Set([...last, ...(await unaskedSnapshots(sandbox, patience))])) {
       await removeServiceSnapshot(client, snapshotId, patience);
     }
@@ -40,10 +37,10 @@ async function unlessAbsent<T>(answer: Promise<T>): Promise<T | undefined> {
   });
 }
 
-/** Snapshots of a machine of which no record of ours says that somebody wants them. */
+/** Snapshots of a machine that no record of ours says were requested. */
 async function unaskedSnapshots(sandbox: Sandbox, patience: number): Promise<string[]> {
   if (!sandbox.persistent && sandbox.currentSnapshotId === undefined) return [];
-  // A record that cannot be read may be of any of them.
+  // An unreadable record may belong to any of them.
   if (await hasDamagedRecord()) return [];
   const asked = await askedSnapshots();
   const listed = await patiently(patience, async () => await (await sandbox.listSnapshots()).toArray());
@@ -54,17 +51,14 @@ async function hasDamagedRecord(): Promise<boolean> {
   return (await readSnapshotRecords()).length < (await snapshotIds()).length;
 }
 
-/** Ids of the snapshots at the service that somebody asked for, and has not deleted. */
+/** Ids of the snapshots at the service that were requested and not deleted. */
 export async function askedSnapshots(): Promise<Set<string>> {
   const records = await readSnapshotRecords();
   const own = records.filter(({ backend }) => backend === "vercel");
   return new Set(own.map(({ details }) => (details as { snapshotId?: string } | undefined)?.snapshotId ?? ""));
 }
 
-/**
- * Stops a machine, and waits until it has stopped; one that has already is no error. Gives the snapshot that the service took of
- * it, where it says so.
- */
+/** Stops a machine and waits until it has stopped. Returns the snapshot that the service took of it, if it reports one. */
 export async function stopMachine(
   { sdk, access }: VercelClient,
   sandbox: Sandbox,
@@ -85,7 +79,7 @@ export async function stopMachine(
   }
 }
 
-/** Finds a machine as it is, once it is not on its way to its end any more: its last snapshot is there only then. */
+/** Finds a machine once it is no longer stopping: only then does its last snapshot exist. */
 export async function findStopped({ sdk, access }: VercelClient, name: string, patience: number): Promise<Sandbox> {
   for (const deadline = performance.now() + STOP_TIMEOUT; performance.now() < deadline; await delay(STOP_INTERVAL)) {
     const sandbox = await patiently(patience, () => sdk.Sandbox.get({ ...access, name, resume: false })).catch(
@@ -95,10 +89,10 @@ export async function findStopped({ sdk, access }: VercelClient, name: string, p
     );
     if (!ENDING.includes(sandbox.status)) return sandbox;
   }
-  throw new SandboxError("unavailable", `The machine "${name}" has not stopped within ${STOP_TIMEOUT} ms`);
+  throw new SandboxError("unavailable", `The machine "${name}" did not stop within ${STOP_TIMEOUT} ms`);
 }
 
-/** Deletes a snapshot of the service; one that is not there is no error. */
+/** Deletes a snapshot at the service. No error if it is absent. */
 export async function removeServiceSnapshot(client: VercelClient, snapshotId: string, patience: number): Promise<void> {
   const { sdk, access } = client;
   try {

@@ -12,14 +12,14 @@ import {
 } from "../../git.js";
 import type { Driver, SandboxOptions } from "../../types.js";
 
-/** What the files of a sandbox started from. Nothing but data: a kept sandbox remembers it. */
+/** What the files of a sandbox started from. Plain data, saved with a kept sandbox. */
 export type Origin =
-  /** A repository that this machine has, whose files were brought in. */
+  /** A repository on this machine, whose files were uploaded. */
   | { readonly base: TreeBase }
-  /** One that the service cloned by itself. */
+  /** One that the service cloned. */
   | { readonly url: string; readonly sha: string; readonly branch: string };
 
-/** What tells one repository from another. */
+/** Identifies a repository. */
 export function sourceOf(origin: Origin | undefined): string {
   if (origin === undefined) return "";
   return "base" in origin ? `repository:${origin.base.repository.gitDir}` : origin.url;
@@ -31,14 +31,14 @@ export function forkOrigin(origin: Origin, n: number): Origin {
   return { ...origin, branch: `${origin.branch}-fork-${n}` };
 }
 
-/** The branch that a sandbox is on, unless the inside changed that. */
+/** The branch of a sandbox, unless a command changed it. */
 export function branchOf(origin: Origin): string {
   return "base" in origin ? origin.base.branch : origin.branch;
 }
 
 /**
- * What can be done with a repository, seen from outside: each look takes the files out of the machine, and git runs on them in
- * a jail of this one. Of a repository that the service cloned, a clone is made here when it is first needed.
+ * The operations on a repository, from outside: each one copies the files out of the machine, and git works on them in a jail on this one. If the
+ * service cloned the repository, a clone is made here when it is first needed.
  */
 export function repositoryOperations(
   origin: Origin,
@@ -53,7 +53,7 @@ export function repositoryOperations(
   };
   const operations = async (): Promise<Required<Pick<TreeOperations, "changes" | "git">>> => {
     found ??= find();
-    // Whoever comes after a failure tries anew.
+    // After a failure, the next call tries again.
     found.catch(() => {
       found = undefined;
     });
@@ -81,11 +81,7 @@ async function cloneHere(
   const repository = await findSource(url, { ...(githubToken !== undefined && { githubToken }), signal });
   for (const resource of resourcesOfSource(repository)) await addResource(id, resource);
   if ((await resolveCommit(repository.gitDir, sha)) !== undefined) return { repository, sha, branch };
-  throw new SandboxError(
-    "conflict",
-    `The remote does not have the commit ${sha} any more that the sandbox started from`,
-    {
-      retryable: false,
-    },
-  );
+  throw new SandboxError("conflict", `The remote no longer has the commit ${sha} that the sandbox started from`, {
+    retryable: false,
+  });
 }

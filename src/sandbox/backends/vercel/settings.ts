@@ -52,7 +52,7 @@ export function toSettings(opts: SandboxOptions): VercelSettings {
   for (const name of ["baseDir", "workspace", "mounts"] as const) {
     const value = opts[name];
     if (value === undefined || (Array.isArray(value) && value.length === 0)) continue;
-    throw new SandboxError("unsupported", `The vercel backend cannot keep ${name}: the machine is not on this host`, {
+    throw new SandboxError("unsupported", `The vercel backend can't enforce ${name}: the machine is not on this host`, {
       backend: "vercel",
       hint: "copy files in by refreshFromHost, or give a repository as repo",
     });
@@ -86,7 +86,7 @@ function assertNames(network: NetworkPolicy): void {
   if (typeof network === "string") return;
   network.allow.forEach((entry, index) => {
     if (!/:\d+$/.test(entry)) return;
-    throw new SandboxError("unsupported", `The vercel backend cannot keep network.allow[${index}] ("${entry}")`, {
+    throw new SandboxError("unsupported", `The vercel backend can't enforce network.allow[${index}] ("${entry}")`, {
       backend: "vercel",
       hint: "it allows whole hosts; leave the port out",
     });
@@ -100,7 +100,7 @@ function vcpusFor(limits: SandboxOptions["limits"] = {}): number | undefined {
   const most = Math.floor(Math.min(cpus ?? MAX_VCPUS, (memory ?? Number.MAX_SAFE_INTEGER) / MEMORY_PER_VCPU));
   if (most >= 1) return Math.min(most, MAX_VCPUS);
   const name = cpus !== undefined && cpus < 1 ? `limits.cpus (${cpus})` : `limits.memory (${memory})`;
-  throw new SandboxError("unsupported", `The vercel backend cannot keep ${name}`, {
+  throw new SandboxError("unsupported", `The vercel backend can't enforce ${name}`, {
     backend: "vercel",
     hint: `a machine has at least one processor with ${MEMORY_PER_VCPU} bytes of memory`,
   });

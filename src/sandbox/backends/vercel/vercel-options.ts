@@ -21,6 +21,6 @@ export interface VercelOptions {
   snapshotExpiration?: number;
   /** What calls the service. Default the global one. */
   fetch?: typeof globalThis extends { fetch: infer Fetch } ? Fetch : unknown;
-  /** The module `@vercel/sandbox`, where it shall not be imported by its name. */
+  /** The module `@vercel/sandbox`, if it should not be imported by its name. */
   sdk?: unknown;
 }

@@ -7,17 +7,17 @@ interface Upload {
   readonly mode: number;
 }
 
-/** What is under way at one time fits into one letter, which is one request. */
+/** Everything in transit at the same time fits into one letter, which is one request. */
 const MAX_BYTES = 3 << 20;
 const MAX_FILES = 1_000;
-/** What is larger goes by itself, as a stream. */
+/** Larger files are sent on their own, as a stream. */
 const LARGE = 1 << 20;
-/** Room for a path and what goes with it. */
+/** Room for a path and its metadata. */
 const OVERHEAD = 5_000;
 
 /**
- * Writes files in as few requests as they fit into, in their order. Where one cannot be written, those that went with it may be
- * there; the first failure is reported, and nothing is sent after it.
+ * Writes files in as few requests as possible, in their order. If one can't be written, others of its request may have been. The first failure is
+ * thrown, and nothing is sent after it.
  */
 export async function writeTogether(files: GuestFiles, uploads: readonly Upload[]): Promise<void> {
   for (const batch of batches(uploads)) {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Vanishing } from "../../../../contracts/driver.js";
+import type { PendingRemoval } from "../../../../contracts/driver.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
 import { gitError } from "../host.js";
 import {
@@ -22,7 +22,7 @@ export async function removeWorktree(target: {
   path: string;
   name: string;
   beside?: readonly string[];
-}): Promise<Vanishing> {
+}): Promise<PendingRemoval> {
   const gone = removeTrees([target.path, ...(target.beside ?? [])]);
   gone.catch(() => undefined);
   const forget = (): Promise<void> => removeEntry(target.repo, target.name, target.path);

@@ -48,8 +48,8 @@ describe("the session", () => {
 
   test.each([
     ["ends at once", "echo no engine here >&2; exit 3", ["ended with exit code 3", "no engine here"]],
-    ["prints no session", "echo hello; cat", ["printed something that is no session"]],
-    ["prints a port that is none", `echo '{"port":"1","session_token":"t"}'; cat`, ["no session"]],
+    ["prints no session", "echo hello; cat", ["printed something that is not a session"]],
+    ["prints a port that is none", `echo '{"port":"1","session_token":"t"}'; cat`, ["not a session"]],
   ])("a program that %s is unavailable", async (name, script, words) => {
     const cli = fakeCli(`bad-${name.replaceAll(" ", "-")}`, script);
     await withEnv(none, () => expectRefused(createDaggerSandbox({ dagger: { cli } }), "unavailable", ...words));
@@ -103,7 +103,7 @@ describe("the session", () => {
     expect(await say(listener.port, "step-3\n")).toBe("closed");
     taken.destroy();
     expect(await first).toBe("closed");
-    await session.release();
+    await session.close();
   });
 });
 

@@ -118,7 +118,7 @@ describe.concurrent("a repository", () => {
     const running = await sandbox.spawn({ argv: ["sleep", "60"] });
     expect(await sandbox.pushBranch("closed", there.token)).toMatchObject({
       pushed: false,
-      error: expect.stringContaining("still runs inside"),
+      error: expect.stringContaining("processes still run in the sandbox"),
     });
     await running.kill("SIGKILL");
     await running.wait();
@@ -165,6 +165,6 @@ test("a rule that cannot be set again after a push is the end of the sandbox", a
     { match: settings, action },
   ];
   const result = await sandbox.pushBranch("open", there.token);
-  expect(result).toMatchObject({ pushed: false, error: expect.stringContaining("could not be set again") });
+  expect(result).toMatchObject({ pushed: false, error: expect.stringContaining("could not be restored") });
   await expect(sandbox.exec({ argv: ["true"] })).rejects.toMatchObject({ code: "closed" });
 });

@@ -272,7 +272,7 @@ describeUnless(reason, "a container", { concurrent: true }, () => {
     const other = openSandbox({ id: kept.id, backend: "local" });
     await expect(other).rejects.toMatchObject({
       code: "invalid_argument",
-      hint: "leave backend out: the id is enough",
+      hint: "omit backend: the id is enough",
     });
     await removeSandbox(kept.id);
   });

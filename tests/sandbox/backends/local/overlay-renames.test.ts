@@ -71,7 +71,7 @@ test("the doctor says where there are none, and what they cannot do", () => {
   expect(overlayFinding("6.8.0-generic", loaded, true)).toMatchObject({ status: "ok" });
   expect(overlayFinding("6.8.0", loaded, false)).toMatchObject({
     status: "limited",
-    fix: "--workspace copy, where that matters",
+    fix: "use --workspace copy where that matters",
   });
   expect(overlayFinding("6.8.0", "nodev\tproc\n", true)).toMatchObject({ fix: "sudo modprobe overlay" });
   expect(overlayFinding("5.10.3", loaded, true)).toMatchObject({ status: "limited", fix: "use Linux 5.11 or later" });

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync 
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { currentOwner, ownerTag } from "../../../../src/machine/owner.js";
-import { sweepEtc } from "../../../../src/sandbox/backends/local/etc-cache.js";
+import { trimEtc } from "../../../../src/sandbox/backends/local/etc-cache.js";
 import { createMemory } from "../../../../src/sandbox/backends/local/memory.js";
 import { prepareEtc } from "../../../../src/sandbox/backends/local/prepared-etc.js";
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
@@ -79,7 +79,7 @@ describe.runIf(process.platform === "linux")("a prepared /etc that nothing uses"
     const [own = ""] = readdirSync(parent);
     const [old, recent] = [prepareEtc({ passwd: "old" }), prepareEtc({ passwd: "recent" })];
     for (const path of [join(parent, own), old]) age(path);
-    await sweepEtc();
+    await trimEtc();
     expect(readdirSync(parent).sort()).toEqual([own, basename(recent)].sort());
   });
 

@@ -151,7 +151,7 @@ describe("credentials", () => {
     [{}, /no credentials/],
     [{ VERCEL: "1" }, /no credentials/],
     [{ VERCEL_TOKEN: "secret-value" }, /VERCEL_TOKEN without VERCEL_TEAM_ID and VERCEL_PROJECT_ID/],
-    [{ VERCEL_OIDC_TOKEN: "garbage" }, /no JSON web token/],
+    [{ VERCEL_OIDC_TOKEN: "garbage" }, /not a JSON web token/],
     [{ VERCEL_OIDC_TOKEN: jwt({ owner_id: "a", project_id: "b", exp: 1 }) }, /expired/],
     [{ VERCEL_OIDC_TOKEN: jwt({ sub: "x" }) }, /no team and project/],
   ])("%j is unauthenticated and says what to set", (env, message) => {

@@ -20,10 +20,10 @@ export interface MachineResource {
 }
 
 /**
- * Makes a machine for a sandbox. It is in the record before the service hears of it, and out of it when it could not be made.
+ * Makes a machine for a sandbox. It is recorded before it is requested, and dropped from the record if it could not be made.
  *
- * `patience` is how long the service may make us wait for it: a sandbox that exists already waits as long as its calls may take,
- * and one that is being opened does not.
+ * `patience` is how long to wait if the service asks for it: an existing sandbox waits as long as its calls may take, one that is being opened does
+ * not.
  */
 export async function nextMachine(
   plan: Plan,
@@ -45,7 +45,7 @@ export async function nextMachine(
     return await Machine.start(sandbox, { timeout: settings.timeout, patience, warn, signal });
   } catch (error) {
     const isRefused = error instanceof RefusedMachine;
-    // What cannot be taken away now stays in the ledger.
+    // What can't be removed now stays in the ledger.
     const isGone = isRefused || (await removeMachine(client, name, patience).then(...SETTLED));
     if (isGone) await forget(plan, name);
     throw isRefused ? error.reason : error;
@@ -58,7 +58,7 @@ async function forget({ entry }: Plan, name: string): Promise<void> {
   await entry.forget((resource) => resource["name"] === name);
 }
 
-/** Writes down what a later process needs to open a kept sandbox again. */
+/** Saves what a later process needs to reopen a kept sandbox. */
 export async function savePlan(
   { client, settings, origin, entry }: Plan,
   { sandbox: { name } }: Machine,
@@ -67,7 +67,7 @@ export async function savePlan(
   await entry.savePlan({ name, teamId, projectId, settings, ...(origin && { origin }) } satisfies Reopen);
 }
 
-/** Removes the machine of this name, which another one has replaced. Where that fails it is tried again at the end. */
+/** Removes the machine of this name, which another one has replaced. If that fails, it is tried again at the end. */
 export async function removeOld(plan: Plan, name: string, next: Machine): Promise<void> {
   await savePlan(plan, next);
   try {
@@ -78,7 +78,7 @@ export async function removeOld(plan: Plan, name: string, next: Machine): Promis
   }
 }
 
-/** Removes machines that a kept sandbox had before this one, and that could not be removed then. */
+/** Removes earlier machines of a kept sandbox that could not be removed before. */
 export async function removeReplaced(plan: Plan, current: Machine): Promise<void> {
   for (const { kind, name } of plan.entry.resources) {
     if (kind !== "vercel-machine" || typeof name !== "string" || name === current.sandbox.name) continue;
@@ -86,21 +86,21 @@ export async function removeReplaced(plan: Plan, current: Machine): Promise<void
   }
 }
 
-/** Stops a machine for a snapshot of it. The processes on it end; calls under way learn why. */
+/** Stops a machine for a snapshot of it. Its processes end; running calls get the reason. */
 export async function stopForSnapshot({ settings, patience }: Plan, machine: Machine): Promise<string> {
   const { snapshotExpiration: expiration } = settings;
   try {
     const { snapshotId } = await patiently(patience, () =>
       machine.session.snapshot(expiration === undefined ? {} : { expiration }),
     );
-    await machine.close(new SandboxError("backend_lost", "The machine was stopped for a snapshot of its files"));
+    await machine.close(new SandboxError("backend_lost", "The machine was stopped to take a snapshot of its files"));
     return snapshotId;
   } catch (error) {
     throw toVercelError(error, "snapshot");
   }
 }
 
-/** Saves the files of a machine for good, and goes on with them in another one. */
+/** Saves the files of a machine permanently, and continues with them in another machine. */
 export async function saveFiles(plan: Plan, machine: Machine): Promise<{ id: string; next: Machine }> {
   const { teamId, projectId } = plan.client.access;
   const snapshotId = await stopForSnapshot(plan, machine);
@@ -118,35 +118,39 @@ export async function saveFiles(plan: Plan, machine: Machine): Promise<{ id: str
     await removeOld(plan, machine.sandbox.name, next);
     return { id, next };
   } catch (error) {
-    throw new SandboxError("backend_lost", `The files are saved as ${id}, but no machine goes on with them`, {
-      cause: error,
-      hint: `restore("${id}") in another sandbox`,
-    });
+    throw new SandboxError(
+      "backend_lost",
+      `The files are saved as ${id}, but no new machine could be started with them`,
+      {
+        cause: error,
+        hint: `restore("${id}") in another sandbox`,
+      },
+    );
   }
 }
 
-/** Makes a machine with the files of a snapshot, and takes the one before it away. */
+/** Makes a machine with the files of a snapshot, and removes the previous one. */
 export async function restoreFiles(plan: Plan, machine: Machine, id: string): Promise<Machine> {
   const record = await readSnapshotRecord(id);
   const { snapshotId, teamId, projectId, source } = detailsOf(record);
   const { access } = plan.client;
   if (plan.origin !== undefined && source !== undefined && source !== sourceOf(plan.origin)) {
-    throw new SandboxError("conflict", `The snapshot ${id} is of another repository`, { retryable: false });
+    throw new SandboxError("conflict", `The snapshot ${id} belongs to another repository`, { retryable: false });
   }
   if (teamId !== access.teamId || projectId !== access.projectId) {
-    throw new SandboxError("conflict", `The snapshot ${id} is of another project`, { retryable: false });
+    throw new SandboxError("conflict", `The snapshot ${id} belongs to another project`, { retryable: false });
   }
   const next = await nextMachine(plan, plan.patience, { type: "snapshot", snapshotId }).catch((cause: unknown) => {
     if (!(cause instanceof SandboxError) || cause.code !== "not_found") throw cause;
     const { hint } = cause;
-    throw new SandboxError("not_found", `The service has the files of the snapshot ${id} no more`, { cause, hint });
+    throw new SandboxError("not_found", `The service no longer has the files of the snapshot ${id}`, { cause, hint });
   });
   await machine.close();
   await removeOld(plan, machine.sandbox.name, next);
   return next;
 }
 
-/** What the record of a snapshot says about where it is, and of what; older ones do not say the last. */
+/** What the record of a snapshot says about its place and its source; older ones lack the source. */
 interface Details {
   readonly snapshotId: string;
   readonly teamId: string;
@@ -154,10 +158,10 @@ interface Details {
   readonly source?: string;
 }
 
-/** Reads what the record of a snapshot says; one of another backend is `conflict`. */
+/** Reads the details of a snapshot's record; one of another backend is `conflict`. */
 export function detailsOf(record: SnapshotRecord): Details {
   if (record.backend !== "vercel") {
-    throw new SandboxError("conflict", `The snapshot ${record.id} is of the backend ${record.backend}`, {
+    throw new SandboxError("conflict", `The snapshot ${record.id} belongs to the backend ${record.backend}`, {
       retryable: false,
     });
   }

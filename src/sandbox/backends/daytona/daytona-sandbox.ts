@@ -18,24 +18,24 @@ import { networkSettings } from "./network-settings.js";
 import { type Account, readLifetime, type Source } from "./options.js";
 import { remoteResource, removeResource } from "./remove.js";
 
-/** Milliseconds that a change of a state at the service may take. */
+/** How long the service may take to change a state, in milliseconds. */
 const SETTLED_WITHIN = 60_000;
 
-/** What a sandbox is made from, and what a kept one remembers. Never a key or a token. */
+/** What a sandbox is made from, and what is saved of a kept one. Never a key or a token. */
 export interface Plan {
   readonly source?: Source | undefined;
   readonly branch?: string | undefined;
   readonly network: NetworkPolicy;
-  /** Sizes and times of the machine, which another one in its place gets too. */
+  /** Sizes and times of the machine, which also apply to one that replaces it. */
   readonly machine?: Pick<DaytonaOptions, "snapshot" | "resources" | "autoStopMinutes" | "ttlMinutes">;
-  /** What of the service's is under the sandbox now; `restore` changes it. */
+  /** The name of the current machine at the service; `restore` changes it. */
   name: string;
   place?: Place;
   /** The commit that it started from. */
   base?: string | undefined;
 }
 
-/** What the backend keeps. */
+/** What the backend enforces. */
 export function daytonaCapabilities(git: boolean): Capabilities {
   return {
     isolation: "remote",
@@ -51,8 +51,8 @@ export function daytonaCapabilities(git: boolean): Capabilities {
   };
 }
 
-/** One sandbox and all that hangs on it, from its making to its end. */
-export class Life {
+/** One sandbox at the service, from its creation to its removal. */
+export class DaytonaSandbox {
   readonly #account: Account;
   readonly #opts: SandboxOptions;
   readonly #entry: SandboxEntry;
@@ -68,7 +68,7 @@ export class Life {
     this.#connection = connection;
   }
 
-  /** Makes a new sandbox, all of it or nothing; with the files of a machine that was saved, or fresh. */
+  /** Makes a new sandbox: all of it or nothing; from a saved machine, or fresh. */
   static async create(
     account: Account,
     opts: SandboxOptions,
@@ -80,13 +80,13 @@ export class Life {
     const own = { ...plan, name: `glovebox-${id}` };
     const resources = [remoteResource("daytona-sandbox", own.name, account)];
     const workDir = own.place?.workDir ?? `/home/daytona/workspace/${own.source?.name ?? id}`;
-    // A client that cannot be had must not leave a record that nobody can remove.
+    // First: without a client, nobody could remove the record.
     const connection = await connect(account);
     try {
-      await entry.begin({ workDir, resources });
-      const life = new Life(account, opts, entry, own, connection);
-      const driver = await life.#make(saved);
-      await entry.savePlan(life.#plan);
+      await entry.createRecord({ workDir, resources });
+      const sandbox = new DaytonaSandbox(account, opts, entry, own, connection);
+      const driver = await sandbox.#make(saved);
+      await entry.savePlan(sandbox.#plan);
       return driver;
     } catch (error) {
       await connection.close();
@@ -94,16 +94,17 @@ export class Life {
     }
   }
 
-  /** Goes on with a kept one. */
+  /** Reopens a kept sandbox. */
   static async reopen(account: Account, opts: SandboxOptions, entry: SandboxEntry, plan: Plan): Promise<DaytonaDriver> {
     const { place } = plan;
     if (place === undefined) throw new SandboxError("not_found", `The sandbox "${entry.id}" was never finished`);
     const connection = await connect(account);
     try {
       remoteResource("daytona-sandbox", plan.name, account);
-      const remote = await wake(connection, plan.name);
+      const remote = await startMachine(connection, plan.name);
       await uploadGuest(remote, place);
-      return new Life(account, opts, entry, plan, connection).#begin(remote, place, await startGuest(remote, place));
+      const sandbox = new DaytonaSandbox(account, opts, entry, plan, connection);
+      return sandbox.#start(remote, place, await startGuest(remote, place));
     } catch (error) {
       await connection.close();
       throw error;
@@ -113,7 +114,7 @@ export class Life {
   async #make(saved: Saved | undefined): Promise<DaytonaDriver> {
     const { source, branch, network, name } = this.#plan;
     const rules = networkSettings(network);
-    // A repository is cloned from inside, so the network is closed after that.
+    // A repository is cloned from within the sandbox, so the network is restricted after that.
     const atOnce = source === undefined || saved !== undefined ? rules : {};
     const remote = await this.#request({
       ...{ id: this.#entry.id, name, opts: this.#opts, network: atOnce },
@@ -124,14 +125,14 @@ export class Life {
     if (saved !== undefined) {
       await uploadGuest(remote, saved.place);
       const guest = await startGuest(remote, saved.place);
-      return this.#begin(remote, saved.place, guest);
+      return this.#start(remote, saved.place, guest);
     }
     const token = this.#token();
     const made = await bootstrap(remote, { id: this.#entry.id, source, branch, token, network: rules });
     this.#plan.base = made.guest.head;
     await failpoint("create.started");
     this.#entry.signal.throwIfAborted();
-    return this.#begin(remote, made.place, made.guest);
+    return this.#start(remote, made.place, made.guest);
   }
 
   async #request(plan: RemotePlan): Promise<RemoteSandbox> {
@@ -139,7 +140,7 @@ export class Life {
     try {
       remote = await createRemote(this.#connection.client, plan);
     } catch (error) {
-      // Refused: there is nothing to be taken away, and perhaps nobody who may.
+      // The service refused: there is nothing to remove, and perhaps no permission to.
       if (wasRefused(error)) await this.#entry.forget(() => true);
       throw error;
     }
@@ -147,13 +148,13 @@ export class Life {
     return remote;
   }
 
-  #begin(remote: RemoteSandbox, place: Place, guest: GuestSession): DaytonaDriver {
+  #start(remote: RemoteSandbox, place: Place, guest: GuestSession): DaytonaDriver {
     this.#plan.place = place;
     const driver = new DaytonaDriver({
       ...{ id: this.#entry.id, remote, place, guest },
       capabilities: daytonaCapabilities(this.#plan.source !== undefined),
       operations: (own) => this.#operations(own),
-      release: (own) => this.#close(own),
+      close: (own) => this.#close(own),
     });
     const third = (readLifetime(this.#opts).autoStop * 60_000) / 3;
     this.#endHeartbeat = keepAlive(
@@ -177,7 +178,7 @@ export class Life {
     };
   }
 
-  /** Copies of the machine as it is now; all of them or none. */
+  /** Copies of the machine as it is now: all of them or none. */
   async #fork(driver: DaytonaDriver, count: number): Promise<DaytonaDriver[]> {
     const { name: _, ...plan } = this.#plan;
     const { id: __, ...opts } = this.#opts;
@@ -185,7 +186,7 @@ export class Life {
       const saved = { snapshot, place: driver.place };
       const create = async (entry: SandboxEntry, n: number): Promise<DaytonaDriver> => {
         const branch = plan.branch === undefined ? undefined : `${plan.branch}-fork-${n}`;
-        const fork = await Life.create(this.#account, opts, entry, { ...plan, branch }, saved);
+        const fork = await DaytonaSandbox.create(this.#account, opts, entry, { ...plan, branch }, saved);
         if (branch !== undefined) await checkOut(fork, branch);
         return fork;
       };
@@ -193,7 +194,7 @@ export class Life {
     });
   }
 
-  /** A new machine with the saved files takes the place of the old one, which is deleted. */
+  /** Replaces the machine with a new one that has the saved files, and deletes the old one. */
   async #restore(driver: DaytonaDriver, snapshot: string): Promise<void> {
     const old = this.#plan.name;
     const { id } = this.#entry;
@@ -225,11 +226,11 @@ export class Life {
     this.#endHeartbeat();
     if (this.#entry.keep) {
       await driver.stop();
-      // Stopped it costs disk only, and is there when it is opened again; one that is gone cannot be kept.
-      if (!(await whenSettled(() => standStill(driver.remote)))) this.#entry.discard();
+      // A stopped machine only costs disk space and can be reopened. One that is gone can't be kept.
+      if (!(await whenSettled(() => stopMachine(driver.remote)))) this.#entry.discard();
       else await this.#entry.savePlan(this.#plan);
     }
-    driver.abandon();
+    driver.closeChannel();
     await this.#connection.close();
   }
 
@@ -238,18 +239,18 @@ export class Life {
   }
 }
 
-/** A machine that was saved, and where things are on it. */
+/** A saved machine, and its directories. */
 interface Saved {
   readonly snapshot: string;
   readonly place: Place;
 }
 
-/** A machine by its name, running. */
-async function wake({ client }: Connection, name: string): Promise<RemoteSandbox> {
+/** Starts a machine by its name. */
+async function startMachine({ client }: Connection, name: string): Promise<RemoteSandbox> {
   try {
     const remote = await persist(() => client.get(name));
-    // What a process that died left running in it goes with a stop.
-    if (remote.state === "started" || remote.state === "starting") await whenSettled(() => standStill(remote));
+    // A stop also ends what a dead process left running in it.
+    if (remote.state === "started" || remote.state === "starting") await whenSettled(() => stopMachine(remote));
     await whenSettled(() => remote.start());
     return remote;
   } catch (error) {
@@ -257,7 +258,7 @@ async function wake({ client }: Connection, name: string): Promise<RemoteSandbox
   }
 }
 
-/** Waits for a change of a state that is under way, and then makes another. */
+/** Waits for a state change that is under way, then makes another. */
 async function whenSettled<T>(change: () => Promise<T>): Promise<T> {
   try {
     return await persist(change, (error) => isPassing(error) || isBetweenStates(error), SETTLED_WITHIN);
@@ -266,8 +267,8 @@ async function whenSettled<T>(change: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Stops a machine; false when there is none any more. */
-async function standStill(remote: RemoteSandbox): Promise<boolean> {
+/** Stops a machine; false if it no longer exists. */
+async function stopMachine(remote: RemoteSandbox): Promise<boolean> {
   try {
     await remote.stop();
     return true;
@@ -283,7 +284,7 @@ async function standStill(remote: RemoteSandbox): Promise<boolean> {
   }
 }
 
-/** By git itself: the service's own way is not safe when the tree has changes. */
+/** With git itself: the service's own checkout is not safe if the tree has changes. */
 async function checkOut(driver: DaytonaDriver, branch: string): Promise<void> {
   const { exitCode, stderr } = await driver.run(["git", "checkout", "--quiet", "-B", branch]);
   if (exitCode !== 0) throw new SandboxError("internal", `The branch "${branch}" could not be made: ${stderr.trim()}`);

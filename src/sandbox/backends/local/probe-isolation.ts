@@ -5,23 +5,23 @@ import type { Sandbox, SandboxOptions } from "../../types.js";
 /** Opens a local sandbox. */
 export type OpenLocal = (opts: SandboxOptions) => Promise<Sandbox>;
 
-/** Opens a sandbox that is thrown away, and looks at the walls from inside. */
-export async function probeWalls(open: OpenLocal): Promise<Finding[]> {
+/** Opens a temporary sandbox and checks its isolation from the inside. */
+export async function probeIsolation(open: OpenLocal): Promise<Finding[]> {
   const isRoot = process.getuid?.() === 0;
   try {
     await using sandbox = await open({});
     const { stdout, exitCode } = await sandbox.exec({ argv: ["cat", "/proc/self/status"], timeout: 10_000 });
-    if (exitCode !== 0) throw new Error(`cat /proc/self/status ended with ${exitCode} inside`);
+    if (exitCode !== 0) throw new Error(`cat /proc/self/status ended with ${exitCode} in the sandbox`);
     return [
-      { name: "self-test", status: "ok", detail: "a sandbox opened, found its walls standing, and ran a command" },
-      wall("seccomp", field(stdout, "Seccomp") === "2", "a filter holds for every command"),
-      wall(
+      { name: "self-test", status: "ok", detail: "a sandbox opened, checked its isolation and ran a command" },
+      checked("seccomp", field(stdout, "Seccomp") === "2", "a filter is active for every command"),
+      checked(
         "privileges",
         /^0+$/.test(field(stdout, "CapEff") ?? "") && field(stdout, "NoNewPrivs") === "1",
-        "no capabilities, and none to be had",
+        "no capabilities, and no way to gain any",
       ),
       isRoot
-        ? { name: "idmapped mounts", status: "ok", detail: "the work directory is attached by one; inside is not root" }
+        ? { name: "idmapped mounts", status: "ok", detail: "the work directory uses one; commands don't run as root" }
         : { name: "idmapped mounts", status: "unused", detail: "needed by root only" },
     ];
   } catch (error) {
@@ -31,8 +31,8 @@ export async function probeWalls(open: OpenLocal): Promise<Finding[]> {
   }
 }
 
-function wall(name: string, stands: boolean, detail: string): Finding {
-  return stands ? { name, status: "ok", detail } : { name, status: "missing", detail: "does not hold inside" };
+function checked(name: string, works: boolean, detail: string): Finding {
+  return works ? { name, status: "ok", detail } : { name, status: "missing", detail: "not in effect in the sandbox" };
 }
 
 function field(status: string, name: string): string | undefined {

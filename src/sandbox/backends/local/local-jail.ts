@@ -5,31 +5,31 @@ import { createMemory } from "./memory.js";
 import { prepareEtc } from "./prepared-etc.js";
 import { findToolchains, type Toolchains } from "./toolchains.js";
 
-/** The private home inside. */
+/** The private home in the sandbox. */
 export const INSIDE_HOME = "/home/sandbox";
 const RESOLVER = "/etc/resolv.conf";
 const MB = 1 << 20;
 const rememberedToolchains = createMemory<Toolchains>();
 
-/** What a sandbox's walls are made of. */
-export interface Walls {
+/** The jail of a local sandbox. */
+export interface LocalJail {
   spec: Omit<JailSpec, "program" | "privileged" | "env">;
-  /** The host directory that is its `/etc`, for `noteEtc`. */
+  /** The host directory that is its `/etc`, for `recordEtc`. */
   etc: string;
   /** The environment that every command starts from. */
   baseEnv: Record<string, string>;
 }
 
-/** Puts a sandbox's walls together: the system and its toolchains read-only, private memory, and the given trees. */
-export function buildWalls(opts: {
+/** Builds a sandbox's jail: the system and its toolchains read-only, private memory, and the given trees. */
+export function buildJail(opts: {
   workDir: string;
   trees: readonly JailBind[];
   network: "none" | "full";
   cgroups: readonly string[];
-}): Walls {
+}): LocalJail {
   const system = systemBinds();
   const toolchains = rememberedToolchains(process.env["PATH"] ?? "", () => findToolchains(process.env));
-  // Where it is needed it is bound by itself: it changes with the networks that the machine is in.
+  // Bound separately where it is needed: it changes with the networks that the machine is in.
   const own = opts.network === "full" && existsSync(RESOLVER) ? [{ source: RESOLVER, target: RESOLVER }] : [];
   const etc = prepareEtc(
     syntheticEtc(INSIDE_HOME),
