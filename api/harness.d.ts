@@ -168,7 +168,7 @@ interface ApplyResult {
 
 type AsWritten = "id" | "name" | "description" | "when" | "needs" | "continueOnError" | "env" | "cwd" | "secrets";
 
-declare const BLUEPRINT_SCHEMA: Schema;
+declare const BLUEPRINT_SCHEMA: JsonSchema;
 
 interface Blueprint {
   readonly version: 1;
@@ -231,6 +231,8 @@ interface ChangeSummary {
   deletions: number;
   patchPath?: string;
 }
+
+type Check<T = unknown> = (value: T, name: string) => void;
 
 interface CheckResult {
   id: string;
@@ -313,6 +315,10 @@ interface Fault {
 }
 
 type FieldPath = readonly (string | number)[];
+
+type Fields<T> = {
+  readonly [K in keyof T]-?: Partial<Pick<T, K>> extends Pick<T, K> ? Schema<Exclude<T[K], undefined>> : Needed<T[K]>;
+};
 
 interface FindOptions {
   readonly repoDir?: string | undefined;
@@ -399,6 +405,56 @@ interface InputSpec {
   readonly default?: string | number | boolean;
 }
 
+interface JsonSchema {
+  readonly $schema?: string;
+  readonly $id?: string;
+  readonly $ref?: string;
+  readonly $defs?: Readonly<Record<string, JsonSchema>>;
+  readonly title?: string;
+  readonly description?: string;
+  readonly type?: JsonType | readonly JsonType[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | JsonSchema;
+  readonly propertyNames?: JsonSchema;
+  readonly maxProperties?: number;
+  readonly items?: JsonSchema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly discriminator?: {
+    readonly propertyName: string;
+  };
+  readonly [OWN]?: Own;
+}
+
+type JsonType = "object" | "array" | "string" | "number" | "integer" | "boolean" | "null";
+
+type Keyword =
+  | "const"
+  | "enum"
+  | "type"
+  | "minLength"
+  | "maxLength"
+  | "pattern"
+  | "minimum"
+  | "exclusiveMinimum"
+  | "maximum"
+  | "minItems"
+  | "maxItems"
+  | "maxProperties"
+  | "oneOf";
+
 type KindWord = NodeSpec["kind"];
 
 interface LimitHit {
@@ -421,6 +477,11 @@ interface LoadOptions extends FindOptions {
 }
 
 type MoreNames = Readonly<Record<string, Readonly<Record<string, Value$1>>>>;
+
+interface Needed<T> {
+  readonly needed: Schema<T>;
+  readonly absent?: string | undefined;
+}
 
 interface NodeAttempt {
   attempt: number;
@@ -457,8 +518,7 @@ type NodeKindAlias = Exclude<KindWord, NodeKind>;
 interface NodeKindModule<Spec extends AnySpec = AnySpec, Node extends NodeBase = NodeBase> {
   readonly name: Node["kind"];
   readonly aliases: readonly Spec["kind"][];
-  readonly properties: Readonly<Record<string, Schema>>;
-  readonly required: readonly string[];
+  readonly properties: Fields<Written<Omit<Spec, keyof AnySpec>>>;
   readonly harmless: readonly string[];
   readonly reaches?: Readonly<Record<string, HostWish>>;
   readonly renamed?: Readonly<Record<string, string>>;
@@ -555,6 +615,8 @@ interface NodeText {
   readonly group?: string;
 }
 
+declare const OWN: unique symbol;
+
 interface OpenDirectory extends Disposable {
   readonly path: string;
   at(name: string): string;
@@ -562,6 +624,16 @@ interface OpenDirectory extends Disposable {
 }
 
 type OutputStream = "stdout" | "stderr" | "transcript";
+
+interface Own {
+  readonly expected?: string | Partial<Readonly<Record<Keyword, string>>>;
+  readonly check?: Check;
+  readonly rule?: Check;
+  readonly incomplete?: string;
+  readonly absent?: Readonly<Record<string, string>>;
+  readonly elsewhere?: Readonly<Record<string, string>>;
+  readonly target?: () => JsonSchema;
+}
 
 type PartsOf<M> =
   M extends NodeKindModule<infer Spec, infer Node>
@@ -950,37 +1022,9 @@ interface RunnableSpec {
   exec?: NodeFunction;
 }
 
-interface Schema {
-  readonly $schema?: string;
-  readonly $id?: string;
-  readonly $ref?: string;
-  readonly $defs?: Readonly<Record<string, Schema>>;
-  readonly title?: string;
-  readonly description?: string;
-  readonly type?: SchemaType | readonly SchemaType[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly default?: unknown;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: boolean | Schema;
-  readonly propertyNames?: Schema;
-  readonly items?: Schema;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maximum?: number;
-  readonly oneOf?: readonly Schema[];
-  readonly discriminator?: {
-    readonly propertyName: string;
-  };
+interface Schema<T> extends JsonSchema {
+  readonly [TYPE]: (value: T) => T;
 }
-
-type SchemaType = "object" | "array" | "string" | "number" | "integer" | "boolean" | "null";
 
 interface SecretNeed {
   readonly nodeId: string;
@@ -1019,6 +1063,8 @@ declare const TABLE: {
   readonly commit: typeof commitKind;
 };
 
+declare const TYPE: unique symbol;
+
 type Text = string | ((context: RunContext) => string);
 
 interface TokenUsage {
@@ -1031,6 +1077,14 @@ interface TokenUsage {
 type Value = string | number | boolean;
 
 type Value$1 = string | number | boolean | null;
+
+type Written<T> = T extends AgentDriver | ((...args: never) => unknown)
+  ? never
+  : T extends readonly (infer I)[]
+    ? readonly Written<I>[]
+    : T extends object
+      ? { [K in keyof T as [Written<Exclude<T[K], undefined>>] extends [never] ? never : K]: Written<T[K]> }
+      : T;
 
 type WrittenOptions = Omit<SandboxOptions, "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "keep">;
 
@@ -1264,7 +1318,6 @@ export {
   RunStatus,
   type RunSummary,
   type RunnableSpec,
-  Schema,
   SecretNeed,
   Text,
   TokenUsage,

@@ -11,7 +11,7 @@ interface Backend {
   secrets?(opts: SandboxOptions): readonly (string | undefined)[];
   create(opts: SandboxOptions, entry: SandboxEntry): Promise<Driver>;
   reopen?(plan: unknown, opts: SandboxOptions, entry: SandboxEntry): Promise<Driver>;
-  removeResource(resource: Resource, how: RemovalOptions): Promise<void> | Promise<Vanishing | undefined>;
+  removeResource(resource: Resource, how: RemovalOptions): Promise<void> | Promise<PendingRemoval | undefined>;
   removeSnapshot?(record: SnapshotRecord): Promise<void>;
   list?(): Promise<RemoteSandboxInfo[]>;
   sweep?(opts: { dryRun?: boolean; options?: SandboxOptions }): Promise<string[]>;
@@ -245,7 +245,7 @@ interface Driver {
     defaultBranch(): Promise<string>;
   };
   url?(port: number): Promise<string>;
-  close(): Promise<void> | Promise<Vanishing | undefined>;
+  close(): Promise<void> | Promise<PendingRemoval | undefined>;
 }
 
 interface DriverExit {
@@ -482,6 +482,10 @@ interface OpenOptions extends SandboxOptions {
   backend?: BackendName | (string & {});
 }
 
+interface PendingRemoval {
+  gone: Promise<void>;
+}
+
 type PortableOptions = Pick<
   SandboxOptions,
   "operationTimeout" | "maxOutput" | "env" | "allow" | "onEvent" | "githubToken"
@@ -617,7 +621,7 @@ interface SandboxEntry {
   readonly directory: string;
   readonly signal: AbortSignal;
   readonly resources: readonly Resource[];
-  begin(first: { workDir?: string; resources?: readonly Resource[] }): Promise<void>;
+  createRecord(first: { workDir?: string; resources?: readonly Resource[] }): Promise<void>;
   record(...resources: readonly Resource[]): Promise<void>;
   forget(isGone: (resource: Resource) => boolean): Promise<void>;
   savePlan(plan: unknown): Promise<void>;
@@ -866,10 +870,6 @@ interface TaskSetup {
 }
 
 type TaskStage = "waiting" | "starting" | "running" | "stopping" | "done" | "failed";
-
-interface Vanishing {
-  gone: Promise<void>;
-}
 
 interface VercelOptions {
   token?: string;

@@ -38,7 +38,7 @@ declare class GuestChannel {
   get window(): number;
   get isIdle(): boolean;
   open(handler: CallHandler): number;
-  release(call: number): void;
+  endCall(call: number): void;
   unref(): void;
   send(type: number, call: number, body?: readonly Uint8Array[]): boolean;
   drained(): Promise<void>;
@@ -83,7 +83,7 @@ declare abstract class GuestDriver implements Driver {
   makeDirectory(path: string): Promise<void>;
   importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void>;
   exportTree(path: string): AsyncIterable<Uint8Array>;
-  abstract close(): Promise<void> | Promise<Vanishing | undefined>;
+  abstract close(): Promise<void> | Promise<PendingRemoval | undefined>;
 }
 
 interface Hello {
@@ -214,7 +214,7 @@ declare function planMirror(
 
 declare function readSnapshotRecord(id: string): Promise<SnapshotRecord>;
 
-declare function removeGitResource(resource: Resource, beside?: readonly string[]): Promise<boolean | Vanishing>;
+declare function removeGitResource(resource: Resource, beside?: readonly string[]): Promise<boolean | PendingRemoval>;
 
 declare function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archive }: SnapshotRecord): Promise<void>;
 
@@ -245,6 +245,7 @@ export {
   GuestDriver,
   type MirrorPlan,
   type NetworkPolicy,
+  type PendingRemoval,
   type RemoteSandboxInfo,
   type RemovalOptions,
   type Resource,
@@ -256,7 +257,6 @@ export {
   type SnapshotRecord,
   type StartSpec,
   type TreeBase,
-  type Vanishing,
   createOperations,
   fillMirror,
   forkMirror,

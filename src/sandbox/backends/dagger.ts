@@ -18,7 +18,7 @@ import {
 } from "../git.js";
 import { openWith } from "../lifecycle.js";
 import type { Driver, Sandbox, SandboxOptions } from "../types.js";
-import { type Base, buildBase, DEFAULT_IMAGE, type Reachable, WORK_DIR } from "./dagger/base.js";
+import { buildBase, type DaggerBase, DEFAULT_IMAGE, type Reachable, WORK_DIR } from "./dagger/base.js";
 import { conformance } from "./dagger/conformance.js";
 import type { DaggerOptions } from "./dagger/dagger-options.js";
 import { DaggerDriver } from "./dagger/driver.js";
@@ -151,7 +151,7 @@ async function withSession<T>(
 interface Plan {
   entry: SandboxEntry;
   session: Session;
-  base: Base;
+  base: DaggerBase;
   recipe: Recipe;
   opts: SandboxOptions;
   dagger: DaggerOptions;

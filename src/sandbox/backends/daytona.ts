@@ -3,7 +3,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { openWith } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { conformance } from "./daytona/conformance.js";
-import { DaytonaSandbox, daytonaCapabilities, type Plan } from "./daytona/daytona-sandbox.js";
+import { type DaytonaPlan, DaytonaSandbox, daytonaCapabilities } from "./daytona/daytona-sandbox.js";
 import { removeSnapshot } from "./daytona/native-snapshot.js";
 import { networkSettings } from "./daytona/network-settings.js";
 import { BACKEND, daytonaOptions, readAccount, readSource } from "./daytona/options.js";
@@ -41,7 +41,7 @@ export const daytona: Backend = {
     });
   },
   async reopen(saved, opts, entry) {
-    const plan = saved as Plan;
+    const plan = saved as DaytonaPlan;
     const own = { ...opts, daytona: { ...plan.machine, ...opts.daytona } };
     return await DaytonaSandbox.reopen(readAccount(own), own, entry, plan);
   },

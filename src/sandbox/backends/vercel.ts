@@ -9,7 +9,7 @@ import { VercelDriver } from "./vercel/driver.js";
 import { gitSource, prepareRepository } from "./vercel/git-source.js";
 import { Machine } from "./vercel/machine.js";
 import { type MachineSource, resumeMachine } from "./vercel/machines.js";
-import { type Plan, planOf, type Reopen } from "./vercel/plan.js";
+import { planOf, type Reopen, type VercelPlan } from "./vercel/plan.js";
 import { probe } from "./vercel/probe.js";
 import { askedSnapshots, findStopped, removeMachine, removeServiceSnapshot, stopMachine } from "./vercel/removal.js";
 import {
@@ -75,7 +75,7 @@ export function createVercelSandbox(opts: SandboxOptions = {}): Promise<Sandbox>
 }
 
 /** Decides how the files of a repository get in: the service clones what it can reach; everything else is uploaded. */
-async function planRepository(plan: Plan): Promise<Filling> {
+async function planRepository(plan: VercelPlan): Promise<Filling> {
   const { repo, branch, githubToken } = plan.opts;
   if (repo === undefined) return {};
   if (/^https:\/\//.test(repo)) {
@@ -118,7 +118,7 @@ interface Filling {
 
 /** Makes the machine of a sandbox: all of it or nothing. Waits for a busy service for up to `patience` milliseconds. */
 async function makeDriver(
-  plan: Plan,
+  plan: VercelPlan,
   { source, resources = [], prepare, fill }: Filling,
   patience: number,
 ): Promise<VercelDriver> {
@@ -137,7 +137,7 @@ async function makeDriver(
   }
 }
 
-function driverOf(plan: Plan, machine: Machine): VercelDriver {
+function driverOf(plan: VercelPlan, machine: Machine): VercelDriver {
   const { origin } = plan;
   return new VercelDriver(
     {
@@ -156,7 +156,7 @@ function driverOf(plan: Plan, machine: Machine): VercelDriver {
 }
 
 async function forkFiles(
-  plan: Plan,
+  plan: VercelPlan,
   machine: Machine,
   count: number,
 ): Promise<{ next: Machine; forks: VercelDriver[]; failure?: unknown }> {
@@ -184,7 +184,7 @@ async function forkFiles(
 }
 
 /** A fork has a branch of its own. */
-function forkRepository({ origin }: Plan, fork: Plan, n: number): Filling {
+function forkRepository({ origin }: VercelPlan, fork: VercelPlan, n: number): Filling {
   if (origin === undefined) return {};
   const own = forkOrigin(origin, n);
   fork.origin = own;
@@ -197,7 +197,7 @@ function forkRepository({ origin }: Plan, fork: Plan, n: number): Filling {
  * Continues a kept sandbox. A machine that stopped for a requested snapshot is not started again but replaced: the service only keeps the last
  * snapshot of a machine, and would delete that one at the next stop.
  */
-async function continueMachine(plan: Plan, name: string): Promise<Machine> {
+async function continueMachine(plan: VercelPlan, name: string): Promise<Machine> {
   const { client, settings, patience } = plan;
   const { currentSnapshotId: snapshotId, status } = await findStopped(client, name, patience);
   if (snapshotId !== undefined && status !== "running" && (await askedSnapshots()).has(snapshotId)) {

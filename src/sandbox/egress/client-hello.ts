@@ -1,5 +1,5 @@
 /** The first bytes of a tunnel: too few (`atLeast` are needed), not TLS, or a hello that names no server, names one, or is malformed. */
-export type Hello =
+export type ClientHello =
   | { kind: "more"; atLeast: number }
   | { kind: "other" }
   | { kind: "unnamed" }
@@ -11,10 +11,10 @@ const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
 /** A hello has a few thousand bytes at most. */
 const MAX_BYTES = 32 << 10;
-const MALFORMED: Hello = { kind: "malformed" };
+const MALFORMED: ClientHello = { kind: "malformed" };
 
 /** Finds the server name in a TLS hello, which may be spread over several records. */
-export function readHello(bytes: Buffer): Hello {
+export function readHello(bytes: Buffer): ClientHello {
   if (bytes.length === 0) return { kind: "more", atLeast: 1 };
   if (bytes[0] !== HANDSHAKE) return { kind: "other" };
   const pieces: Buffer[] = [];
@@ -42,11 +42,11 @@ export function readHello(bytes: Buffer): Hello {
   }
 }
 
-function more(atLeast: number): Hello {
+function more(atLeast: number): ClientHello {
   return atLeast > MAX_BYTES ? MALFORMED : { kind: "more", atLeast };
 }
 
-function readExtensions(hello: Buffer): Hello {
+function readExtensions(hello: Buffer): ClientHello {
   try {
     const fields = new Fields(hello);
     fields.take(34); // version and random

@@ -1,5 +1,5 @@
 import { isIP, type Socket } from "node:net";
-import { type Hello, readHello } from "./client-hello.js";
+import { type ClientHello, readHello } from "./client-hello.js";
 import type { ClientStream } from "./client-stream.js";
 import { dial, type Route, writeTo } from "./dial.js";
 import { normalizeHost, normalizeIPv6 } from "./host-name.js";
@@ -104,7 +104,7 @@ async function readOpening(exchange: Exchange, target: RequestTarget, isPlain: b
   }
 }
 
-function checkHello(exchange: Exchange, target: RequestTarget, hello: Hello, isPlain: boolean): void {
+function checkHello(exchange: Exchange, target: RequestTarget, hello: ClientHello, isPlain: boolean): void {
   if (hello.kind === "malformed") throw refuse(exchange, target, "name_mismatch");
   if (hello.kind === "named" && !isNameOf(hello.name, target.host)) {
     throw refuse(exchange, { ...target, host: hello.name === "" ? target.host : hello.name }, "name_mismatch");

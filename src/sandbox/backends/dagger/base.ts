@@ -21,7 +21,7 @@ export interface Reachable {
 }
 
 /** What a sandbox starts from. */
-export interface Base {
+export interface DaggerBase {
   readonly container: Container;
   /** The image with its digest: the same files tomorrow, even if the tag has moved by then. */
   readonly image: string;
@@ -37,7 +37,7 @@ export async function buildBase(
   image: string,
   opts: DaggerOptions,
   signal: AbortSignal,
-): Promise<Base> {
+): Promise<DaggerBase> {
   const { client, listener } = session;
   return await cancellable(signal, async () => {
     try {
@@ -78,7 +78,7 @@ function prepare(session: Session, image: Container, setup: NonNullable<DaggerOp
   }, image);
 }
 
-function startableServices({ client }: Session, opts: DaggerOptions): Base["services"] {
+function startableServices({ client }: Session, opts: DaggerOptions): DaggerBase["services"] {
   return new Map(
     Object.entries(opts.services ?? {}).map(([name, { image, args, env = {}, ports = [] }]) => {
       let container = client.container().from(image);

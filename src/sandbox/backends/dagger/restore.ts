@@ -9,13 +9,13 @@ import type { DaggerDriver } from "./driver.js";
 import { applyLayer } from "./layer.js";
 import type { Recipe, Saved } from "./recipe.js";
 import type { Session } from "./session.js";
-import { findSnapshot, type Origin } from "./snapshot.js";
+import { findSnapshot, type SnapshotOrigin } from "./snapshot.js";
 import { Steps } from "./steps.js";
 
 /** Restores a snapshot: the whole sandbox or, while something runs in it, the files of its work directory. */
 export async function restoreSnapshot(
   driver: DaggerDriver,
-  origin: Origin & { readonly dagger: DaggerOptions },
+  origin: SnapshotOrigin & { readonly dagger: DaggerOptions },
   id: string,
 ): Promise<void> {
   const { archive, saved } = await findSnapshot(id);
@@ -51,7 +51,7 @@ function digestOf({ image }: Recipe): string | undefined {
 
 /** Rebuilds a container from its recipe. Undefined if only the work directory was saved with it. */
 async function rebuild(
-  { session, base, recipe, dagger }: Origin & { readonly dagger: DaggerOptions },
+  { session, base, recipe, dagger }: SnapshotOrigin & { readonly dagger: DaggerOptions },
   { image, setup, removed }: Saved,
   archive: string,
 ): Promise<Container | undefined> {

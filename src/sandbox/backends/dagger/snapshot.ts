@@ -7,16 +7,16 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import { readSnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
 import { removeSnapshot as removeGitSnapshot, writeArchive } from "../../git.js";
-import type { Base } from "./base.js";
+import type { DaggerBase } from "./base.js";
 import type { DaggerDriver } from "./driver.js";
 import { saveLayer } from "./layer.js";
 import { isSaved, type Recipe, type Saved } from "./recipe.js";
 import type { Session } from "./session.js";
 
 /** What a sandbox that can be saved was made of. */
-export interface Origin {
+export interface SnapshotOrigin {
   readonly session: Session;
-  readonly base: Base;
+  readonly base: DaggerBase;
   readonly recipe: Recipe;
 }
 
@@ -24,7 +24,7 @@ export interface Origin {
  * Saves a sandbox to a file and returns what belongs to it: everything that changed since its base or, while something runs, the files of its work
  * directory. An existing file stays until the new one is complete.
  */
-export async function saveState(driver: DaggerDriver, origin: Origin, path: string): Promise<Saved> {
+export async function saveState(driver: DaggerDriver, origin: SnapshotOrigin, path: string): Promise<Saved> {
   const container = await driver.steps.settled();
   if (container === undefined || container === origin.base.container) {
     await saveFiles(driver, path);
@@ -66,7 +66,7 @@ export async function loadFiles(driver: DaggerDriver, path: string): Promise<voi
 }
 
 /** Saves a sandbox permanently. An id of the graph alone would be worthless outside the engine that issued it. */
-export async function saveSnapshot(driver: DaggerDriver, origin: Origin): Promise<string> {
+export async function saveSnapshot(driver: DaggerDriver, origin: SnapshotOrigin): Promise<string> {
   const id = `${driver.id}-${randomBytes(4).toString("hex")}`;
   const archive = join(snapshotsDir(), `${id}.tar`);
   try {

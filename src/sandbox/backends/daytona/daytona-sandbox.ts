@@ -22,7 +22,7 @@ import { remoteResource, removeResource } from "./remove.js";
 const SETTLED_WITHIN = 60_000;
 
 /** What a sandbox is made from, and what is saved of a kept one. Never a key or a token. */
-export interface Plan {
+export interface DaytonaPlan {
   readonly source?: Source | undefined;
   readonly branch?: string | undefined;
   readonly network: NetworkPolicy;
@@ -56,11 +56,11 @@ export class DaytonaSandbox {
   readonly #account: Account;
   readonly #opts: SandboxOptions;
   readonly #entry: SandboxEntry;
-  readonly #plan: Plan;
+  readonly #plan: DaytonaPlan;
   readonly #connection: Connection;
   #endHeartbeat: () => void = () => undefined;
 
-  constructor(account: Account, opts: SandboxOptions, entry: SandboxEntry, plan: Plan, connection: Connection) {
+  constructor(account: Account, opts: SandboxOptions, entry: SandboxEntry, plan: DaytonaPlan, connection: Connection) {
     this.#account = account;
     this.#opts = opts;
     this.#entry = entry;
@@ -73,7 +73,7 @@ export class DaytonaSandbox {
     account: Account,
     opts: SandboxOptions,
     entry: SandboxEntry,
-    plan: Omit<Plan, "name">,
+    plan: Omit<DaytonaPlan, "name">,
     saved?: Saved,
   ): Promise<DaytonaDriver> {
     const { id } = entry;
@@ -95,7 +95,12 @@ export class DaytonaSandbox {
   }
 
   /** Reopens a kept sandbox. */
-  static async reopen(account: Account, opts: SandboxOptions, entry: SandboxEntry, plan: Plan): Promise<DaytonaDriver> {
+  static async reopen(
+    account: Account,
+    opts: SandboxOptions,
+    entry: SandboxEntry,
+    plan: DaytonaPlan,
+  ): Promise<DaytonaDriver> {
     const { place } = plan;
     if (place === undefined) throw new SandboxError("not_found", `The sandbox "${entry.id}" was never finished`);
     const connection = await connect(account);

@@ -17,7 +17,7 @@ const AUTHOR = "harness";
 const EMAIL = "harness@local";
 
 /** The repository of a sandbox. */
-export interface Repository {
+export interface ClonedRepository {
   readonly source: Source;
   /** The branch that commits go to; undefined is whichever is checked out. */
   readonly branch: string | undefined;
@@ -28,7 +28,7 @@ export interface Repository {
 }
 
 /** The operations of a sandbox with a repository: a snapshot is a commit. */
-export function gitOperations(driver: DaytonaDriver, repository: Repository): DaytonaOperations {
+export function gitOperations(driver: DaytonaDriver, repository: ClonedRepository): DaytonaOperations {
   let asked: Promise<string> | undefined;
   return {
     snapshot: () => takeSnapshot(driver, repository),
@@ -48,7 +48,7 @@ export function gitOperations(driver: DaytonaDriver, repository: Repository): Da
   };
 }
 
-async function takeSnapshot(driver: DaytonaDriver, { source, branch }: Repository): Promise<string> {
+async function takeSnapshot(driver: DaytonaDriver, { source, branch }: ClonedRepository): Promise<string> {
   const id = `snapshot-${randomBytes(6).toString("hex")}`;
   const commit = await commitAll(driver, branch, id);
   const createdAt = new Date().toISOString();
@@ -132,7 +132,7 @@ async function listChanges(driver: DaytonaDriver, base: string): Promise<Changes
 /** Pushes committed and uncommitted changes. Every failure is a result. */
 async function pushBranch(
   driver: DaytonaDriver,
-  { branch: own, network, source }: Repository,
+  { branch: own, network, source }: ClonedRepository,
   { branch, token, message, server }: { branch: string; token: string } & PushOptions,
 ): Promise<{ pushed: boolean; error?: string }> {
   const { remote, workDir } = driver;

@@ -7,7 +7,7 @@ const MARGIN = 60_000;
 const PAUSE = 1_000;
 
 /** Extends the timeout of a machine while something runs on it. An idle one is left to the service. */
-export class Lifetime {
+export class MachineLifetime {
   readonly #session: Session;
   readonly #timeout: number;
   readonly #warn: (message: string) => void;

@@ -4,7 +4,7 @@ import type { Sandbox, Session } from "@vercel/sandbox";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { GuestChannel, guestBinary, RelayStream } from "../../guest.js";
 import { toVercelError } from "./failure.js";
-import { Lifetime } from "./lifetime.js";
+import { MachineLifetime } from "./lifetime.js";
 import { patiently } from "./patience.js";
 import { createRelayPort } from "./relay-port.js";
 
@@ -31,7 +31,7 @@ export class Machine {
   readonly baseEnv: Readonly<Record<string, string>>;
   readonly #place: string;
   readonly #patience: number;
-  readonly #lifetime: Lifetime;
+  readonly #lifetime: MachineLifetime;
   readonly #others: Map<string, Promise<GuestChannel>> = new Map();
 
   private constructor(
@@ -39,7 +39,7 @@ export class Machine {
     parts: {
       place: string;
       patience: number;
-      lifetime: Lifetime;
+      lifetime: MachineLifetime;
       channel: GuestChannel;
       env: Readonly<Record<string, string>>;
     },
@@ -58,7 +58,7 @@ export class Machine {
     const { timeout, patience, warn, signal } = opts;
     const session = sandbox.currentSession();
     const place = `/tmp/.glovebox-${randomBytes(8).toString("hex")}`;
-    const lifetime = new Lifetime(session, timeout, warn);
+    const lifetime = new MachineLifetime(session, timeout, warn);
     try {
       const content = await readFile(guestBinary(ARCHITECTURE));
       const files = [{ path: programIn(place), content, mode: 0o755 }];
@@ -106,7 +106,12 @@ function programIn(place: string): string {
 }
 
 async function openChannel(
-  { session, place, patience, lifetime }: { session: Session; place: string; patience: number; lifetime: Lifetime },
+  {
+    session,
+    place,
+    patience,
+    lifetime,
+  }: { session: Session; place: string; patience: number; lifetime: MachineLifetime },
   user?: string,
   signal?: AbortSignal,
 ): Promise<{ channel: GuestChannel; stream: RelayStream }> {

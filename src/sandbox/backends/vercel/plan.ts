@@ -5,7 +5,7 @@ import type { Origin } from "./repository.js";
 import type { VercelSettings } from "./settings.js";
 
 /** One sandbox: its identity and how its machines are made. */
-export interface Plan {
+export interface VercelPlan {
   readonly entry: SandboxEntry;
   readonly client: VercelClient;
   readonly settings: VercelSettings;
@@ -31,7 +31,7 @@ export function planOf(
   settings: VercelSettings,
   opts: SandboxOptions,
   entry: SandboxEntry,
-): Plan {
+): VercelPlan {
   const patience = opts.operationTimeout ?? DEFAULT_OPERATION_TIMEOUT;
   return { entry, client, settings, opts, patience, origin: undefined };
 }

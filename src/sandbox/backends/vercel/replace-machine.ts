@@ -7,7 +7,7 @@ import { toVercelError } from "./failure.js";
 import { Machine } from "./machine.js";
 import { createMachine, type MachineSource, RefusedMachine } from "./machines.js";
 import { patiently } from "./patience.js";
-import type { Plan, Reopen } from "./plan.js";
+import type { Reopen, VercelPlan } from "./plan.js";
 import { removeMachine } from "./removal.js";
 import { sourceOf } from "./repository.js";
 
@@ -26,7 +26,7 @@ export interface MachineResource {
  * not.
  */
 export async function nextMachine(
-  plan: Plan,
+  plan: VercelPlan,
   patience: number,
   source?: MachineSource,
   persistent: boolean = plan.entry.keep,
@@ -54,13 +54,13 @@ export async function nextMachine(
 
 const SETTLED = [() => true, () => false] as const;
 
-async function forget({ entry }: Plan, name: string): Promise<void> {
+async function forget({ entry }: VercelPlan, name: string): Promise<void> {
   await entry.forget((resource) => resource["name"] === name);
 }
 
 /** Saves what a later process needs to reopen a kept sandbox. */
 export async function savePlan(
-  { client, settings, origin, entry }: Plan,
+  { client, settings, origin, entry }: VercelPlan,
   { sandbox: { name } }: Machine,
 ): Promise<void> {
   const { teamId, projectId } = client.access;
@@ -68,7 +68,7 @@ export async function savePlan(
 }
 
 /** Removes the machine of this name, which another one has replaced. If that fails, it is tried again at the end. */
-export async function removeOld(plan: Plan, name: string, next: Machine): Promise<void> {
+export async function removeOld(plan: VercelPlan, name: string, next: Machine): Promise<void> {
   await savePlan(plan, next);
   try {
     await removeMachine(plan.client, name, plan.patience);
@@ -79,7 +79,7 @@ export async function removeOld(plan: Plan, name: string, next: Machine): Promis
 }
 
 /** Removes earlier machines of a kept sandbox that could not be removed before. */
-export async function removeReplaced(plan: Plan, current: Machine): Promise<void> {
+export async function removeReplaced(plan: VercelPlan, current: Machine): Promise<void> {
   for (const { kind, name } of plan.entry.resources) {
     if (kind !== "vercel-machine" || typeof name !== "string" || name === current.sandbox.name) continue;
     await removeOld(plan, name, current);
@@ -87,7 +87,7 @@ export async function removeReplaced(plan: Plan, current: Machine): Promise<void
 }
 
 /** Stops a machine for a snapshot of it. Its processes end; running calls get the reason. */
-export async function stopForSnapshot({ settings, patience }: Plan, machine: Machine): Promise<string> {
+export async function stopForSnapshot({ settings, patience }: VercelPlan, machine: Machine): Promise<string> {
   const { snapshotExpiration: expiration } = settings;
   try {
     const { snapshotId } = await patiently(patience, () =>
@@ -101,7 +101,7 @@ export async function stopForSnapshot({ settings, patience }: Plan, machine: Mac
 }
 
 /** Saves the files of a machine permanently, and continues with them in another machine. */
-export async function saveFiles(plan: Plan, machine: Machine): Promise<{ id: string; next: Machine }> {
+export async function saveFiles(plan: VercelPlan, machine: Machine): Promise<{ id: string; next: Machine }> {
   const { teamId, projectId } = plan.client.access;
   const snapshotId = await stopForSnapshot(plan, machine);
   const id = `vercel-${randomBytes(8).toString("hex")}`;
@@ -130,7 +130,7 @@ export async function saveFiles(plan: Plan, machine: Machine): Promise<{ id: str
 }
 
 /** Makes a machine with the files of a snapshot, and removes the previous one. */
-export async function restoreFiles(plan: Plan, machine: Machine, id: string): Promise<Machine> {
+export async function restoreFiles(plan: VercelPlan, machine: Machine, id: string): Promise<Machine> {
   const record = await readSnapshotRecord(id);
   const { snapshotId, teamId, projectId, source } = detailsOf(record);
   const { access } = plan.client;
