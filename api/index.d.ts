@@ -392,6 +392,12 @@ interface Finding {
   readonly fix?: string;
 }
 
+interface ForkOptions<D extends Driver> {
+  readonly atOnce?: boolean;
+  around?(makeAll: () => Promise<void>): Promise<void>;
+  complete?(forks: readonly D[]): Promise<void>;
+}
+
 interface GitHubRepo {
   owner: string;
   name: string;
@@ -630,10 +636,7 @@ interface SandboxEntry {
   fork<D extends Driver>(
     count: number,
     create: (entry: SandboxEntry, n: number) => Promise<D>,
-    opts?: {
-      atOnce?: boolean;
-      complete?: (forks: readonly D[]) => Promise<void>;
-    },
+    opts?: ForkOptions<D>,
   ): Promise<D[]>;
 }
 

@@ -57,6 +57,13 @@ export interface SnapshotRecord {
   readonly details?: unknown;
 }
 
+/** How copies of a sandbox are made. */
+export interface ForkOptions<D extends Driver> {
+  readonly atOnce?: boolean;
+  around?(makeAll: () => Promise<void>): Promise<void>;
+  complete?(forks: readonly D[]): Promise<void>;
+}
+
 /**
  * The ledger entry of one sandbox, as its backend uses it. Record whatever you make outside this process before you make it. Then a crash at any
  * point leaves nothing that the next start can't find and remove.
@@ -85,12 +92,12 @@ export interface SandboxEntry {
   discard(): void;
   /**
    * Make copies of the sandbox: all of them or none. `create` works like `Backend.create` for copy number `n`, counted from 1. Copies are made one
-   * after the other unless `atOnce` is true. `complete` is called when all are made, before any of them is ready.
+   * after the other unless `atOnce` is true, inside `around` if it is given. `complete` is called after that, before any of them is ready.
    */
   fork<D extends Driver>(
     count: number,
     create: (entry: SandboxEntry, n: number) => Promise<D>,
-    opts?: { atOnce?: boolean; complete?: (forks: readonly D[]) => Promise<void> },
+    opts?: ForkOptions<D>,
   ): Promise<D[]>;
 }
 

@@ -3,6 +3,7 @@ export type { RecordState, SandboxRecord, SandboxRules } from "./ledger/record.j
 export {
   addResource,
   createRecord,
+  dropResources,
   listRecords,
   markReady,
   readRecord,

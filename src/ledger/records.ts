@@ -76,6 +76,11 @@ export async function addResource(id: string, ...resources: readonly Resource[])
   await change(id, (record) => ({ ...record, resources: [...record.resources, ...resources] }));
 }
 
+/** Removes resources from a record, once they are gone. One that is added at the same time stays. */
+export async function dropResources(id: string, isGone: (resource: Resource) => boolean): Promise<void> {
+  await change(id, (record) => ({ ...record, resources: record.resources.filter((each) => !isGone(each)) }));
+}
+
 /** Marks a sandbox as ready. The mark is not synced to disk: after a power loss, a sandbox that is not kept is removed anyway. */
 export function markReady(id: string): void {
   try {

@@ -43,7 +43,7 @@ export const docker: Backend = {
       source: planned ? `repository:${planned.base.repository.gitDir}` : `image:${image.id}`,
       ...(planned && { base: planned.base }),
     };
-    return await new LiveSandbox(kept, opts, entry).create({ resources: planned?.resources ?? [] });
+    return await new LiveSandbox(kept, opts, entry).create(planned?.resources);
   },
   async reopen(plan, opts, entry) {
     const kept = readKeptPlan(plan);

@@ -144,20 +144,14 @@ async function forkDrivers(
     const planned = await planFork(own.id, n, workspace, opts.isolation !== "none");
     return await makeDriver(planned, opts, own);
   };
-  if (kind !== "overlay") {
-    const complete = (forks: readonly LocalDriver[]): Promise<void> =>
-      fillForks(
-        tree,
-        forks.map((fork) => fork.tree),
-        { areForeign: kind === "base-dir" },
-      );
-    return await entry.fork(count, create, { complete });
-  }
   const complete = async (forks: readonly LocalDriver[]): Promise<void> => {
-    for (const fork of forks) await nameForkedBranch(fork.tree);
+    const trees = forks.map((fork) => fork.tree);
+    if (kind !== "overlay") await fillForks(tree, trees, { areForeign: kind === "base-dir" });
+    else for (const fork of trees) await nameForkedBranch(fork);
   };
+  if (kind !== "overlay") return await entry.fork(count, create, { complete });
   // A layer is copied unchanged when its fork is made.
-  return await driver.frozen(() => entry.fork(count, create, { complete }));
+  return await entry.fork(count, create, { complete, around: (makeAll) => driver.frozen(makeAll) });
 }
 
 /** Enforce or refuse: everything that can't be enforced is an error here, before anything is created. */

@@ -1,15 +1,16 @@
 import { randomBytes } from "node:crypto";
-import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
+import type { Backend, ForkOptions, Resource, SandboxEntry } from "../../../contracts/backend.js";
 import type { Driver } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { SandboxRules } from "../../ledger.js";
 import {
   addResource,
   createRecord,
+  dropResources,
   markReady,
   rememberedRecord,
   removeRecorded,
   removerFor,
+  type SandboxRules,
   updateRecord,
 } from "../../ledger.js";
 import { failpoint } from "../../machine/failpoint.js";
@@ -31,9 +32,7 @@ const entries = new WeakMap<Driver, OpenEntry>();
 
 /** Closes a sandbox: removes everything it made, or leaves the files of a kept one to be reopened. */
 export async function closeDriver(driver: Driver): Promise<void> {
-  const entry = entries.get(driver);
-  if (entry !== undefined) await entry.close(driver);
-  else await (await driver.close())?.gone;
+  await entries.get(driver)?.close(driver);
 }
 
 /** The one place where a sandbox gets its record, becomes ready, is kept, closed and removed. */
@@ -76,14 +75,8 @@ export class OpenEntry implements SandboxEntry {
     return rememberedRecord(this.id)?.resources ?? [];
   }
 
-  async createRecord({
-    workDir = "",
-    resources = [],
-  }: {
-    workDir?: string;
-    resources?: readonly Resource[];
-  }): Promise<void> {
-    await createRecord({ id: this.id, backend: this.#opts.backend.name, workDir, resources });
+  async createRecord(first: { workDir?: string; resources?: readonly Resource[] }): Promise<void> {
+    await createRecord({ id: this.id, backend: this.#opts.backend.name, workDir: "", ...first });
     this.#state = "recorded";
     await failpoint("create.recorded");
   }
@@ -93,7 +86,7 @@ export class OpenEntry implements SandboxEntry {
   }
 
   async forget(isGone: (resource: Resource) => boolean): Promise<void> {
-    await updateRecord(this.id, { resources: this.resources.filter((resource) => !isGone(resource)) });
+    await dropResources(this.id, isGone);
   }
 
   async savePlan(plan: unknown): Promise<void> {
@@ -118,7 +111,7 @@ export class OpenEntry implements SandboxEntry {
   async fork<D extends Driver>(
     count: number,
     create: (entry: SandboxEntry, n: number) => Promise<D>,
-    { atOnce = false, complete }: { atOnce?: boolean; complete?: (forks: readonly D[]) => Promise<void> } = {},
+    { atOnce = false, around = (makeAll) => makeAll(), complete }: ForkOptions<D> = {},
   ): Promise<D[]> {
     const forks = Array.from({ length: count }, (_, index) => ({
       entry: new OpenEntry({ ...this.#opts, keep: this.#keep }),
@@ -129,9 +122,12 @@ export class OpenEntry implements SandboxEntry {
       fork.driver = await create(fork.entry, fork.n);
       await failpoint("fork.made");
     };
-    try {
+    const makeAll = async (): Promise<void> => {
       if (atOnce) await allSettled(forks.map(make));
       else for (const fork of forks) await make(fork);
+    };
+    try {
+      await around(makeAll);
       const drivers = forks.flatMap(({ driver }) => driver ?? []);
       await complete?.(drivers);
       for (const { entry, driver } of forks) if (driver !== undefined) await entry.#becomeReady(driver);
@@ -165,18 +161,14 @@ export class OpenEntry implements SandboxEntry {
   async close(driver: Driver): Promise<void> {
     if (this.#keep) {
       await (await driver.close())?.gone;
-      if (this.#keep) return await this.#closeKept();
+      const plan = this.#plan === undefined ? {} : { reopen: this.#plan };
+      if (this.#keep) return void (await updateRecord(this.id, { state: "kept", owner: undefined, ...plan }));
     }
     const closing = Promise.resolve<Awaited<ReturnType<Driver["close"]>>>(driver.close());
     const ended = closing.then(() => failpoint("teardown.stopped"));
     ended.catch(() => undefined);
     await this.#remove(this.#opts.operationTimeout, ended);
     await (await closing)?.gone;
-  }
-
-  async #closeKept(): Promise<void> {
-    const plan = this.#plan === undefined ? {} : { reopen: this.#plan };
-    await updateRecord(this.id, { state: "kept", owner: undefined, ...plan });
   }
 
   async #becomeReady(driver: Driver): Promise<void> {

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { addResource, readRecord, readSnapshotRecord, updateRecord, writeSnapshotRecord } from "../../../ledger.js";
+import { addResource, dropResources, readSnapshotRecord, writeSnapshotRecord } from "../../../ledger.js";
 import type { RemoteSandbox } from "./client.js";
 import type { DaytonaDriver } from "./driver.js";
 import { diagnose } from "./failure.js";
 import { type Account, BACKEND } from "./options.js";
-import { remoteResource, removeResource } from "./remove.js";
+import { type RemoteResource, remoteResource, removeResource } from "./remove.js";
 
 const SECONDS = 600;
 
@@ -47,17 +47,16 @@ export async function withMachineCopy<T>(
     await saveMachine(driver.remote, name);
     return await work(name);
   } finally {
-    await forgetAfter(driver.id, name, () => removeResource(resource)).catch((error: unknown) => {
+    await removeTemporary(driver.id, resource).catch((error: unknown) => {
       driver.onWarning?.(`The snapshot ${name} could not be deleted yet; reap will try again: ${String(error)}`);
     });
   }
 }
 
-/** Drops a resource from a record once it is gone. */
-export async function forgetAfter(id: string, name: string, remove: () => Promise<void>): Promise<void> {
-  await remove();
-  const resources = (await readRecord(id))?.resources ?? [];
-  await updateRecord(id, { resources: resources.filter((each) => (each as { name?: unknown }).name !== name) });
+/** Removes a snapshot of the service that a sandbox needed for a moment, then drops it from the record. */
+async function removeTemporary(id: string, resource: RemoteResource): Promise<void> {
+  await removeResource(resource);
+  await dropResources(id, ({ name }) => name === resource.name);
 }
 
 async function saveMachine(remote: RemoteSandbox, name: string): Promise<void> {

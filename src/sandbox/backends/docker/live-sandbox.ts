@@ -60,13 +60,7 @@ export class LiveSandbox {
   }
 
   /** Makes the container and a driver for it; all of it or nothing. `resources`: what it needs beside. */
-  async create({
-    isFork = false,
-    resources = [],
-  }: {
-    isFork?: boolean;
-    resources?: readonly Resource[];
-  }): Promise<DockerDriver> {
+  async create(resources: readonly Resource[] = [], isFork = false): Promise<DockerDriver> {
     const { plan, base, engine: choice } = this.#kept;
     const { signal } = this.#entry;
     const engine = engineOf(choice);
@@ -168,7 +162,7 @@ export class LiveSandbox {
         ...(mirror && { base: mirror.base }),
       };
       const resources = [...(mirror?.resources ?? []), image];
-      return new LiveSandbox(forked, this.#opts, entry).create({ isFork: true, resources });
+      return new LiveSandbox(forked, this.#opts, entry).create(resources, true);
     };
     return await this.#entry.fork(count, create, { atOnce: true });
   }
