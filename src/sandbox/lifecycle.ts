@@ -41,7 +41,11 @@ export async function openWith(backend: Backend, opts: SandboxOptions = {}): Pro
 
 /** Throws for options that a backend does not accept or can never enforce, as opening a sandbox would. */
 export function checkPossible(backend: Backend, opts: SandboxOptions): void {
-  const own = ownOptions(backend, opts);
+  checkParsed(backend, ownOptions(backend, opts));
+}
+
+/** As `checkPossible`, for options that the backend's schema has returned: it may not take them a second time. */
+function checkParsed(backend: Backend, own: SandboxOptions): void {
   backend.check?.(own);
   const { isolation = "required" } = own;
   assertCapabilities({ ...own, isolation }, backend.capabilities(own), backend.name);
@@ -60,7 +64,7 @@ interface Opened {
 async function create(backend: Backend, given: SandboxOptions): Promise<Opened> {
   const none = backend.capabilities(given).network.includes("none") ? "none" : "full";
   const asked = { ...given, network: given.network ?? backend.defaultNetwork ?? none };
-  checkPossible(backend, asked);
+  checkParsed(backend, asked);
   const opts = backend.resolveOptions?.(asked) ?? asked;
   await reapAtStart(backend, opts);
   const entry = new OpenEntry(entryOptions(backend, opts, opts.keep === true), opts);
@@ -81,7 +85,7 @@ async function reopen(backend: Backend, id: string, given: SandboxOptions): Prom
     // The plan of an older version holds them until a new one replaces it.
     if (record.rules === undefined) await updateRecord(id, { rules });
     const opts = { ...reopenOptions(given, rules), keep: given.keep ?? true };
-    checkPossible(backend, opts);
+    checkParsed(backend, opts);
     if (backend.reopen === undefined)
       throw new SandboxError("unsupported", `The ${backend.name} backend can't reopen sandboxes`);
     await sweepScratch(id);

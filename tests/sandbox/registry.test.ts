@@ -55,6 +55,21 @@ describe("opening by name", () => {
     expect((await box.shell("echo there")).stdout).toBe("there\n");
   });
 
+  test("the options of a backend are parsed once: a schema may turn them into something else", async () => {
+    const seen: unknown[] = [];
+    const parse = (value: unknown): unknown => {
+      if (!("size" in (value as object))) throw new Error("parsed already");
+      return { bytes: Number((value as { size: string }).size) };
+    };
+    const create: Backend["create"] = async (opts, entry) => {
+      seen.push((opts as Record<string, unknown>)["parsing"]);
+      return await plain.create(opts, entry);
+    };
+    registerBackend("parsing", async () => ({ ...plain, name: "parsing", options: { parse }, create }));
+    await using _box = await openSandbox({ backend: "parsing", parsing: { size: "7" } } as never);
+    expect(seen).toEqual([{ bytes: 7 }]);
+  });
+
   test("a driver with another id than its entry is refused", async () => {
     const create: Backend["create"] = async () => await openPlainDriver();
     registerBackend("stranger", async () => ({ ...plain, name: "stranger", create }));
