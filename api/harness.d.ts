@@ -632,6 +632,7 @@ interface Own {
   readonly incomplete?: string;
   readonly absent?: Readonly<Record<string, string>>;
   readonly elsewhere?: Readonly<Record<string, string>>;
+  readonly also?: readonly string[];
   readonly target?: () => JsonSchema;
 }
 
@@ -1086,7 +1087,10 @@ type Written<T> = T extends AgentDriver | ((...args: never) => unknown)
       ? { [K in keyof T as [Written<Exclude<T[K], undefined>>] extends [never] ? never : K]: Written<T[K]> }
       : T;
 
-type WrittenOptions = Omit<SandboxOptions, "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "keep">;
+type WrittenOptions = Omit<
+  SandboxOptions,
+  "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "ifExists" | "keep"
+>;
 
 declare function agent$1(spec: Omit<AgentSpec, "kind">): AgentSpec;
 

@@ -9,6 +9,7 @@ interface Backend {
   resolveOptions?(opts: SandboxOptions): SandboxOptions;
   readonly credentials?: readonly (readonly string[])[];
   secrets?(opts: SandboxOptions): readonly (string | undefined)[];
+  readonly startsFromSnapshots?: boolean;
   create(opts: SandboxOptions, entry: SandboxEntry): Promise<Driver>;
   reopen?(plan: unknown, opts: SandboxOptions, entry: SandboxEntry): Promise<Driver>;
   removeResource(resource: Resource, how: RemovalOptions): Promise<void> | Promise<PendingRemoval | undefined>;
@@ -28,6 +29,7 @@ interface Backend {
     readonly skips?: Readonly<Record<string, string>>;
     directoryOf?(sandbox: Sandbox): string | undefined;
     readonly sharesNetwork?: boolean;
+    readonly hasHttpPorts?: boolean;
   };
 }
 
@@ -65,15 +67,19 @@ interface Capabilities {
   fork: "copy-on-write" | "copy" | "none";
   pty: boolean;
   user: boolean;
+  workDir?: boolean;
+  combinedOutput?: boolean;
   ports: boolean;
   git: boolean;
+  keep?: "files" | "all";
   renames?: "all" | "no-directories-of-the-base";
 }
 
-interface CapabilityRequest extends Pick<SandboxOptions, "network" | "limits" | "isolation"> {
+interface CapabilityRequest extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish"> {
   pty?: unknown;
   user?: string | undefined;
   ports?: unknown;
+  output?: "separate" | "combined" | undefined;
 }
 
 interface Changes {
@@ -178,6 +184,10 @@ interface DaytonaOptions {
   client?: unknown;
 }
 
+interface DirectoryEntry extends FileStat {
+  name: string;
+}
+
 interface DockerOptions {
   host?: string;
   context?: string;
@@ -199,7 +209,7 @@ interface DockerOptions {
   };
 }
 
-interface Driver {
+interface Driver extends FileCalls {
   readonly backend: string;
   readonly id: string;
   readonly workDir: string;
@@ -207,28 +217,9 @@ interface Driver {
   readonly hostDir?: string;
   readonly baseEnv: Readonly<Record<string, string>>;
   onWarning?: (message: string) => void;
+  onLost?: () => void;
   start(spec: StartSpec): Promise<DriverProcess>;
   readonly startsServices?: boolean;
-  read(path: string): Promise<Uint8Array | null>;
-  write(
-    files: readonly {
-      path: string;
-      content: Uint8Array;
-      mode: number;
-    }[],
-  ): Promise<void>;
-  stat(path: string): Promise<FileStat | null>;
-  list(path: string): Promise<string[]>;
-  remove(
-    path: string,
-    opts: {
-      recursive: boolean;
-    },
-  ): Promise<boolean>;
-  rename(from: string, to: string): Promise<void>;
-  makeDirectory(path: string): Promise<void>;
-  importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void>;
-  exportTree(path: string): AsyncIterable<Uint8Array>;
   snapshot?(signal?: AbortSignal): Promise<string>;
   restore?(id: string): Promise<void>;
   fork?(count: number): Promise<Driver[]>;
@@ -244,8 +235,21 @@ interface Driver {
     }>;
     defaultBranch(): Promise<string>;
   };
-  url?(port: number): Promise<string>;
+  url?(port: number): Promise<string | undefined>;
+  connect?(port: number, signal: AbortSignal): Promise<DriverConnection>;
+  waitForPort?(port: number, timeout: number, signal: AbortSignal): Promise<boolean>;
   close(): Promise<void> | Promise<PendingRemoval | undefined>;
+}
+
+interface DriverCallOptions {
+  readonly signal?: AbortSignal;
+}
+
+interface DriverConnection {
+  readonly input: AsyncIterable<Uint8Array>;
+  write(chunk: Uint8Array): Promise<void>;
+  end(): Promise<void>;
+  destroy(): void;
 }
 
 interface DriverExit {
@@ -257,6 +261,18 @@ interface DriverExit {
     stdout: number;
     stderr: number;
   };
+}
+
+interface DriverFile {
+  readonly path: string;
+  readonly content: Uint8Array;
+  readonly mode: number;
+}
+
+interface DriverFileStream {
+  readonly path: string;
+  readonly source: AsyncIterable<Uint8Array>;
+  readonly mode: number;
 }
 
 interface DriverProcess {
@@ -276,6 +292,7 @@ declare const ERROR_CODES: readonly [
   "not_regular_file",
   "not_found",
   "command_not_allowed",
+  "command_failed",
   "unsupported",
   "unauthenticated",
   "permission_denied",
@@ -325,6 +342,8 @@ interface ExecOptions {
   killGrace?: number;
   maxOutput?: number;
   raw?: boolean;
+  check?: boolean;
+  output?: "separate" | "combined";
   user?: string;
   signal?: AbortSignal;
   onStdout?(chunk: Uint8Array): void | Promise<void>;
@@ -365,6 +384,48 @@ interface ExecutorOptions
     Pick<OpenOptions, "backend" | "allow" | "isolation" | "network" | "env" | "image"> {
   timeout?: number;
 }
+
+interface FileCallOptions {
+  signal?: AbortSignal;
+}
+
+interface FileCalls {
+  read(path: string, opts?: DriverCallOptions): Promise<Uint8Array | null>;
+  write(files: readonly DriverFile[], opts?: DriverCallOptions): Promise<void>;
+  stat(path: string, opts?: DriverCallOptions): Promise<FileStat | null>;
+  list(path: string, opts?: DriverCallOptions): Promise<string[]>;
+  remove(
+    path: string,
+    opts: DriverCallOptions & {
+      recursive: boolean;
+    },
+  ): Promise<boolean>;
+  rename(from: string, to: string, opts?: DriverCallOptions): Promise<void>;
+  makeDirectory(path: string, opts?: DriverCallOptions): Promise<void>;
+  listDetails?(path: string, opts?: DriverCallOptions): Promise<DirectoryEntry[]>;
+  statTarget?(path: string, opts?: DriverCallOptions): Promise<FileStat | null>;
+  removeDirectory?(path: string, opts?: DriverCallOptions): Promise<boolean>;
+  copy?(
+    from: string,
+    to: string,
+    opts: DriverCallOptions & {
+      recursive: boolean;
+    },
+  ): Promise<void>;
+  append?(file: DriverFile, opts?: DriverCallOptions): Promise<void>;
+  readStream?(
+    path: string,
+    opts: DriverCallOptions & {
+      start: number;
+      length?: number;
+    },
+  ): Promise<AsyncIterable<Uint8Array> | null>;
+  writeStream?(file: DriverFileStream, opts?: DriverCallOptions): Promise<void>;
+  importTree(tar: AsyncIterable<Uint8Array>, path: string, opts?: DriverCallOptions): Promise<void>;
+  exportTree(path: string): AsyncIterable<Uint8Array>;
+}
+
+type FileContent = string | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
 
 interface FileStat {
   type: "file" | "directory" | "symlink" | "other";
@@ -492,10 +553,14 @@ interface PendingRemoval {
   gone: Promise<void>;
 }
 
-type PortableOptions = Pick<
-  SandboxOptions,
-  "operationTimeout" | "maxOutput" | "env" | "allow" | "onEvent" | "githubToken"
->;
+interface PortableOptions
+  extends Pick<
+    SandboxOptions,
+    | ("operationTimeout" | "maxOutput" | "env" | "allow" | "publish" | "onEvent" | "githubToken")
+    | ("ttl" | "idleTimeout")
+  > {
+  expiresAt?: string | undefined;
+}
 
 interface ProcessExit {
   exitCode: number;
@@ -505,11 +570,26 @@ interface ProcessExit {
   oomKilled?: boolean;
 }
 
-interface ProcessInfo {
-  id: string;
-  argv: string[];
-  startedAt: string;
+interface ProcessHandle {
+  readonly id: string;
+  readonly argv: string[];
+  readonly startedAt: string;
+  readonly state: "running" | "ended";
+  readonly exit?: ProcessExit | undefined;
+  read(opts?: ReadOutputOptions): Promise<ProcessOutput>;
+  attach(): Promise<SandboxProcess>;
+  kill(signal?: string): Promise<void>;
+  wait(): Promise<ProcessExit>;
 }
+
+interface ProcessOutput {
+  data: Uint8Array;
+  cursor: number;
+  missed: number;
+  ended: boolean;
+}
+
+type ProcessStream = "stdout" | "stderr";
 
 interface PullImageSpec {
   type: "pull";
@@ -519,6 +599,19 @@ interface PullImageSpec {
 interface PushOptions {
   message?: string;
   server?: string;
+}
+
+interface ReadOutputOptions {
+  cursor?: number;
+  stream?: ProcessStream;
+  maxBytes?: number;
+  wait?: number;
+  signal?: AbortSignal;
+}
+
+interface ReadStreamOptions extends FileCallOptions {
+  start?: number;
+  end?: number;
 }
 
 interface ReapOptions {
@@ -545,6 +638,8 @@ type RecordState = (typeof STATES)[number];
 interface RemoteSandboxInfo {
   readonly id: string;
   readonly owner: SandboxOwner;
+  readonly name?: string;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly keep: boolean;
   readonly createdAt?: string;
   remove(): Promise<void>;
@@ -573,10 +668,16 @@ declare const STATES: readonly ["creating", "ready", "kept", "removing"];
 
 interface Sandbox extends AsyncDisposable {
   readonly id: string;
+  readonly name?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly createdAt: string;
   readonly backend: string;
   readonly workDir: string;
+  readonly hostDir?: string;
   readonly capabilities: Capabilities;
+  readonly published: readonly number[];
   exec(opts: ExecOptions): Promise<ExecResult>;
+  exec(program: string, args?: readonly string[], opts?: Omit<ExecOptions, "argv">): Promise<ExecResult>;
   shell(
     script: string,
     opts?: Omit<ExecOptions, "argv"> & {
@@ -584,27 +685,57 @@ interface Sandbox extends AsyncDisposable {
     },
   ): Promise<ExecResult>;
   spawn(opts: SpawnOptions): Promise<SandboxProcess>;
-  processes(): Promise<ProcessInfo[]>;
-  uploadFiles(files: readonly FileUpload[]): Promise<void>;
-  writeFile(
+  processes(): Promise<ProcessHandle[]>;
+  process(id: string): Promise<ProcessHandle>;
+  uploadFiles(files: readonly FileUpload[], opts?: FileCallOptions): Promise<void>;
+  writeFile(path: string, content: FileContent, opts?: WriteFileOptions): Promise<void>;
+  writeFiles(files: Readonly<Record<string, string | Uint8Array>>, opts?: FileCallOptions): Promise<void>;
+  appendFile(path: string, content: string | Uint8Array, opts?: WriteFileOptions): Promise<void>;
+  readFile(path: string, opts?: FileCallOptions): Promise<string | null>;
+  readBytes(path: string, opts?: FileCallOptions): Promise<Uint8Array | null>;
+  readStream(path: string, opts?: ReadStreamOptions): Promise<ReadableStream<Uint8Array> | null>;
+  exists(path: string, opts?: FileCallOptions): Promise<boolean>;
+  stat(
     path: string,
-    content: string | Uint8Array,
-    opts?: {
-      mode?: number;
+    opts?: FileCallOptions & {
+      follow?: boolean;
+    },
+  ): Promise<FileStat | null>;
+  listDirectory(
+    path?: string,
+    opts?: FileCallOptions & {
+      details?: false;
+    },
+  ): Promise<string[]>;
+  listDirectory(
+    path: string,
+    opts: FileCallOptions & {
+      details: true;
+    },
+  ): Promise<DirectoryEntry[]>;
+  deleteFile(path: string, opts?: FileCallOptions): Promise<boolean>;
+  remove(
+    path: string,
+    opts?: FileCallOptions & {
+      recursive?: boolean;
+    },
+  ): Promise<boolean>;
+  rename(from: string, to: string, opts?: FileCallOptions): Promise<void>;
+  copy(
+    from: string,
+    to: string,
+    opts?: FileCallOptions & {
+      recursive?: boolean;
     },
   ): Promise<void>;
-  writeFiles(files: Readonly<Record<string, string | Uint8Array>>): Promise<void>;
-  readFile(path: string): Promise<string | null>;
-  readBytes(path: string): Promise<Uint8Array | null>;
-  stat(path: string): Promise<FileStat | null>;
-  listDirectory(path?: string): Promise<string[]>;
-  deleteFile(path: string): Promise<boolean>;
-  makeDirectory(path: string): Promise<void>;
-  setWorkdir(path: string): Promise<void>;
-  exportDirectory(sandboxPath: string, hostPath: string): Promise<string>;
-  refreshFromHost(hostPath: string, sandboxPath: string): Promise<void>;
-  snapshot(): Promise<string>;
-  restore(id: string): Promise<void>;
+  makeDirectory(path: string, opts?: FileCallOptions): Promise<void>;
+  setWorkdir(path: string, opts?: FileCallOptions): Promise<void>;
+  exportDirectory(sandboxPath: string, hostPath: string, opts?: FileCallOptions): Promise<string>;
+  downloadDirectory(sandboxPath: string, hostPath: string, opts?: FileCallOptions): Promise<string>;
+  refreshFromHost(hostPath: string, sandboxPath: string, opts?: FileCallOptions): Promise<void>;
+  uploadDirectory(hostPath: string, sandboxPath: string, opts?: FileCallOptions): Promise<void>;
+  snapshot(opts?: SnapshotOptions): Promise<string>;
+  restore(idOrName: string): Promise<void>;
   fork(): Promise<Sandbox>;
   fork(opts: { count: number }): Promise<Sandbox[]>;
   changes(): Promise<Changes>;
@@ -618,13 +749,19 @@ interface Sandbox extends AsyncDisposable {
   }>;
   defaultBranch(): Promise<string>;
   url(port: number): Promise<string>;
+  waitForPort(port: number, opts?: WaitForPortOptions): Promise<void>;
   teardown(): Promise<void>;
 }
 
 interface SandboxEntry {
   readonly id: string;
+  readonly name?: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
   readonly keep: boolean;
+  readonly keepsAll: boolean;
   readonly directory: string;
+  readonly expiresAt?: string;
+  readonly snapshot?: SnapshotRecord;
   readonly signal: AbortSignal;
   readonly resources: readonly Resource[];
   createRecord(first: { workDir?: string; resources?: readonly Resource[] }): Promise<void>;
@@ -648,6 +785,7 @@ declare class SandboxError extends Error {
   readonly retryable: boolean;
   readonly hint: string | undefined;
   readonly partial: unknown;
+  readonly result: ExecResult | undefined;
   constructor(code: SandboxErrorCode, message: string, details?: SandboxErrorDetails);
 }
 
@@ -660,6 +798,7 @@ interface SandboxErrorDetails {
   cause?: unknown;
   hint?: string | undefined;
   partial?: unknown;
+  result?: ExecResult | undefined;
 }
 
 interface SandboxEvent {
@@ -678,14 +817,34 @@ interface SandboxExecutor {
   cleanup(): Promise<void>;
 }
 
+interface SandboxFilter {
+  name?: string;
+  labels?: Readonly<Record<string, string>>;
+}
+
+interface SandboxIdentity {
+  readonly name?: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly createdAt: string;
+}
+
 interface SandboxInfo {
   id: string;
+  name?: string;
+  labels?: Readonly<Record<string, string>>;
   state: RecordState | "damaged";
   backend?: string;
   workDir?: string;
+  hostDir?: string;
   createdAt?: string;
   expiresAt?: string;
   alive: boolean;
+}
+
+interface SandboxLife {
+  close(driver: Driver, isExpired: boolean): Promise<void>;
+  identify?(driver: Driver): SandboxIdentity | undefined;
+  opened?(sandbox: Sandbox, driver: Driver): void;
 }
 
 interface SandboxManager {
@@ -700,9 +859,16 @@ interface SandboxOptions extends BackendOptions {
   branch?: string;
   baseDir?: string;
   workspace?: "worktree" | "overlay" | "copy";
+  workDir?: string;
   image?: string;
+  snapshot?: string;
   id?: string;
-  keep?: boolean;
+  name?: string;
+  ifExists?: "fail" | "reopen";
+  labels?: Readonly<Record<string, string>>;
+  keep?: boolean | "all";
+  ttl?: number;
+  idleTimeout?: number;
   operationTimeout?: number;
   runTimeout?: number;
   maxOutput?: number;
@@ -712,6 +878,7 @@ interface SandboxOptions extends BackendOptions {
   limits?: Limits;
   isolation?: "required" | "none";
   mounts?: readonly Mount[];
+  publish?: readonly number[];
   signal?: AbortSignal;
   onEvent?(event: SandboxEvent): void;
   githubToken?: string;
@@ -751,9 +918,15 @@ interface SetupOptions {
 
 type SnapshotInfo = Omit<SnapshotRecord, "version" | "details">;
 
+interface SnapshotOptions {
+  name?: string;
+  signal?: AbortSignal;
+}
+
 interface SnapshotRecord {
   readonly version: 1;
   readonly id: string;
+  readonly name?: string;
   readonly sandboxId: string;
   readonly backend: string;
   readonly createdAt: string;
@@ -765,12 +938,13 @@ interface SnapshotRecord {
   readonly details?: unknown;
 }
 
-interface SpawnOptions extends Omit<ExecOptions, "stdin" | "maxOutput" | "raw"> {
+interface SpawnOptions extends Omit<ExecOptions, "stdin" | "maxOutput" | "raw" | "check"> {
   stdin?: "pipe" | "none";
   pty?: {
     cols: number;
     rows: number;
   };
+  background?: boolean;
   service?: {
     hostname: string;
     ports: readonly number[];
@@ -787,6 +961,7 @@ interface StartSpec {
     rows: number;
   };
   readonly user?: string;
+  readonly combined?: true;
   readonly timeout?: number;
   readonly kept?: {
     readonly stdout?: number;
@@ -899,6 +1074,15 @@ interface WaitFor {
   timeout?: number;
 }
 
+interface WaitForPortOptions {
+  timeout?: number;
+  signal?: AbortSignal;
+}
+
+interface WriteFileOptions extends FileCallOptions {
+  mode?: number;
+}
+
 declare function assertBackend(name: string, opts: SandboxOptions): Promise<void>;
 
 declare function assertCapabilities(opts: CapabilityRequest, capabilities: Capabilities, backend: string): void;
@@ -920,17 +1104,13 @@ declare function createDockerSandbox(opts?: SandboxOptions): Promise<Sandbox>;
 
 declare function createLocalSandbox(opts?: SandboxOptions): Promise<Sandbox>;
 
-declare function createSandbox(
-  driver: Driver,
-  opts?: PortableOptions,
-  close?: (driver: Driver) => Promise<void>,
-): Sandbox;
+declare function createSandbox(driver: Driver, opts?: PortableOptions, life?: SandboxLife): Sandbox;
 
 declare function createSandboxManager(opts?: ManagerOptions): SandboxManager;
 
 declare function credentialsOf(name: string): Promise<readonly (readonly string[])[]>;
 
-declare function deleteSnapshot(id: string): Promise<void>;
+declare function deleteSnapshot(idOrName: string): Promise<void>;
 
 declare function getSandboxExecutor(opts?: ExecutorOptions): SandboxExecutor;
 
@@ -964,9 +1144,9 @@ declare global {
 
 declare function importArchive(sandbox: Sandbox, archive: string, inside: string): Promise<void>;
 
-declare function listSandboxes(): Promise<SandboxInfo[]>;
+declare function listSandboxes(filter?: SandboxFilter): Promise<SandboxInfo[]>;
 
-declare function listSnapshots(): Promise<SnapshotInfo[]>;
+declare function listSnapshots(opts?: { name?: string }): Promise<SnapshotInfo[]>;
 
 declare function loadBackend(name: string): Promise<Backend>;
 
@@ -1022,6 +1202,7 @@ export {
   type DaggerOptions,
   type DaggerService,
   type DaytonaOptions,
+  DirectoryEntry,
   type DockerOptions,
   type Driver,
   type DriverExit,
@@ -1033,6 +1214,8 @@ export {
   ExecResult,
   ExecuteOptions,
   ExecutorOptions,
+  FileCallOptions,
+  FileContent,
   FileStat,
   FileTask,
   type FileUpload,
@@ -1054,8 +1237,12 @@ export {
   OpenOptions,
   PortableOptions,
   ProcessExit,
-  ProcessInfo,
+  ProcessHandle,
+  ProcessOutput,
+  ProcessStream,
   PullImageSpec,
+  ReadOutputOptions,
+  ReadStreamOptions,
   type ReapReport,
   RunOptions,
   type Sandbox,
@@ -1064,13 +1251,17 @@ export {
   type SandboxErrorDetails,
   SandboxEvent,
   SandboxExecutor,
+  SandboxFilter,
+  SandboxIdentity,
   type SandboxInfo,
+  SandboxLife,
   SandboxManager,
   type SandboxOptions,
   SandboxProcess,
   SandboxState,
   SetupOptions,
   SnapshotInfo,
+  type SnapshotOptions,
   SpawnOptions,
   type StartSpec,
   Task,
@@ -1082,6 +1273,7 @@ export {
   TaskStage,
   type VercelOptions,
   WaitFor,
+  WriteFileOptions,
   assertBackend,
   assertCapabilities,
   backendNames,

@@ -32,6 +32,7 @@ interface ConformanceHarness {
 interface ConformanceHost {
   directoryOf?(sandbox: Sandbox): string | undefined;
   sharesNetwork?: boolean;
+  hasHttpPorts?: boolean;
   sever?(sandbox: Sandbox): Promise<void>;
 }
 

@@ -30,6 +30,8 @@ export interface SandboxOwner {
 export interface RemoteSandboxInfo {
   readonly id: string;
   readonly owner: SandboxOwner;
+  readonly name?: string;
+  readonly labels?: Readonly<Record<string, string>>;
   /** Whether it stays after its owner has died. */
   readonly keep: boolean;
   /** ISO 8601. */
@@ -41,6 +43,8 @@ export interface RemoteSandboxInfo {
 export interface SnapshotRecord {
   readonly version: 1;
   readonly id: string;
+  /** Unique among the snapshots of this home. Absent: it has none. Glovebox writes it, not the backend. */
+  readonly name?: string;
   readonly sandboxId: string;
   readonly backend: string;
   /** ISO 8601. */
@@ -70,10 +74,20 @@ export interface ForkOptions<D extends Driver> {
  */
 export interface SandboxEntry {
   readonly id: string;
+  /** The name that the user gave it, for the service to show. */
+  readonly name?: string | undefined;
+  /** The labels that the user gave it, for the service to show. */
+  readonly labels: Readonly<Record<string, string>>;
   /** Whether the files stay when the sandbox is closed. */
   readonly keep: boolean;
+  /** Whether `$HOME` and `/tmp` must come back, too. Only true where `capabilities.keep` is `all`. */
+  readonly keepsAll: boolean;
   /** A private directory on the host that is removed with the record. */
   readonly directory: string;
+  /** When the sandbox is removed whatever happens, ISO 8601. Give it to a service that has such a timer. Absent: never. */
+  readonly expiresAt?: string;
+  /** The snapshot whose files the sandbox starts with. Absent: none. */
+  readonly snapshot?: SnapshotRecord;
   /** Aborted when the caller no longer waits for the sandbox. Never aborted once the sandbox is ready. */
   readonly signal: AbortSignal;
   /** The recorded resources, in the order in which they were made. */
@@ -127,6 +141,11 @@ export interface Backend {
   readonly credentials?: readonly (readonly string[])[];
   /** Secrets among the options. They are redacted in every error. */
   secrets?(opts: SandboxOptions): readonly (string | undefined)[];
+  /**
+   * Whether `create` starts from the files of `entry.snapshot` itself, image included. Default false: what it makes is filled by `Driver.restore`
+   * before the sandbox is ready.
+   */
+  readonly startsFromSnapshots?: boolean;
   /** Makes a sandbox. If it throws, every recorded resource is removed; anything else it started, it must end itself. */
   create(opts: SandboxOptions, entry: SandboxEntry): Promise<Driver>;
   /** Reopens a kept sandbox from the plan that it saved. Absent: sandboxes of this backend can't be kept. */
@@ -162,5 +181,7 @@ export interface Backend {
     directoryOf?(sandbox: Sandbox): string | undefined;
     /** Whether `network: "full"` shares the loopback interface of this process. */
     readonly sharesNetwork?: boolean;
+    /** Whether the addresses of ports are the service's own, which carry HTTP and nothing else. */
+    readonly hasHttpPorts?: boolean;
   };
 }

@@ -1,5 +1,5 @@
 import type { PushOptions } from "./sandbox.js";
-import type { Capabilities, Changes, FileStat, SpawnOptions } from "./types.js";
+import type { Capabilities, Changes, DirectoryEntry, FileStat, SpawnOptions } from "./types.js";
 
 /** A removal that is still under way while other resources are removed. `gone` settles when it is done. */
 export interface PendingRemoval {
@@ -14,6 +14,8 @@ export interface StartSpec {
   readonly stdin: "pipe" | "none";
   readonly pty?: { cols: number; rows: number };
   readonly user?: string;
+  /** Use one pipe for both outputs. All of it is on `stdout`, and `stderr` is empty. Only passed where `capabilities.combinedOutput` is true. */
+  readonly combined?: true;
   /**
    * Milliseconds after which the driver must have killed the tree itself, in case it gets no kill request. The portable part kills earlier; this is
    * the second line of defence. Absent: never.
@@ -56,12 +58,95 @@ export interface DriverProcess {
   resize?(cols: number, rows: number): Promise<void>;
 }
 
+/** A connection to a server in the sandbox. */
+export interface DriverConnection {
+  /** Pulled: the server is slowed down while nobody reads. Ends with the server's half; throws if it was reset or the backend is lost. */
+  readonly input: AsyncIterable<Uint8Array>;
+  /** Resolves once there is room for more; rejects once the other side is gone. */
+  write(chunk: Uint8Array): Promise<void>;
+  /** Ends our half; the server may still write. Resolves once everything has been passed on. */
+  end(): Promise<void>;
+  /** Closes the connection at once. What was not passed on is lost. */
+  destroy(): void;
+}
+
+/** A file to write. */
+export interface DriverFile {
+  readonly path: string;
+  readonly content: Uint8Array;
+  /** Permission bits. */
+  readonly mode: number;
+}
+
+/** A file to write from a stream. */
+export interface DriverFileStream {
+  readonly path: string;
+  readonly source: AsyncIterable<Uint8Array>;
+  /** Permission bits. */
+  readonly mode: number;
+}
+
+/** How the portable part cancels a file call. */
+export interface DriverCallOptions {
+  /** Aborted when the caller gives up. Cancel what is under way, and don't start what has not started; the result is ignored. */
+  readonly signal?: AbortSignal;
+}
+
+/** The file calls of a driver. Errors are `SandboxError`s with the codes named at each method. */
+export interface FileCalls {
+  /** Null if absent. Anything but a regular file is `not_regular_file`; more than `MAX_FILE_BYTES` is `limit_exceeded`. */
+  read(path: string, opts?: DriverCallOptions): Promise<Uint8Array | null>;
+  /** Write each file whole or not at all, and make its parents. A directory in the way is `not_regular_file`. */
+  write(files: readonly DriverFile[], opts?: DriverCallOptions): Promise<void>;
+  /** Describes the link itself, not its target. Null if absent. */
+  stat(path: string, opts?: DriverCallOptions): Promise<FileStat | null>;
+  /** Names in any order. Absent is `not_found`; not a directory is `invalid_path`. */
+  list(path: string, opts?: DriverCallOptions): Promise<string[]>;
+  /** Returns whether something was there. Without `recursive` a directory is `not_regular_file`. */
+  remove(path: string, opts: DriverCallOptions & { recursive: boolean }): Promise<boolean>;
+  /** Replaces a file or an empty directory at `to`, and makes its parents. `from` absent is `not_found`. */
+  rename(from: string, to: string, opts?: DriverCallOptions): Promise<void>;
+  /** Make a directory and its parents; an existing one is fine. A file in the way is `conflict`. */
+  makeDirectory(path: string, opts?: DriverCallOptions): Promise<void>;
+  /** Like `list`, with what each entry is. Default: `list`, and `stat` of each name. */
+  listDetails?(path: string, opts?: DriverCallOptions): Promise<DirectoryEntry[]>;
+  /**
+   * Describes what a link leads to. Null if that is absent; outside is `path_confinement`, a loop `invalid_path`. Default: following a link is
+   * `unsupported`.
+   */
+  statTarget?(path: string, opts?: DriverCallOptions): Promise<FileStat | null>;
+  /** Removes an empty directory; returns whether there was one. One with entries is `conflict`. Default: `unsupported`. */
+  removeDirectory?(path: string, opts?: DriverCallOptions): Promise<boolean>;
+  /**
+   * Copies a file, a link or, with `recursive`, a tree, whole or not at all, with permission bits; links as links. `from` absent is `not_found`; a
+   * directory without `recursive` is `not_regular_file`, one into itself `invalid_argument`; a full directory at `to` is `conflict`. Default:
+   * `unsupported`.
+   */
+  copy?(from: string, to: string, opts: DriverCallOptions & { recursive: boolean }): Promise<void>;
+  /** Adds to a file, all of the content or nothing. `mode` is for a new file. Default: `unsupported`. */
+  append?(file: DriverFile, opts?: DriverCallOptions): Promise<void>;
+  /**
+   * A file of any size, from byte `start` on and at most `length` bytes, pulled. Null if absent. Iterated once; `return` frees it even if nothing was
+   * read. Default: `read`, with its limit.
+   */
+  readStream?(
+    path: string,
+    opts: DriverCallOptions & { start: number; length?: number },
+  ): Promise<AsyncIterable<Uint8Array> | null>;
+  /** Like `write`, for a file of any size. If the source throws, nothing changes, and the call rejects with that error. Default: `write`, with a limit. */
+  writeStream?(file: DriverFileStream, opts?: DriverCallOptions): Promise<void>;
+  /** Unpack a tar stream below `path`, which is made if absent. Links and names that lead outside are `path_confinement`. */
+  importTree(tar: AsyncIterable<Uint8Array>, path: string, opts?: DriverCallOptions): Promise<void>;
+  /** The tree below `path` as a tar stream. Absent is `not_found`. The reader treats the stream as untrusted. */
+  exportTree(path: string): AsyncIterable<Uint8Array>;
+}
+
 /**
  * What every backend implements. Each path it receives is absolute, normalised, free of NUL and lexically inside `workDir`. The driver must confine
  * symbolic links to `workDir` (`path_confinement`), even while commands swap them. No method is called after `close`. Errors are `SandboxError`s
  * with the codes named at each method.
  */
-export interface Driver {
+export interface Driver extends FileCalls {
   readonly backend: string;
   readonly id: string;
   readonly workDir: string;
@@ -72,28 +157,12 @@ export interface Driver {
   readonly baseEnv: Readonly<Record<string, string>>;
   /** Set by the portable part. Call it to report something the user should know that is not a failure. */
   onWarning?: (message: string) => void;
+  /** Set by the portable part. Call it when the sandbox is lost for good: what this process holds open for it is then closed. */
+  onLost?: () => void;
   /** Start a command. A missing program is a process that exits with 127 and says so on stderr; a missing `cwd` is `not_found`. */
   start(spec: StartSpec): Promise<DriverProcess>;
   /** Whether `start` accepts a `service`. Default false. */
   readonly startsServices?: boolean;
-  /** Null if absent. Anything but a regular file is `not_regular_file`; more than `MAX_FILE_BYTES` is `limit_exceeded`. */
-  read(path: string): Promise<Uint8Array | null>;
-  /** Write each file whole or not at all, and make its parents. A directory in the way is `not_regular_file`. */
-  write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void>;
-  /** Describes the link itself, not its target. Null if absent. */
-  stat(path: string): Promise<FileStat | null>;
-  /** Names in any order. Absent is `not_found`; not a directory is `invalid_path`. */
-  list(path: string): Promise<string[]>;
-  /** Returns whether something was there. Without `recursive` a directory is `not_regular_file`. */
-  remove(path: string, opts: { recursive: boolean }): Promise<boolean>;
-  /** Replaces a file at `to`. `from` absent is `not_found`. */
-  rename(from: string, to: string): Promise<void>;
-  /** Make a directory and its parents; an existing one is fine. A file in the way is `conflict`. */
-  makeDirectory(path: string): Promise<void>;
-  /** Unpack a tar stream below `path`, which is made if absent. Links and names that lead outside are `path_confinement`. */
-  importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void>;
-  /** The tree below `path` as a tar stream. Absent is `not_found`. The reader treats the stream as untrusted. */
-  exportTree(path: string): AsyncIterable<Uint8Array>;
   /** Save the files and return the id. `signal` is aborted when the caller gives up: delete a snapshot that is ready after that. */
   snapshot?(signal?: AbortSignal): Promise<string>;
   /** Reset the files to a snapshot. Unknown: `not_found`. Of another backend or source: `conflict`. */
@@ -106,8 +175,15 @@ export interface Driver {
     pushBranch(branch: string, token: string, opts?: PushOptions): Promise<{ pushed: boolean; error?: string }>;
     defaultBranch(): Promise<string>;
   };
-  /** The URL at which a port of the sandbox can be reached. */
-  url?(port: number): Promise<string>;
+  /** The URL that the service has for a port of the sandbox. Undefined, or absent: it is reached through `connect`. */
+  url?(port: number): Promise<string | undefined>;
+  /**
+   * Connect to a server in the sandbox: on 127.0.0.1, else on ::1, and nowhere else. `unavailable` if nobody listens. `signal` is aborted when
+   * nobody needs the connection any more before it is made.
+   */
+  connect?(port: number, signal: AbortSignal): Promise<DriverConnection>;
+  /** Whether a server in the sandbox accepts connections on this port within `timeout` milliseconds. */
+  waitForPort?(port: number, timeout: number, signal: AbortSignal): Promise<boolean>;
   /**
    * End everything that runs, and free what this process holds. Recorded resources are removed afterwards by `Backend.removeResource`, or left for
    * `Backend.reopen` if the sandbox is kept. Throws if something could not be ended; may be called again.

@@ -1,3 +1,5 @@
+import type { ExecResult } from "./types.js";
+
 /** Why an operation failed. The set is closed, so callers can switch on it. */
 export const ERROR_CODES = [
   "path_confinement",
@@ -6,6 +8,7 @@ export const ERROR_CODES = [
   "not_regular_file",
   "not_found",
   "command_not_allowed",
+  "command_failed",
   "unsupported",
   "unauthenticated",
   "permission_denied",
@@ -35,9 +38,11 @@ export interface SandboxErrorDetails {
   hint?: string | undefined;
   /** What an aborted exec had produced so far. */
   partial?: unknown;
+  /** The whole result of a command that failed, with `command_failed`. */
+  result?: ExecResult | undefined;
 }
 
-/** The only error that Glovebox throws. A command that fails is not an error but an `ExecResult`. */
+/** The only error that Glovebox throws. A command that fails is an `ExecResult`; with `check: true` it is this error, with that result on it. */
 export class SandboxError extends Error {
   override readonly name = "SandboxError";
   readonly code: SandboxErrorCode;
@@ -46,6 +51,8 @@ export class SandboxError extends Error {
   readonly retryable: boolean;
   readonly hint: string | undefined;
   readonly partial: unknown;
+  /** Not redacted, and therefore not enumerable: a logged error does not show it. */
+  declare readonly result: ExecResult | undefined;
 
   constructor(code: SandboxErrorCode, message: string, details: SandboxErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -55,6 +62,7 @@ export class SandboxError extends Error {
     this.retryable = details.retryable ?? (code === "unavailable" || code === "conflict");
     this.hint = details.hint;
     this.partial = details.partial;
+    if (details.result !== undefined) Object.defineProperty(this, "result", { value: details.result });
   }
 }
 

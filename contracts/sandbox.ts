@@ -1,16 +1,21 @@
 import type {
   Capabilities,
   Changes,
+  DirectoryEntry,
   ExecOptions,
   ExecResult,
+  FileCallOptions,
+  FileContent,
   FileStat,
   Limits,
   Mount,
   NetworkPolicy,
-  ProcessInfo,
+  ProcessHandle,
+  ReadStreamOptions,
   SandboxEvent,
   SandboxProcess,
   SpawnOptions,
+  WriteFileOptions,
 } from "./types.js";
 
 declare global {
@@ -49,12 +54,53 @@ export interface SandboxOptions extends BackendOptions {
   baseDir?: string;
   /** How the files of `repo` get into the sandbox. Default `worktree`. */
   workspace?: "worktree" | "overlay" | "copy";
+  /**
+   * Where the work directory is inside: an absolute path outside the system's folders, such as `/workspace`. Default: the backend's own place. Needs
+   * `capabilities.workDir`; excludes `baseDir`.
+   */
+  workDir?: string;
   /** Container or machine image, if the backend uses images. */
   image?: string;
-  /** Id of a kept sandbox to reopen. Excludes every option that creates a sandbox. */
+  /**
+   * Id or name of a snapshot: the new sandbox starts with its files, on its repository. One of another backend or of another `repo` is `conflict`.
+   * Excludes `id` and `baseDir`.
+   */
+  snapshot?: string;
+  /**
+   * Id or name of a sandbox to open again: a kept one, or one that this process has open. Absent: `not_found`. Open in another process:
+   * `conflict`. Excludes every option that creates a sandbox.
+   */
   id?: string;
-  /** Keep the files when the sandbox is torn down, so that you can reopen it by `id`. Default false. */
-  keep?: boolean;
+  /**
+   * A name of your own for the sandbox: `[a-z0-9][a-z0-9._-]{0,62}`, and nothing that looks like an id. No two sandboxes of one ledger
+   * (`GLOVEBOX_HOME`) have the same; a name in use is `conflict`. It is free again once the sandbox is removed.
+   */
+  name?: string;
+  /**
+   * What to do if there already is a sandbox with this `name`. `fail`, the default: `conflict`. `reopen`: open it as `id` would, and make one only if
+   * there is none; an option that differs from what it was made with is `conflict`. Needs `name`.
+   */
+  ifExists?: "fail" | "reopen";
+  /**
+   * Labels to find the sandbox by: at most 16. Keys: `[A-Za-z0-9._/-]{1,63}`. Values: at most 255 characters, no control characters. They are shown
+   * in lists and given to services that have labels, so never put a secret in one.
+   */
+  labels?: Readonly<Record<string, string>>;
+  /**
+   * Keep the files when the sandbox is torn down, so that you can reopen it by `id`. `all`: also bring back `$HOME` and `/tmp`; `unsupported` where
+   * `capabilities.keep` is not `all`. Default false.
+   */
+  keep?: boolean | "all";
+  /**
+   * Milliseconds after which the sandbox is removed, kept or not, counted from its creation: at most 30 days. Reopening does not extend it, and forks
+   * get what is left of it. A process that has it open removes it; otherwise the next that opens a sandbox of this backend, or `reap`. Default: never.
+   */
+  ttl?: number;
+  /**
+   * Milliseconds without a call and without a process of `exec` or `spawn` after which the open sandbox is closed: a kept one stays kept, any other is
+   * removed. At most 30 days. Default: never.
+   */
+  idleTimeout?: number;
   /** Default deadline of one operation in milliseconds, including opening the sandbox. Default 600 000. */
   operationTimeout?: number;
   /** Deadline of a whole harness run in milliseconds. Default 3 600 000. */
@@ -73,6 +119,8 @@ export interface SandboxOptions extends BackendOptions {
   isolation?: "required" | "none";
   /** Host paths to make visible in the sandbox. */
   mounts?: readonly Mount[];
+  /** Ports of servers in the sandbox to make reachable at once; `url` returns their addresses. A kept sandbox gets them again. Default: none. */
+  publish?: readonly number[];
   /** Abort it to cancel opening the sandbox. */
   signal?: AbortSignal;
   /** Called with each event. What it throws is ignored. */
@@ -104,53 +152,104 @@ export interface FileUpload {
  * `path_confinement`. After `teardown` every call except `teardown` is `closed`.
  */
 export interface Sandbox extends AsyncDisposable {
-  /** Its id in the ledger. `openSandbox({ id })` reopens a kept sandbox. */
+  /** Its id in the ledger. `openSandbox({ id })` reopens a kept sandbox, or gives a second handle to one that this process has open. */
   readonly id: string;
+  /** The name that it was given. Absent: none. */
+  readonly name?: string;
+  /** The labels that it was given. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** When it was made, in ISO 8601. */
+  readonly createdAt: string;
   /** Name of its backend. */
   readonly backend: string;
   /** Absolute path of the work directory, as commands see it. */
   readonly workDir: string;
+  /**
+   * The host's path of the files, where they are a directory of the host. Commands can write anything there at any time, links included: treat all of
+   * it as untrusted.
+   */
+  readonly hostDir?: string;
   /** What its backend really enforces. */
   readonly capabilities: Capabilities;
+  /** The ports that it was opened with (`SandboxOptions.publish`). `url` has their addresses. */
+  readonly published: readonly number[];
   /** Run a program and wait for it to end. */
   exec(opts: ExecOptions): Promise<ExecResult>;
+  exec(program: string, args?: readonly string[], opts?: Omit<ExecOptions, "argv">): Promise<ExecResult>;
   /** Run a script with a shell. Default shell: `/bin/sh`. */
   shell(script: string, opts?: Omit<ExecOptions, "argv"> & { shellPath?: string }): Promise<ExecResult>;
   /** Start a long-running program. */
   spawn(opts: SpawnOptions): Promise<SandboxProcess>;
-  /** The processes that `spawn` started and that have not ended. */
-  processes(): Promise<ProcessInfo[]>;
+  /** The processes that `spawn` started, in that order: those that run, and for ten minutes the last 64 that ended. */
+  processes(): Promise<ProcessHandle[]>;
+  /** One of them by its id. An id that is unknown or forgotten is `not_found`. */
+  process(id: string): Promise<ProcessHandle>;
   /** Write several files, and make directories as needed. */
-  uploadFiles(files: readonly FileUpload[]): Promise<void>;
-  /** Write one file, whole or not at all. */
-  writeFile(path: string, content: string | Uint8Array, opts?: { mode?: number }): Promise<void>;
+  uploadFiles(files: readonly FileUpload[], opts?: FileCallOptions): Promise<void>;
+  /**
+   * Write one file, whole or not at all. A stream is read as fast as it is written; if it fails or the call is aborted, the old file stays.
+   */
+  writeFile(path: string, content: FileContent, opts?: WriteFileOptions): Promise<void>;
   /** Write several files, given as path and content. */
-  writeFiles(files: Readonly<Record<string, string | Uint8Array>>): Promise<void>;
+  writeFiles(files: Readonly<Record<string, string | Uint8Array>>, opts?: FileCallOptions): Promise<void>;
+  /** Add to the end of a file: all of the content or nothing. Makes the file and its directories if needed. */
+  appendFile(path: string, content: string | Uint8Array, opts?: WriteFileOptions): Promise<void>;
   /** The file as UTF-8, or null if it does not exist. A FIFO, socket, device or directory is `not_regular_file`. */
-  readFile(path: string): Promise<string | null>;
+  readFile(path: string, opts?: FileCallOptions): Promise<string | null>;
   /** Like `readFile`, but returns the exact bytes. */
-  readBytes(path: string): Promise<Uint8Array | null>;
-  /** What a path is, or null if it does not exist. */
-  stat(path: string): Promise<FileStat | null>;
+  readBytes(path: string, opts?: FileCallOptions): Promise<Uint8Array | null>;
+  /**
+   * Like `readBytes`, for files of any size: the file is read only as fast as you read the stream. Each chunk must come within `operationTimeout`.
+   * Read it to its end, or cancel it.
+   */
+  readStream(path: string, opts?: ReadStreamOptions): Promise<ReadableStream<Uint8Array> | null>;
+  /** Whether something is there. Links are followed. */
+  exists(path: string, opts?: FileCallOptions): Promise<boolean>;
+  /**
+   * What a path is, or null if it does not exist. A symbolic link is described itself; with `follow` it is what the link leads to: null if that does
+   * not exist, `path_confinement` if it is outside, `invalid_path` if the links form a loop.
+   */
+  stat(path: string, opts?: FileCallOptions & { follow?: boolean }): Promise<FileStat | null>;
   /** Sorted names. A missing directory is `not_found`. */
-  listDirectory(path?: string): Promise<string[]>;
+  listDirectory(path?: string, opts?: FileCallOptions & { details?: false }): Promise<string[]>;
+  /** What each entry is, sorted by name. */
+  listDirectory(path: string, opts: FileCallOptions & { details: true }): Promise<DirectoryEntry[]>;
   /** Returns whether there was a file to delete. A directory is `not_regular_file`. */
-  deleteFile(path: string): Promise<boolean>;
+  deleteFile(path: string, opts?: FileCallOptions): Promise<boolean>;
+  /**
+   * Remove a file, a link or an empty directory; with `recursive` a directory with everything in it. Returns whether something was there. A directory
+   * that is not empty is `conflict`.
+   */
+  remove(path: string, opts?: FileCallOptions & { recursive?: boolean }): Promise<boolean>;
+  /** Rename or move. Makes the directories of `to`, and replaces a file or an empty directory there. A missing `from` is `not_found`. */
+  rename(from: string, to: string, opts?: FileCallOptions): Promise<void>;
+  /**
+   * Copy a file or a link; with `recursive` also a directory. Whole or not at all: `to` is the copy itself, and replaces a file, a link or an empty
+   * directory there. Links are copied as links. Sockets, FIFOs and devices in a directory are left out.
+   */
+  copy(from: string, to: string, opts?: FileCallOptions & { recursive?: boolean }): Promise<void>;
   /** Make a directory and its parents. An existing one is fine. */
-  makeDirectory(path: string): Promise<void>;
+  makeDirectory(path: string, opts?: FileCallOptions): Promise<void>;
   /** Set the directory that relative paths and commands start from. */
-  setWorkdir(path: string): Promise<void>;
+  setWorkdir(path: string, opts?: FileCallOptions): Promise<void>;
   /**
    * Copy a directory out to a host path that is absent or empty; returns the absolute host path. Links that lead out of the directory are left out
    * and reported as a `warning`. Absolute links into the directory point into the copy.
    */
-  exportDirectory(sandboxPath: string, hostPath: string): Promise<string>;
+  exportDirectory(sandboxPath: string, hostPath: string, opts?: FileCallOptions): Promise<string>;
+  /** The same as `exportDirectory`. */
+  downloadDirectory(sandboxPath: string, hostPath: string, opts?: FileCallOptions): Promise<string>;
   /** Copy a host directory in, over what is there. */
-  refreshFromHost(hostPath: string, sandboxPath: string): Promise<void>;
-  /** Save the files. Returns an id that outlives the sandbox. `unsupported` where `capabilities.snapshot` is `none`. */
-  snapshot(): Promise<string>;
-  /** Reset the files to a snapshot. An unknown id is `not_found`; a snapshot of another repository is `conflict`. */
-  restore(id: string): Promise<void>;
+  refreshFromHost(hostPath: string, sandboxPath: string, opts?: FileCallOptions): Promise<void>;
+  /** The same as `refreshFromHost`. */
+  uploadDirectory(hostPath: string, sandboxPath: string, opts?: FileCallOptions): Promise<void>;
+  /**
+   * Save the files. Returns an id that outlives the sandbox. A name that another snapshot has is `conflict`. `unsupported` where
+   * `capabilities.snapshot` is `none`.
+   */
+  snapshot(opts?: SnapshotOptions): Promise<string>;
+  /** Reset the files to a snapshot, given by id or name. An unknown one is `not_found`; one of another repository is `conflict`. */
+  restore(idOrName: string): Promise<void>;
   /** Make independent sandboxes with the files as they are now. `unsupported` where `capabilities.fork` is `none`. */
   fork(): Promise<Sandbox>;
   fork(opts: { count: number }): Promise<Sandbox[]>;
@@ -160,10 +259,38 @@ export interface Sandbox extends AsyncDisposable {
   pushBranch(branch: string, token: string, opts?: PushOptions): Promise<{ pushed: boolean; error?: string }>;
   /** The default branch of the remote. `unsupported` without a repository. */
   defaultBranch(): Promise<string>;
-  /** The URL at which a port of the sandbox can be reached. `unsupported` where `capabilities.ports` is false. */
+  /**
+   * The URL at which a server in the sandbox can be reached. Where the service has none, this process listens on 127.0.0.1 and ::1 and passes
+   * connections on to 127.0.0.1 or ::1 of the sandbox, whatever its `network` is; on Linux only for processes of the same user. Anything over TCP
+   * works. `unsupported` where `capabilities.ports` is false.
+   */
   url(port: number): Promise<string>;
-  /** Close the sandbox. Idempotent; never throws. What can't be removed stays in the ledger and is reported as a `leak` event. */
+  /** Wait until a server in the sandbox accepts connections on a port. `unavailable` if none does in time. */
+  waitForPort(port: number, opts?: WaitForPortOptions): Promise<void>;
+  /**
+   * Close the sandbox. Idempotent; never throws. What can't be removed stays in the ledger and is reported as a `leak` event. On a second handle it
+   * only ends that handle.
+   */
   teardown(): Promise<void>;
+}
+
+/** How to save the files of a sandbox. */
+export interface SnapshotOptions {
+  /**
+   * A name to find it by, in place of its id: 1 to 63 lower-case letters, digits, dots, dashes and underscores. It is unique among the snapshots of
+   * this machine's user and must not look like an id. Default: none.
+   */
+  name?: string;
+  /** Abort it to give up: the call rejects with `aborted`, and a snapshot that is ready after that is deleted. */
+  signal?: AbortSignal;
+}
+
+/** How long to wait for a port. */
+export interface WaitForPortOptions {
+  /** Milliseconds. Default 30 000, and never more than `operationTimeout`. */
+  timeout?: number;
+  /** Aborting it rejects with `aborted`. */
+  signal?: AbortSignal;
 }
 
 /** How to push a branch. */

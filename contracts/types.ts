@@ -18,6 +18,13 @@ export interface ExecOptions {
   maxOutput?: number;
   /** Also return the kept bytes unchanged. Default false. */
   raw?: boolean;
+  /** Reject with `command_failed` if the command exits with another code than 0 or reaches its deadline. Default false: both are results. */
+  check?: boolean;
+  /**
+   * `combined`: stdout and stderr are one pipe, so their order is true. All output is then on `stdout`, `stderr` is empty, and `onStderr` is
+   * `invalid_argument`. `unsupported` where `capabilities.combinedOutput` is not true. Default `separate`.
+   */
+  output?: "separate" | "combined";
   /** User to run as. `unsupported` where `capabilities.user` is false. */
   user?: string;
   /** Aborting it kills the whole tree and rejects with `aborted`. */
@@ -28,7 +35,7 @@ export interface ExecOptions {
   onStderr?(chunk: Uint8Array): void | Promise<void>;
 }
 
-/** The result of one command. A non-zero exit code and a timeout are results, never errors. */
+/** The result of one command. A non-zero exit code and a timeout are results, not errors, unless `check` is set. */
 export interface ExecResult {
   /** 128+n if signal n ended it; 127 if the program is missing, 126 if it is not executable, each with a line on stderr. */
   exitCode: number;
@@ -52,11 +59,17 @@ export interface ExecResult {
 }
 
 /** A long-running process: a server, a watcher, a terminal. It has no deadline unless `timeout` is set. */
-export interface SpawnOptions extends Omit<ExecOptions, "stdin" | "maxOutput" | "raw"> {
+export interface SpawnOptions extends Omit<ExecOptions, "stdin" | "maxOutput" | "raw" | "check"> {
   /** Default `none`: empty and closed. */
   stdin?: "pipe" | "none";
   /** Run on a terminal of this size. All output is then on `stdout`. */
   pty?: { cols: number; rows: number };
+  /**
+   * Never wait for a reader. The last MiB of output is kept and read with `Sandbox.process(id).read`. `stdout` and `stderr` follow it, and fail with
+   * `limit_exceeded` if they fall behind further. `wait` resolves once all output is there. Excludes `onStdout` and `onStderr`. Default false: a process
+   * that nobody reads is slowed down.
+   */
+  background?: boolean;
   /**
    * Run the process beside the sandbox, from a copy of its current files, and make it reachable from the sandbox by this host name. It is ready
    * once all ports answer. Its writes don't reach the sandbox. Only Dagger has it; other backends refuse it with `unsupported`, because a server is
@@ -90,21 +103,95 @@ export interface SandboxProcess extends AsyncDisposable {
   resize?(cols: number, rows: number): Promise<void>;
 }
 
-/** One entry of `processes()`. */
-export interface ProcessInfo {
-  id: string;
-  argv: string[];
-  /** ISO 8601. */
-  startedAt: string;
+/** The two outputs of a process. With a pty and with combined output everything is on `stdout`. */
+export type ProcessStream = "stdout" | "stderr";
+
+/** What to read of a process's output. */
+export interface ReadOutputOptions {
+  /** The `cursor` of the last read of the same `stream`: how many bytes of it came before. Default 0. Beyond the end: `invalid_argument`. */
+  cursor?: number;
+  /** Default: both, in the order in which they came. */
+  stream?: ProcessStream;
+  /** Return at most so many bytes. Default: all that is kept. */
+  maxBytes?: number;
+  /** If nothing came after the cursor, wait so many milliseconds for something, or for the end. At most an hour. Default 0. */
+  wait?: number;
+  /** Aborting it rejects a read that waits, with `aborted`. */
+  signal?: AbortSignal;
 }
 
-/** What a path is. Symbolic links are described, not followed. */
+/** A part of a process's output. */
+export interface ProcessOutput {
+  data: Uint8Array;
+  /** Where the next read goes on. */
+  cursor: number;
+  /** How many bytes between the asked cursor and `data` are gone, because newer ones took their place. */
+  missed: number;
+  /** Whether nothing comes after `cursor`: the process has ended, and this was the rest. */
+  ended: boolean;
+}
+
+/**
+ * A process that `spawn` started, for everybody who has the sandbox open. Its last MiB of output, both streams together, stays readable until ten
+ * minutes after its end, or until 64 others have ended. Of a process without `background`, that is what its owner has read.
+ */
+export interface ProcessHandle {
+  readonly id: string;
+  readonly argv: string[];
+  /** ISO 8601. */
+  readonly startedAt: string;
+  /** As of now, like `exit`. */
+  readonly state: "running" | "ended";
+  /** Absent while it runs, and if its end can't be known because the backend was lost. */
+  readonly exit?: ProcessExit | undefined;
+  /** Read its output from a cursor. */
+  read(opts?: ReadOutputOptions): Promise<ProcessOutput>;
+  /**
+   * Use it as if you had started it: its input, its output from now on, signals and its end. Disposing what you get leaves the process running. Its
+   * streams follow the kept output, and fail with `limit_exceeded` if they fall behind further.
+   */
+  attach(): Promise<SandboxProcess>;
+  /** Like `SandboxProcess.kill`. */
+  kill(signal?: string): Promise<void>;
+  /** Like `SandboxProcess.wait`. */
+  wait(): Promise<ProcessExit>;
+}
+
+/** What a path is. */
 export interface FileStat {
   type: "file" | "directory" | "symlink" | "other";
   size: number;
   /** Permission bits, for example 0o644. */
   mode: number;
   mtimeMs: number;
+}
+
+/** One entry of `listDirectory` with `details`. A symbolic link is described itself. */
+export interface DirectoryEntry extends FileStat {
+  name: string;
+}
+
+/** The content of a file to write. A stream can have any size. */
+export type FileContent = string | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
+
+/** Options of every file call. */
+export interface FileCallOptions {
+  /** Aborting it cancels the call, which rejects with `aborted` at once. */
+  signal?: AbortSignal;
+}
+
+/** Options of a call that writes a file. */
+export interface WriteFileOptions extends FileCallOptions {
+  /** Permission bits of a new file. Default 0o644. */
+  mode?: number;
+}
+
+/** Options of `readStream`. */
+export interface ReadStreamOptions extends FileCallOptions {
+  /** Position of the first byte. Default 0. */
+  start?: number;
+  /** Position after the last byte, as in `slice`. Default: the end of the file. */
+  end?: number;
 }
 
 /** What a backend really enforces. Shown by `doctor`, and checked before anything is created. */
@@ -128,10 +215,16 @@ export interface Capabilities {
   pty: boolean;
   /** Whether commands can run as another user. */
   user: boolean;
+  /** Whether the option `workDir` works. Absent: no. */
+  workDir?: boolean;
+  /** Whether `output: "combined"` works. Absent: no. */
+  combinedOutput?: boolean;
   /** Whether `url` works. */
   ports: boolean;
   /** Whether `pushBranch` and `defaultBranch` work. */
   git: boolean;
+  /** What a kept sandbox brings back. `all`: with `keep: "all"` also `$HOME` and `/tmp`. Absent: only the files of the work directory. */
+  keep?: "files" | "all";
   /**
    * `no-directories-of-the-base`: in an overlay without privileges, rename(2) of a checked-out directory fails with EXDEV; `mv` copies instead.
    * Files and new directories are renamed as usual. Absent: unknown.
@@ -151,7 +244,7 @@ export interface Limits {
   memory?: number;
   /** Cores; fractions allowed. */
   cpus?: number;
-  /** Processes and threads at the same time, in the whole sandbox. */
+  /** Processes and threads at the same time, in the whole sandbox. Default 4096, where it can be enforced. */
   pids?: number;
   /** Bytes. */
   disk?: number;

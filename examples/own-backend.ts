@@ -57,7 +57,7 @@ const harness: ConformanceHarness = {
   open: (opts) => openSandbox({ ...open, ...opts }),
   remove: (id) => removeSandbox(id),
   census: async () => folders(),
-  host: { directoryOf: ({ workDir }) => workDir, sharesNetwork: true },
+  host: { directoryOf: ({ hostDir }) => hostDir, sharesNetwork: true },
 };
 const report = await runConformance(harness, { concurrency: 4 });
 console.log(formatReport(report));

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { deleteSnapshot, listSnapshots, openSandbox } from "glovebox";
+import { deleteSnapshot, listSandboxes, listSnapshots, openSandbox, removeSandbox } from "glovebox";
 
 const repo = await mkdtemp(join(tmpdir(), "glovebox-save-points-"));
 const git = (...args: string[]): string => execFileSync("git", args, { cwd: repo, encoding: "utf8" }).trim();
@@ -46,8 +46,27 @@ assert.equal(await another.readFile("cache/x"), "warm\n");
 await deleteSnapshot(id);
 // #endregion outlive
 
+// #region named
+await another.snapshot({ name: "warm-cache" });
+
+await using warm = await openSandbox({ snapshot: "warm-cache" });
+assert.equal(await warm.readFile("cache/x"), "warm\n");
+assert.deepEqual((await warm.changes()).files, files);
+await deleteSnapshot("warm-cache");
+// #endregion named
+
+// #region lifetime
+const hour = 3_600_000;
+await using brief = await openSandbox({ backend: "local", keep: true, ttl: 2 * hour, idleTimeout: hour / 6 });
+const { expiresAt = "" } = (await listSandboxes()).find((each) => each.id === brief.id) ?? {};
+assert(Date.parse(expiresAt) <= Date.now() + 2 * hour);
+// #endregion lifetime
+await brief.teardown();
+await removeSandbox(brief.id);
+
+await warm.teardown();
 await another.teardown();
 assert.equal(git("for-each-ref", "--format=%(refname)"), "refs/heads/main", "the repository is as it was");
 assert.equal(git("status", "--porcelain"), "");
 await rm(repo, { recursive: true });
-console.log("saved, spoilt, restored, outlived");
+console.log("saved, spoilt, restored, outlived, opened by name");

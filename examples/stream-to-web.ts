@@ -63,7 +63,7 @@ console.log(`a client that does not read: ${taken} bytes in flight`);
 answer.destroy();
 await settled(() => outcomes.length);
 assert.deepEqual(outcomes, ["exit 0", "aborted"]);
-assert.deepEqual(await sandbox.processes(), []);
+assert((await sandbox.processes()).every(({ state }) => state === "ended"));
 server.closeAllConnections();
 server.close();
 console.log("streamed, held back, aborted");

@@ -17,6 +17,28 @@ assert.equal(result.stdout, "hello $(world)\nfrom stdin\n");
 assert.equal(result.exitCode, 0);
 // #endregion exec
 
+// #region program
+assert.equal((await sandbox.exec("echo", ["$HOME", "; ls"])).stdout, "$HOME ; ls\n");
+// #endregion program
+
+// #region check
+try {
+  await sandbox.exec("sh", ["-c", "echo half done; echo no such module >&2; exit 3"], { check: true });
+  assert.fail("it succeeded");
+} catch (error) {
+  if (!(error instanceof SandboxError) || error.code !== "command_failed") throw error;
+  console.log(error.message); // the command, "failed with exit code 3", and the last lines of stderr
+  assert.equal(error.result?.exitCode, 3);
+  assert.equal(error.result.stdout, "half done\n");
+}
+// #endregion check
+
+// #region combined
+const log = await sandbox.shell("echo compiling; echo warning >&2; echo done", { output: "combined" });
+assert.equal(log.stdout, "compiling\nwarning\ndone\n");
+assert.equal(log.stderr, "");
+// #endregion combined
+
 // #region deadline
 const late = await sandbox.exec({ argv: ["sh", "-c", "echo so far; sleep 60"], timeout: 1_000 });
 assert.equal(late.timedOut, true);
@@ -54,12 +76,54 @@ assert.equal(new TextDecoder().decode(value), "over the pipe");
 assert.equal((await child.wait()).exitCode, 0);
 // #endregion spawn
 
+// #region processes
+const { id } = await sandbox.spawn({
+  argv: ["sh", "-c", "echo ready; read line; echo $line"],
+  stdin: "pipe",
+  background: true,
+});
+
+// Later, or elsewhere in this process:
+const process = await sandbox.process(id);
+const text = new TextDecoder();
+const start = await process.read({ wait: 10_000 }); // returns as soon as something is there
+assert.equal(text.decode(start.data), "ready\n");
+
+const attached = await process.attach();
+await attached.stdin?.getWriter().write(new TextEncoder().encode("hello\n"));
+assert.equal((await process.wait()).exitCode, 0);
+const rest = await process.read({ cursor: start.cursor, wait: 10_000 });
+assert.deepEqual([text.decode(rest.data), rest.missed, rest.ended], ["hello\n", 0, true]);
+assert.equal(process.state, "ended");
+// #endregion processes
+
 // #region files
 await sandbox.writeFile("bin/tool", "#!/bin/sh\necho tool\n", { mode: 0o755 });
 assert.equal((await sandbox.exec({ argv: ["bin/tool"] })).stdout, "tool\n");
 assert.equal(await sandbox.readFile("no-such-file"), null);
 assert.deepEqual(await sandbox.listDirectory(), ["bin"]);
 // #endregion files
+
+// #region manage
+await sandbox.appendFile("log", "one\n");
+await sandbox.appendFile("log", "two\n");
+await sandbox.copy("bin", "copied", { recursive: true });
+await sandbox.rename("copied/tool", "copied/renamed");
+const [entry] = await sandbox.listDirectory("copied", { details: true });
+assert(entry?.name === "renamed" && entry.type === "file" && entry.mode === 0o755 && entry.size === 20);
+await assert.rejects(sandbox.remove("copied"), { code: "conflict" });
+assert.equal(await sandbox.remove("copied", { recursive: true }), true);
+assert.equal(await sandbox.exists("copied"), false);
+// #endregion manage
+
+// #region file-streams
+async function* lines(): AsyncGenerator<Uint8Array> {
+  for (let n = 0; n < 100_000; n++) yield new TextEncoder().encode(`line ${n}\n`);
+}
+await sandbox.writeFile("large", lines(), { signal: AbortSignal.timeout(60_000) });
+const part = await sandbox.readStream("large", { start: 7, end: 13 });
+assert.equal(await new Response(part).text(), "line 1");
+// #endregion file-streams
 
 const place = await mkdtemp(join(tmpdir(), "glovebox-tour-"));
 // #region trees
@@ -86,9 +150,28 @@ try {
 }
 // #endregion errors
 
+// #region limits
+const { limits } = sandbox.capabilities;
+const bounded = await openSandbox({
+  backend: "local",
+  limits: { pids: 64, ...(limits.includes("memory") && { memory: 256 * 1024 ** 2 }) },
+});
+const bomb = await bounded.shell("i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; echo $i");
+assert.notEqual(bomb.stdout, "200\n");
+await bounded.teardown();
+// #endregion limits
+
 // #region refuse
-await assert.rejects(openSandbox({ backend: "local", limits: { disk: 1_000_000 } }), { code: "unsupported" });
+await assert.rejects(openSandbox({ backend: "local", isolation: "none", network: "none" }), { code: "unsupported" });
 // #endregion refuse
+
+// #region place
+await using placed = await openSandbox({ backend: "local", workDir: "/workspace/app" });
+assert.equal((await placed.exec({ argv: ["pwd"] })).stdout, "/workspace/app\n");
+await using twin = await placed.fork();
+assert.equal(twin.workDir, placed.workDir);
+assert.notEqual(twin.hostDir, placed.hostDir);
+// #endregion place
 
 // #region keep
 const first = await openSandbox({ backend: "local", keep: true });
@@ -100,6 +183,37 @@ assert.equal(await second.readFile("notes"), "kept");
 await second.teardown();
 await removeSandbox(first.id);
 // #endregion keep
+
+// #region names
+const options = {
+  backend: "local",
+  name: "build-box",
+  labels: { team: "blue" },
+  keep: "all",
+  ifExists: "reopen",
+} as const;
+const made = await openSandbox(options); // made now
+await made.shell('echo warm > "$HOME/cache"');
+await made.teardown();
+
+const again = await openSandbox(options); // the same one, in this process or in a later one
+assert.equal(again.id, made.id);
+assert.equal((await again.shell('cat "$HOME/cache"')).stdout, "warm\n");
+assert.deepEqual(
+  (await listSandboxes({ labels: { team: "blue" } })).map(({ name }) => name),
+  ["build-box"],
+);
+// #endregion names
+
+// #region second-handle
+{
+  await using handle = await openSandbox({ id: "build-box" });
+  await handle.writeFile("notes", "from the second handle");
+}
+assert.equal(await again.readFile("notes"), "from the second handle"); // still open
+// #endregion second-handle
+await again.teardown();
+await removeSandbox("build-box");
 
 // #region left-over
 const { removed, failed } = await reap();

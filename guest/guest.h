@@ -23,6 +23,7 @@ int compare_overlay_main(int argc, char **argv);
 int gather_changes_main(int argc, char **argv);
 int git_head_main(int argc, char **argv);
 int launch_main(int argc, char **argv);
+int socket_owner_main(void);
 
 /* Each call has a PID namespace of its own, or, where there is none to be had, a subreaper. */
 enum confinement { CONFINE_NAMESPACE = 1, CONFINE_SUBREAPER = 2 };
@@ -32,17 +33,26 @@ extern enum confinement confinement;
 extern bool jailed;
 int serve(int in, int out, const char *root, bool with_self_test, bool only_loopback);
 void answer(uint8_t type, uint32_t call, const void *body, size_t length);
+/* An answer without a body that may be sent a little later, together with others. */
+void answer_late(uint8_t type, uint32_t call);
 void answer_fail(uint32_t call, int error, const char *message);
 bool channel_is_full(void);
 int64_t now_ms(void);
 
 /* channel/requests.c: false when the peer broke the protocol. */
 bool handle_request(const struct frame *frame);
+void answer_done(uint32_t call, int error, const char *path);
+/* channel/file-requests.c: the file requests of edition 2. */
+bool handle_newer_file_request(const struct frame *frame, struct reader *r);
 
 /* channel/listen.c */
 extern int listener;
 int listen_on(uint16_t port);
 void accept_connections(void);
+
+/* channel/reach.c: 0, and the call answers when it is connected or refused; or a negative errno, and there is no call. */
+int connect_port(uint32_t id, uint16_t port);
+int await_port(uint32_t id, uint16_t port, uint32_t patience);
 
 /* channel/dial.c */
 bool add_inherited_env(char ***env);
@@ -57,6 +67,7 @@ struct command {
   int cwd;            /* an open directory */
   int in, out, err;   /* the command's ends; with a terminal all the same */
   bool terminal;
+  bool combined;      /* stdout and stderr are one pipe */
   bool jailed;        /* no capabilities, no new privileges, the seccomp filter */
   const struct identity *as; /* in a container: the user */
   int (*builtin)(void); /* runs instead of argv when set */
@@ -91,13 +102,19 @@ struct pending_file;
 struct call *call_find(uint32_t id);
 struct call *call_new(uint32_t id);
 int call_start(struct call *call, struct command *command, bool with_stdin, uint16_t cols, uint16_t rows, uint32_t deadline);
-/* Long file work in a process of its own. What `work` returns is its exit code. */
-int call_start_worker(struct call *call, int (*work)(int directory), int directory);
+/* Long file work in a process of its own. What `work` returns is its exit code. `other` is a second directory, WORKER_OTHER there, or -1. */
+#define WORKER_OTHER 4
+int call_start_worker(struct call *call, int (*work)(int directory), int directory, int other);
+/* What is there under this name goes away when the worker fails or is killed. The call closes `parent`. */
+void call_undo_by_removing(struct call *call, int parent, const char *name);
 /* Only this many bytes of its outputs are kept, half of them from the end. Who wants more than MAX_KEPT asks for all. */
 #define MAX_KEPT (4u << 20)
 #define KEEP_ALL UINT32_MAX
 void call_keep_output(struct call *call, uint32_t out, uint32_t err);
-void call_read_file(struct call *call, int fd);
+void call_read_file(struct call *call, int fd, uint64_t most);
+struct listing;
+/* Sends the first bytes of a listing at once, and the rest as credit comes. The call owns both. */
+void call_list(struct call *call, int directory, struct listing *listing, const uint8_t *first, size_t length);
 void call_write_file(struct call *call, const struct pending_file *file);
 void call_free(struct call *call);
 /* False when more was sent than there was room for. */
@@ -109,7 +126,9 @@ void call_resize(struct call *call, uint16_t cols, uint16_t rows);
 size_t calls_poll(struct pollfd *fds, size_t room, int *timeout);
 void calls_ready(const struct pollfd *fds, size_t count);
 void calls_child_ended(pid_t pid, int status);
-#define MAX_CALLS 512
+#define MAX_CALLS 768 /* of which at most 256 are connections of the listener, and 256 connections to servers */
+/* The channel has closed: removes what unfinished calls have written. */
+void calls_undo(void);
 #define POLLS_PER_CALL 4
 
 /* calls/pipes.c: our ends of a call's streams; -1 where there is none. */
@@ -135,7 +154,10 @@ int start_pooled_supervisor(enum confinement confinement, struct supervisor *out
 void kill_supervised(const struct supervisor *supervisor, enum confinement confinement);
 
 /* process/supervisor-pool.c: making a supervisor takes longer than the rest of a start, so they are made in advance and used again. */
+extern int64_t process_limit; /* how many processes this jail may have; -1 without a limit */
 void pool_fill(void);
+/* Ends those that have not been needed for a while. Returns the ms until it must be called again, or -1. */
+int pool_trim(void);
 bool pool_start(const struct command *command, struct supervisor *out);
 /* Takes a supervisor whose command has ended, with everything that it started. False when it cannot be used again. */
 bool pool_return(const struct supervisor *supervisor);
@@ -148,7 +170,8 @@ bool is_pooled(pid_t pid);
 bool fits_command_message(const struct command *command);
 bool send_command(int socket, const struct command *command);
 /* `as` is filled in if the command has an identity. */
-bool receive_command(int socket, struct command *command, struct identity *as, int streams[COMMAND_DESCRIPTORS]);
+bool receive_command(int socket, struct command *command, struct identity *as, int fds[COMMAND_DESCRIPTORS]);
+void free_received(struct command *command);
 
 /* process/supervisor-state.c: what a command can change about its supervisor from outside. */
 void remember_supervisor_state(void);
@@ -194,23 +217,52 @@ int files_open_directory(const char *path);
 int files_open_read(const char *path, uint64_t *size);
 int files_write(const char *path, uint32_t mode, const uint8_t *bytes, size_t length);
 int files_stat(const char *path, uint8_t out[21]);
+/* Like files_stat, but of what a link leads to. -ELOOP: the links form a loop. */
+int files_stat_target(const char *path, uint8_t out[21]);
+int files_open_readable_directory(const char *path);
+/* Only an empty one. */
+int files_remove_directory(const char *path);
 int files_list(const char *path, struct queue *out);
 int files_remove(const char *path);
 int files_rename(const char *from, const char *to);
 int files_make_directory(const char *path);
 /* Opens the parent directory of `path`, made if `make`; `name` gets the last name. */
 int files_open_parent(const char *path, bool make, char name[256]);
+/* Like files_open_parent with `make`, for what a link at `path` leads to. */
+int files_open_target(const char *path, char name[256]);
+uint8_t file_kind(mode_t mode);
+/* A name for what is being made, beside what it will become. */
+#define TEMPORARY_NAME 40
+void make_temporary_name(char name[TEMPORARY_NAME]);
 
 /* A file that is being written. It gets its name by pending_commit. */
 struct pending_file {
   int fd, parent;
   uint32_t mode;
-  char temporary[40], name[256];
+  bool appends; /* when it is committed, to the file that has the name */
+  char temporary[TEMPORARY_NAME], name[256];
 };
 int pending_create(const char *path, uint32_t mode, struct pending_file *out);
 int pending_append(struct pending_file *file, const uint8_t *bytes, size_t length);
 int pending_commit(struct pending_file *file);
 void pending_discard(struct pending_file *file);
+
+/* files/append.c: a file that does not exist is made with these permission bits. */
+int files_append(const char *path, uint32_t mode, const uint8_t *bytes, size_t length);
+int append_pending(const struct pending_file *file);
+
+/* files/list-directory.c: the entries of a directory as records: u8 length of the name, the name; with details before that u8 kind, u16
+ * permission bits, u64 size, u64 ms. */
+struct listing *listing_new(bool details);
+/* Like read(2) of the directory: 0 at the end, -1 with errno. A record may be cut. */
+ssize_t listing_read(struct listing *listing, int directory, uint8_t *to, size_t room);
+
+/* files/copy.c: copies `name` of a directory to `new_name` of another one, whole or not at all. Returns an errno, or one of tar.h. */
+int copy_name(int from, const char *name, int to, const char *new_name, const char *temporary, bool recursive);
+/* Whether `directory` is `tree` or below it. */
+bool is_within(int directory, int tree);
+/* files/replicate.c: one file, link or directory of any size. `path` gets where it failed. */
+int replicate_one(int from, int to, const char *name, const char **path);
 
 /* files/remove-tree.c, files/tar-out.c, files/tar-in.c: long work for a process of its own. Each returns an errno as exit code. */
 int remove_tree(int parent, const char *name);

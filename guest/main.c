@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "guest.h"
@@ -23,7 +24,18 @@ static int serve_in_container(const char *user, const char *root, bool only_loop
   return serve(in, out, root, true, only_loopback);
 }
 
-/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--contained USER] ROOT
+/* Set here and not before bubblewrap starts: in its own user namespace the kernel counts only the sandbox's processes. */
+static bool limit_processes(const char *text) {
+  struct rlimit limit;
+  rlim_t wanted = strtoul(text, NULL, 10);
+  if (getrlimit(RLIMIT_NPROC, &limit) != 0) return false;
+  if (limit.rlim_max > wanted) limit.rlim_max = wanted;
+  limit.rlim_cur = limit.rlim_max;
+  process_limit = (int64_t)limit.rlim_max;
+  return setrlimit(RLIMIT_NPROC, &limit) == 0;
+}
+
+/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--processes COUNT] [--contained USER] ROOT
  * Kept containers start the program with these words, so they must not change. */
 static int serve_main(int argc, char **argv) {
   int in = 3, out = 3;
@@ -35,7 +47,9 @@ static int serve_main(int argc, char **argv) {
     else if (strcmp(argv[i], "--jailed") == 0) jailed = true;
     else if (strcmp(argv[i], "--loopback-only") == 0) only_loopback = true;
     else if (strcmp(argv[i], "--own-machine") == 0) own_machine = true;
-    else if (strcmp(argv[i], "--contained") == 0 && i + 1 < argc) user = argv[++i];
+    else if (strcmp(argv[i], "--processes") == 0 && i + 1 < argc) {
+      if (!limit_processes(argv[++i])) return 125;
+    } else if (strcmp(argv[i], "--contained") == 0 && i + 1 < argc) user = argv[++i];
     else if (i == argc - 1) {
       confinement = jailed ? CONFINE_NAMESPACE : CONFINE_SUBREAPER;
       if (user) return serve_in_container(user, argv[i], only_loopback);
@@ -45,7 +59,7 @@ static int serve_main(int argc, char **argv) {
   return 125;
 }
 
-static const char *transfer_verbs[] = {"place", "fetch", "pack", "unpack", NULL};
+static const char *transfer_verbs[] = {"place", "put", "fetch", "pack", "unpack", NULL};
 
 int main(int argc, char **argv) {
   reserve_standard_descriptors();
@@ -60,11 +74,12 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "replicate") == 0) return replicate_main(argc - 2, argv + 2);
   if (strcmp(verb, "git-head") == 0) return git_head_main(argc - 2, argv + 2);
   if (strcmp(verb, "exec-with-parent") == 0) return exec_with_parent_main(argc - 2, argv + 2);
+  if (strcmp(verb, "socket-owner") == 0) return socket_owner_main();
   if (strcmp(verb, "relay") == 0) return relay_main(argc - 2, argv + 2);
   if (strcmp(verb, "serve-text") == 0 && argc == 3) return serve_text_main(argv[2]);
   for (const char **known = transfer_verbs; *known; known++)
     if (strcmp(verb, *known) == 0) return transfer_file_main(verb, argc - 2, argv + 2);
   fprintf(stderr, "usage: glovebox-guest serve|serve-text|dial|relay|run|launch|exec-with-parent|place|fetch|pack|unpack|replicate|compare-index|"
-                  "compare-overlay|gather-changes|git-head ...\n");
+                  "compare-overlay|gather-changes|git-head|socket-owner ...\n");
   return 125;
 }

@@ -35,6 +35,13 @@ const shells = [
   { commands: ["fish"], packages: ["fish"] },
 ];
 
+/** What `npm run test:cgroup2` needs: an emulator, and a tool that makes the system of its machine. */
+const machines = [
+  { commands: ["qemu-system-x86_64"], packages: ["qemu-system-x86"] },
+  { commands: ["mmdebstrap"], packages: ["mmdebstrap"] },
+  { commands: ["mke2fs"], packages: ["e2fsprogs"] },
+];
+
 /** Whether a program of this name, or at this path, can be started. */
 export function hasCommand(name) {
   if (!name) return false;
@@ -101,6 +108,16 @@ export async function ensureExtras() {
   if (advice) return `not run: the tests that need them. ${advice}`;
   await install(packages);
   return `installed ${packages.join(" ")}`;
+}
+
+/** Installs what an emulated machine needs; returns why there can be none, or undefined. */
+export async function ensureMachineParts() {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return "only root on Linux can make the machine's disk";
+  const packages = lacking(machines, hasCommand);
+  if (packages.length === 0) return undefined;
+  const advice = adviceFor(packages);
+  if (advice === undefined) await install(packages);
+  return advice;
 }
 
 async function install(packages) {

@@ -13,6 +13,7 @@ export {
   type FileUpload,
   type Sandbox,
   type SandboxOptions,
+  type SnapshotOptions,
   type StartSpec,
 } from "./sandbox/types.js";
 export type { VercelOptions } from "./sandbox/vercel.js";

@@ -1,4 +1,5 @@
 export { snapshotInTime } from "./ledger/late-snapshot.js";
+export { claimName, findSandboxId, freeName, sweepNames } from "./ledger/names.js";
 export type { RecordState, SandboxRecord, SandboxRules } from "./ledger/record.js";
 export {
   addResource,
@@ -19,6 +20,7 @@ export {
   removeRecorded,
   removerFor,
 } from "./ledger/remove-recorded.js";
+export { findSnapshotRecord, snapshotName, withSnapshotName } from "./ledger/snapshot-name.js";
 export {
   readSnapshotRecord,
   readSnapshotRecords,

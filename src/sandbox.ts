@@ -12,9 +12,16 @@ export {
 export { setGuestPath } from "./sandbox/guest.js";
 export { importArchive } from "./sandbox/import-archive.js";
 export { type OpenOptions, openSandbox } from "./sandbox/open.js";
-export { createSandbox, type PortableOptions } from "./sandbox/portable.js";
+export { createSandbox, type PortableOptions, type SandboxIdentity, type SandboxLife } from "./sandbox/portable.js";
 export { assertBackend, capabilitiesOf, credentialsOf, probeBackend } from "./sandbox/probe.js";
-export { listSandboxes, type ReapReport, reap, removeSandbox, type SandboxInfo } from "./sandbox/reap.js";
+export {
+  listSandboxes,
+  type ReapReport,
+  reap,
+  removeSandbox,
+  type SandboxFilter,
+  type SandboxInfo,
+} from "./sandbox/reap.js";
 export {
   type BackendLoader,
   backendNames,

@@ -34,9 +34,12 @@ declare class GuestChannel {
   readonly hello: Promise<Hello>;
   onAccepted: ((call: number) => CallHandler) | undefined;
   onClosed: ((error: SandboxError) => void) | undefined;
+  readonly ended: Promise<SandboxError>;
   constructor(stream: ChannelStream);
   get window(): number;
   get isIdle(): boolean;
+  knows(edition: number): boolean;
+  assertEdition(edition: number, what: string): void;
   open(handler: CallHandler): number;
   endCall(call: number): void;
   unref(): void;
@@ -49,7 +52,7 @@ interface GuestCommand extends StartSpec {
   readonly keepCapabilities?: boolean;
 }
 
-declare abstract class GuestDriver implements Driver {
+declare abstract class GuestDriver extends GuestFileCalls implements Driver {
   #private;
   abstract readonly backend: string;
   readonly id: string;
@@ -57,38 +60,98 @@ declare abstract class GuestDriver implements Driver {
   readonly capabilities: Capabilities;
   readonly baseEnv: Readonly<Record<string, string>>;
   onWarning?: (message: string) => void;
+  onLost?: () => void;
   constructor(identity: DriverIdentity, channel: GuestChannel);
   protected useChannel(channel: GuestChannel): void;
   protected frozenBy<T>(work: () => Promise<T>): Promise<T>;
   protected alone<T>(work: () => Promise<T>): Promise<T>;
   start(spec: StartSpec): Promise<DriverProcess>;
   protected startNow(spec: GuestCommand): Promise<DriverProcess>;
-  read(path: string): Promise<Uint8Array | null>;
-  write(
-    files: readonly {
-      path: string;
-      content: Uint8Array;
-      mode: number;
-    }[],
-  ): Promise<void>;
-  stat(path: string): Promise<FileStat | null>;
-  list(path: string): Promise<string[]>;
+  protected override useFiles<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T>;
+  protected override streamFiles(work: (files: GuestFiles) => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
+  connect(port: number, signal: AbortSignal): Promise<DriverConnection>;
+  waitForPort(port: number, timeout: number, signal: AbortSignal): Promise<boolean>;
+  abstract close(): Promise<void> | Promise<PendingRemoval | undefined>;
+}
+
+declare abstract class GuestFileCalls implements FileCalls {
+  #private;
+  protected abstract useFiles<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T>;
+  protected abstract streamFiles(work: (files: GuestFiles) => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
+  read(path: string, { signal }?: DriverCallOptions): Promise<Uint8Array | null>;
+  readStream(
+    path: string,
+    opts: DriverCallOptions & {
+      start: number;
+      length?: number;
+    },
+  ): Promise<AsyncIterable<Uint8Array> | null>;
+  write(uploads: readonly DriverFile[], { signal }?: DriverCallOptions): Promise<void>;
+  writeStream({ path, source, mode }: DriverFileStream, { signal }?: DriverCallOptions): Promise<void>;
+  append({ path, content, mode }: DriverFile, { signal }?: DriverCallOptions): Promise<void>;
+  stat(path: string, { signal }?: DriverCallOptions): Promise<FileStat | null>;
+  statTarget(path: string, { signal }?: DriverCallOptions): Promise<FileStat | null>;
+  list(path: string, { signal }?: DriverCallOptions): Promise<string[]>;
+  listDetails(path: string, { signal }?: DriverCallOptions): Promise<DirectoryEntry[]>;
   remove(
     path: string,
-    opts: {
+    {
+      recursive,
+      signal,
+    }: DriverCallOptions & {
       recursive: boolean;
     },
   ): Promise<boolean>;
-  rename(from: string, to: string): Promise<void>;
-  makeDirectory(path: string): Promise<void>;
-  importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void>;
+  removeDirectory(path: string, { signal }?: DriverCallOptions): Promise<boolean>;
+  rename(from: string, to: string, { signal }?: DriverCallOptions): Promise<void>;
+  copy(
+    from: string,
+    to: string,
+    {
+      recursive,
+      signal,
+    }: DriverCallOptions & {
+      recursive: boolean;
+    },
+  ): Promise<void>;
+  makeDirectory(path: string, { signal }?: DriverCallOptions): Promise<void>;
+  importTree(tar: AsyncIterable<Uint8Array>, path: string, { signal }?: DriverCallOptions): Promise<void>;
   exportTree(path: string): AsyncIterable<Uint8Array>;
-  abstract close(): Promise<void> | Promise<PendingRemoval | undefined>;
+}
+
+declare class GuestFiles {
+  #private;
+  constructor(channel: GuestChannel, relative: (path: string) => string);
+  read(path: string, signal?: AbortSignal): Promise<Uint8Array | null>;
+  readUpTo(path: string, most: number, signal?: AbortSignal): Promise<Uint8Array | null | undefined>;
+  readStream(
+    path: string,
+    opts: {
+      start: number;
+      length?: number;
+      signal?: AbortSignal;
+    },
+  ): Promise<AsyncIterable<Uint8Array> | null>;
+  write(path: string, content: Uint8Array, mode: number, signal?: AbortSignal): Promise<void>;
+  writeStream(path: string, source: AsyncIterable<Uint8Array>, mode: number, signal?: AbortSignal): Promise<void>;
+  append(path: string, content: Uint8Array, mode: number, signal?: AbortSignal): Promise<void>;
+  stat(path: string): Promise<FileStat | null>;
+  statTarget(path: string): Promise<FileStat | null>;
+  list(path: string, signal?: AbortSignal): Promise<string[]>;
+  listDetails(path: string, signal?: AbortSignal): Promise<DirectoryEntry[]>;
+  remove(path: string, recursive: boolean, signal?: AbortSignal): Promise<boolean>;
+  removeDirectory(path: string): Promise<boolean>;
+  rename(from: string, to: string, signal?: AbortSignal): Promise<void>;
+  copy(from: string, to: string, recursive: boolean, signal?: AbortSignal): Promise<void>;
+  makeDirectory(path: string): Promise<void>;
+  importTree(tar: AsyncIterable<Uint8Array>, path: string, signal?: AbortSignal): Promise<void>;
+  exportTree(path: string): AsyncGenerator<Uint8Array>;
 }
 
 interface Hello {
   namespaced: boolean;
   complaint: string;
+  edition: number;
 }
 
 interface JailBind {
@@ -106,7 +169,7 @@ interface LiveTree {
   readonly source: string;
   readonly ownsGit: boolean;
   readonly sandboxGit?: SandboxGit | undefined;
-  readonly driver: Pick<Driver, "workDir" | "baseEnv" | "start" | "importTree" | "remove">;
+  readonly driver: Pick<Driver, "workDir" | "hostDir" | "baseEnv" | "start" | "importTree" | "remove">;
   readonly isLasting?: boolean;
   look(): TreeLook;
   warn(message: string): void;
@@ -210,6 +273,7 @@ declare function planMirror(
   opts: Pick<SandboxOptions, "branch" | "githubToken" | "signal" | "gitFilters" | "gitAlternates"> & {
     repo: string;
   },
+  startAt?: string,
 ): Promise<MirrorPlan>;
 
 declare function readSnapshotRecord(id: string): Promise<SnapshotRecord>;
@@ -236,6 +300,7 @@ export {
   type Changes,
   type ChannelStream,
   type Driver,
+  type DriverConnection,
   type DriverExit,
   type DriverIdentity,
   type DriverProcess,

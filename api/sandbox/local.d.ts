@@ -12,6 +12,7 @@ declare function localCapabilities(
   isolation?: "required" | "none",
   git?: boolean,
   renames?: NonNullable<Capabilities["renames"]>,
+  files?: Pick<SandboxOptions, "repo" | "baseDir" | "workspace" | "limits">,
 ): Capabilities;
 
 export { LocalOptions, createLocalSandbox, local, localCapabilities };

@@ -57,8 +57,11 @@ const CAPABILITIES: Capabilities = {
   fork: "copy",
   pty: true,
   user: false,
-  ports: false,
+  combinedOutput: true,
+  ports: true,
   git: false,
+  // $HOME is in the folder, and /tmp is that of the machine.
+  keep: "all",
 };
 const NOT_HERE = ["repo", "baseDir", "image", "mounts"] as const;
 // #endregion capabilities

@@ -21,8 +21,10 @@ static struct watch watches[MAX_CALLS * POLLS_PER_CALL];
 static void pump_out(struct call *call) {
   if (call->out < 0 || pump(call, call->out, 1) != FLOW_ENDED) return;
   close_fd(&call->out);
-  /* The other direction of the connection may still be open. */
-  if (call->connection) answer(ANS_ENDED, call->id, NULL, 0);
+  if (!call->connection) return;
+  /* The other direction of the connection may still be open, unless it was reset. */
+  if (call->read_error) close_fd(&call->in);
+  else answer(ANS_ENDED, call->id, NULL, 0);
 }
 
 static void pump_err(struct call *call) {
@@ -88,7 +90,7 @@ static void kill_orphans(void) {
   }
 }
 
-/* The file was read to its end, or to an error. */
+/* The file or the connection was read to its end, or to an error. */
 static void finish_reading(struct call *call) {
   if (!call->read_error) {
     call_finish(call);
@@ -122,8 +124,9 @@ static int settle(struct call *call, int64_t now) {
     return -1;
   }
   if (call->file) return -1;
+  if (call->reach.state != REACH_DONE) return settle_reach(call, now);
   if (call->connection) {
-    if (call->out < 0 && call->in < 0) call_finish(call);
+    if (call->out < 0 && call->in < 0) finish_reading(call);
     return -1;
   }
   if (call->supervisor.pid == 0) return settle_gone(call);
@@ -162,6 +165,7 @@ void calls_child_ended(pid_t pid, int status) {
   /* A supervisor that started its command exits with 0, or is killed together with the command. */
   if (!call->worker && !call->ended && WIFEXITED(status)) call->start_error = own.code == START_FAILED ? EAGAIN : own.code;
   command_ended(call, call->worker ? own : killed);
+  if (call->worker && call->undo_parent >= 0 && status != 0) undo_work(call);
   close_fd(&call->in);
 }
 
@@ -187,7 +191,7 @@ size_t calls_poll(struct pollfd *fds, size_t room, int *timeout) {
     } polls[POLLS_PER_CALL] = {
         {call->out, !call->reading && takes_output(call, 1), POLLIN, ROLE_OUT},
         {call->err, takes_output(call, 2), POLLIN, ROLE_ERR},
-        {call->in, queue_length(&call->input) > 0, POLLOUT, ROLE_IN},
+        {call->in, queue_length(&call->input) > 0 || call->reach.state != REACH_DONE, POLLOUT, ROLE_IN},
         {call->supervisor.status, true, POLLIN, ROLE_STATUS},
     };
     for (int i = 0; i < POLLS_PER_CALL && count < room; i++) {
@@ -211,7 +215,8 @@ void calls_ready(const struct pollfd *fds, size_t count) {
         pump_err(call);
         break;
       case ROLE_IN:
-        flush_input(call);
+        if (call->reach.state == REACH_DONE) flush_input(call);
+        else call->reach.ready = true;
         break;
       case ROLE_STATUS:
         read_status(call);

@@ -16,6 +16,17 @@ struct output {
   bool ended;
 };
 
+/* A connection that is being opened to a server in the sandbox, or was. */
+enum reach_state { REACH_DONE, REACH_CONNECT, REACH_AWAIT };
+struct reach {
+  enum reach_state state;
+  uint16_t port; /* 0: the call is no such connection */
+  uint8_t tried; /* how many of the two addresses */
+  bool ready;    /* the attempt in `in` has ended */
+  int error;     /* why the first one failed */
+  int64_t retry_at;
+};
+
 struct call {
   uint32_t id;
   struct supervisor supervisor; /* pid 0: there is none, or it has exited */
@@ -31,6 +42,11 @@ struct call {
   int64_t oom_kills_before; /* count before the command started; negative: unknown */
   int64_t kill_at; /* when a supervisor that was asked to kill everything is killed itself; 0: never */
   struct pending_file *file;
+  struct reach reach;
+  struct listing *listing; /* what is read, if it is a directory */
+  uint64_t read_left; /* how much more of a file is read */
+  int undo_parent; /* where the worker's unfinished work is removed; -1: nowhere */
+  char undo_name[TEMPORARY_NAME];
   struct call *next;
 };
 
@@ -39,6 +55,8 @@ extern struct call *calls;
 void close_fd(int *fd);
 void flush_input(struct call *call);
 void call_kill(struct call *call);
+/* Starts the process that removes a failed worker's work. */
+void undo_work(struct call *call);
 /* output.c: moves bytes of one stream to the channel, as far as credit goes. */
 enum flow { FLOW_MORE, FLOW_EMPTY, FLOW_ENDED };
 enum flow pump(struct call *call, int fd, int stream);
@@ -46,6 +64,10 @@ bool takes_output(const struct call *call, int stream);
 /* No more is read, and the last bytes are sent from now on. False when there are none. */
 bool end_output(struct output *output);
 uint64_t left_out(const struct output *output);
+/* ../channel/reach.c: goes on with an attempt, and may free the call. Returns the ms until it must be looked at again, or -1. */
+int settle_reach(struct call *call, int64_t now);
+/* Whatever the other side has not read is lost when the connection is closed. */
+void reset_connection(const struct call *call);
 /* Answers how the call ended, and frees it. */
 void call_finish(struct call *call);
 #endif

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -35,7 +37,7 @@ struct call *call_new(uint32_t id) {
   call->in = call->out = call->err = call->supervisor.control = call->supervisor.status = call->supervisor.commands = -1;
   call->credit[1] = call->credit[2] = WINDOW;
   call->outputs[1].pass = call->outputs[2].pass = KEEP_ALL;
-  call->deadline = call->oom_kills_before = -1;
+  call->deadline = call->oom_kills_before = call->undo_parent = -1;
   call->next = calls;
   calls = call;
   call_count++;
@@ -55,7 +57,9 @@ void call_free(struct call *call) {
   close_fd(&call->supervisor.commands);
   close_fd(&call->supervisor.control);
   close_fd(&call->supervisor.status);
+  close_fd(&call->undo_parent);
   if (call->file) pending_discard(call->file);
+  free(call->listing);
   free(call->file);
   free(call->outputs[1].ring);
   free(call->outputs[2].ring);
@@ -113,9 +117,9 @@ int call_start(struct call *call, struct command *command, bool with_stdin, uint
 
 /* A worker has its three streams, the directory and no other descriptor: an open end of another call's pipe would keep that call
  * waiting. */
-static void become_worker(const struct command *pipes, int (*work)(int directory), int directory) {
-  const int fds[] = {pipes->in, pipes->out, pipes->err, directory};
-  if (!arrange_descriptors(fds, 4)) _exit(EMFILE);
+static void become_worker(const struct command *pipes, int (*work)(int directory), int directory, int other) {
+  const int fds[] = {pipes->in, pipes->out, pipes->err, directory, other};
+  if (!arrange_descriptors(fds, other < 0 ? WORKER_OTHER : WORKER_OTHER + 1)) _exit(EMFILE);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -126,20 +130,51 @@ static void become_worker(const struct command *pipes, int (*work)(int directory
   _exit(work(3));
 }
 
-int call_start_worker(struct call *call, int (*work)(int directory), int directory) {
+int call_start_worker(struct call *call, int (*work)(int directory), int directory, int other) {
   struct command pipes = {.cwd = -1};
   struct ends ours;
   int error = open_pipes(&pipes, true, &ours);
   if (error) return error;
   set_ends(call, &ours);
   pid_t pid = fork();
-  if (pid == 0) become_worker(&pipes, work, directory);
+  if (pid == 0) become_worker(&pipes, work, directory, other);
   error = pid < 0 ? -errno : 0;
   close_command_ends(&pipes);
   if (error) return error;
   call->worker = true;
   call->supervisor.pid = pid;
   return 0;
+}
+
+void call_undo_by_removing(struct call *call, int parent, const char *name) {
+  call->undo_parent = parent;
+  memcpy(call->undo_name, name, strlen(name) + 1);
+}
+
+static const char *undone;
+static int remove_undone(int parent) { return remove_tree(parent, undone); }
+
+void undo_work(struct call *call) {
+  int parent = call->undo_parent;
+  undone = call->undo_name;
+  pid_t pid = fork();
+  /* It neither reads nor writes, so any descriptor does for its streams. */
+  if (pid == 0) become_worker(&(struct command){.in = parent, .out = parent, .err = parent}, remove_undone, parent, -1);
+  if (pid > 0) call->supervisor.pid = pid;
+  else remove_tree(parent, undone);
+  close_fd(&call->undo_parent);
+}
+
+void calls_undo(void) {
+  bool alone = getpid() != 1; /* there, all descendants have been killed by now */
+  for (struct call *call = calls; call; call = call->next) {
+    if (call->file) pending_discard(call->file);
+    if (call->undo_parent < 0) continue;
+    if (!alone) kill(-1, SIGKILL);
+    while (!alone && waitpid(-1, NULL, 0) > 0) continue;
+    alone = true;
+    remove_tree(call->undo_parent, call->undo_name);
+  }
 }
 
 void call_keep_output(struct call *call, uint32_t out, uint32_t err) {
@@ -150,9 +185,17 @@ void call_keep_output(struct call *call, uint32_t out, uint32_t err) {
   }
 }
 
-void call_read_file(struct call *call, int fd) {
+void call_read_file(struct call *call, int fd, uint64_t most) {
   call->out = fd;
   call->reading = true;
+  call->read_left = most;
+}
+
+void call_list(struct call *call, int directory, struct listing *listing, const uint8_t *first, size_t length) {
+  call_read_file(call, directory, UINT64_MAX);
+  call->listing = listing;
+  call->credit[1] -= (uint32_t)length;
+  answer(ANS_STDOUT, call->id, first, length);
 }
 
 void call_write_file(struct call *call, const struct pending_file *file) {
@@ -170,6 +213,7 @@ static void give_credit(struct call *call, size_t bytes) {
 /* Writes as much as the pipe takes. If the reader has closed the pipe, input is dropped and credited, so that the sender is not
  * blocked. */
 void flush_input(struct call *call) {
+  if (call->reach.state != REACH_DONE) return;
   while (call->in >= 0 && queue_length(&call->input) > 0) {
     ssize_t wrote = write(call->in, call->input.data + call->input.start, queue_length(&call->input));
     if (wrote > 0) {
@@ -178,6 +222,7 @@ void flush_input(struct call *call) {
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != EINTR) {
+      if (call->connection && errno == ECONNRESET) call->read_error = errno; /* the kernel says it once */
       close_fd(&call->in);
     }
   }
@@ -233,6 +278,12 @@ void call_kill(struct call *call) {
 }
 
 void call_signal(struct call *call, int number) {
+  if (call->reach.state != REACH_DONE) {
+    answer_fail(call->id, ECANCELED, "the port");
+    call_free(call);
+    return;
+  }
+  if (call->reach.port) reset_connection(call);
   if (call->reading || call->file || call->connection) {
     call->ending = (struct ending){.signaled = 1, .code = number};
     call_finish(call);

@@ -52,6 +52,14 @@ static void send_tail(struct call *call, int stream) {
   output->sent += length;
 }
 
+/* A file, or the part of it that is wanted, or a directory. */
+static ssize_t read_source(struct call *call, int fd, uint8_t *to, size_t room) {
+  if (call->listing) return listing_read(call->listing, fd, to, room);
+  ssize_t got = read(fd, to, (uint64_t)room < call->read_left ? room : (size_t)call->read_left);
+  if (got > 0) call->read_left -= (uint64_t)got;
+  return got;
+}
+
 enum flow pump(struct call *call, int fd, int stream) {
   static uint8_t bytes[DATA_BYTES];
   struct output *output = &call->outputs[stream];
@@ -64,7 +72,7 @@ enum flow pump(struct call *call, int fd, int stream) {
     bool buffered = is_buffering(output);
     size_t room = smaller_of(smaller_of(call->credit[stream], output->pass), sizeof bytes);
     uint8_t *to = buffered ? ring_room(output, fd, &room) : bytes;
-    ssize_t got = read(fd, to, room);
+    ssize_t got = call->reading ? read_source(call, fd, to, room) : read(fd, to, room);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return FLOW_EMPTY;
     if (got < 0) call->read_error = errno;
@@ -77,7 +85,7 @@ enum flow pump(struct call *call, int fd, int stream) {
     else send_output(call, stream, bytes, (size_t)got);
     if (!buffered && output->pass != KEEP_ALL) output->pass -= (uint32_t)got;
     /* That was probably all, and the next poll finds out. Once the process tree has ended it must be known here. */
-    if ((size_t)got < room && !call->reading && call->supervisor.pid != 0) break;
+    if ((size_t)got < room && !call->reading && (call->supervisor.pid != 0 || call->connection)) break;
   }
   return FLOW_MORE;
 }

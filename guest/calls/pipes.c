@@ -40,14 +40,14 @@ int open_pipes(struct command *command, bool with_stdin, struct ends *ours) {
   enum { IN, IN_OURS, OUT_OURS, OUT, ERR_OURS, ERR, COUNT };
   int fds[COUNT] = {-1, -1, -1, -1, -1, -1};
   bool made = with_stdin ? pipe2(fds + IN, O_CLOEXEC) == 0 : (fds[IN] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;
-  if (!made || pipe2(fds + OUT_OURS, O_CLOEXEC) != 0 || pipe2(fds + ERR_OURS, O_CLOEXEC) != 0) {
+  if (!made || pipe2(fds + OUT_OURS, O_CLOEXEC) != 0 || (!command->combined && pipe2(fds + ERR_OURS, O_CLOEXEC) != 0)) {
     int error = errno;
     close_all(fds, COUNT);
     return -error;
   }
   command->in = fds[IN];
   command->out = fds[OUT];
-  command->err = fds[ERR];
+  command->err = command->combined ? fds[OUT] : fds[ERR];
   *ours = (struct ends){.in = fds[IN_OURS], .out = fds[OUT_OURS], .err = fds[ERR_OURS]};
   set_nonblocking(ours->in);
   set_nonblocking(ours->out);

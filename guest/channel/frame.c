@@ -106,6 +106,11 @@ uint32_t read_u32(struct reader *r) {
   return bytes ? load_u32(bytes) : 0;
 }
 
+uint64_t read_u64(struct reader *r) {
+  uint64_t low = read_u32(r);
+  return low | (uint64_t)read_u32(r) << 32;
+}
+
 const char *read_string(struct reader *r) {
   uint32_t length = read_u32(r);
   const uint8_t *bytes = read_bytes(r, (size_t)length + 1);

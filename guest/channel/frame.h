@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define PROTOCOL_VERSION 2u
+#define EDITION 2u /* which requests the guest knows: 1 without those from 0x20 on and without WITH_COMBINED; in the upper half of a byte of ANS_HELLO */
 #define HEADER_BYTES 13u /* u32 body length, u32 sequence number, u8 type, u32 call */
 #define MAX_BODY (4u << 20)
 #define DATA_BYTES (64u << 10)
@@ -30,6 +31,16 @@ enum request {
   REQ_FREEZE = 0x1a,
   REQ_THAW = 0x1b,
   REQ_LISTEN = 0x1c,
+  /* edition 2 */
+  REQ_LIST_ENTRIES = 0x20,
+  REQ_STAT_TARGET = 0x21,
+  REQ_REMOVE_DIRECTORY = 0x22,
+  REQ_COPY = 0x23,
+  REQ_APPEND = 0x24,
+  REQ_APPEND_STREAM = 0x25,
+  REQ_READ_RANGE = 0x26,
+  REQ_CONNECT = 0x30,
+  REQ_AWAIT_PORT = 0x31,
 };
 
 enum answer {
@@ -80,6 +91,7 @@ void frame_put(struct queue *out, uint32_t *sequence, uint8_t type, uint32_t cal
 uint8_t read_u8(struct reader *r);
 uint16_t read_u16(struct reader *r);
 uint32_t read_u32(struct reader *r);
+uint64_t read_u64(struct reader *r);
 /* A string: u32 length, the bytes, a zero byte; no zero byte within. The result points into the frame. */
 const char *read_string(struct reader *r);
 /* u32 count and that many strings, as a null-terminated array to be freed. Null when bad. */

@@ -30,7 +30,7 @@ int listen_on(uint16_t port) {
 
 static unsigned connections(void) {
   unsigned count = 0;
-  for (struct call *call = calls; call; call = call->next) count += call->connection;
+  for (struct call *call = calls; call; call = call->next) count += call->connection && call->reach.port == 0;
   return count;
 }
 

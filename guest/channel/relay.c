@@ -34,7 +34,7 @@ static uint64_t confirmed;
 static size_t sent;                 /* bytes of `unconfirmed` that the present reader got */
 static unsigned next_letter;
 
-static uint64_t read_u64(const uint8_t *at) {
+static uint64_t load_u64(const uint8_t *at) {
   uint64_t value = 0;
   for (int i = 7; i >= 0; i--) value = value << 8 | at[i];
   return value;
@@ -62,7 +62,7 @@ static bool take_letter(const char *directory) {
     to_guest.end = to_guest.start + before;
     return false;
   }
-  uint64_t position = read_u64(head + 4);
+  uint64_t position = load_u64(head + 4);
   if (position > confirmed && position - confirmed <= sent) {
     sent -= (size_t)(position - confirmed);
     queue_take(&unconfirmed, (size_t)(position - confirmed));
@@ -93,7 +93,7 @@ static void accept_reader(int listening, int *reader) {
   uint8_t from[8];
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == getuid();
-  uint64_t position = known && recv(fd, from, sizeof from, MSG_WAITALL) == (ssize_t)sizeof from ? read_u64(from) : 0;
+  uint64_t position = known && recv(fd, from, sizeof from, MSG_WAITALL) == (ssize_t)sizeof from ? load_u64(from) : 0;
   if (!known || position < confirmed || position - confirmed > queue_length(&unconfirmed)) {
     close(fd);
     return;

@@ -9,7 +9,7 @@
 #include "../guest.h"
 
 #define SMALL_FILE (256u << 10) /* bytes that fit into one answer */
-enum { WITH_STDIN = 1, WITH_TERMINAL = 2, WITH_USER = 4, WITH_CAPABILITIES = 8, WITH_KEPT = 16 };
+enum { WITH_STDIN = 1, WITH_TERMINAL = 2, WITH_USER = 4, WITH_CAPABILITIES = 8, WITH_KEPT = 16, WITH_COMBINED = 32, WITH_LATE_START = 128 };
 
 /* Arguments for the worker that is forked next. */
 static char worker_name[256];
@@ -30,7 +30,7 @@ static bool start(uint32_t id, struct reader *r) {
   uint16_t cols = read_u16(r), rows = read_u16(r);
   uint32_t deadline = read_u32(r);
   const char *cwd = read_string(r);
-  struct command command = {.jailed = jailed};
+  struct command command = {.jailed = jailed, .combined = flags & WITH_COMBINED};
   command.argv = read_strings(r);
   command.env = read_strings(r);
   const char *user = flags & WITH_USER ? read_string(r) : NULL;
@@ -50,6 +50,7 @@ static bool start(uint32_t id, struct reader *r) {
       if (command.cwd >= 0) close(command.cwd);
     }
     if (error) fail(call, id, error, "start");
+    else if (flags & WITH_LATE_START) answer_late(ANS_STARTED, id);
     else answer(ANS_STARTED, id, NULL, 0);
   }
   free(command.argv);
@@ -87,7 +88,7 @@ static void read_file(uint32_t id, const char *path) {
     close(fd);
     return fail(NULL, id, -EAGAIN, path);
   }
-  call_read_file(call, fd);
+  call_read_file(call, fd, UINT64_MAX);
   answer(ANS_STARTED, id, NULL, 0);
 }
 
@@ -111,7 +112,7 @@ static void list(uint32_t id, const char *path) {
 static void start_worker(uint32_t id, int directory, int (*how)(int directory), const char *path) {
   if (directory < 0) return fail(NULL, id, directory, path);
   struct call *call = call_new(id);
-  int error = call ? call_start_worker(call, how, directory) : -EAGAIN;
+  int error = call ? call_start_worker(call, how, directory, -1) : -EAGAIN;
   close(directory);
   if (error) return fail(call, id, error, path);
   answer(ANS_STARTED, id, NULL, 0);
@@ -129,7 +130,7 @@ static void remove_path(uint32_t id, const char *path, bool recursive) {
   start_worker(id, directory, worker_remove, path);
 }
 
-static void answer_done(uint32_t id, int error, const char *path) {
+void answer_done(uint32_t id, int error, const char *path) {
   if (error) fail(NULL, id, error, path);
   else answer(ANS_RESULT, id, NULL, 0);
 }
@@ -233,6 +234,16 @@ static bool handle_sandbox_request(const struct frame *frame, struct reader *r) 
   return true;
 }
 
+/* Requests about servers in the sandbox. */
+static bool handle_port_request(const struct frame *frame, struct reader *r) {
+  uint16_t port = read_u16(r);
+  uint32_t patience = frame->type == REQ_AWAIT_PORT ? read_u32(r) : 0;
+  if (r->bad || r->at != r->end || port == 0 || patience > INT32_MAX) return false;
+  int error = frame->type == REQ_CONNECT ? connect_port(frame->call, port) : await_port(frame->call, port, patience);
+  if (error) fail(NULL, frame->call, error, "the port");
+  return true;
+}
+
 bool handle_request(const struct frame *frame) {
   struct reader r = {.at = frame->body, .end = frame->body + frame->length};
   bool opens = frame->type == REQ_START || frame->type >= REQ_READ;
@@ -240,5 +251,7 @@ bool handle_request(const struct frame *frame) {
   if (frame->type == REQ_START) return start(frame->call, &r);
   if (frame->type >= REQ_STDIN && frame->type <= REQ_RESIZE) return handle_call_request(frame, &r);
   if (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN) return handle_sandbox_request(frame, &r);
+  if (frame->type == REQ_CONNECT || frame->type == REQ_AWAIT_PORT) return handle_port_request(frame, &r);
+  if (frame->type >= REQ_LIST_ENTRIES && frame->type <= REQ_READ_RANGE) return handle_newer_file_request(frame, &r);
   return handle_file_request(frame, &r);
 }

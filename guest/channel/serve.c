@@ -19,8 +19,11 @@
 enum confinement confinement = CONFINE_SUBREAPER;
 bool jailed;
 
+#define LATE_AFTER 10         /* ms that an answer waits for one that it can be sent with */
+
 static struct queue incoming, outgoing;
 static uint32_t incoming_sequence, outgoing_sequence;
+static int64_t late_until; /* all of `outgoing` may wait until then; 0: it must not */
 
 int64_t now_ms(void) {
   struct timespec now;
@@ -29,7 +32,13 @@ int64_t now_ms(void) {
 }
 
 void answer(uint8_t type, uint32_t call, const void *body, size_t length) {
+  late_until = 0;
   frame_put(&outgoing, &outgoing_sequence, type, call, body, length);
+}
+
+void answer_late(uint8_t type, uint32_t call) {
+  if (queue_length(&outgoing) == 0) late_until = now_ms() + LATE_AFTER;
+  frame_put(&outgoing, &outgoing_sequence, type, call, NULL, 0);
 }
 
 void answer_fail(uint32_t call, int error, const char *message) {
@@ -41,6 +50,15 @@ void answer_fail(uint32_t call, int error, const char *message) {
 }
 
 bool channel_is_full(void) { return queue_length(&outgoing) >= FULL; }
+
+/* How long what is waiting for the channel may still wait, in ms. */
+static int lateness(void) {
+  if (late_until == 0) return 0;
+  int64_t left = late_until - now_ms();
+  if (left > 0) return (int)left;
+  late_until = 0;
+  return 0;
+}
 
 /* False when the peer is gone. */
 static bool flush_channel(int fd) {
@@ -104,7 +122,7 @@ static void send_hello(int out, bool with_self_test) {
   uint8_t body[6 + sizeof complaint];
   size_t length = strlen(complaint);
   write_u32(body, PROTOCOL_VERSION);
-  body[4] = (uint8_t)confinement;
+  body[4] = (uint8_t)((unsigned)confinement | (EDITION - 1) << 4); /* edition 1 sent zero there */
   body[5] = length == 0;
   memcpy(body + 6, complaint, length);
   answer(ANS_HELLO, 0, body, 6 + length);
@@ -112,6 +130,10 @@ static void send_hello(int out, bool with_self_test) {
   /* The kernel takes its time to remove a namespace. The host need not wait for it, but the first command does, so that it finds
    * no process of the test. */
   if (tester > 0) waitpid(tester, NULL, 0);
+}
+
+static void sooner(int *timeout, int other) {
+  if (other >= 0 && (*timeout < 0 || other < *timeout)) *timeout = other;
 }
 
 int serve(int in, int out, const char *root, bool with_self_test, bool only_loopback) {
@@ -138,12 +160,15 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     int timeout = -1;
     size_t count = calls_poll(fds + 4, MAX_CALLS * POLLS_PER_CALL, &timeout);
     bool was_full = channel_is_full();
-    if (!flush_channel(out)) break;
+    int late = lateness();
+    if (late == 0 && !flush_channel(out)) break;
     pool_fill();
+    sooner(&timeout, pool_trim());
+    if (late > 0) sooner(&timeout, late);
     /* The calls were not polled for output because there was no room. Now there is. */
     if (was_full && !channel_is_full()) timeout = 0;
     fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL ? in : -1, .events = POLLIN};
-    fds[1] = (struct pollfd){.fd = queue_length(&outgoing) > 0 ? out : -1, .events = POLLOUT};
+    fds[1] = (struct pollfd){.fd = late == 0 && queue_length(&outgoing) > 0 ? out : -1, .events = POLLOUT};
     fds[2] = (struct pollfd){.fd = signals, .events = POLLIN};
     fds[3] = (struct pollfd){.fd = listener, .events = POLLIN};
     if (poll(fds, 4 + count, timeout) < 0) {
@@ -166,5 +191,6 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     signal(SIGCHLD, SIG_DFL);
     kill_descendants();
   }
+  calls_undo();
   return 0;
 }

@@ -150,21 +150,29 @@ static int follow(const char *path, char target[4096]) {
   return 1;
 }
 
-int pending_create(const char *path, uint32_t mode, struct pending_file *out) {
+int files_open_target(const char *path, char name[256]) {
   char target[4096];
   int followed = follow(path, target);
   if (followed < 0) return followed;
-  if (followed) path = target;
-  out->parent = files_open_parent(path, true, out->name);
+  return files_open_parent(followed ? target : path, true, name);
+}
+
+void make_temporary_name(char name[TEMPORARY_NAME]) {
+  uint64_t random[2];
+  if (getrandom(random, sizeof random, 0) != sizeof random) random[0] = random[1] = (uint64_t)now_ms();
+  snprintf(name, TEMPORARY_NAME, ".gb-%016llx%08llx", (unsigned long long)random[0], (unsigned long long)random[1] & 0xffffffff);
+}
+
+int pending_create(const char *path, uint32_t mode, struct pending_file *out) {
+  out->parent = files_open_target(path, out->name);
   if (out->parent < 0) return out->parent;
   struct stat stat;
   if (fstatat(out->parent, out->name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(stat.st_mode)) {
     close(out->parent);
     return -NOT_REGULAR;
   }
-  uint64_t random[2];
-  if (getrandom(random, sizeof random, 0) != sizeof random) random[0] = random[1] = (uint64_t)now_ms();
-  snprintf(out->temporary, sizeof out->temporary, ".gb-%016llx%08llx", (unsigned long long)random[0], (unsigned long long)random[1] & 0xffffffff);
+  make_temporary_name(out->temporary);
+  out->appends = false;
   out->mode = mode & 0777;
   out->fd = openat(out->parent, out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (out->fd >= 0) return 0;
@@ -193,6 +201,11 @@ void pending_discard(struct pending_file *file) {
 }
 
 int pending_commit(struct pending_file *file) {
+  if (file->appends) {
+    int failed = append_pending(file);
+    pending_discard(file);
+    return failed;
+  }
   int error = fchmod(file->fd, file->mode) != 0 || renameat(file->parent, file->temporary, file->parent, file->name) != 0 ? -errno : 0;
   if (error) {
     pending_discard(file);
@@ -214,22 +227,36 @@ int files_write(const char *path, uint32_t mode, const uint8_t *bytes, size_t le
   return error;
 }
 
-int files_stat(const char *path, uint8_t out[21]) {
-  int fd = open_beneath(path, O_PATH | O_NOFOLLOW);
-  if (fd < 0) return fd;
+uint8_t file_kind(mode_t mode) { return S_ISREG(mode) ? 0 : S_ISDIR(mode) ? 1 : S_ISLNK(mode) ? 2 : 3; }
+
+/* Closes `fd`. */
+static int describe(int fd, uint8_t out[21]) {
   struct stat stat;
   int error = fstat(fd, &stat) == 0 ? 0 : -errno;
   close(fd);
   if (error) return error;
-  out[0] = S_ISREG(stat.st_mode) ? 0 : S_ISDIR(stat.st_mode) ? 1 : S_ISLNK(stat.st_mode) ? 2 : 3;
+  out[0] = file_kind(stat.st_mode);
   write_u64(out + 1, (uint64_t)stat.st_size);
   write_u32(out + 9, (uint32_t)stat.st_mode & 07777);
   write_u64(out + 13, (uint64_t)((int64_t)stat.st_mtim.tv_sec * 1000 + stat.st_mtim.tv_nsec / 1000000));
   return 0;
 }
 
+int files_stat(const char *path, uint8_t out[21]) {
+  int fd = open_beneath(path, O_PATH | O_NOFOLLOW);
+  return fd < 0 ? fd : describe(fd, out);
+}
+
+int files_stat_target(const char *path, uint8_t out[21]) {
+  int fd = open_beneath(path, O_PATH);
+  if (fd < 0) return fd == -ESCAPES && errno == ELOOP ? -ELOOP : fd;
+  return describe(fd, out);
+}
+
+int files_open_readable_directory(const char *path) { return open_beneath(path, O_RDONLY | O_DIRECTORY); }
+
 int files_list(const char *path, struct queue *out) {
-  int fd = open_beneath(path, O_RDONLY | O_DIRECTORY);
+  int fd = files_open_readable_directory(path);
   if (fd < 0) return fd;
   DIR *directory = fdopendir(fd);
   if (!directory) {
@@ -265,6 +292,15 @@ int files_remove(const char *path) {
   int error = unlinkat(parent, name, 0) == 0 ? 0 : -errno;
   struct stat stat;
   if (error && fstatat(parent, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(stat.st_mode)) error = -NOT_REGULAR;
+  close(parent);
+  return error;
+}
+
+int files_remove_directory(const char *path) {
+  char name[256];
+  int parent = files_open_parent(path, false, name);
+  if (parent < 0) return parent;
+  int error = unlinkat(parent, name, AT_REMOVEDIR) == 0 ? 0 : errno == EEXIST ? -ENOTEMPTY : -errno;
   close(parent);
   return error;
 }

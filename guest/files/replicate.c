@@ -212,6 +212,14 @@ static int replicate_directory(int from, int to, size_t length, const char *excl
   return error;
 }
 
+int replicate_one(int from, int to, const char *name, const char **where) {
+  umask(0);
+  left = UINT64_MAX;
+  *where = path;
+  int error = replicate_name(from, to, name, kind_of(from, name), 0);
+  return error == GONE ? TAR_NOT_REGULAR : error;
+}
+
 int replicate_main(int argc, char **argv) {
   if (argc < 3 || argc > 4) return 125;
   umask(0);

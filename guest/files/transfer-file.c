@@ -70,7 +70,23 @@ static int place(int from) {
   return got == 0 ? 0 : 125;
 }
 
-static int fetch(const char *path, int to) {
+/* The whole transfer file becomes the content of one file. */
+static int put(const char *path, int from, const char *mode) {
+  static uint8_t bytes[DATA_BYTES];
+  struct pending_file file;
+  int error = pending_create(path, (uint32_t)strtoul(mode, NULL, 8), &file);
+  bool created = !error;
+  for (ssize_t got = 1; !error && got != 0;) {
+    got = read_some(from, bytes, sizeof bytes);
+    error = got < 0 ? -EIO : pending_append(&file, bytes, (size_t)got);
+  }
+  if (!error) error = pending_commit(&file);
+  else if (created) pending_discard(&file);
+  if (error) printf("0 %d\n", -error);
+  return error ? 1 : 0;
+}
+
+static int fetch(const char *path, int to, uint64_t start, uint64_t left) {
   uint64_t size;
   int fd = files_open_read(path, &size);
   if (fd < 0) {
@@ -78,7 +94,8 @@ static int fetch(const char *path, int to) {
     return 1;
   }
   static uint8_t bytes[DATA_BYTES];
-  for (ssize_t got; (got = read_some(fd, bytes, sizeof bytes)) != 0;)
+  if (start > INT64_MAX || lseek(fd, (off_t)start, SEEK_SET) < 0) left = 0;
+  for (ssize_t got; left > 0 && (got = read_some(fd, bytes, left < sizeof bytes ? (size_t)left : sizeof bytes)) != 0; left -= (uint64_t)got)
     if (got < 0 || write(to, bytes, (size_t)got) != got) return errno == ENOSPC ? ENOSPC : EIO;
   return 0;
 }
@@ -102,9 +119,9 @@ static int unpack(const char *path, int from, const char *megabytes) {
   return dup2(from, 0) < 0 ? errno : tar_in(directory, strtoull(megabytes, NULL, 10) << 20);
 }
 
-/* place|fetch|pack|unpack TRANSFER-FILE ROOT [PATH [MEGABYTES]]. A transfer file that is read is removed, however it ends. */
+/* place|put|fetch|pack|unpack TRANSFER-FILE ROOT [PATH [MODE | START LENGTH | MEGABYTES]]. A transfer file that is read is removed, however it ends. */
 int transfer_file_main(const char *verb, int argc, char **argv) {
-  bool reads = strcmp(verb, "place") == 0 || strcmp(verb, "unpack") == 0;
+  bool reads = strcmp(verb, "place") == 0 || strcmp(verb, "put") == 0 || strcmp(verb, "unpack") == 0;
   if (argc < 2) return 125;
   const char *path = argc > 2 ? argv[2] : "";
   int flags = reads ? O_RDONLY : O_WRONLY | O_CREAT | O_EXCL;
@@ -112,9 +129,10 @@ int transfer_file_main(const char *verb, int argc, char **argv) {
   if (fd < 0 || files_open_root(argv[1]) != 0) return 125;
   if (reads) unlink(argv[0]);
   int code = strcmp(verb, "place") == 0    ? place(fd)
+             : strcmp(verb, "put") == 0    ? put(path, fd, argc > 3 ? argv[3] : "644")
              : strcmp(verb, "unpack") == 0 ? unpack(path, fd, argc > 3 ? argv[3] : "0")
              : strcmp(verb, "pack") == 0   ? pack(path, fd)
-                                           : fetch(path, fd);
+                                           : fetch(path, fd, argc > 3 ? strtoull(argv[3], NULL, 10) : 0, argc > 4 ? strtoull(argv[4], NULL, 10) : UINT64_MAX);
   if (!reads && code != 0) unlink(argv[0]);
   fflush(stdout);
   return code;

@@ -73,7 +73,7 @@ static char **split(char *strings, uint32_t count, const char *end, char **next)
   return list;
 }
 
-bool receive_command(int socket, struct command *command, struct identity *as, int streams[COMMAND_DESCRIPTORS]) {
+bool receive_command(int socket, struct command *command, struct identity *as, int fds[COMMAND_DESCRIPTORS]) {
   struct message_head head;
   union {
     char bytes[CMSG_SPACE(COMMAND_DESCRIPTORS * sizeof(int))];
@@ -86,7 +86,7 @@ bool receive_command(int socket, struct command *command, struct identity *as, i
   while (got < 0 && errno == EINTR);
   struct cmsghdr *rights = got == sizeof head ? CMSG_FIRSTHDR(&message) : NULL;
   if (!rights || rights->cmsg_len != CMSG_LEN(COMMAND_DESCRIPTORS * sizeof(int)) || head.length > MAX_COMMAND_BYTES) return false;
-  memcpy(streams, CMSG_DATA(rights), COMMAND_DESCRIPTORS * sizeof(int));
+  memcpy(fds, CMSG_DATA(rights), COMMAND_DESCRIPTORS * sizeof(int));
   if (head.identity && !receive_bytes(socket, as, sizeof *as)) return false;
   command->as = head.identity ? as : NULL;
   char *strings = malloc((size_t)head.length + 1);
@@ -97,4 +97,10 @@ bool receive_command(int socket, struct command *command, struct identity *as, i
   command->env = split(next, head.variables, strings + head.length, &next);
   command->terminal = head.terminal != 0;
   return command->argv && command->argv[0] && command->env;
+}
+
+void free_received(struct command *command) {
+  free(command->argv[0]); /* the first of all the strings */
+  free(command->argv);
+  free(command->env);
 }

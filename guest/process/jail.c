@@ -21,7 +21,7 @@
 
 int drop_privileges(void) {
   for (int capability = 0; capability <= 63; capability++)
-    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 && errno == EINVAL) break;
+    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) break; /* that was the last one, or we may not */
   prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
   struct __user_cap_data_struct none[2] = {{0}};

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -57,18 +56,18 @@ static void execute(char *const *argv, char *const *env) {
   fail_exec(argv[0], reason);
 }
 
-/* The environment, with the user's home directory if it has no HOME. */
-static char *const *with_home(char *const *env, const char *home) {
-  if (value_of(env, "HOME")) return env;
-  size_t count = 0, length = strlen(home);
-  while (env[count]) count++;
-  char **longer = calloc(count + 2, sizeof *longer), *variable = malloc(length + 6);
-  if (!longer || !variable) return env;
-  memcpy(longer, env, count * sizeof *longer);
-  memcpy(variable, "HOME=", 5);
-  memcpy(variable + 5, home, length + 1);
+/* Adds the user's home directory to an environment that has no HOME. */
+static void add_home(char ***env, const char *home) {
+  static char variable[MAX_HOME + 5];
+  if (value_of(*env, "HOME")) return;
+  size_t count = 0;
+  while ((*env)[count]) count++;
+  char **longer = realloc(*env, (count + 2) * sizeof *longer);
+  if (!longer) return;
+  snprintf(variable, sizeof variable, "HOME=%s", home);
   longer[count] = variable;
-  return longer;
+  longer[count + 1] = NULL;
+  *env = longer;
 }
 
 static void must_install_filter(void) {
@@ -84,13 +83,9 @@ static void must_become_identity(const struct command *command) {
   _exit(126);
 }
 
-/* What every command needs, whatever it is. */
-static void prepare_command(bool in_jail) {
-  setsid();
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
-  for (int number = 1; number <= 64; number++) signal(number, SIG_DFL);
+/* What every command inherits, whatever it is: a pooled supervisor does this once for all of them. */
+static void prepare_commands(bool in_jail) {
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
   umask(022);
   restore_descriptor_limit();
   if (!in_jail) return;
@@ -98,28 +93,28 @@ static void prepare_command(bool in_jail) {
   must_install_filter();
 }
 
+/* The last steps. In the child of a pooled supervisor, which shares its memory, they must allocate nothing. */
 static void become_command(const struct command *command, int cwd) {
+  setsid();
   if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
   if (fchdir(cwd) != 0) _exit(126);
   close_from(CONTROL);
   if (command->as) must_become_identity(command);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
   if (command->builtin) _exit(command->builtin());
-  execute(command->argv, command->as ? with_home(command->env, command->as->home) : command->env);
+  execute(command->argv, command->env);
 }
 
 /* A command under supervision. */
 struct supervised {
   pid_t pid;
   enum confinement how;
-  const volatile bool *started; /* in a pooled supervisor: whether the command has come; else null */
-  bool signalled; /* it was sent a signal, so its end is reported even if it never started */
+  bool pooled; /* another command may follow */
   bool reported;
   bool reuse; /* the supervisor goes on to the next command */
 };
-
-static int32_t gone_state(const struct supervised *it) {
-  return it->started && *it->started && is_supervisor_unchanged() ? TREE_GONE_REUSE : TREE_GONE;
-}
 
 /* Reaps what has ended, and reports the end of the command itself. True when no process is left. */
 static bool reap(struct supervised *it) {
@@ -129,8 +124,7 @@ static bool reap(struct supervised *it) {
     if (pid == it->pid) ending = (struct ending){.signaled = WIFSIGNALED(status), .code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)};
   bool gone = pid < 0 && errno == ECHILD;
   if (ending.code < 0 || it->reported) return gone;
-  if (it->started && !*it->started && !it->signalled) _exit(START_FAILED); /* nobody waits for a command that never started */
-  if (gone) ending.tree = gone_state(it);
+  if (gone) ending.tree = it->pooled && is_supervisor_unchanged() ? TREE_GONE_REUSE : TREE_GONE;
   it->reported = write(STATUS, &ending, sizeof ending) == sizeof ending;
   it->reuse = it->reported && ending.tree == TREE_GONE_REUSE;
   return gone;
@@ -142,7 +136,7 @@ static void supervise(struct supervised *it, int signals) {
   while (!reap(it)) {
     if (poll(fds, 2, signals < 0 ? 50 : -1) < 0 && errno != EINTR) break;
     struct signalfd_siginfo info;
-    while (read(signals, &info, sizeof info) > 0) continue;
+    if (fds[1].revents && read(signals, &info, sizeof info) < 0) errno = 0;
     if (!fds[0].revents) continue;
     uint8_t number;
     ssize_t got = read(CONTROL, &number, 1);
@@ -154,7 +148,6 @@ static void supervise(struct supervised *it, int signals) {
       continue;
     }
     if (got == 1 && number < CONTROL_THAW) {
-      it->signalled = true;
       /* Once it is reaped its pid may belong to another process. */
       if (kill(-it->pid, number) != 0 && !it->reported) kill(it->pid, number);
       continue;
@@ -225,8 +218,10 @@ static void become_supervisor(const struct command *command, enum confinement ho
   if (in_container) become_supervisor_user();
   pid_t pid = fork();
   if (pid == 0) {
-    prepare_command(command->jailed);
-    become_command(command, CWD);
+    prepare_commands(command->jailed);
+    struct command own = *command;
+    if (own.as && !own.builtin) add_home(&own.env, own.as->home);
+    become_command(&own, CWD);
   }
   if (pid < 0) exit_start_failed(errno);
   /* The command's streams must not stay open here. */
@@ -238,40 +233,48 @@ static void become_supervisor(const struct command *command, enum confinement ho
   supervise(&(struct supervised){.pid = pid, .how = how}, child_signals());
 }
 
-/* Receives the command when it comes, and becomes it. */
-static void await_command(volatile bool *started) {
-  struct command command = {.jailed = true};
+/* A command that a pooled supervisor has received. */
+struct received {
+  struct command command;
   struct identity identity;
-  int streams[COMMAND_DESCRIPTORS];
-  if (!receive_command(COMMANDS, &command, &identity, streams)) _exit(125);
-  *started = true;
+  int fds[COMMAND_DESCRIPTORS];
+};
+
+static int become_received(void *argument) {
+  const struct received *it = argument;
   for (int fd = IN; fd <= ERR; fd++)
-    if (dup2(streams[fd], fd) < 0) _exit(125);
-  become_command(&command, streams[COMMAND_CWD]);
+    if (dup2(it->fds[fd], fd) < 0) _exit(START_FAILED);
+  become_command(&it->command, it->fds[COMMAND_CWD]);
+  return START_FAILED;
 }
 
-/* Supervises one command after the other. The process that becomes the command is forked in advance. */
+/* Waits for the next command and starts it. The child shares our memory until it executes the program, and we wait until then: to copy
+ * that memory takes longer than all the rest. */
+static pid_t start_received(void) {
+  static struct received it;
+  static _Alignas(16) uint8_t stack[64 << 10];
+  it.command = (struct command){.jailed = true};
+  if (!receive_command(COMMANDS, &it.command, &it.identity, it.fds)) _exit(0); /* the guest is gone */
+  if (it.command.as) add_home(&it.command.env, it.identity.home);
+  pid_t pid = clone(become_received, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &it);
+  if (pid < 0) exit_start_failed(errno);
+  for (int i = 0; i < COMMAND_DESCRIPTORS; i++) close(it.fds[i]);
+  free_received(&it.command);
+  return pid;
+}
+
+/* Supervises one command after the other. */
 static void become_pooled_supervisor(enum confinement how, int control, int status, int commands) {
   int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
   int fds[] = {empty, empty, empty, control, status, commands};
   if (empty < 0 || !arrange_descriptors(fds, COMMANDS + 1) || prepare_supervisor(how, true)) _exit(START_FAILED);
-  volatile bool *started = mmap(NULL, sizeof *started, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (started == MAP_FAILED) _exit(START_FAILED);
   if (in_container) {
     become_supervisor_user();
     keep_start_capabilities();
   }
+  prepare_commands(true);
   remember_supervisor_state();
-  for (int signals = child_signals();;) {
-    *started = false;
-    pid_t pid = fork();
-    if (pid == 0) {
-      prepare_command(true);
-      await_command(started);
-    }
-    if (pid < 0) _exit(START_FAILED);
-    supervise(&(struct supervised){.pid = pid, .how = how, .started = started}, signals);
-  }
+  for (int signals = child_signals();;) supervise(&(struct supervised){.pid = start_received(), .how = how, .pooled = true}, signals);
 }
 
 /* Makes the pipes and the process. Returns twice: 0 in the child, which gets its ends; in the parent the pid, or a negative

@@ -1,14 +1,18 @@
-/* Pooled supervisors, each with a process that is ready to become the next command. */
+/* Pooled supervisors: each waits for its next command. */
 #include <signal.h>
 #include <unistd.h>
 
 #include "../guest.h"
 
-#define POOL_SIZE 4 /* two processes each */
+#define POOL_SIZE 32
+#define IDLE_SIZE 4 /* more of them are kept only while commands come in such numbers */
+#define IDLE_AFTER 200 /* ms */
 #define MIN_PROCESS_LIMIT 64 /* with a smaller limit of processes there is no pool */
 
 static struct supervisor pool[POOL_SIZE];
 static int count;
+static int least; /* how many were never needed since `checked_at` */
+static int64_t checked_at;
 static bool wanted; /* set by the first command; cleared when a pooled supervisor has ended by itself */
 static bool disabled; /* a command that could signal supervisors runs, or did: each command gets a supervisor of its own */
 
@@ -18,17 +22,17 @@ static void close_ends(const struct supervisor *pooled) {
   close(pooled->status);
 }
 
+int64_t process_limit = -1;
+
 static bool has_few_processes(void) {
   static int64_t limit = -2;
-  if (limit == -2) limit = in_container ? cgroup_process_limit() : -1;
+  if (limit == -2) limit = in_container ? cgroup_process_limit() : process_limit;
   return limit >= 0 && limit < MIN_PROCESS_LIMIT;
 }
 
-void pool_fill(void) {
-  if (!wanted || disabled || count > 0 || !(in_container || confinement == CONFINE_NAMESPACE)) return;
+static bool has_pool(void) {
   if (has_few_processes()) disabled = true;
-  wanted = !disabled && start_pooled_supervisor(confinement, &pool[0]) > 0;
-  count = wanted;
+  return !disabled && (in_container || confinement == CONFINE_NAMESPACE);
 }
 
 static void kill_pooled(const struct supervisor *pooled) {
@@ -36,12 +40,37 @@ static void kill_pooled(const struct supervisor *pooled) {
   close_ends(pooled);
 }
 
+void pool_fill(void) {
+  if (!wanted || count > 0 || !has_pool()) return;
+  wanted = start_pooled_supervisor(confinement, &pool[0]) > 0;
+  count = wanted;
+}
+
+int pool_trim(void) {
+  if (count <= IDLE_SIZE) {
+    checked_at = 0;
+    return -1;
+  }
+  int64_t now = now_ms();
+  if (checked_at != 0 && now - checked_at < IDLE_AFTER) return (int)(checked_at + IDLE_AFTER - now);
+  /* The oldest are at the front. */
+  int idle = checked_at == 0 || least <= IDLE_SIZE ? 0 : least - IDLE_SIZE;
+  for (int i = 0; i < idle; i++) kill_pooled(&pool[i]);
+  count -= idle;
+  for (int i = 0; i < count; i++) pool[i] = pool[i + idle];
+  least = count;
+  checked_at = now;
+  return count > IDLE_SIZE ? IDLE_AFTER : -1;
+}
+
 bool pool_start(const struct command *command, struct supervisor *out) {
   wanted = true;
   if (can_signal_supervisors(command)) disabled = true;
   while (disabled && count > 0) kill_pooled(&pool[--count]);
-  if (count == 0 || command->builtin || !command->jailed || !fits_command_message(command)) return false;
-  *out = pool[--count];
+  if (command->builtin || !command->jailed || !fits_command_message(command)) return false;
+  if (count > 0) *out = pool[--count];
+  else if (!has_pool() || start_pooled_supervisor(confinement, out) <= 0) return false;
+  if (count < least) least = count;
   if (send_command(out->commands, command)) return true;
   kill_pooled(out); /* it may have got a part of the message */
   return false;
@@ -58,6 +87,7 @@ bool pool_child_ended(pid_t pid) {
     if (pool[i].pid != pid) continue;
     close_ends(&pool[i]);
     pool[i] = pool[--count];
+    if (count < least) least = count;
     wanted = false;
     return true;
   }

@@ -10,8 +10,11 @@ export {
   parseCount,
   parseDuration,
   parseEnv,
+  parseLabels,
+  parseLifetime,
   parseMount,
   parseNetwork,
+  parsePort,
   parseSize,
   parseWord,
 } from "./commands/values.js";

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../contracts/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
-import { listSandboxes, openSandbox } from "../sandbox.js";
+import { listSandboxes, listSnapshots, openSandbox } from "../sandbox.js";
 import { nearestName } from "../util/nearest.js";
 import type { Invocation } from "./invocation.js";
 import { reportEvents } from "./sandbox-options.js";
@@ -15,8 +15,7 @@ export async function withKept<T>(
   return await screen.during(what, async () => {
     const options = { id, signal: interruption.signal, onEvent: reportEvents(screen) };
     const sandbox = await openSandbox(options).catch(async (error: unknown) => {
-      const ids = (await listSandboxes()).map((each) => each.id);
-      throw withHint(error, nearestHint(id, ids, "glovebox ls lists the ids"));
+      throw withHint(error, nearestHint(id, await knownReferences(), "glovebox ls lists the ids"));
     });
     const unsubscribe = interruption.onEnd(() => void sandbox.teardown());
     try {
@@ -31,11 +30,26 @@ export async function withKept<T>(
   });
 }
 
-/** Rethrows an error; if the sandbox to reopen does not exist, suggests the nearest id. */
-export async function explainAbsent(error: unknown, id: string | undefined): Promise<never> {
-  if (id === undefined || !(error instanceof SandboxError) || error.code !== "not_found") throw error;
-  const ids = (await listSandboxes()).map((each) => each.id);
-  throw withHint(error, nearestHint(id, ids, "glovebox ls lists the ids"));
+/** Rethrows an error; if the sandbox or snapshot to open does not exist, suggests the nearest one. */
+export async function explainAbsent(
+  error: unknown,
+  { id, snapshot }: { readonly id?: string; readonly snapshot?: string },
+): Promise<never> {
+  if (!(error instanceof SandboxError) || error.code !== "not_found") throw error;
+  if (snapshot !== undefined) throw await withNearestSnapshot(error, snapshot);
+  if (id === undefined) throw error;
+  throw withHint(error, nearestHint(id, await knownReferences(), "glovebox ls lists the ids"));
+}
+
+/** The ids and names of all sandboxes. */
+export async function knownReferences(): Promise<string[]> {
+  return (await listSandboxes()).flatMap(({ id, name }) => (name === undefined ? [id] : [id, name]));
+}
+
+/** Adds to an error about a snapshot the nearest id or name. */
+export async function withNearestSnapshot(error: unknown, idOrName: string): Promise<unknown> {
+  const known = (await listSnapshots()).flatMap(({ id, name }) => (name === undefined ? [id] : [name, id]));
+  return withHint(error, nearestHint(idOrName, known, "glovebox snapshots lists the ids and names"));
 }
 
 /** A hint with the nearest known name; `otherwise` if none is close. */

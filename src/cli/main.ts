@@ -40,7 +40,7 @@ async function dispatch(args: readonly string[], screen: Screen, interruption: I
     return 0;
   }
   if (verb === undefined) throw new UsageError("no verb given", "glovebox --help lists the verbs");
-  const command = findCommand(verb === "--version" || verb === "-V" ? "version" : verb);
+  const command = findCommand(verb === "--version" || verb === "-V" || verb === "-v" ? "version" : verb);
   const parsed = parseCommandLine(command, rest);
   if (parsed.flags.has("help")) {
     if (parsed.flags.has("json")) await screen.printJson(command);

@@ -11,11 +11,12 @@ const HINTS: Readonly<Record<Exclude<SandboxErrorCode, "internal">, string>> = {
   path_confinement: "use a path in the work directory of the sandbox",
   not_regular_file: "name a regular file, or one that does not exist yet",
   command_not_allowed: "add the command to the option allow",
+  command_failed: "the last lines of its output say why",
   closed: "open the sandbox again; glovebox ls lists the kept ones",
   tampered: "the data was changed or damaged, so Glovebox used none of it",
   invalid_argument: "see glovebox help <verb>",
   invalid_path: "see glovebox help <verb>",
-  not_found: "check the path or the id; glovebox ls lists the sandboxes",
+  not_found: "check the spelling",
   unsupported: "glovebox doctor shows what each backend supports on this machine",
   unauthenticated: "glovebox doctor lists the variables to set",
   permission_denied: "check the owner and the permissions of the path",
@@ -31,7 +32,7 @@ const HINTS: Readonly<Record<Exclude<SandboxErrorCode, "internal">, string>> = {
 
 /** Options whose flags have another name. */
 const FLAGS: readonly (readonly [RegExp, string])[] = [
-  [/^Invalid limits\.(memory|pids|cpus)\b/, "Invalid --$1"],
+  [/^Invalid limits\.(memory|pids|cpus|disk)\b/, "Invalid --$1"],
   [/^Invalid mounts\[\d+\]\.(source|target)\b/, "Invalid $1 of --mount"],
   [/^Invalid network\.allow\[\d+\]/, "Invalid name of --network"],
   [/^Invalid baseDir\b/, "Invalid --base-dir"],

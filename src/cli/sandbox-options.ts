@@ -6,8 +6,11 @@ import {
   parseCount,
   parseDuration,
   parseEnv,
+  parseLabels,
+  parseLifetime,
   parseMount,
   parseNetwork,
+  parsePort,
   parseSize,
   parseWord,
 } from "./commands.js";
@@ -21,6 +24,7 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...given(flags, "memory", "memory", parseSize),
     ...given(flags, "pids", "pids", parseCount),
     ...given(flags, "cpus", "cpus", parseCores),
+    ...given(flags, "disk", "disk", parseSize),
   };
   return {
     ...given(flags, "backend", "backend", asIs),
@@ -31,17 +35,36 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...(flags.has("git-filter") && { gitFilters: flags.texts("git-filter") }),
     ...(flags.has("git-alternate") && { gitAlternates: flags.texts("git-alternate") }),
     ...given(flags, "base-dir", "baseDir", asIs),
+    ...given(flags, "work-dir", "workDir", asIs),
     ...given(flags, "image", "image", asIs),
+    ...given(flags, "snapshot", "snapshot", asIs),
     ...given(flags, "id", "id", asIs),
+    ...given(flags, "ttl", "ttl", parseLifetime),
+    ...given(flags, "idle", "idleTimeout", parseLifetime),
     ...given(flags, "network", "network", parseNetwork),
     ...given(flags, "isolation", "isolation", parseIsolation),
     ...(Object.keys(limits).length > 0 && { limits }),
     ...(flags.has("env") && { env: parseEnv("--env", flags.texts("env"), process.env) }),
     ...(flags.has("mount") && { mounts: flags.texts("mount").map((text) => parseMount("--mount", text)) }),
-    ...(flags.has("keep") && { keep: true }),
+    ...(flags.has("publish") && { publish: flags.texts("publish").map((text) => parsePort("--publish", text)) }),
+    ...(flags.has("keep") && { keep: parseKeep(flags.text("keep") ?? "") }),
+    ...namingOf(flags),
+    ...(flags.has("reopen") && { ifExists: "reopen" as const }),
     signal: interruption.signal,
     onEvent: reportEvents(screen),
   };
+}
+
+/** The name and the labels of a new sandbox. */
+export function namingOf(flags: Flags): Pick<OpenOptions, "name" | "labels"> {
+  return {
+    ...given(flags, "name", "name", asIs),
+    ...(flags.has("label") && { labels: parseLabels("--label", flags.texts("label")) }),
+  };
+}
+
+function parseKeep(text: string): true | "all" {
+  return text === "" ? true : parseWord<"all">("--keep", text, ["all"]);
 }
 
 /** A handler that prints warnings and leaks, which are not part of a verb's result. */

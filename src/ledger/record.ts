@@ -2,6 +2,7 @@ import type { Resource } from "../../contracts/backend.js";
 import type { Limits, NetworkPolicy } from "../../contracts/types.js";
 import type { Owner } from "../machine/owner.js";
 import { isSandboxId } from "../machine/sandbox-id.js";
+import { isSandboxName } from "../machine/sandbox-name.js";
 
 const STATES = ["creating", "ready", "kept", "removing"] as const;
 
@@ -29,7 +30,19 @@ export interface SandboxRecord {
   readonly createdAt: string;
   /** ISO 8601. Absent: never. */
   readonly expiresAt?: string;
+  /** Inside. */
   readonly workDir: string;
+  /** Where the files of a kept sandbox are on this machine. Absent: nowhere, or not known. */
+  readonly hostDir?: string;
+  /** Unique in the ledger. */
+  readonly name?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** A digest of each option that made a named sandbox: a call that would make it again must give the same. */
+  readonly made?: Readonly<Record<string, string>>;
+  /** The variables that a kept sandbox was last opened with. Their values may be secrets. */
+  readonly envNames?: readonly string[];
+  /** Whether a kept sandbox also brings back `$HOME` and `/tmp`. */
+  readonly keepsAll?: boolean;
   /** What restricts a kept sandbox when it is reopened. Absent in records of version 0.1. */
   readonly rules?: SandboxRules;
   /** What its backend needs to reopen it. */
@@ -52,10 +65,18 @@ export function parseRecord(text: string, id: string): SandboxRecord | string {
   for (const field of ["backend", "workDir"]) {
     if (typeof value[field] !== "string") return `${field} is not a string`;
   }
+  if (typeof (value["hostDir"] ?? "") !== "string") return "hostDir is not a string";
   if (!STATES.some((state) => state === value["state"])) return "state is not known";
   if (!isTime(value["createdAt"])) return "createdAt is not a time";
   if (value["expiresAt"] !== undefined && !isTime(value["expiresAt"])) return "expiresAt is not a time";
   if (value["owner"] !== undefined && !isOwner(value["owner"])) return "owner is not complete";
+  if (value["name"] !== undefined && !(typeof value["name"] === "string" && isSandboxName(value["name"]))) {
+    return "name is not valid";
+  }
+  for (const field of ["labels", "made"]) {
+    if (value[field] !== undefined && !isTexts(value[field])) return `${field} is not complete`;
+  }
+  if (value["envNames"] !== undefined && !isTextList(value["envNames"])) return "envNames is not a list of names";
   const resources = value["resources"];
   if (!Array.isArray(resources) || !resources.every(isResource)) return "resources are not complete";
   return value as unknown as SandboxRecord;
@@ -65,7 +86,16 @@ function isResource(value: unknown): boolean {
   return isObject(value) && typeof value["kind"] === "string";
 }
 
-function isOwner(value: unknown): boolean {
+function isTexts(value: unknown): boolean {
+  return isObject(value) && Object.values(value).every((text) => typeof text === "string");
+}
+
+function isTextList(value: unknown): boolean {
+  return Array.isArray(value) && value.every((text) => typeof text === "string");
+}
+
+/** Whether a value from a file names an owner completely. */
+export function isOwner(value: unknown): boolean {
   if (!isObject(value) || !Number.isSafeInteger(value["pid"]) || (value["pid"] as number) <= 0) return false;
   const texts = [value["bootId"], value["pidNs"], value["startTime"], value["host"] ?? ""];
   return texts.every((text) => typeof text === "string");

@@ -10,6 +10,7 @@ import { runtimeDir, sandboxesDir } from "../machine/home.js";
 import { currentOwner, isTagDead, type Owner, ownerTag } from "../machine/owner.js";
 import { removeTree } from "../machine/remove-tree.js";
 import { assertSandboxId, isSandboxId } from "../machine/sandbox-id.js";
+import { createLimit } from "../util/limit.js";
 import { parseRecord, type RecordState, type SandboxRecord, type SandboxRules } from "./record.js";
 
 /** The fields of a new record. */
@@ -17,6 +18,9 @@ export interface NewRecord {
   id: string;
   backend: string;
   workDir: string;
+  name?: string | undefined;
+  labels?: Readonly<Record<string, string>>;
+  made?: Readonly<Record<string, string>>;
   reopen?: unknown;
   expiresAt?: string;
   /** What will be made first. Default: nothing. */
@@ -29,7 +33,10 @@ export interface RecordPatch {
   owner?: Owner | undefined;
   expiresAt?: string | undefined;
   workDir?: string;
+  hostDir?: string | undefined;
   rules?: SandboxRules;
+  envNames?: readonly string[];
+  keepsAll?: boolean;
   reopen?: unknown;
   resources?: readonly Resource[];
 }
@@ -53,7 +60,7 @@ export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
   const owner = currentOwner();
   const createdAt = new Date().toISOString();
   const { resources = [], ...rest } = fields;
-  const record: SandboxRecord = { version: 1, ...rest, state: "creating", owner, createdAt, resources };
+  const record = { version: 1, ...rest, state: "creating", owner, createdAt, resources } as SandboxRecord;
   const draft = join(sandboxesDir(), `${UNFINISHED}${fields.id}.${ownerTag()}.${randomBytes(6).toString("hex")}`);
   try {
     mkdirSync(draft, { mode: 0o700 });
@@ -113,7 +120,9 @@ export async function readRecord(id: string): Promise<SandboxRecord | undefined>
 /** All sandboxes in the ledger, including those with a damaged record. */
 export async function listRecords(): Promise<LedgerEntry[]> {
   const names = (await readdir(sandboxesDir())).filter(isSandboxId).sort();
-  const entries = await Promise.all(names.map(readEntry));
+  // All at once, a large ledger would need more open files than a process may have.
+  const inTurn = createLimit(64);
+  const entries = await Promise.all(names.map((name) => inTurn(() => readEntry(name))));
   return entries.filter((entry) => entry !== undefined);
 }
 

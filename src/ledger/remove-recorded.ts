@@ -5,6 +5,7 @@ import { failpoint } from "../machine/failpoint.js";
 import { withLock } from "../machine/lock.js";
 import { awaitOrphans } from "../machine/orphans.js";
 import { currentOwner, isOwnerAlive } from "../machine/owner.js";
+import { freeName } from "./names.js";
 import type { SandboxRecord } from "./record.js";
 import {
   type RecordPatch,
@@ -81,6 +82,8 @@ export async function removeRecorded(
       }
       await Promise.all(vanishing);
       await failpoint("removal.emptied");
+      // While the record is there, nobody else can take the name.
+      if (record.name !== undefined) await freeName(record.name, id);
       await removeRecord(id);
     } catch (error) {
       await Promise.allSettled(vanishing);
@@ -95,10 +98,10 @@ export async function removeRecorded(
 export async function openKeptRecord(id: string): Promise<SandboxRecord> {
   return await withRecordLock(id, async () => {
     const record = await readRecord(id);
+    if (record?.owner !== undefined && isOwnerAlive(record.owner) !== "dead") throw inUse(record);
     if (record === undefined || record.state !== "kept") {
       throw new SandboxError("not_found", `No kept sandbox with the id "${id}"`);
     }
-    if (record.owner !== undefined && isOwnerAlive(record.owner) !== "dead") throw inUse(record);
     await awaitOrphansOf(record);
     return await updateRecord(id, { owner: currentOwner() });
   });

@@ -3,6 +3,8 @@ import { SandboxError } from "../../contracts/errors.js";
 
 /** Every place where a test can make this process fail, right after the step named there. */
 export const FAILPOINTS = [
+  /** A name is taken for a sandbox that has no record yet. */
+  "name.claimed",
   /** The sandbox has a record; nothing else exists. */
   "create.recorded",
   /** Its branch was created. */

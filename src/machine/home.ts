@@ -1,9 +1,10 @@
-import { chmodSync, readdirSync, type Stats, statSync } from "node:fs";
-import { homedir } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { accessSync, chmodSync, constants, lstatSync, mkdirSync, readdirSync, type Stats, statSync } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { makeDirectories } from "../util/make-directories.js";
 import { assertSandboxId } from "./sandbox-id.js";
+import { temporaryDirectory } from "./temporary-directory.js";
+import { userHome } from "./user-home.js";
 
 /** Everything that belongs in the home. */
 const PARTS = [
@@ -12,6 +13,7 @@ const PARTS = [
   "conformance",
   "etc",
   "locks",
+  "names",
   "runs",
   "sandboxes",
   "snapshots",
@@ -57,16 +59,53 @@ function homePath(): string {
   if (chosen !== undefined && chosen !== "") {
     const path = resolve(chosen);
     if (!isAbsolute(chosen)) throw notUsable("GLOVEBOX_HOME", chosen, "must be an absolute path");
-    if (path === "/" || path === homedir())
+    if (path === "/" || path === userHome())
       throw notUsable("GLOVEBOX_HOME", chosen, "it contains files that are not Glovebox's");
     return path;
   }
   const state = process.env["XDG_STATE_HOME"];
   // The XDG base directory specification says to ignore a relative value.
   if (state !== undefined && isAbsolute(state)) return join(state, "glovebox");
-  const home = homedir();
-  if (isAbsolute(home)) return join(home, ".local", "state", "glovebox");
-  throw notUsable("HOME", home, "must be an absolute path");
+  const home = userHome();
+  if (!isAbsolute(home)) throw notUsable("HOME", home, "must be an absolute path");
+  const usual = join(home, ".local", "state", "glovebox");
+  if (chosenFor.home !== usual) {
+    chosenFor.path = canMake(usual) ? usual : temporaryHome();
+    chosenFor.home = usual;
+  }
+  return chosenFor.path;
+}
+
+/** What was chosen for which home directory. */
+const chosenFor = { home: "", path: "" };
+
+/** Whether a directory is there, or this user may make it. */
+function canMake(path: string): boolean {
+  const parent = dirname(path);
+  if (lookAt(path) !== undefined) return true;
+  if (lookAt(parent) === undefined) return parent !== path && canMake(parent);
+  try {
+    accessSync(parent, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A private directory for a user without a home. Everybody may write next to it, so it must not be a link or somebody else's. */
+function temporaryHome(): string {
+  const path = join(temporaryDirectory(), `glovebox-${process.geteuid?.() ?? "home"}`);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found === undefined) throw toSandboxError(error, { operation: "home", hint: OWN_DIRECTORY });
+    const isOurs = found.isDirectory() && (process.geteuid === undefined || found.uid === process.geteuid());
+    if (!isOurs) {
+      throw new SandboxError("permission_denied", `${path} is not a directory of this user`, { hint: OWN_DIRECTORY });
+    }
+  }
+  return path;
 }
 
 const OWN_DIRECTORY = "Set GLOVEBOX_HOME to a new directory that only you can access.";

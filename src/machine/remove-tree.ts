@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
 import { existsSync, opendirSync, rmdirSync, unlinkSync } from "node:fs";
 import { lstat, rm, rmdir } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { isAbsolute, join, normalize, sep } from "node:path";
 import { promisify } from "node:util";
 import { SandboxError } from "../../contracts/errors.js";
 import { gloveboxHome } from "./home.js";
+import { userHome } from "./user-home.js";
 
 const run = promisify(execFile);
 const env = { PATH: "/usr/bin:/bin", LC_ALL: "C" };
@@ -116,7 +117,7 @@ function systemProgram(name: string): string {
 function assertRemovable(path: string): void {
   const refused = !isAbsolute(path) || normalize(path) !== path || path.includes("\0");
   const contains = (inner: string): boolean => inner === path || inner.startsWith(path + sep);
-  if (refused || path.split(sep).length < 3 || [homedir(), tmpdir(), gloveboxHome()].some(contains)) {
+  if (refused || path.split(sep).length < 3 || [userHome(), tmpdir(), gloveboxHome()].some(contains)) {
     throw new SandboxError("invalid_path", `Refusing to remove ${JSON.stringify(path)}`, { operation: "remove" });
   }
 }

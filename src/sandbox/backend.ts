@@ -8,7 +8,14 @@ export type {
   SandboxOwner,
   SnapshotRecord,
 } from "../../contracts/backend.js";
-export type { Driver, DriverExit, DriverProcess, PendingRemoval, StartSpec } from "../../contracts/driver.js";
+export type {
+  Driver,
+  DriverConnection,
+  DriverExit,
+  DriverProcess,
+  PendingRemoval,
+  StartSpec,
+} from "../../contracts/driver.js";
 export { SandboxError } from "../../contracts/errors.js";
 export type { Finding } from "../../contracts/finding.js";
 export type { Sandbox, SandboxOptions } from "../../contracts/sandbox.js";

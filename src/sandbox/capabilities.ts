@@ -3,10 +3,12 @@ import type { Capabilities } from "../../contracts/types.js";
 import type { SandboxOptions } from "./types.js";
 
 /** What a call may ask for that not every backend can enforce. */
-export interface CapabilityRequest extends Pick<SandboxOptions, "network" | "limits" | "isolation"> {
+export interface CapabilityRequest
+  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish"> {
   pty?: unknown;
   user?: string | undefined;
   ports?: unknown;
+  output?: "separate" | "combined" | undefined;
 }
 
 /** Throws `unsupported` for what a backend can't enforce, naming what was asked for and what it can enforce. */
@@ -28,9 +30,19 @@ export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabi
       throw unsupported(`limits.${name} (${value})`, capabilities.limits, backend);
     }
   }
+  if (opts.workDir !== undefined && capabilities.workDir !== true) {
+    throw new SandboxError("unsupported", `The ${backend} backend can't enforce workDir ("${opts.workDir}")`, {
+      backend,
+      hint: "leave workDir out: the sandbox has no file system of its own here, and works where its files are",
+    });
+  }
   if (opts.pty !== undefined && !capabilities.pty) throw unsupported("pty", undefined, backend);
   if (opts.user !== undefined && !capabilities.user) throw unsupported(`user ("${opts.user}")`, undefined, backend);
-  if (opts.ports !== undefined && !capabilities.ports) throw unsupported("ports", undefined, backend);
+  if (opts.output === "combined" && capabilities.combinedOutput !== true) {
+    throw unsupported('output: "combined"', undefined, backend);
+  }
+  const published = opts.publish !== undefined && opts.publish.length > 0;
+  if ((opts.ports !== undefined || published) && !capabilities.ports) throw unsupported("ports", undefined, backend);
 }
 
 function unsupported(what: string, enforced: readonly string[] | undefined, backend: string): SandboxError {

@@ -43,6 +43,7 @@ export {
   writeBranch,
 } from "./git/sandbox-git.js";
 export {
+  baseOfSnapshot,
   fillForks,
   nameForkedBranch,
   parseChanges,

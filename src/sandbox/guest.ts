@@ -1,8 +1,10 @@
 export { guestBinary, setGuestPath } from "./guest/binary.js";
 export { type ChannelStream, GuestChannel } from "./guest/channel.js";
+export { connectInside, waitForPortInside } from "./guest/connection.js";
 export { archiveError, errorFor, GuestFailure } from "./guest/failure.js";
 export { tampered } from "./guest/frames.js";
 export { type DriverIdentity, GuestDriver } from "./guest/guest-driver.js";
+export { GuestFileCalls } from "./guest/guest-file-calls.js";
 export { GuestFiles } from "./guest/guest-files.js";
 export { startCommand } from "./guest/guest-process.js";
 export { listenInside } from "./guest/listener.js";

@@ -1,18 +1,32 @@
+import { posix } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { Backend } from "../../contracts/backend.js";
 import type { Driver } from "../../contracts/driver.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../../contracts/sandbox.js";
-import { openKeptRecord, updateRecord } from "../ledger.js";
+import {
+  findSandboxId,
+  findSnapshotRecord,
+  openKeptRecord,
+  readRecord,
+  type SandboxRecord,
+  updateRecord,
+} from "../ledger.js";
 import { assertCapabilities } from "./capabilities.js";
 import { sweepScratch } from "./git.js";
-import { reopenOptions, rulesOf, rulesOfRecord } from "./lifecycle/kept-options.js";
-import { closeDriver, OpenEntry } from "./lifecycle/open-entry.js";
+import { missingVariables, reopenOptions, rulesOf, rulesOfRecord } from "./lifecycle/kept-options.js";
+import { addLive, dropLive, inTurn, isLive, shareLive } from "./lifecycle/live-sandboxes.js";
+import { assertMadeSo, CREATING, madeOf } from "./lifecycle/made-options.js";
+import { closeDriver, entryOf, OpenEntry } from "./lifecycle/open-entry.js";
 import { openInTime } from "./lifecycle/open-in-time.js";
 import { validateSandboxOptions } from "./lifecycle/options.js";
-import { reapAtStart } from "./lifecycle/reap-records.js";
-import { createSandbox, redactError } from "./portable.js";
+import { isLeftOver, reapAtStart, refuseExpired } from "./lifecycle/reap-records.js";
+import { fillFromSnapshot, startOptions } from "./lifecycle/start-from-snapshot.js";
+import { createSandbox, redactError, type SandboxLife } from "./portable.js";
 
+export { labelsSchema, referenceSchema } from "./lifecycle/naming.js";
 export { closeDriver } from "./lifecycle/open-entry.js";
+export { otherPlace } from "./lifecycle/other-place.js";
 export {
   isHeld,
   listSandboxes as listRecorded,
@@ -29,13 +43,24 @@ export async function openWith(backend: Backend, opts: SandboxOptions = {}): Pro
   try {
     return await openInTime(name, opts, async (inTime) => {
       const own = ownOptions(backend, inTime);
-      const opened = own.id === undefined ? await create(backend, own) : await reopen(backend, own.id, own);
-      const sandbox = createSandbox(opened.driver, opened.opts, closeDriver);
-      opened.entry.deliverWarnings();
-      return sandbox;
+      if (own.id !== undefined) return await openAgain(backend, await idOf(own.id), own);
+      if (own.name === undefined) return await use(await create(backend, own));
+      return await inTurn(`name:${own.name}`, () => openNamed(backend, own.name ?? "", own));
     });
   } catch (error) {
     throw redactError(toSandboxError(error, { backend: name, operation: "open" }), secretsOf(backend, opts));
+  }
+}
+
+/** Makes the ports reachable that the sandbox is opened with: all of them, or it is closed again. */
+async function publishPorts(sandbox: Sandbox, discard?: () => void): Promise<Sandbox> {
+  try {
+    await Promise.all(sandbox.published.map((port) => sandbox.url(port)));
+    return sandbox;
+  } catch (error) {
+    discard?.();
+    await sandbox.teardown();
+    throw error;
   }
 }
 
@@ -48,10 +73,73 @@ export function checkPossible(backend: Backend, opts: SandboxOptions): void {
 function checkParsed(backend: Backend, own: SandboxOptions): void {
   backend.check?.(own);
   const { isolation = "required" } = own;
-  assertCapabilities({ ...own, isolation }, backend.capabilities(own), backend.name);
-  if (own.keep === true && backend.reopen === undefined) {
+  const able = backend.capabilities(own);
+  assertCapabilities({ ...own, isolation }, able, backend.name);
+  if (own.keep === "all" && able.keep !== "all") {
+    throw new SandboxError("unsupported", `The ${backend.name} backend can't keep $HOME and /tmp (keep: "all")`, {
+      hint: "use keep: true, which keeps the files of the work directory",
+    });
+  }
+  if (own.snapshot !== undefined && able.snapshot === "none") {
+    throw new SandboxError("unsupported", `The ${backend.name} backend has no snapshots to start from`);
+  }
+  if ((own.keep ?? false) !== false && backend.reopen === undefined) {
     throw new SandboxError("unsupported", `The ${backend.name} backend can't keep sandboxes`);
   }
+}
+
+/** Makes the sandbox that a caller uses, and makes it known to later calls of this process. */
+async function use({ driver, entry, opts, isNew }: Opened): Promise<Sandbox> {
+  const life: SandboxLife = {
+    async close(closing, isExpired) {
+      await closeDriver(closing, isExpired);
+      dropLive(closing);
+    },
+    identify: entryOf,
+    opened: (sandbox, of) => addLive(sandbox, of.id === driver.id ? opts : forkOptionsOf(opts)),
+  };
+  const sandbox = createSandbox(driver, { ...opts, expiresAt: entry.expiresAt }, life);
+  entry.deliverWarnings();
+  // Nobody would get the id of one that is made and kept.
+  return await publishPorts(sandbox, isNew ? () => entry.discard() : undefined);
+}
+
+/** A fork has no name, and nothing makes it a second time. */
+function forkOptionsOf({ name: _, ...opts }: SandboxOptions): SandboxOptions {
+  return opts;
+}
+
+/** Opens a sandbox with a name: a new one or, if the call asks for that, the one that has the name. */
+async function openNamed(backend: Backend, name: string, given: SandboxOptions): Promise<Sandbox> {
+  const id = given.ifExists === "reopen" ? await findSandboxId(name) : undefined;
+  const record = id === undefined ? undefined : await readRecord(id);
+  // What a dead process left, or another one is removing, is not there any more.
+  if (record === undefined || isLeftOver(record)) return await use(await create(backend, given));
+  assertMadeSo(record, given);
+  const rest = Object.entries(given).filter(([option]) => !CREATING.some((creating) => creating === option));
+  return await openAgain(backend, record.id, Object.fromEntries(rest) as SandboxOptions);
+}
+
+/** Opens a sandbox that exists: a kept one, or a second handle to one that this process has open. */
+async function openAgain(backend: Backend, id: string, given: SandboxOptions): Promise<Sandbox> {
+  return await inTurn(`id:${id}`, async () => {
+    if (isLive(id)) assertBackend(backend, id, (await readRecord(id))?.backend);
+    return (await shareLive(id, given)) ?? (await use(await reopen(backend, id, given)));
+  });
+}
+
+/** The id of the sandbox that a call names by its id or its name. */
+async function idOf(reference: string): Promise<string> {
+  const id = isLive(reference) ? reference : await findSandboxId(reference);
+  if (id !== undefined) return id;
+  throw new SandboxError("not_found", `No kept sandbox with the id or name "${reference}"`);
+}
+
+function assertBackend({ name }: Backend, id: string, made: string | undefined): void {
+  if (made === undefined || made === name) return;
+  throw new SandboxError("invalid_argument", `Sandbox "${id}" belongs to the backend ${made}`, {
+    hint: "omit backend: the id is enough",
+  });
 }
 
 interface Opened {
@@ -59,53 +147,89 @@ interface Opened {
   readonly entry: OpenEntry;
   /** Including everything that the record of a kept sandbox restores. */
   readonly opts: SandboxOptions;
+  readonly isNew: boolean;
 }
 
-async function create(backend: Backend, given: SandboxOptions): Promise<Opened> {
+async function create(backend: Backend, wanted: SandboxOptions): Promise<Opened> {
+  const snapshot = wanted.snapshot === undefined ? undefined : await findSnapshotRecord(wanted.snapshot);
+  const given = snapshot === undefined ? wanted : startOptions(backend, wanted, snapshot);
   const none = backend.capabilities(given).network.includes("none") ? "none" : "full";
-  const asked = { ...given, network: given.network ?? backend.defaultNetwork ?? none };
+  const asked: SandboxOptions = { ...given, network: given.network ?? backend.defaultNetwork ?? none };
+  if (given.workDir !== undefined) asked.workDir = posix.resolve(given.workDir);
   checkParsed(backend, asked);
   const opts = backend.resolveOptions?.(asked) ?? asked;
   await reapAtStart(backend, opts);
-  const entry = new OpenEntry(entryOptions(backend, opts, opts.keep === true), opts);
-  const driver = await entry.create(() => backend.create({ ...opts, signal: entry.signal }, entry));
-  return { driver, entry, opts };
+  const { ttl, signal } = opts;
+  const expiresAt = ttl === undefined ? undefined : new Date(Date.now() + ttl).toISOString();
+  const entry = new OpenEntry(entryOptions(backend, opts), { signal, snapshot, expiresAt });
+  const make = (): Promise<Driver> => backend.create({ ...opts, signal: entry.signal }, entry);
+  const driver = await entry.create(make, backend.startsFromSnapshots === true ? undefined : fillFromSnapshot);
+  return { driver, entry, opts, isNew: true };
 }
 
 async function reopen(backend: Backend, id: string, given: SandboxOptions): Promise<Opened> {
   await reapAtStart(backend, given);
+  await refuseExpired(backend, id);
   const record = await openKeptRecord(id);
   try {
-    if (record.backend !== backend.name) {
-      throw new SandboxError("invalid_argument", `Sandbox "${id}" belongs to the backend ${record.backend}`, {
-        hint: "omit backend: the id is enough",
-      });
-    }
+    assertBackend(backend, id, record.backend);
     const rules = rulesOfRecord(record);
     // The plan of an older version holds them until a new one replaces it.
     if (record.rules === undefined) await updateRecord(id, { rules });
-    const opts = { ...reopenOptions(given, rules), keep: given.keep ?? true };
+    const keepsAll = record.keepsAll === true || given.keep === "all";
+    // What was kept with everything stays so: nothing of it is dropped because a later call does not repeat it.
+    const keep = given.keep === false ? false : keepsAll ? "all" : true;
+    const opts = { ...reopenOptions(given, rules, record), id, keep } as const;
     checkParsed(backend, opts);
     if (backend.reopen === undefined)
       throw new SandboxError("unsupported", `The ${backend.name} backend can't reopen sandboxes`);
     await sweepScratch(id);
-    const entry = new OpenEntry(entryOptions(backend, opts, opts.keep), opts);
+    const start = { id, signal: opts.signal, expiresAt: record.expiresAt };
+    const entry = new OpenEntry({ ...entryOptions(backend, opts), keepsAll }, start);
+    await rememberCall(record, opts, keepsAll, entry);
     const driver = await backend.reopen(record.reopen, { ...opts, signal: entry.signal }, entry);
     entry.reopened(driver, record.reopen);
-    return { driver, entry, opts };
+    return { driver, entry, opts, isNew: false };
   } catch (error) {
     await updateRecord(id, { owner: undefined });
     throw error;
   }
 }
 
-function entryOptions(
-  backend: Backend,
+/** Records what this opening changed, and warns of variables that it lacks. */
+async function rememberCall(
+  record: SandboxRecord,
   opts: SandboxOptions,
-  keep: boolean,
-): ConstructorParameters<typeof OpenEntry>[0] {
-  const { operationTimeout = DEFAULT_OPERATION_TIMEOUT } = opts;
-  return { backend, keep, operationTimeout, rules: rulesOf(opts) };
+  keepsAll: boolean,
+  entry: OpenEntry,
+): Promise<void> {
+  const missing = missingVariables(record, opts);
+  if (missing.length > 0) {
+    entry.warn(
+      `the sandbox was opened with ${missing.join(", ")} before, and this call does not set it: give env again`,
+    );
+  }
+  const envNames = Object.keys(opts.env ?? {}).sort();
+  const patch = {
+    ...(opts.env !== undefined && !isDeepStrictEqual(envNames, record.envNames ?? []) && { envNames }),
+    ...(keepsAll && record.keepsAll !== true && { keepsAll }),
+  };
+  if (Object.keys(patch).length > 0) await updateRecord(record.id, patch);
+}
+
+function entryOptions(backend: Backend, opts: SandboxOptions): ConstructorParameters<typeof OpenEntry>[0] {
+  const { operationTimeout = DEFAULT_OPERATION_TIMEOUT, keep = false, name, labels = {}, env = {} } = opts;
+  return {
+    backend,
+    operationTimeout,
+    name,
+    labels,
+    keep: keep !== false,
+    keepsAll: keep === "all",
+    envNames: Object.keys(env).sort(),
+    rules: rulesOf(opts),
+    made: name === undefined ? undefined : madeOf(opts),
+  };
 }
 
 /** The options, with those of the backend as its own schema returns them. */

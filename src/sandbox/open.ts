@@ -1,7 +1,6 @@
 import { toSandboxError } from "../../contracts/errors.js";
 import type { BackendName, Sandbox, SandboxOptions } from "../../contracts/sandbox.js";
-import { readRecord } from "../ledger.js";
-import { isSandboxId } from "../machine/sandbox-id.js";
+import { findSandboxId, findSnapshotRecord, readRecord } from "../ledger.js";
 import { invalidArgument } from "../util/schema.js";
 import { openWith } from "./lifecycle.js";
 import { chooseBackend, loadBackend } from "./registry.js";
@@ -9,8 +8,8 @@ import { chooseBackend, loadBackend } from "./registry.js";
 /** Options of `openSandbox`. */
 export interface OpenOptions extends SandboxOptions {
   /**
-   * Name of a backend, path of a module, or name of a package that is installed next to Glovebox. Default: the backend that made `id`, otherwise
-   * the one that the environment names, otherwise `local`.
+   * Name of a backend, path of a module, or name of a package that is installed next to Glovebox. Default: the backend that made `id` or
+   * `snapshot`, otherwise the one that the environment names, otherwise `local`.
    */
   backend?: BackendName | (string & {});
 }
@@ -22,7 +21,7 @@ export async function openSandbox(opts: OpenOptions = {}): Promise<Sandbox> {
   if (backend !== undefined && (typeof backend !== "string" || backend === "")) {
     throw invalidArgument("backend", "the name of a backend", backend);
   }
-  const name = backend ?? (await backendOf(rest.id)) ?? chooseBackend(process.env);
+  const name = backend ?? (await backendOf(rest)) ?? chooseBackend(process.env);
   try {
     return await openWith(await loadBackend(name), rest);
   } catch (error) {
@@ -30,7 +29,10 @@ export async function openSandbox(opts: OpenOptions = {}): Promise<Sandbox> {
   }
 }
 
-/** The ledger knows the backend of a kept sandbox. */
-async function backendOf(id: unknown): Promise<string | undefined> {
-  return typeof id === "string" && isSandboxId(id) ? (await readRecord(id))?.backend : undefined;
+/** The ledger knows the backend of a sandbox that exists, and of a snapshot. */
+async function backendOf({ id, name, ifExists, snapshot }: SandboxOptions): Promise<string | undefined> {
+  const reference: unknown = ifExists === "reopen" ? (id ?? name) : id;
+  const found = typeof reference === "string" ? await findSandboxId(reference) : undefined;
+  if (found !== undefined) return (await readRecord(found))?.backend;
+  return id === undefined && typeof snapshot === "string" ? (await findSnapshotRecord(snapshot)).backend : undefined;
 }

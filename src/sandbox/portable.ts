@@ -4,96 +4,173 @@ import type {
   Changes,
   ExecOptions,
   ExecResult,
-  FileStat,
-  ProcessInfo,
+  ProcessHandle,
   SandboxProcess,
   SpawnOptions,
 } from "../../contracts/types.js";
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
 import * as is from "../util/schema.js";
 import { check, invalidArgument, type Schema } from "../util/schema.js";
-import { assertCapabilities } from "./capabilities.js";
-import { createEmit, redactError, type Secrets } from "./portable/events.js";
+import { CallRunner, within } from "./portable/call-runner.js";
+import { createEmit } from "./portable/events.js";
 import { runToEnd } from "./portable/exec.js";
-import * as files from "./portable/files.js";
+import { type LifetimeEnd, SandboxLifetime } from "./portable/lifetime.js";
 import type { OpenSandboxState } from "./portable/open-sandbox-state.js";
+import { toHandle } from "./portable/process-handle.js";
+import { ProcessTable } from "./portable/process-table.js";
+import { SandboxFileCalls } from "./portable/sandbox-file-calls.js";
+import { SandboxPorts } from "./portable/sandbox-ports.js";
+import { shareState } from "./portable/share-state.js";
+import { restoreSnapshot, saveSnapshot, snapshotOptions } from "./portable/snapshots.js";
 import { startProcess } from "./portable/spawned-process.js";
-import { exportDirectory, refreshFromHost } from "./portable/transfer.js";
-import { checkExecOptions, checkShellCall, checkSpawnOptions, type ShellOptions } from "./portable/validate.js";
+import type { TrackedProcess } from "./portable/tracked-process.js";
+import {
+  checkExecOptions,
+  checkShellCall,
+  checkSpawnOptions,
+  type ProgramOptions,
+  type ShellOptions,
+  toExecOptions,
+} from "./portable/validate.js";
 import {
   DEFAULT_OPERATION_TIMEOUT,
   type Driver,
-  type FileUpload,
   type PushOptions,
   type Sandbox,
   type SandboxOptions,
+  type SnapshotOptions,
+  type WaitForPortOptions,
 } from "./types.js";
 
 export { redactError } from "./portable/events.js";
 
 /** The options of a sandbox that the portable part needs. */
-export type PortableOptions = Pick<
-  SandboxOptions,
-  "operationTimeout" | "maxOutput" | "env" | "allow" | "onEvent" | "githubToken"
->;
+export interface PortableOptions
+  extends Pick<
+    SandboxOptions,
+    | ("operationTimeout" | "maxOutput" | "env" | "allow" | "publish" | "onEvent" | "githubToken")
+    | ("ttl" | "idleTimeout")
+  > {
+  /** When it expires, ISO 8601. Default: `ttl` from now, or never. */
+  expiresAt?: string | undefined;
+}
 
 const forkOptions: Schema<{ count?: number }> = is.object({ count: is.whole(1, 64) });
 const pushOptions: Schema<PushOptions> = is.object({ message: is.text, server: is.text });
 
-/** Makes the sandbox that callers use from a driver. `close` ends it and removes everything it has outside this process. */
-export function createSandbox(
-  driver: Driver,
-  opts: PortableOptions = {},
-  close: (driver: Driver) => Promise<void> = closeOnly,
-): Sandbox {
-  return new PortableSandbox(driver, opts, close);
+/** Who a sandbox is, besides its id. */
+export interface SandboxIdentity {
+  readonly name?: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  /** ISO 8601. */
+  readonly createdAt: string;
 }
 
-async function closeOnly(driver: Driver): Promise<void> {
-  await (await driver.close())?.gone;
+/** What the portable part asks of whoever made a driver. */
+export interface SandboxLife {
+  /** Ends the sandbox, and removes everything that it has outside this process. An expired one is removed even if it is kept. */
+  close(driver: Driver, isExpired: boolean): Promise<void>;
+  /** Who it is, besides its id. */
+  identify?(driver: Driver): SandboxIdentity | undefined;
+  /** Called with each sandbox, forks included, once it can be used. */
+  opened?(sandbox: Sandbox, driver: Driver): void;
 }
 
-class PortableSandbox implements Sandbox {
+/** Makes the sandbox that callers use from a driver. */
+export function createSandbox(driver: Driver, opts: PortableOptions = {}, life: SandboxLife = CLOSE_ONLY): Sandbox {
+  const sandbox = new PortableSandbox(driver, opts, life);
+  life.opened?.(sandbox, driver);
+  return sandbox;
+}
+
+/** A second handle to an open sandbox, which owns nothing; undefined if the sandbox is closed. */
+export function shareSandbox(sandbox: Sandbox, { onEvent }: Pick<PortableOptions, "onEvent">): Sandbox | undefined {
+  return sandbox instanceof PortableSandbox ? sandbox.share(onEvent) : undefined;
+}
+
+const CLOSE_ONLY: SandboxLife = {
+  async close(driver) {
+    await (await driver.close())?.gone;
+  },
+};
+
+class PortableSandbox extends SandboxFileCalls implements Sandbox {
   readonly id: string;
+  declare readonly name?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly createdAt: string;
   readonly backend: string;
   readonly workDir: string;
+  readonly hostDir?: string;
   readonly capabilities: Capabilities;
+  readonly published: readonly number[];
   readonly #driver: Driver;
   readonly #opts: PortableOptions;
   readonly #state: OpenSandboxState;
-  readonly #hidden: Secrets;
-  readonly #close: (driver: Driver) => Promise<void>;
+  readonly #ports: SandboxPorts;
+  readonly #calls: CallRunner;
+  readonly #life: SandboxLife;
+  readonly #isShared: boolean;
+  readonly #lifetime: SandboxLifetime | undefined;
   #teardown: Promise<void> | undefined;
 
-  constructor(driver: Driver, opts: PortableOptions, close: (driver: Driver) => Promise<void>) {
-    this.id = driver.id;
-    this.backend = driver.backend;
-    this.workDir = driver.workDir;
-    this.capabilities = driver.capabilities;
-    this.#driver = driver;
-    this.#opts = opts;
-    this.#close = close;
+  /** With `owner`: a second handle to its sandbox. */
+  constructor(driver: Driver, given: PortableOptions, life: SandboxLife, owner?: PortableSandbox) {
+    const { ttl, expiresAt = ttl === undefined ? undefined : new Date(Date.now() + ttl).toISOString() } = given;
+    const opts = { ...given, expiresAt };
     const env = { ...driver.baseEnv, ...opts.env };
-    this.#hidden = { env, secrets: opts.githubToken === undefined ? [] : [opts.githubToken] };
-    this.#state = {
+    const hidden = { env, secrets: opts.githubToken === undefined ? [] : [opts.githubToken] };
+    const emit = opts.onEvent && createEmit(driver, hidden, opts.onEvent);
+    const own = (): OpenSandboxState => ({
       driver,
       operationTimeout: opts.operationTimeout ?? DEFAULT_OPERATION_TIMEOUT,
       maxOutput: opts.maxOutput ?? MAX_OUTPUT_BYTES,
       env,
+      hidden,
       allow: opts.allow === undefined ? undefined : new Set(opts.allow),
-      emit: opts.onEvent && createEmit(driver, this.#hidden, opts.onEvent),
+      emit,
       running: new Set(),
-      processes: new Map(),
+      processes: new ProcessTable(),
+      calls: 0,
       cwd: driver.workDir,
       closed: false,
-    };
+    });
+    const state = owner === undefined ? own() : shareState(owner.#state, emit);
+    const calls = new CallRunner(state, hidden);
+    super(state, calls);
+    const { name, labels = {}, createdAt = new Date().toISOString() } = life.identify?.(driver) ?? {};
+    if (name !== undefined) this.name = name;
+    this.labels = Object.freeze({ ...labels });
+    this.createdAt = createdAt;
+    this.id = driver.id;
+    this.backend = driver.backend;
+    this.workDir = driver.workDir;
+    if (driver.hostDir !== undefined) this.hostDir = driver.hostDir;
+    this.capabilities = driver.capabilities;
+    this.published = [...new Set(opts.publish)];
+    this.#driver = driver;
+    this.#opts = opts;
+    this.#life = life;
+    this.#isShared = owner !== undefined;
+    this.#state = state;
+    this.#calls = calls;
+    this.#ports = owner === undefined ? new SandboxPorts(state) : owner.#ports;
+    if (owner !== undefined) return;
+    driver.onLost = () => void this.#ports.close();
+    this.#lifetime = this.#startLifetime(opts);
     driver.onWarning = (message) => this.#state.emit?.("warning", message);
     this.#state.emit?.("created", `sandbox ${driver.id} is ready in ${driver.workDir}`);
   }
 
-  async exec(opts: ExecOptions): Promise<ExecResult> {
+  exec(opts: ExecOptions): Promise<ExecResult>;
+  exec(program: string, args?: readonly string[], opts?: ProgramOptions): Promise<ExecResult>;
+  async exec(first: ExecOptions | string, args?: readonly string[], rest?: ProgramOptions): Promise<ExecResult> {
     try {
       this.#assertOpen();
+      const opts =
+        typeof first === "string" || args !== undefined || rest !== undefined
+          ? toExecOptions(first, args, rest)
+          : first;
       checkExecOptions(opts);
       return await runToEnd(this.#state, opts, "exec");
     } catch (error) {
@@ -124,74 +201,29 @@ class PortableSandbox implements Sandbox {
     }
   }
 
-  processes(): Promise<ProcessInfo[]> {
-    const copy = (): ProcessInfo[] => [...this.#state.processes.values()].map((p) => ({ ...p, argv: [...p.argv] }));
-    return this.#call("processes", async () => copy());
+  processes(): Promise<ProcessHandle[]> {
+    return this.#call("processes", async () => this.#state.processes.all().map((process) => this.#handle(process)));
   }
 
-  uploadFiles(uploads: readonly FileUpload[]): Promise<void> {
-    return this.#call("uploadFiles", () => files.uploadFiles(this.#state, uploads));
+  process(id: string): Promise<ProcessHandle> {
+    return this.#call("process", async () => {
+      check(id, is.text, "id");
+      return this.#handle(this.#state.processes.find(id));
+    });
   }
 
-  writeFile(path: string, content: string | Uint8Array, opts: { mode?: number } = {}): Promise<void> {
-    return this.#call("writeFile", () => files.writeFile(this.#state, path, content, opts));
-  }
-
-  writeFiles(contents: Readonly<Record<string, string | Uint8Array>>): Promise<void> {
-    return this.#call("writeFiles", () => files.writeFiles(this.#state, contents));
-  }
-
-  readFile(path: string): Promise<string | null> {
-    return this.#call("readFile", () => files.readFile(this.#state, path));
-  }
-
-  readBytes(path: string): Promise<Uint8Array | null> {
-    return this.#call("readBytes", () => files.readBytes(this.#state, path));
-  }
-
-  stat(path: string): Promise<FileStat | null> {
-    return this.#call("stat", () => files.stat(this.#state, path));
-  }
-
-  listDirectory(path = "."): Promise<string[]> {
-    return this.#call("listDirectory", () => files.listDirectory(this.#state, path));
-  }
-
-  deleteFile(path: string): Promise<boolean> {
-    return this.#call("deleteFile", () => files.deleteFile(this.#state, path));
-  }
-
-  makeDirectory(path: string): Promise<void> {
-    return this.#call("makeDirectory", () => files.makeDirectory(this.#state, path));
-  }
-
-  setWorkdir(path: string): Promise<void> {
-    return this.#call("setWorkdir", () => files.setWorkdir(this.#state, path));
-  }
-
-  exportDirectory(sandboxPath: string, hostPath: string): Promise<string> {
-    return this.#call("exportDirectory", (signal) => exportDirectory(this.#state, sandboxPath, hostPath, signal));
-  }
-
-  refreshFromHost(hostPath: string, sandboxPath: string): Promise<void> {
-    return this.#call("refreshFromHost", (signal) => refreshFromHost(this.#state, hostPath, sandboxPath, signal));
-  }
-
-  snapshot(): Promise<string> {
-    return this.#call("snapshot", async (signal) => {
-      if (this.#driver.snapshot === undefined) throw this.#unsupported("snapshot");
-      const id = await this.#driver.snapshot(signal);
+  snapshot(opts: SnapshotOptions = {}): Promise<string> {
+    const save = async (signal: AbortSignal): Promise<string> => {
+      check(opts, snapshotOptions, "options");
+      const id = await saveSnapshot(this.#state, opts, signal);
       this.#state.emit?.("snapshot", `snapshot ${id}`);
       return id;
-    });
+    };
+    return this.#call("snapshot", save, opts?.signal);
   }
 
-  restore(id: string): Promise<void> {
-    return this.#call("restore", async () => {
-      check(id, is.text, "id");
-      if (this.#driver.restore === undefined) throw this.#unsupported("restore");
-      await this.#driver.restore(id);
-    });
+  restore(idOrName: string): Promise<void> {
+    return this.#call("restore", () => restoreSnapshot(this.#state, idOrName));
   }
 
   fork(): Promise<Sandbox>;
@@ -203,10 +235,10 @@ class PortableSandbox implements Sandbox {
       const drivers = await this.#driver.fork(opts.count ?? 1);
       if (signal.aborted) {
         // The caller has given up on them, and nobody else would remove them.
-        await Promise.all(drivers.map((driver) => createSandbox(driver, this.#opts, this.#close).teardown()));
+        await Promise.all(drivers.map((driver) => createSandbox(driver, this.#opts, this.#life).teardown()));
         throw signal.reason;
       }
-      const sandboxes = drivers.map((driver) => createSandbox(driver, this.#opts, this.#close));
+      const sandboxes = drivers.map((driver) => createSandbox(driver, this.#opts, this.#life));
       if (opts.count !== undefined) return sandboxes;
       const [only] = sandboxes;
       if (only === undefined) throw new SandboxError("internal", "The driver forked nothing");
@@ -239,12 +271,11 @@ class PortableSandbox implements Sandbox {
   }
 
   url(port: number): Promise<string> {
-    return this.#call("url", async () => {
-      check(port, is.port, "port");
-      assertCapabilities({ ports: port }, this.capabilities, this.backend);
-      if (this.#driver.url === undefined) throw this.#unsupported("url");
-      return this.#driver.url(port);
-    });
+    return this.#call("url", () => this.#ports.url(port));
+  }
+
+  waitForPort(port: number, opts: WaitForPortOptions = {}): Promise<void> {
+    return this.#call("waitForPort", (signal) => this.#ports.waitForPort(port, opts, signal));
   }
 
   teardown(): Promise<void> {
@@ -256,15 +287,41 @@ class PortableSandbox implements Sandbox {
     await this.teardown();
   }
 
+  /** A second handle; undefined once the sandbox is closed. */
+  share(onEvent: PortableOptions["onEvent"]): Sandbox | undefined {
+    if (this.#state.closed) return undefined;
+    const { onEvent: _, ...opts } = this.#opts;
+    return new PortableSandbox(this.#driver, onEvent ? { ...opts, onEvent } : opts, this.#life, this);
+  }
+
+  #startLifetime({ expiresAt, idleTimeout }: PortableOptions): SandboxLifetime | undefined {
+    if (expiresAt === undefined && idleTimeout === undefined) return undefined;
+    const { id } = this;
+    const state = this.#state;
+    const isBusy = (): boolean => state.calls > 0 || state.running.size > 0;
+    const end = (ending: LifetimeEnd): void => {
+      state.ending = ending;
+      void this.teardown();
+    };
+    const lifetime = new SandboxLifetime({ id, expiresAt, idleTimeout, isBusy, end });
+    if (idleTimeout !== undefined) state.onUsed = () => lifetime.touch();
+    return lifetime;
+  }
+
   async #end(): Promise<void> {
     this.#state.closed = true;
-    const reason = { code: "closed", message: "The sandbox was torn down while the command ran" } as const;
+    if (this.#isShared) return;
+    this.#state.processes.close();
+    this.#lifetime?.close();
+    const { message = "The sandbox was torn down while the command ran", isExpired = false } = this.#state.ending ?? {};
+    const reason = { code: "closed", message } as const;
     try {
       await within(this.#state.operationTimeout, "teardown", async () => {
+        await this.#ports.close();
         await Promise.all([...this.#state.running].map((process) => process.stop(reason)));
-        await this.#close(this.#driver);
+        await this.#life.close(this.#driver, isExpired);
       });
-      this.#state.emit?.("teardown", `sandbox ${this.id} is gone`);
+      this.#state.emit?.("teardown", this.#state.ending?.message ?? `sandbox ${this.id} is gone`);
     } catch (error) {
       // The next call tries again: a driver's close may be called until it succeeds.
       this.#teardown = undefined;
@@ -272,42 +329,30 @@ class PortableSandbox implements Sandbox {
     }
   }
 
-  async #call<T>(operation: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    try {
-      this.#assertOpen();
-      return await within(this.#state.operationTimeout, operation, work);
-    } catch (error) {
-      throw this.#failure(error, operation);
-    }
+  #call<T>(operation: string, work: (signal: AbortSignal) => Promise<T>, given?: AbortSignal): Promise<T> {
+    return this.#calls.run(operation, work, given);
+  }
+
+  #handle(process: TrackedProcess): ProcessHandle {
+    return toHandle(this.#state, process, async (operation, work) => {
+      try {
+        this.#assertOpen();
+        return await work();
+      } catch (error) {
+        throw this.#failure(error, operation);
+      }
+    });
   }
 
   #assertOpen(): void {
-    if (this.#state.closed) throw new SandboxError("closed", `The sandbox ${this.id} was torn down`);
+    this.#calls.assertOpen();
   }
 
   #failure(error: unknown, operation: string): SandboxError {
-    return redactError(toSandboxError(error, { backend: this.backend, operation }), this.#hidden);
+    return this.#calls.failure(error, operation);
   }
 
   #unsupported(operation: string): SandboxError {
     return new SandboxError("unsupported", `The ${this.backend} backend has no ${operation}`);
-  }
-}
-
-/** Enforces the deadline of an operation. The signal is aborted when the caller has given up. */
-async function within<T>(ms: number, operation: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const controller = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const expired = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      const error = new SandboxError("unavailable", `${operation} did not finish within ${ms} ms`);
-      controller.abort(error);
-      reject(error);
-    }, ms);
-  });
-  try {
-    return await Promise.race([work(controller.signal), expired]);
-  } finally {
-    clearTimeout(timer);
   }
 }

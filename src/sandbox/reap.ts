@@ -1,6 +1,16 @@
 import { SandboxError, withTypedErrors } from "../../contracts/errors.js";
-import { inUse, type Remover, removeRecorded, removerFor } from "../ledger.js";
-import { isHeld, listRecorded, type ReapOptions, type ReapReport, reapRecords, type SandboxInfo } from "./lifecycle.js";
+import { findSandboxId, inUse, type Remover, removeRecorded, removerFor } from "../ledger.js";
+import * as is from "../util/schema.js";
+import {
+  isHeld,
+  labelsSchema,
+  listRecorded,
+  type ReapOptions,
+  type ReapReport,
+  reapRecords,
+  referenceSchema,
+  type SandboxInfo,
+} from "./lifecycle.js";
 import { loadBackend, loadBackends } from "./registry.js";
 import { listUnknownRemotes, reapUnknownRemotes } from "./remote-sandboxes.js";
 import { DEFAULT_OPERATION_TIMEOUT } from "./types.js";
@@ -8,10 +18,27 @@ import { DEFAULT_OPERATION_TIMEOUT } from "./types.js";
 export type { ReapOptions, ReapReport, SandboxInfo };
 
 /** All sandboxes in the ledger, of this and of other processes, and those that services know by their labels. */
-export async function listSandboxes(): Promise<SandboxInfo[]> {
+export async function listSandboxes(filter: SandboxFilter = {}): Promise<SandboxInfo[]> {
+  is.check(filter, sandboxFilter, "filter");
   const known = await listRecorded();
-  return [...known, ...(await listUnknownRemotes(new Set(known.map(({ id }) => id))))];
+  const all = [...known, ...(await listUnknownRemotes(new Set(known.map(({ id }) => id))))];
+  const wanted = Object.entries(filter.labels ?? {});
+  return all.filter(
+    ({ name, labels = {} }) =>
+      (filter.name === undefined || name === filter.name) &&
+      wanted.every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value),
+  );
 }
+
+/** Which sandboxes to list. Default: all. */
+export interface SandboxFilter {
+  /** Only the one with this name. */
+  name?: string;
+  /** Only those with all of these labels. */
+  labels?: Readonly<Record<string, string>>;
+}
+
+const sandboxFilter: is.Schema<SandboxFilter> = is.object({ name: is.text, labels: labelsSchema });
 
 /**
  * Removes what sandboxes of dead processes left behind, and kept sandboxes that have expired.
@@ -34,14 +61,18 @@ export async function reap(opts: ReapOptions = {}): Promise<ReapReport> {
   });
 }
 
-/** Removes a kept sandbox, or one that a dead process left. Open: `conflict`. Unknown: `not_found`. */
+/** Removes a kept sandbox, or one that a dead process left, by its id or name. Open: `conflict`. Unknown: `not_found`. */
 export async function removeSandbox(id: string): Promise<void> {
   const mayRemove: Parameters<typeof removeRecorded>[1] = (record) => {
     if (isHeld(record)) throw inUse(record);
     return true;
   };
-  if (!(await withTypedErrors("remove", () => removeRecorded(id, mayRemove, removerOf))))
-    throw new SandboxError("not_found", `No sandbox with the id "${id}"`);
+  const isRemoved = await withTypedErrors("remove", async () => {
+    is.check(id, referenceSchema, "id");
+    const found = await findSandboxId(id);
+    return found !== undefined && (await removeRecorded(found, mayRemove, removerOf));
+  });
+  if (!isRemoved) throw new SandboxError("not_found", `No sandbox with the id or name "${id}"`);
 }
 
 async function sweepServices({ backend, dryRun = false }: ReapOptions): Promise<Pick<ReapReport, "swept">> {

@@ -10,9 +10,10 @@ export async function listUnknownRemotes(known: ReadonlySet<string>): Promise<Sa
   for (const backend of await loadBackends()) {
     // Listing what is here must not depend on a service that does not answer.
     const remotes = await unknownOf(backend, known).catch(() => []);
-    for (const { id, keep, createdAt, owner } of remotes) {
+    for (const { id, keep, createdAt, owner, name, labels } of remotes) {
       const alive = isOwnerAlive(owner) !== "dead";
-      found.push({ id, state: keep ? "kept" : "ready", backend: backend.name, alive, ...(createdAt && { createdAt }) });
+      const more = { ...(createdAt && { createdAt }), ...(name && { name }), ...(labels && { labels }) };
+      found.push({ id, state: keep ? "kept" : "ready", backend: backend.name, alive, ...more });
     }
   }
   return found;

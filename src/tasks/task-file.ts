@@ -82,7 +82,11 @@ export async function readTaskFile(path: string, opts: TaskFileOptions = {}): Pr
   try {
     text = await readFile(path, "utf8");
   } catch (error) {
-    throw toSandboxError(error, { operation: "read the task file" });
+    const { code, message } = toSandboxError(error);
+    throw new SandboxError(code, `Cannot read the task file "${path}": ${message}`, {
+      cause: error,
+      hint: "name a YAML or JSON file; docs/tasks.md shows one",
+    });
   }
   return await parseTaskFile(text, path, opts);
 }

@@ -14,9 +14,12 @@ export async function script(sandbox: Sandbox, text: string, ...args: string[]):
   return result.stdout;
 }
 
-/** Runs a command that must end by itself within half a minute. */
+/** After this a command hangs. Megabytes through the lines of a remote service take a while beside other work. */
+const A_HANG = 120_000;
+
+/** Runs a command that must end by itself. */
 export function finishes(sandbox: Sandbox, opts: ExecOptions): Promise<ExecResult> {
-  return aside(within(30_000, opts.argv.join(" ").slice(0, 80), sandbox.exec(opts)));
+  return aside(within(A_HANG, opts.argv.join(" ").slice(0, 80), sandbox.exec(opts)));
 }
 
 /** Marks a promise that is awaited later, so that its rejection does not end the process if the case fails first. */

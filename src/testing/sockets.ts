@@ -8,6 +8,8 @@ import { finishes } from "./script.js";
 export interface SocketTool {
   /** Starts a server on 127.0.0.1 that greets each connection with the word. */
   serve(word: string): Promise<{ port: number; process: SandboxProcess }>;
+  /** Starts a server that sends back what it gets, and `bye` after the end of that; undefined if there is no such address. */
+  echo(host: "127.0.0.1" | "::1", port?: number): Promise<{ port: number; process: SandboxProcess } | undefined>;
   /** What the server sends; undefined if there is no connection within three seconds. */
   connect(host: string, port: number): Promise<string | undefined>;
   /** Makes a Unix socket at this path, relative to the work directory. */
@@ -18,6 +20,8 @@ interface Language {
   readonly run: readonly string[];
   readonly probe: string;
   readonly serve: string;
+  /** Its arguments are an address and a port, or 0. */
+  readonly echo: string;
   readonly connect: string;
   readonly bind: string;
 }
@@ -30,6 +34,9 @@ const LANGUAGES: readonly Language[] = [
     serve:
       "$|=1;$s=IO::Socket::INET->new(Listen=>9,LocalAddr=>'127.0.0.1');print $s->sockport,\"\\n\";" +
       "while($c=$s->accept){print $c $ARGV[0];close $c}",
+    echo:
+      "use IO::Socket::IP;$|=1;$s=IO::Socket::IP->new(Listen=>9,ReuseAddr=>1,LocalHost=>$ARGV[0],LocalPort=>$ARGV[1]) or exit 9;" +
+      'print $s->sockport,"\\n";while($c=$s->accept){while(sysread($c,$b,65536)){syswrite($c,$b)}syswrite($c,"bye");close $c}',
     connect: "$c=IO::Socket::INET->new(PeerAddr=>$ARGV[0],PeerPort=>$ARGV[1],Timeout=>3) or exit 9;print <$c>",
     bind: "use IO::Socket::UNIX;IO::Socket::UNIX->new(Listen=>1,Local=>$ARGV[0]) or exit 9",
   },
@@ -39,6 +46,11 @@ const LANGUAGES: readonly Language[] = [
     serve:
       "import socket,sys\ns=socket.socket()\ns.bind(('127.0.0.1',0))\ns.listen(9)\nprint(s.getsockname()[1],flush=True)\n" +
       "while 1:\n c=s.accept()[0]\n c.sendall(sys.argv[1].encode())\n c.close()",
+    echo:
+      "import socket,sys\ns=socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET)\n" +
+      "s.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEADDR,1)\ntry:\n s.bind((sys.argv[1],int(sys.argv[2])))\nexcept OSError:\n sys.exit(9)\n" +
+      "s.listen(9)\nprint(s.getsockname()[1],flush=True)\n" +
+      "while 1:\n c=s.accept()[0]\n b=c.recv(65536)\n while b:\n  c.sendall(b)\n  b=c.recv(65536)\n c.sendall(b'bye')\n c.close()",
     connect:
       "import socket,sys\ntry:\n c=socket.create_connection((sys.argv[1],int(sys.argv[2])),3)\n" +
       " print(c.recv(99).decode(),end='')\nexcept OSError as e:\n print(e,file=sys.stderr)\n sys.exit(9)",
@@ -50,6 +62,10 @@ const LANGUAGES: readonly Language[] = [
     serve:
       "const s=require('net').createServer(c=>{c.on('error',()=>{});c.end(process.argv[1])});" +
       "s.listen(0,'127.0.0.1',()=>console.log(s.address().port))",
+    echo:
+      "const s=require('net').createServer({allowHalfOpen:true},c=>c.on('error',()=>{}).on('data',b=>{c.write(b)||c.pause()})" +
+      ".on('drain',()=>c.resume()).on('end',()=>c.end('bye')));s.on('error',()=>process.exit(9));" +
+      "s.listen(+process.argv[2],process.argv[1],()=>console.log(s.address().port))",
     connect:
       "const c=require('net').connect(+process.argv[2],process.argv[1]);c.setTimeout(3000,()=>process.exit(9));" +
       "c.on('error',()=>process.exit(9));c.pipe(process.stdout)",
@@ -67,8 +83,19 @@ export async function findSocketTool(sandbox: Sandbox): Promise<SocketTool | und
   return undefined;
 }
 
-function toTool(sandbox: Sandbox, { run, serve, connect, bind }: Language): SocketTool {
+function toTool(sandbox: Sandbox, { run, serve, echo, connect, bind }: Language): SocketTool {
   return {
+    async echo(host, port = 0) {
+      const process = await sandbox.spawn({ argv: [...run, echo, host, `${port}`] });
+      try {
+        const [, said] = await new TextReader(process.stdout).until(/^(\d+)\n/);
+        return { port: Number(said), process };
+      } catch (error) {
+        await process.kill("SIGKILL");
+        if ((await process.wait()).exitCode !== 9) throw error;
+        return undefined;
+      }
+    },
     async serve(word) {
       const process = await sandbox.spawn({ argv: [...run, serve, word] });
       const [, port] = await new TextReader(process.stdout).until(/^(\d+)\n/);

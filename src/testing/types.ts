@@ -7,6 +7,8 @@ export interface ConformanceHost {
   directoryOf?(sandbox: Sandbox): string | undefined;
   /** Whether `network: "full"` shares the loopback of the process that runs the kit. */
   sharesNetwork?: boolean;
+  /** Whether the addresses of ports are the service's own, which carry HTTP and nothing else. */
+  hasHttpPorts?: boolean;
   /** Cuts off a running sandbox without warning: kills its init, its container or its channel. */
   sever?(sandbox: Sandbox): Promise<void>;
 }

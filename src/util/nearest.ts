@@ -1,9 +1,11 @@
 /** Finds the known name closest to a mistyped one; undefined if none is close. */
 export function nearestName(name: string, known: Iterable<string>): string | undefined {
+  // The dashes of a flag are right already: they make no two names alike.
+  const bare = name.replace(/^-+/, "");
   let best: string | undefined;
-  let bestDistance = 1 + (name.length <= 3 ? 1 : Math.max(2, Math.floor(name.length / 3)));
+  let bestDistance = 1 + (bare.length <= 3 ? 1 : Math.max(2, Math.floor(bare.length / 3)));
   for (const candidate of known) {
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
+    const distance = editDistance(bare.toLowerCase(), candidate.replace(/^-+/, "").toLowerCase());
     if (distance < bestDistance) {
       best = candidate;
       bestDistance = distance;

@@ -6,7 +6,7 @@ const { options, programs = {}, scripts = [] } = JSON.parse(job);
 const { createLocalSandbox } = await import(`${directory}/src/sandbox/local.js`);
 
 const sandbox = await createLocalSandbox(options ?? {}).catch((error) => {
-  console.log(`${error.code}: ${error.message}`);
+  console.log(`${error.code}: ${error.message} (${error.hint})`);
   process.exit(1);
 });
 try {

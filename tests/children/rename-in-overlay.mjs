@@ -11,6 +11,10 @@ try {
   told.error = /\bE[A-Z]+\b/.exec(direct.stderr)?.[0] ?? "";
   told.content = moved ? await sandbox.readFile("moved/b.txt") : null;
   await sandbox.teardown();
+  const other = await openSandbox({ backend: "local", repo, workspace: "overlay" });
+  await other.rename("sub", "new/moved");
+  told.byCall = [await other.exists("sub"), await other.readFile("new/moved/b.txt")];
+  await other.teardown();
 } catch (error) {
   told.code = error.code ?? String(error);
   told.message = error.message;

@@ -41,6 +41,15 @@ const scenarios = {
   async create() {
     await close(await open());
   },
+  async named() {
+    await close(await open({ name: "mine" }));
+    // The name is free again.
+    await close(await open({ name: "mine" }));
+  },
+  // Apart from what fails while a sandbox is made: undoing that removes without a word.
+  async freed() {
+    await scenarios.named();
+  },
   async overlay() {
     await close(await open({ workspace: "overlay" }));
   },
@@ -71,6 +80,14 @@ const scenarios = {
     await insist("restore", () => sandbox.restore(id));
     say({ content: await sandbox.readFile("state.txt"), ignored: await sandbox.readFile("ignored/state.txt") });
     await close(sandbox);
+  },
+  /** One more sandbox, from the snapshot of the first. */
+  async start() {
+    const sandbox = await open();
+    const snapshot = await save(sandbox, "one");
+    const other = await open({ snapshot, branch: "from-snapshot" });
+    say({ content: await other.readFile("state.txt"), ignored: await other.readFile("ignored/state.txt") });
+    for (const each of [other, sandbox]) await close(each);
   },
   async fork() {
     const sandbox = await open();

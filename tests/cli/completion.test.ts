@@ -57,10 +57,11 @@ describe("completion", () => {
     expect(await offered("glovebox", "exec", "--base-dir", "bi")).toEqual(["bin"]);
     expect(await offered("glovebox", "exec", "--", "--net")).toEqual([]);
     expect(await offered("glovebox", "completion", "z")).toEqual(["zsh"]);
-    const { stdout } = await bench.run(["exec", "--keep", "--json", "--", "true"]);
+    const { stdout } = await bench.run(["exec", "--keep", "--json", "--name", "zebra", "--", "true"]);
     const { id } = (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox;
     expect(await offered("glovebox", "rm", id.slice(0, 3))).toEqual([id]);
-    expect(await offered("glovebox", "exec", "--id", "")).toEqual([id]);
+    expect(await offered("glovebox", "exec", "--id", "")).toEqual([id, "zebra"]);
+    expect(await offered("glovebox", "rm", "ze")).toEqual(["zebra"]);
     const snapshot = (await bench.run(["snapshot", id])).stdout.trim();
     expect(await offered("glovebox", "restore", "")).toContain(id);
     expect(await offered("glovebox", "restore", id, id.slice(0, 3))).toEqual([snapshot]);
@@ -70,6 +71,9 @@ describe("completion", () => {
     expect(await offered("glovebox", "export", id, "bi")).toEqual([]);
     expect(await offered("glovebox", "exec", "--workspace", "o")).toEqual(["overlay"]);
     await bench.run(["snapshots", "--delete", snapshot]);
+    await bench.run(["snapshot", id, "--name", "before"]);
+    expect(await offered("glovebox", "snapshots", "--delete", "be")).toEqual(["before"]);
+    await bench.run(["snapshots", "--delete", "before"]);
     await bench.run(["rm", id]);
   });
 
@@ -91,7 +95,7 @@ describe("completion", () => {
       "fish",
       /^complete -c glovebox -n '__fish_seen_subcommand_from resume.* -a '\(glovebox runs --quiet 2>\/dev\/null\)'$/m,
     ],
-    ["fish", /from push.* -a '\(glovebox ls --quiet 2>\/dev\/null; glovebox runs --quiet 2>\/dev\/null\)'$/m],
+    ["fish", /from push.* -a '\(glovebox ls --quiet --names 2>\/dev\/null; glovebox runs --quiet 2>\/dev\/null\)'$/m],
   ])("of %s offers them too: %s", async (shell, line) => {
     expect(await scriptOf(shell)).toMatch(line);
   });

@@ -100,11 +100,11 @@ describe("glovebox doctor", () => {
       "--conformance",
       "local",
       "--only",
-      "exec.argv,limits.disk,restore.files",
+      "exec.argv,user.switch,restore.files",
     ]);
     expect(stdout).toMatch(/^conformance of local\n/);
     expect(stdout).toMatch(/^passed {3}exec\.argv\./m);
-    expect(stdout).toMatch(/^skipped {2}limits\.disk /m);
+    expect(stdout).toMatch(/^skipped {2}user\.switch /m);
     expect(stdout).toMatch(/\nlocal: \d+ passed, 0 failed, \d+ skipped\n$/);
     expect(code).toBe(0);
     expect(await bench.settled()).toEqual([]);

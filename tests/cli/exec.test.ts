@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bench, createBench } from "../support/cli.js";
 import { createRepository, git } from "../support/scratch.js";
@@ -18,6 +20,13 @@ describe("glovebox exec", () => {
     expect(await bench.settled()).toEqual([]);
   });
 
+  it("shows both streams in their order on stdout with --combined", async () => {
+    const text = "for i in 1 2 3 4 5; do echo out$i; echo err$i >&2; done";
+    const { code, stdout, stderr } = await bench.run(["exec", "--combined", "--", "sh", "-c", text]);
+    const lines = [1, 2, 3, 4, 5].map((i) => `out${i}\nerr${i}\n`).join("");
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: lines, stderr: "" });
+  });
+
   it("shows output while the command still runs", async () => {
     const run = bench.start(["exec", "--", "sh", "-c", "echo first; read line; echo got $line"]);
     await run.printed("first\n");
@@ -32,6 +41,52 @@ describe("glovebox exec", () => {
     expect(echoed.bytes.equals(bytes)).toBe(true);
     const { stdout } = await bench.run(["exec", "--", "printf", "\\033]0;title\\007\\r\\b"]);
     expect(stdout).toBe("\x1b]0;title\x07\r\b");
+  });
+
+  it("publishes ports, also of a sandbox that is opened again, and says where", async () => {
+    const script =
+      "perl -MIO::Socket -e '$s=IO::Socket::INET->new(Listen=>9,LocalAddr=>q(127.0.0.1:3000));print qq(up\\n);close STDOUT;$c=$s->accept;print $c q(hello)'";
+    const ask = async (args: string[]): Promise<string> => {
+      const run = bench.start(["exec", ...args, "--", "sh", "-c", script]);
+      let said = "";
+      run.child.stderr?.on("data", (chunk: Buffer) => {
+        said += chunk.toString();
+      });
+      await run.printed("up\n");
+      await expect.poll(() => said, { timeout: 30_000 }).toContain(" -> 3000\n");
+      const [, port] = /^glovebox: http:\/\/127\.0\.0\.1:(\d+) -> 3000\n/.exec(said) ?? [];
+      const answer = await text(connect(Number(port), "127.0.0.1"));
+      expect((await run.ended).code).toBe(0);
+      return answer;
+    };
+    expect(await ask(["--publish", "3000"])).toBe("hello");
+    expect(await ask(["--keep", "--publish", "3000", "--publish", "3001"])).toBe("hello");
+    const [kept] = JSON.parse((await bench.run(["ls", "--json"])).stdout) as { id: string }[];
+    expect(await ask(["--id", kept?.id ?? ""])).toBe("hello");
+    const json = JSON.parse((await bench.run(["exec", "--json", "--id", kept?.id ?? "", "--", "true"])).stdout);
+    expect(json).toMatchObject({ published: [{ port: 3000, url: expect.stringMatching(/^http:/) }, { port: 3001 }] });
+    await bench.run(["rm", kept?.id ?? ""]);
+    expect(await bench.run(["exec", "--publish", "0", "--", "true"])).toMatchObject({ code: 2 });
+  });
+
+  it("works in /workspace, or where --work-dir says, unless something else must be there", async () => {
+    const where = async (...args: string[]): Promise<string> => {
+      const { code, stdout, stderr } = await bench.run(["exec", ...args, "--", "pwd", "-P"]);
+      return code === 0 ? stdout.trim() : stderr;
+    };
+    const own = join(bench.path, "own");
+    mkdirSync(own);
+    expect(await where()).toBe("/workspace");
+    expect(await where("--work-dir", "/srv/app/")).toBe("/srv/app");
+    expect(await where("--work-dir", "app")).toContain('Invalid workDir "app"');
+    expect(await where("--base-dir", own)).toBe(own);
+    expect(await where("--base-dir", own, "--work-dir", "/srv/app")).toContain("baseDir");
+    for (const other of [
+      ["--isolation", "none", "--network", "full"],
+      ["--mount", `${own}:/workspace/data`],
+    ]) {
+      expect(await where(...other)).toMatch(/\/harness-[0-9a-f]+$/);
+    }
   });
 
   it("ends although nobody closes its standard input", async () => {
@@ -115,10 +170,11 @@ describe("bad input is one line of error and one of hint", () => {
     [["exec", "--netwrok", "none", "--", "ls"], 2, /^glovebox: unknown flag "--netwrok" of exec$/],
     [[], 2, /^glovebox: no verb given$/],
     [["exec", "--backend", "dokcer", "--", "ls"], 2, /^glovebox: Unknown backend "dokcer"/],
-    [["exec", "--id", "nothere", "--", "ls"], 1, /^glovebox: No kept sandbox with the id "nothere"$/],
+    [["exec", "--id", "nothere", "--", "ls"], 1, /^glovebox: No kept sandbox with the id or name "nothere"$/],
     [["exec", "--id", "../x", "--", "ls"], 2, /^glovebox: Invalid id/],
     [["exec", "--branch", "x", "--", "ls"], 2, /^glovebox: Option branch \("x"\) needs the option repo$/],
     [["exec", "--base-dir", "/no/such", "--", "ls"], 1, /^glovebox: Invalid --base-dir "\/no\/such"/],
+    [["exec", "--disk", "2x", "--", "true"], 2, /^glovebox: --disk takes a size, not "2x"$/],
     [["exec", "--pids", "3", "--", "ls"], 2, /^glovebox: Invalid --pids: expected at least 8/],
     [["exec", "--network", "allow=*", "--", "ls"], 2, /^glovebox: Invalid name of --network: expected a name/],
     [["exec", "--mount", "/no/such:/a", "--", "ls"], 1, /^glovebox: Invalid source of --mount "\/no\/such"/],
@@ -129,7 +185,14 @@ describe("bad input is one line of error and one of hint", () => {
     ],
     [["exec", "--repo", "a\nb\x1b[2J", "--", "ls"], 1, /^glovebox: .*a\\n?n?b\\x1b\[2J/],
     [["exec", "--mount", "/usr:/a:rx", "--", "ls"], 2, /^glovebox: --mount takes a mount, not "\/usr:\/a:rx"$/],
-    [["rm", "nothere"], 1, /^glovebox: No sandbox with the id "nothere"$/],
+    [["exec", "--name", "../x", "--", "ls"], 2, /^glovebox: Invalid options\.?name|^glovebox: Invalid name/],
+    [["exec", "--name", "a/b", "--keep", "--", "ls"], 2, /must match/],
+    [["exec", "--label", "novalue", "--", "ls"], 2, /^glovebox: --label takes key=value, not "novalue"$/],
+    [["exec", "--label", "a=1", "--label", "a=2", "--", "ls"], 2, /^glovebox: --label a is given twice$/],
+    [["exec", "--label", `a=${"x".repeat(256)}`, "--", "ls"], 2, /256 characters, at most 255/],
+    [["exec", "--keep=some", "--", "ls"], 2, /^glovebox: --keep takes all, not "some"$/],
+    [["exec", "--reopen", "--", "ls"], 2, /needs the option name/],
+    [["rm", "nothere"], 1, /^glovebox: No sandbox with the id or name "nothere"$/],
     [["rm", "Not/An/Id"], 2, /^glovebox: Invalid id/],
     [["shell"], 2, /^glovebox: shell needs a terminal/],
     [["completion", "tcsh"], 2, /^glovebox: completion takes bash or zsh or fish, not "tcsh"$/],

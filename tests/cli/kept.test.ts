@@ -61,7 +61,7 @@ describe("the verbs of kept sandboxes", () => {
     const snapshot = stdout.trim();
     expect({ code, isId: snapshot.startsWith(`${id}-`) }).toEqual({ code: 0, isId: true });
     expect((await bench.run(["snapshots"])).stdout).toMatch(
-      new RegExp(`^ID +SANDBOX +CREATED +REPOSITORY\\n${snapshot} +${id} +\\d{4}-\\S+Z +${repo}\\n$`),
+      new RegExp(`^ID +NAME +SANDBOX +CREATED +REPOSITORY\\n${snapshot} +${id} +\\d{4}-\\S+Z +${repo}\\n$`),
     );
     expect(await json("snapshots")).toMatchObject([{ id: snapshot, sandboxId: id, repo }]);
     await inside(id, "printf 2 > a.txt; rm -r ignored; printf new > new");
@@ -76,12 +76,57 @@ describe("the verbs of kept sandboxes", () => {
     expect(await inside(id, "test -e new || printf gone")).toBe("gone");
 
     expect(await bench.run(["snapshots", "--delete", "none-such"])).toMatchObject(
-      refused(1, 'No snapshot with the id "none-such"', "glovebox snapshots lists the ids"),
+      refused(1, 'No snapshot with the id or name "none-such"', "glovebox snapshots lists the ids and names"),
     );
     expect(await json("snapshots", "--delete", snapshot)).toEqual({ deleted: [snapshot] });
     expect((await bench.run(["snapshots", "-q"])).stdout).toBe("");
     await remove(id);
     expect(git(repo, "for-each-ref", "refs/glovebox")).toBe("");
+  });
+
+  it("take the name of a snapshot wherever they take its id", async () => {
+    const id = await keep("printf 1 > a.txt");
+    const named = await json<{ snapshot: string; name: string }>("snapshot", id, "--name", "before");
+    expect(named).toEqual({ snapshot: expect.stringContaining(`${id}-`) as string, name: "before", sandbox: id });
+    expect(await bench.run(["snapshot", id, "--name", "before"])).toMatchObject(
+      refused(
+        1,
+        `The name "before" is in use by snapshot ${named.snapshot}`,
+        'choose another name, or delete that snapshot: deleteSnapshot("before")',
+      ),
+    );
+    expect(await bench.run(["snapshot", id, "--name", "Not this"])).toMatchObject({ code: 2 });
+    expect((await bench.run(["snapshots", "-q"])).stdout).toBe("before\n");
+    expect((await bench.run(["snapshots"])).stdout).toContain(`${named.snapshot}  before `);
+    await inside(id, "printf 2 > a.txt");
+    expect(await bench.run(["restore", id, "befor"])).toMatchObject(
+      refused(1, 'No snapshot with the id "befor"', "did you mean before?"),
+    );
+    expect(await bench.run(["restore", id, "before"])).toMatchObject({ code: 0, stdout: `${id}\n` });
+    expect(await inside(id, "cat a.txt")).toBe("1");
+    expect(await bench.run(["exec", "--snapshot", "before", "--", "cat", "a.txt"])).toMatchObject({
+      code: 0,
+      stdout: "1",
+    });
+    expect(await bench.run(["exec", "--snapshot", "befor", "--", "true"])).toMatchObject(
+      refused(1, 'No snapshot with the id or name "befor"', "did you mean before?"),
+    );
+    expect(await json("snapshots", "--delete", "before")).toEqual({ deleted: ["before"] });
+    expect((await bench.run(["snapshots", "-q"])).stdout).toBe("");
+    await remove(id);
+  });
+
+  it("show when a sandbox expires, and end one at that time", async () => {
+    const { stdout } = await bench.run(["exec", "--keep", "--ttl", "1h", "--idle", "10m", "--json", "--", "true"]);
+    const { sandbox } = JSON.parse(stdout) as { sandbox: { id: string } };
+    expect((await bench.run(["ls"])).stdout).toMatch(
+      new RegExp(`EXPIRES +DIRECTORY\\n${sandbox.id} +kept +local +\\S+Z +\\S+Z +/`),
+    );
+    await remove(sandbox.id);
+    const ended = await bench.run(["exec", "--ttl", "1500ms", "--", "sleep", "60"]);
+    expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining("when its ttl ended") as string });
+    expect(await bench.run(["exec", "--ttl", "31d", "--", "true"])).toMatchObject({ code: 2 });
+    expect(await ids()).toEqual([]);
   });
 
   it("fork, and the forks are kept, with the files as they are", async () => {

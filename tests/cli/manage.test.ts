@@ -10,9 +10,12 @@ afterEach(() => bench.remove());
 
 interface Listed {
   id: string;
+  name?: string;
+  labels?: Record<string, string>;
   state: string;
   alive: boolean;
   workDir: string;
+  hostDir: string;
 }
 
 async function list(): Promise<Listed[]> {
@@ -37,12 +40,57 @@ describe("kept sandboxes", () => {
     expect(await bench.run(["exec", "--id", id, "--", "cat", "file"])).toMatchObject({ code: 0, stdout: "kept\n" });
     expect(await list()).toMatchObject([{ id, state: "kept" }]);
 
-    const [{ workDir } = { workDir: "" }] = await list();
-    expect(existsSync(workDir)).toBe(true);
+    const [{ workDir, hostDir } = { workDir: "", hostDir: "" }] = await list();
+    expect(workDir).toBe("/workspace");
+    expect((await bench.run(["ls"])).stdout).toContain(` ${hostDir}\n`);
+    expect(existsSync(hostDir)).toBe(true);
     expect(await bench.run(["rm", id])).toMatchObject({ code: 0, stdout: `${id}\n` });
-    expect(existsSync(workDir)).toBe(false);
+    expect(existsSync(hostDir)).toBe(false);
     expect(await list()).toEqual([]);
     expect((await bench.run(["ls"])).stderr).toBe("glovebox: there are no sandboxes\n");
+  });
+
+  it("have names and labels, which every verb takes and the list shows", async () => {
+    const make = ["exec", "--name", "dev", "--label", "team=blue", "--label", "stage=a=b", "--keep=all", "--"];
+    const first = await bench.run([...make, "sh", "-c", 'echo warm > "$HOME/f"; echo kept > file']);
+    expect(first).toMatchObject({
+      code: 0,
+      stderr: "glovebox: kept dev; glovebox exec --id dev -- … opens it again\n",
+    });
+    const [{ id } = { id: "" }] = await list();
+    expect(await list()).toMatchObject([{ name: "dev", labels: { team: "blue", stage: "a=b" }, state: "kept" }]);
+    expect((await bench.run(["ls"])).stdout).toMatch(
+      new RegExp(`^ID +NAME +STATE .* LABELS\\n${id} +dev +kept +local .* team=blue,stage=a=b\\n$`),
+    );
+    for (const [filter, shown] of [
+      [["--label", "team=blue"], `${id}\n`],
+      [["--label", "team=blue", "--label", "stage=x"], ""],
+      [["--name", "dev"], `${id}\n`],
+      [["--name", "other"], ""],
+      [["--names"], `${id}\ndev\n`],
+    ] as const) {
+      expect((await bench.run(["ls", "-q", ...filter])).stdout, filter.join(" ")).toBe(shown);
+    }
+    const taken = await bench.run([...make, "true"]);
+    expect(taken).toMatchObject({ code: 1, stderr: expect.stringContaining('The name "dev" is in use') as string });
+    const again = await bench.run([
+      "exec",
+      "--name",
+      "dev",
+      "--reopen",
+      "--json",
+      "--",
+      "sh",
+      "-c",
+      'cat "$HOME/f" file',
+    ]);
+    expect(JSON.parse(again.stdout)).toMatchObject({ stdout: "warm\nkept\n", sandbox: { id, name: "dev" } });
+    expect((await bench.run(["exec", "--id", "dex", "--", "true"])).stderr).toContain("did you mean dev?");
+    expect(await bench.run(["export", "dev", "file", `${bench.path}/out`])).toMatchObject({ code: 0 });
+    expect((await bench.run(["fork", "dev"])).code).toBe(0);
+    expect(await bench.run(["rm", "dev"])).toMatchObject({ code: 0, stdout: "dev\n" });
+    expect((await bench.run(["rm", "dev"])).code).toBe(1);
+    expect((await list()).map(({ labels }) => labels)).toEqual([{ team: "blue", stage: "a=b" }]);
   });
 
   it("in use are not removed, and the hint says what to do", async () => {
@@ -68,10 +116,10 @@ describe("kept sandboxes", () => {
     const { code, stderr } = await bench.run(["rm", wrong]);
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: `glovebox: No sandbox with the id "${wrong}"\nhint: did you mean ${id}?\n`,
+      stderr: `glovebox: No sandbox with the id or name "${wrong}"\nhint: did you mean ${id}?\n`,
     });
     expect((await bench.run(["exec", "--id", wrong, "--", "true"])).stderr).toBe(
-      `glovebox: No kept sandbox with the id "${wrong}"\nhint: did you mean ${id}?\n`,
+      `glovebox: No kept sandbox with the id or name "${wrong}"\nhint: did you mean ${id}?\n`,
     );
     expect((await bench.run(["diff", id])).stderr).toMatch(/was not opened with a repository\nhint: .*--repo.*\n$/);
     expect(await list()).toHaveLength(1);

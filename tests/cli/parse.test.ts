@@ -9,8 +9,10 @@ import {
   parseCount,
   parseDuration,
   parseEnv,
+  parseLifetime,
   parseMount,
   parseNetwork,
+  parsePort,
   parseSize,
 } from "../../src/cli/commands/values.js";
 import { createStyle } from "../../src/cli/terminal/style.js";
@@ -65,13 +67,13 @@ describe("a command line", () => {
     ["exec --pids 1 --pids 2 -- ls", "--pids is given twice", "remove one of them"],
     ["ls everything", 'ls does not take "everything"', "glovebox help ls"],
     ["ls -- x", 'ls takes no command after "--"', "glovebox help ls"],
-    ["rm", "rm needs <id>…", "glovebox help rm"],
-    ["restore abc123", "restore needs <id> <snapshot>", "glovebox help restore"],
+    ["rm", "rm needs <id|name>…", "glovebox help rm"],
+    ["restore abc123", "restore needs <id|name> <snapshot>", "glovebox help restore"],
     ["export abc123 a b c", 'export does not take "c"', "glovebox help export"],
     ["diff abc123 --name-statos", 'unknown flag "--name-statos" of diff', "did you mean --name-status?"],
     ["excec -- ls", 'unknown verb "excec"', "did you mean exec?"],
     ["frobnicate", 'unknown verb "frobnicate"', "glovebox --help lists the verbs"],
-    ["--json ls", '"--json" comes before the verb', "glovebox <verb> [flags]"],
+    ["--json ls", '"--json" comes before the verb', "flags follow the verb; glovebox --help lists the verbs"],
   ])("%s is refused", (line, message, hint) => {
     expect(complaint(() => parse(line))).toEqual({ message, hint });
   });
@@ -92,8 +94,17 @@ describe("values", () => {
       500, 30_000, 90_000, 3_600_000,
     ]);
     expect(complaint(() => parseDuration("--timeout", "30")).hint).toBe("write --timeout 30s or --timeout 30ms");
-    for (const text of ["", "s", "0s", "-1s", "1d", "1000h", "0.1ms"]) {
+    for (const text of ["", "s", "0s", "-1s", "25d", "1000h", "0.1ms"]) {
       expect(complaint(() => parseDuration("--timeout", text)).message).toBe(`--timeout takes a time, not "${text}"`);
+    }
+  });
+
+  it("of lifetimes, which may be longer than a timer", () => {
+    expect(["10m", "2h", "30d"].map((text) => parseLifetime("--ttl", text))).toEqual([
+      600_000, 7_200_000, 2_592_000_000,
+    ]);
+    for (const text of ["31d", "0s", "1w"]) {
+      expect(complaint(() => parseLifetime("--ttl", text)).message).toBe(`--ttl takes a time, not "${text}"`);
     }
   });
 
@@ -103,6 +114,13 @@ describe("values", () => {
     ]);
     for (const text of ["0", "-1", "1.5", "x", ""]) expect(() => parseCount("--pids", text)).toThrow(UsageError);
     for (const text of ["0", "-1", "x", "", "1e3"]) expect(() => parseCores("--cpus", text)).toThrow(UsageError);
+  });
+
+  it("of ports", () => {
+    expect(parsePort("--publish", "65535")).toBe(65_535);
+    for (const text of ["0", "65536", "-1", "80a", "", "1.5", "3000:80"]) {
+      expect(() => parsePort("--publish", text)).toThrow(UsageError);
+    }
   });
 
   it("of networks", () => {

@@ -90,8 +90,10 @@ describe("glovebox task run", () => {
     expect(output).toMatch(/on-screen\s+\S*done\S*\s+exit code 0 after/);
     expect(output).toContain("1 task: 1 succeeded");
     expect(output).not.toContain('{"taskId"');
-    const asked = [process.execPath, program, "task", "run", path, "--again", "--json", "--", "true"];
+    const asked = [process.execPath, program, "task", "run", path, "--again", "--json", "--", "false"];
     const again = await (await terminals.run(asked, { ...bench.env, ...env, TERM: "xterm" })).ended;
+    expect(again.output).toMatch(/on-screen\s+\S*failed\S*\s+exit code 1 after/);
+    expect(again.output).toContain(`results: ${path.replace(/yaml$/, "results.jsonl")}`);
     expect(again.output).toContain('{"taskId":"on-screen"');
   });
 

@@ -180,7 +180,8 @@ describe.concurrent("glovebox run", () => {
     await bench.run(run(path, "--run-id", "later"));
     const none = await bench.run(["push", "later"]);
     expect([none.code, none.stderr]).toEqual([4, expect.stringContaining("GITHUB_TOKEN required")]);
-    const { code, stdout, stderr } = await bench.run(["push", "later"], { env: github.env });
+    const { GITHUB_TOKEN, ...others } = github.env;
+    const { code, stdout, stderr } = await bench.run(["push", "later"], { env: { ...others, GH_TOKEN: GITHUB_TOKEN } });
     expect(stderr).toBe("");
     expect([code, stdout]).toEqual([0, expect.stringMatching(/\/acme\/widgets\/pull\/\d+\n$/)]);
     expect(git(github.remote, "rev-parse", "harness/later/later^{tree}")).toBe(report("later").tree);

@@ -26,8 +26,15 @@ const EVERY: Required<Omit<SandboxOptions, "folder">> = {
   branch: "branch",
   baseDir: "/base",
   workspace: "copy",
+  workDir: "/workspace",
   image: "debian",
+  snapshot: "saved",
+  ttl: 4_000,
+  idleTimeout: 5_000,
   id: "0123456789abcdef",
+  name: "mine",
+  ifExists: "reopen",
+  labels: { team: "blue" },
   keep: true,
   operationTimeout: 1_000,
   runTimeout: 2_000,
@@ -38,6 +45,7 @@ const EVERY: Required<Omit<SandboxOptions, "folder">> = {
   limits: { pids: 10 },
   isolation: "required",
   mounts: [{ source: "/srv" }],
+  publish: [3000],
   signal: new AbortController().signal,
   onEvent: () => undefined,
   githubToken: "token",
@@ -161,11 +169,12 @@ describe("every option of a sandbox has its place", () => {
     const others = rulesOf({ network: "full", isolation: "none" });
     for (const [name, fate] of Object.entries(ON_REOPEN)) {
       const value = EVERY[name as keyof typeof EVERY];
-      if (fate === "restored" || fate === "fixed") expect(reopenOptions({}, rules), name).toHaveProperty(name, value);
+      if (fate === "restored" || fate === "fixed")
+        expect(reopenOptions({}, rules, EVERY), name).toHaveProperty(name, value);
       if (fate !== "restored") expect(rules.options, name).not.toHaveProperty(name);
       if (fate !== "fixed") continue;
-      expect(() => reopenOptions({ [name]: value }, others), name).toThrow(`Option ${name}`);
-      expect(reopenOptions({ [name]: value }, rules), name).toHaveProperty(name, value);
+      expect(() => reopenOptions({ [name]: value }, others, {}), name).toThrow(`Option ${name}`);
+      expect(reopenOptions({ [name]: value }, rules, EVERY), name).toHaveProperty(name, value);
     }
   });
 });

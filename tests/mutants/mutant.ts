@@ -1,4 +1,4 @@
-import type { Driver, Sandbox } from "../../src/sandbox/types.js";
+import type { Driver, Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 
 /** A backend that is broken on purpose, and the case of the kit that must notice. */
 export interface Mutant {
@@ -11,6 +11,10 @@ export interface Mutant {
   readonly alone?: boolean;
   /** Milliseconds after which a case that hangs is red, for mutants that make it hang. */
   readonly patience?: number;
+  /** Whether an expired sandbox that is kept stays. */
+  readonly keepsExpired?: boolean;
+  /** What is made of the options before they are used. */
+  options?(opts: SandboxOptions): SandboxOptions;
   /** What is broken below the portable part. */
   driver?(driver: Driver): Driver;
   /** What is broken in the place of the portable part. */

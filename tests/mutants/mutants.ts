@@ -1,8 +1,13 @@
 import { endingMutants } from "./ending-mutants.js";
+import { fileCallMutants } from "./file-call-mutants.js";
 import { fileMutants } from "./file-mutants.js";
+import { lifetimeMutants } from "./lifetime-mutants.js";
 import type { Mutant } from "./mutant.js";
 import { outputMutants } from "./output-mutants.js";
+import { pathMutants } from "./path-mutants.js";
+import { portMutants } from "./port-mutants.js";
 import { portableMutants } from "./portable-mutants.js";
+import { processMutants } from "./process-mutants.js";
 import { startMutants } from "./start-mutants.js";
 
 /** Every backend that is broken on purpose. */
@@ -11,5 +16,10 @@ export const mutants: readonly Mutant[] = [
   ...outputMutants,
   ...endingMutants,
   ...fileMutants,
+  ...portMutants,
+  ...fileCallMutants,
   ...portableMutants,
+  ...pathMutants,
+  ...lifetimeMutants,
+  ...processMutants,
 ];

@@ -46,6 +46,27 @@ export const outputMutants: readonly Mutant[] = [
     })),
   },
   {
+    name: "combines two pipes instead of having one",
+    caught: "exec.combined.order",
+    because: /^stdout is not in order/,
+    driver: (driver) =>
+      change(driver, {
+        async start({ combined, ...spec }) {
+          const process = await driver.start(spec);
+          const { stdout, stderr } = process;
+          return combined === true
+            ? change(process, { stdout: joined(stdout, stderr), stderr: nothingOf([]) })
+            : process;
+        },
+      }),
+  },
+  {
+    name: "does not combine outputs",
+    caught: "spawn.combined",
+    because: /^stdout is not in order/,
+    driver: (driver) => change(driver, { start: ({ combined: _, ...spec }) => driver.start(spec) }),
+  },
+  {
     name: "loses partial output",
     caught: "deadline.partial-output",
     because: /^stdout is not whole$/,

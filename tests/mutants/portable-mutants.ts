@@ -1,3 +1,4 @@
+import { SandboxError } from "../../contracts/errors.js";
 import type { ExecOptions, ExecResult } from "../../contracts/types.js";
 import { change } from "../support/change.js";
 import type { Mutant } from "./mutant.js";
@@ -5,7 +6,11 @@ import type { Mutant } from "./mutant.js";
 type Exec = (opts: ExecOptions) => Promise<ExecResult>;
 
 function exec(alter: (original: Exec, opts: ExecOptions) => Promise<ExecResult>): NonNullable<Mutant["sandbox"]> {
-  return (sandbox) => change(sandbox, { exec: (opts) => alter((given) => sandbox.exec(given), opts) });
+  return (sandbox) =>
+    change(sandbox, {
+      exec: (first: ExecOptions | string, args: readonly string[] = [], opts: Omit<ExecOptions, "argv"> = {}) =>
+        alter((given) => sandbox.exec(given), typeof first === "string" ? { ...opts, argv: [first, ...args] } : first),
+    });
 }
 
 /** Mutants in the place of the portable part, for what no driver has a say in. */
@@ -59,6 +64,43 @@ export const portableMutants: readonly Mutant[] = [
       const { raw, ...rest } = result;
       if (!result.truncated.stdout || raw === undefined) return result;
       return { ...rest, stdout: Buffer.from(raw.stdout).toString("utf8") };
+    }),
+  },
+  {
+    name: "takes only the program of a program and its arguments",
+    caught: "exec.form.program",
+    because: /^exit code and stdout: expected/,
+    sandbox: (sandbox) =>
+      change(sandbox, {
+        exec: (first: ExecOptions | string) => sandbox.exec(typeof first === "string" ? { argv: [first] } : first),
+      }),
+  },
+  {
+    name: "ignores check",
+    caught: "exec.check.exit",
+    because: /^exit 3: expected command_failed, but it resolved/,
+    sandbox: exec((original, { check: _, ...opts }) => original(opts)),
+  },
+  {
+    name: "checks only exit codes and not deadlines",
+    caught: "exec.check.timeout",
+    because: /^a command that hangs: expected command_failed, but it resolved/,
+    sandbox: exec(async (original, opts) => {
+      const { check: isChecked, ...rest } = opts;
+      if (isChecked !== true) return await original(opts);
+      const result = await original(rest);
+      return result.timedOut || result.exitCode === 0 ? result : await original(opts);
+    }),
+  },
+  {
+    name: "shows what a failed command printed, secrets and all",
+    caught: "exec.check.secrets",
+    because: /^the message has the secret$/,
+    sandbox: exec(async (original, opts) => {
+      const { check: isChecked, ...rest } = opts;
+      const result = await original(rest);
+      if (isChecked !== true || result.exitCode === 0) return result;
+      throw new SandboxError("command_failed", `exit code ${result.exitCode}: ${result.stderr}`, { result });
     }),
   },
   {

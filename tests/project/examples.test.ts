@@ -25,7 +25,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "own-blueprint": /^a red test, a repair, a green test, a commit$/,
   "race-to-green": /^right operator was green first; 2 others were torn down$/,
   repair: /^Repaired in \S+; the test is green\.$/,
-  "save-points": /^saved, spoilt, restored, outlived$/,
+  "save-points": /^saved, spoilt, restored, outlived, opened by name$/,
   "stream-to-web": /^streamed, held back, aborted$/,
   tasks: /^served, cloned, told what was broken$/,
   tour: /^the tour is over$/,

@@ -34,6 +34,13 @@ const refused: [name: string, opts: unknown, text: string, code?: string][] = [
   ["branch without repo", { branch: "x" }, "branch"],
   ["workspace without repo", { workspace: "copy" }, "workspace"],
   ["baseDir with repo", { baseDir: "/a", repo: "/b" }, "baseDir"],
+  ["workDir with baseDir", { workDir: "/workspace", baseDir: "/a" }, "baseDir", "unsupported"],
+  ["workDir with id", { workDir: "/workspace", id: "a" }, "workDir"],
+  ["workDir as number", { workDir: 5 }, "workDir"],
+  ["workDir in a system folder", { workDir: "/usr/share/app" }, "(/usr)"],
+  ["workDir around a system folder", { workDir: "/var" }, "(/var/run)"],
+  ["long workDir", { workDir: `/${"a".repeat(2000)}` }, "1024 bytes"],
+  ["workDir with a line break", { workDir: "/a\nb" }, "control character"],
   ["id with repo", { id: "a", repo: "/b" }, "repo"],
   ["id with baseDir", { id: "a", baseDir: "/b" }, "baseDir"],
   ["id with a slash", { id: "../a" }, '"../a"'],
@@ -92,7 +99,7 @@ describe("options of a sandbox", () => {
   test("the nearest known name is in the hint", () => {
     expect(refusal(() => validateSandboxOptions({ operationTimeOut: 5 })).hint).toContain('"operationTimeout"');
     expect(refusal(() => validateSandboxOptions({ limits: { memroy: 5 } })).hint).toContain('"memory"');
-    expect(refusal(() => validateSandboxOptions({ zzzzzzzz: 5 })).hint).toContain("known options: repo");
+    expect(refusal(() => validateSandboxOptions({ zzzzzzzz: 5 })).hint).toContain("known options: backend, repo");
   });
 
   test("secrets are not in the message", () => {
@@ -147,6 +154,7 @@ describe("the nearest name", () => {
 
   test("what is far from everything has none", () => {
     expect(nearestName("qqqqqq", ["network", "repo"])).toBeUndefined();
+    expect(nearestName("--cwd", ["--id", "--repo"])).toBeUndefined();
   });
 });
 

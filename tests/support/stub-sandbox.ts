@@ -12,8 +12,11 @@ const EVERYTHING: Capabilities = {
   fork: "copy",
   pty: true,
   user: true,
+  workDir: true,
+  combinedOutput: true,
   ports: true,
   git: true,
+  keep: "all",
 };
 
 const ANSWERS: Readonly<Record<string, unknown>> = {

@@ -6,6 +6,7 @@ import { createMutantHarness } from "../mutants/base.js";
 import { leaked } from "../mutants/ending-mutants.js";
 import type { Mutant } from "../mutants/mutant.js";
 import { mutants } from "../mutants/mutants.js";
+import { leftListeners } from "../mutants/port-mutants.js";
 
 /** Quick cases of every kind that each mutant meets beside the one that is there to catch it. */
 const QUICK = [
@@ -30,6 +31,7 @@ const isUpdate = process.env["UPDATE_RED_LIST"] !== undefined;
 
 afterAll(async () => {
   for (const handle of leaked.splice(0)) await handle.close();
+  for (const server of leftListeners.splice(0)) server.close();
   if (!isUpdate) return;
   const sorted = mutants.map(({ name }) => [name, seen[name] ?? recorded[name] ?? []]);
   writeFileSync(listFile, `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`);

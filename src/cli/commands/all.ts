@@ -1,6 +1,6 @@
 import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
 import type { CliCommand } from "./command.js";
-import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, SANDBOX_FLAGS } from "./flags.js";
+import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
 import { RUN_COMMANDS } from "./run-commands.js";
 import { TASK_COMMAND } from "./task-command.js";
@@ -15,7 +15,12 @@ export const COMMANDS: readonly CliCommand[] = [
     operands: "-- command [argument…]",
     argv: "required",
     operandCount: [0, 0],
-    flags: [...SANDBOX_FLAGS, { name: "raw", help: "print the output unchanged, escape sequences too" }, ...all],
+    flags: [
+      ...SANDBOX_FLAGS,
+      { name: "raw", help: "print the output unchanged, escape sequences too" },
+      { name: "combined", help: "print stdout and stderr both on stdout, in the order in which they were written" },
+      ...all,
+    ],
     notes: [
       "Exits with the command's exit code: 128+n if signal n ended it, 126 if it can't be executed, 127 if it",
       "doesn't exist. 124: it ran into its --timeout. 2: the command line is wrong. 1: Glovebox itself failed;",
@@ -34,8 +39,10 @@ export const COMMANDS: readonly CliCommand[] = [
       ["glovebox exec --network allow=packages.example.org -- npm ci", "only this host"],
       ["glovebox exec --backend docker --image debian:bookworm-slim -- id", "in a container"],
       ["glovebox exec --memory 512m --timeout 30s -- node script.js", "bounded"],
+      ["glovebox exec --publish 3000 -- npm start", "a server; prints http://127.0.0.1:NNNNN -> 3000"],
       ["glovebox exec --json -- uname -a", "the result as JSON"],
       ["glovebox exec --keep -- sh -c 'echo 1 > a'", "keep the files; then: exec --id <id> -- cat a"],
+      ["glovebox exec --name dev --reopen --keep=all -- npm ci", "the same sandbox each time, with its $HOME"],
     ],
   },
   {
@@ -63,16 +70,23 @@ export const COMMANDS: readonly CliCommand[] = [
     operands: "",
     argv: "none",
     operandCount: [0, 0],
-    flags: [{ name: "quiet", short: "q", help: "print only the ids" }, ...all],
+    flags: [
+      { ...LABEL_FLAG, help: "only those with this label; repeatable" },
+      { ...NAME_FLAG, help: "only the one with this name" },
+      { name: "quiet", short: "q", help: "print only the ids" },
+      { name: "names", help: "with --quiet: print the names, too" },
+      ...all,
+    ],
     examples: [
       ["glovebox ls", "the ones in use, kept or left over"],
+      ["glovebox ls --label team=blue", "only those"],
       ["glovebox ls --json", "for programs"],
     ],
   },
   {
     name: "rm",
     summary: "remove a kept sandbox",
-    operands: "<id>…",
+    operands: "<id|name>…",
     argv: "none",
     operandCount: [1, Number.POSITIVE_INFINITY],
     offers: ["sandboxes"],

@@ -7,7 +7,8 @@ import { UsageError } from "./usage-error.js";
 export function findCommand(verb: string): CliCommand {
   const found = COMMANDS.find(({ name }) => name === verb);
   if (found !== undefined) return found;
-  if (verb.startsWith("-")) throw new UsageError(`"${verb}" comes before the verb`, "glovebox <verb> [flags]");
+  if (verb.startsWith("-"))
+    throw new UsageError(`"${verb}" comes before the verb`, "flags follow the verb; glovebox --help lists the verbs");
   const nearest = nearestName(
     verb,
     COMMANDS.map(({ name }) => name),

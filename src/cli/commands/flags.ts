@@ -4,8 +4,8 @@ export interface Flag {
   readonly short?: string;
   /** The value's name in the help; absent if the flag takes no value. */
   readonly value?: string;
-  /** Whether the value may be omitted. */
-  readonly isOptional?: boolean;
+  /** Whether the value may be omitted. `inline`: it is given only as `--flag=value`, so that the next word is never taken for it. */
+  readonly isOptional?: boolean | "inline";
   readonly repeat?: boolean;
   readonly help: string;
   /** The shell's completions for the value. */
@@ -28,6 +28,14 @@ export const BACKEND_FLAG: Flag = {
   value: "name",
   offers: "backends",
   help: "a backend, or the module of your own (default: GLOVEBOX_BACKEND, else local)",
+};
+
+export const NAME_FLAG: Flag = { name: "name", value: "name", help: "name of the new sandbox; no two have the same" };
+export const LABEL_FLAG: Flag = {
+  name: "label",
+  value: "k=v",
+  repeat: true,
+  help: "label of the new sandbox, to find it by; never a secret; repeatable",
 };
 
 /** The flags that `exec` and `shell` share: how to open the sandbox. */
@@ -55,11 +63,13 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     help: "let the repository borrow objects from this store, mounted in the sandbox; repeatable",
   },
   { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; never removed" },
+  { name: "work-dir", value: "path", help: "path of its files inside (default: /workspace where the backend can)" },
   { name: "image", value: "name", help: "image of the container or machine, if the backend uses one" },
   { name: "network", value: "rule", offers: ["none", "full", "allow="], help: "none (default), full or allow=a,b" },
   { name: "memory", value: "size", help: "memory limit, for example 512m" },
-  { name: "pids", value: "count", help: "limit on processes and threads" },
+  { name: "pids", value: "count", help: "limit on processes and threads, 4096 unless set" },
   { name: "cpus", value: "cores", help: "limit on CPU cores, for example 1.5" },
+  { name: "disk", value: "size", help: "limit on the bytes of its files, for example 2g" },
   { name: "env", short: "e", value: "K=V", repeat: true, help: "set a variable; K alone passes yours; repeatable" },
   {
     name: "mount",
@@ -68,8 +78,31 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     offers: "files",
     help: "mount a host path, read-only unless :rw; repeatable",
   },
-  { name: "keep", help: "keep the files and print the sandbox's id; --id opens it again" },
-  { name: "id", value: "id", offers: "sandboxes", help: "open a kept sandbox again" },
+  {
+    name: "snapshot",
+    value: "id|name",
+    offers: "snapshots",
+    help: "start with the files of this snapshot, on its repository",
+  },
+  {
+    name: "publish",
+    value: "port",
+    repeat: true,
+    help: "reach this port of the sandbox from your machine; prints the address; repeatable",
+  },
+  { name: "ttl", value: "time", help: "remove the sandbox after this time, even if it is kept, for example 2h" },
+  { name: "idle", value: "time", help: "close the sandbox when it was not used for this time, for example 10m" },
+  {
+    name: "keep",
+    value: "all",
+    isOptional: "inline",
+    offers: ["all"],
+    help: "keep the files and print the sandbox's id; --id opens it again; --keep=all keeps $HOME and /tmp, too",
+  },
+  { name: "id", value: "id", offers: "sandboxes", help: "open a kept sandbox again, by its id or name" },
+  NAME_FLAG,
+  { name: "reopen", help: "with --name: open the sandbox of this name if there is one, else make it" },
+  LABEL_FLAG,
   { name: "timeout", value: "time", help: "end the command after this time, for example 30s (default: never)" },
   { name: "isolation", value: "kind", offers: ["required", "none"], help: "required (default), or none: not confined" },
 ];

@@ -52,7 +52,7 @@ export function commandHelp(
 }
 
 function labelOf({ name, short, value, isOptional }: Flag): string {
-  const shown = isOptional === true ? `[${value}]` : `<${value}>`;
-  const long = value === undefined ? `--${name}` : `--${name} ${shown}`;
+  const shown = isOptional === "inline" ? `[=${value}]` : isOptional === true ? ` [${value}]` : ` <${value}>`;
+  const long = value === undefined ? `--${name}` : `--${name}${shown}`;
   return short === undefined ? `    ${long}` : `-${short}, ${long}`;
 }

@@ -8,13 +8,16 @@ export const KEPT_COMMANDS: readonly CliCommand[] = [
   {
     name: "snapshot",
     summary: "save the files of a kept sandbox",
-    operands: "<id>",
+    operands: "<id|name>",
     argv: "none",
     operandCount: [1, 1],
     offers: ["sandboxes"],
-    flags: all,
+    flags: [{ name: "name", value: "name", help: "name it, to use the name wherever an id is asked for" }, ...all],
     notes: ["Prints the id of the snapshot, which outlives the sandbox. Doesn't save processes or their memory."],
-    examples: [["glovebox snapshot 3f2a9c41d07be655", "files, ignored ones too, and commits made in the sandbox"]],
+    examples: [
+      ["glovebox snapshot 3f2a9c41d07be655", "files, ignored ones too, and commits made in the sandbox"],
+      ["glovebox snapshot 3f2a9c41d07be655 --name before-upgrade", "then: restore <id> before-upgrade"],
+    ],
   },
   {
     name: "snapshots",
@@ -23,8 +26,14 @@ export const KEPT_COMMANDS: readonly CliCommand[] = [
     argv: "none",
     operandCount: [0, 0],
     flags: [
-      { name: "delete", value: "id", repeat: true, offers: "snapshots", help: "delete this one for good; repeatable" },
-      { name: "quiet", short: "q", help: "print only the ids" },
+      {
+        name: "delete",
+        value: "id|name",
+        repeat: true,
+        offers: "snapshots",
+        help: "delete this one for good; repeatable",
+      },
+      { name: "quiet", short: "q", help: "print only the names, and the ids of those that have none" },
       ...all,
     ],
     examples: [
@@ -35,7 +44,7 @@ export const KEPT_COMMANDS: readonly CliCommand[] = [
   {
     name: "restore",
     summary: "restore the files of a kept sandbox to a snapshot",
-    operands: "<id> <snapshot>",
+    operands: "<id|name> <snapshot>",
     argv: "none",
     operandCount: [2, 2],
     offers: ["sandboxes", "snapshots"],
@@ -49,7 +58,7 @@ export const KEPT_COMMANDS: readonly CliCommand[] = [
   {
     name: "fork",
     summary: "copy a kept sandbox; the copies are kept too",
-    operands: "<id>",
+    operands: "<id|name>",
     argv: "none",
     operandCount: [1, 1],
     offers: ["sandboxes"],
@@ -63,7 +72,7 @@ export const KEPT_COMMANDS: readonly CliCommand[] = [
   {
     name: "diff",
     summary: "show what a run changed, or what changed in a kept sandbox since it was created",
-    operands: "<id|run>",
+    operands: "<id|name|run>",
     argv: "none",
     operandCount: [1, 1],
     offers: ["sandboxes and runs", undefined],
@@ -87,7 +96,7 @@ export const KEPT_COMMANDS: readonly CliCommand[] = [
   {
     name: "export",
     summary: "copy a directory or a file out of a kept sandbox",
-    operands: "<id> <path inside> <host path>",
+    operands: "<id|name> <path inside> <host path>",
     argv: "none",
     operandCount: [3, 3],
     offers: ["sandboxes", undefined, "files"],
@@ -104,7 +113,7 @@ export const KEPT_COMMANDS: readonly CliCommand[] = [
   {
     name: "import",
     summary: "copy a directory or a file into a kept sandbox",
-    operands: "<id> <host path> <path inside>",
+    operands: "<id|name> <host path> <path inside>",
     argv: "none",
     operandCount: [3, 3],
     offers: ["sandboxes", "files", undefined],
@@ -122,7 +131,7 @@ export const KEPT_COMMANDS: readonly CliCommand[] = [
   {
     name: "push",
     summary: "push the changes of a run, or the files of a kept sandbox",
-    operands: "<id|run>",
+    operands: "<id|name|run>",
     argv: "none",
     operandCount: [1, 1],
     offers: ["sandboxes and runs", undefined],
@@ -134,7 +143,7 @@ export const KEPT_COMMANDS: readonly CliCommand[] = [
       ...all,
     ],
     notes: [
-      "For a run, pushes exactly the files in its report and opens a pull request. Reads the token from GITHUB_TOKEN.",
+      "For a run, pushes exactly the files in its report and opens a pull request.",
       "Exits with 4 if the remote refuses.",
       "For a sandbox, pushes to the repository's remote origin over https, and never overwrites commits there.",
       "Reads the token from GLOVEBOX_TOKEN, GITHUB_TOKEN or GH_TOKEN, in this order. You can't pass it as an argument,",

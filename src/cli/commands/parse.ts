@@ -58,9 +58,11 @@ function readFlags(command: CliCommand, args: readonly string[]): { flags: Flags
 
 /** Marks omitted optional values, so that the next word is not read as the value. */
 function markOmittedValues(command: CliCommand, args: readonly string[]): string[] {
-  const names = command.flags.filter(({ isOptional }) => isOptional === true).map(({ name }) => `--${name}`);
+  const optional = command.flags.filter(({ isOptional }) => isOptional !== undefined);
   return args.map((word, at) => {
-    const isLeftOut = names.includes(word) && (args[at + 1] ?? "-").startsWith("-");
+    const flag = optional.find(({ name }) => word === `--${name}`);
+    if (flag === undefined) return word;
+    const isLeftOut = flag.isOptional === "inline" || (args[at + 1] ?? "-").startsWith("-");
     return isLeftOut ? `${word}=` : word;
   });
 }
@@ -74,7 +76,7 @@ function readValue(
     if (inlineValue === true) throw new UsageError(`${rawName} takes no value`, `write only ${rawName}`);
     return "";
   }
-  if (value === "" && flag.isOptional === true) return "";
+  if (value === "" && flag.isOptional !== undefined) return "";
   const isFlag = inlineValue !== true && value?.startsWith("-") === true;
   if (value === undefined || value === "" || isFlag) {
     throw new UsageError(`${rawName} needs a value`, `${rawName} <${flag.value}>: ${flag.help}`);

@@ -1,5 +1,5 @@
 import type { CliCommand } from "./command.js";
-import { type Flag, HELP_FLAG, JSON_FLAG, PR_WITH_FLAG } from "./flags.js";
+import { type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, PR_WITH_FLAG } from "./flags.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 const RUN: Pick<CliCommand, "operands" | "argv" | "operandCount" | "offers"> = {
@@ -20,7 +20,6 @@ const TRUST_FLAG: Flag = {
   help: "allow a repository's blueprint to run code or use this machine; remembered until it changes",
 };
 const QUIET_FLAG: Flag = { name: "quiet", short: "q", help: "print nothing while it runs" };
-const TOKEN_NOTE = "Reads the token only from GITHUB_TOKEN. Set GITHUB_SERVER_URL and GITHUB_API_URL to use another";
 
 /** The verbs that run a blueprint on a repository and work with the result. */
 export const RUN_COMMANDS: readonly CliCommand[] = [
@@ -38,6 +37,8 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       { name: "spec", value: "path", offers: "files", help: "a file with a detailed specification, for the blueprint" },
       { name: "sandbox", short: "b", value: "backend", offers: "backends", help: "where it runs (default: local)" },
       { name: "image", value: "name", help: "image to run in, if the backend uses one; overrides the blueprint's" },
+      { ...NAME_FLAG, help: "name of the run's sandbox; no two sandboxes have the same" },
+      { ...LABEL_FLAG, help: "label of the run's sandbox; repeatable" },
       { name: "ref", value: "commit", help: "commit, tag or branch to start from (default: HEAD)" },
       { name: "branch", value: "name", help: "branch to work on (default: harness/<run>/<blueprint>)" },
       { name: "base", value: "branch", help: "base branch of the pull request (default: the repository's own)" },
@@ -78,8 +79,9 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       "Exit codes: 0 success · 1 a node or gate failed · 2 the command line or the blueprint is wrong · 3 a tool, a",
       "token or a sandbox is missing · 4 everything succeeded except the push · 5 a limit was reached; the patch is",
       "kept · 6 nothing changed · 130, 143 interrupted.",
-      `${TOKEN_NOTE}`,
-      "GitHub server. Ctrl-C stops the run cleanly and keeps its work; a second Ctrl-C stops it at once.",
+      "Reads the token from GLOVEBOX_TOKEN, GITHUB_TOKEN or GH_TOKEN, in this order. Set GITHUB_SERVER_URL and",
+      "GITHUB_API_URL to use another GitHub server.",
+      "Ctrl-C stops the run cleanly and keeps its work; a second Ctrl-C stops it at once.",
     ],
     examples: [
       ["glovebox run bug-fix --intent-file issue.md", "this repository, in a local sandbox"],

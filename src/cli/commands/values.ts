@@ -2,8 +2,9 @@ import type { Mount, NetworkPolicy } from "../../../contracts/types.js";
 import { UsageError } from "./usage-error.js";
 
 const UNITS: Readonly<Record<string, number>> = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
-const TIMES: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-const LONGEST = 2_147_483_647;
+const TIMES: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const LONGEST = { ms: 2_147_483_647, words: "24 days" };
+const LONGEST_LIFETIME = { ms: 30 * 86_400_000, words: "30 days" };
 
 /** Reads a size (`512m`, `1.5g`, `1048576`) as bytes; units are powers of 1024. */
 export function parseSize(flag: string, text: string): number {
@@ -15,15 +16,25 @@ export function parseSize(flag: string, text: string): number {
   return bytes;
 }
 
-/** Reads a time (`30s`, `500ms`, `2m`, `1h`) as milliseconds. Refuses a bare number, which is ambiguous. */
+/** Reads a time (`30s`, `500ms`, `2m`, `1h`, `1d`) as milliseconds. Refuses a bare number, which is ambiguous. */
 export function parseDuration(flag: string, text: string): number {
-  const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
+  return parseTime(flag, text, LONGEST);
+}
+
+/** Reads how long a sandbox may live or be idle. */
+export function parseLifetime(flag: string, text: string): number {
+  return parseTime(flag, text, LONGEST_LIFETIME);
+}
+
+function parseTime(flag: string, text: string, most: { ms: number; words: string }): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text) ?? [];
   if (number !== undefined && unit === undefined) {
     throw wrong(flag, text, "a time with its unit", `write ${flag} ${text}s or ${flag} ${text}ms`);
   }
   const time = Math.round(Number(number) * (TIMES[unit ?? ""] ?? 1));
-  if (number === undefined || time < 1 || time > LONGEST) {
-    throw wrong(flag, text, "a time", "write a number followed by ms, s, m or h, for example 30s; at most 24 days");
+  if (number === undefined || time < 1 || time > most.ms) {
+    const hint = `write a number followed by ms, s, m, h or d, for example 30s; at most ${most.words}`;
+    throw wrong(flag, text, "a time", hint);
   }
   return time;
 }
@@ -33,6 +44,13 @@ export function parseCount(flag: string, text: string): number {
   const count = /^\d{1,15}$/.test(text) ? Number(text) : 0;
   if (count < 1) throw wrong(flag, text, "a whole number above zero", `for example ${flag} 64`);
   return count;
+}
+
+/** Reads the number of a port. */
+export function parsePort(flag: string, text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (port < 1 || port > 65_535) throw wrong(flag, text, "a port from 1 to 65535", `for example ${flag} 3000`);
+  return port;
 }
 
 /** Reads a number of cores, fractions allowed. */
@@ -84,6 +102,19 @@ export function parseEnv(
     return [key, value];
   });
   return Object.fromEntries(env);
+}
+
+/** Reads `key=value`, each key once. What keys and values may be, the sandbox itself checks. */
+export function parseLabels(flag: string, texts: readonly string[]): Record<string, string> {
+  const labels = new Map<string, string>();
+  for (const text of texts) {
+    const separator = text.indexOf("=");
+    if (separator < 1) throw wrong(flag, text, "key=value", `for example ${flag} team=blue`);
+    const key = text.slice(0, separator);
+    if (labels.has(key)) throw new UsageError(`${flag} ${key} is given twice`, "remove one of them");
+    labels.set(key, text.slice(separator + 1));
+  }
+  return Object.fromEntries(labels);
 }
 
 /** Reads one of a few words. */

@@ -3,9 +3,11 @@ import type { Sandbox } from "../../sandbox/types.js";
 import { openSandbox } from "../../sandbox.js";
 import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
+import { printPublished, publishedPorts } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
 import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
 import { CollectingSink, createSink } from "../terminal.js";
+import { withWorkDir } from "../work-dir.js";
 
 const TIMED_OUT = 124;
 
@@ -13,12 +15,13 @@ const TIMED_OUT = 124;
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const timeout = timeoutOf(flags);
-  const options = toOpenOptions(invocation);
+  const options = await withWorkDir(toOpenOptions(invocation));
   const sandbox = await screen.during("opening the sandbox", () =>
-    openSandbox(options).catch((error: unknown) => explainAbsent(error, options.id)),
+    openSandbox(options).catch((error: unknown) => explainAbsent(error, options)),
   );
   let exit: ProcessExit;
   try {
+    await printPublished(sandbox, screen);
     exit = flags.has("json")
       ? await runToJson(sandbox, invocation, timeout)
       : await runToScreen(sandbox, invocation, timeout);
@@ -30,7 +33,8 @@ export async function run(invocation: Invocation): Promise<number> {
     if (exit.oomKilled === true) await screen.printNote("the command was killed at its memory limit");
   }
   if (flags.has("keep") && !flags.has("json")) {
-    await screen.printNote(`kept ${sandbox.id}; glovebox exec --id ${sandbox.id} -- … opens it again`);
+    const reference = sandbox.name ?? sandbox.id;
+    await screen.printNote(`kept ${reference}; glovebox exec --id ${reference} -- … opens it again`);
   }
   return exit.timedOut ? TIMED_OUT : exit.exitCode;
 }
@@ -46,16 +50,18 @@ async function runToScreen(sandbox: Sandbox, invocation: Invocation, timeout: Ti
 
 async function runToJson(sandbox: Sandbox, invocation: Invocation, timeout: Timeout): Promise<ProcessExit> {
   const [stdout, stderr] = [new CollectingSink(), new CollectingSink()];
+  const published = await publishedPorts(sandbox);
   const exit = await start(sandbox, invocation, timeout, { stdout, stderr });
   const [out, err] = [stdout.result, stderr.result];
-  const { id, backend, workDir } = sandbox;
+  const { id, name, backend, workDir, hostDir } = sandbox;
   await invocation.screen.printJson({
     ...exit,
     stdout: out.text,
     stderr: err.text,
     truncated: { stdout: out.truncated, stderr: err.truncated },
     bytes: { stdout: out.bytes, stderr: err.bytes },
-    sandbox: { id, backend, workDir },
+    sandbox: { id, ...(name !== undefined && { name }), backend, workDir, ...(hostDir !== undefined && { hostDir }) },
+    ...(published.length > 0 && { published }),
   });
   return exit;
 }
@@ -65,12 +71,17 @@ type Streams = Pick<Parameters<typeof runProcess>[1], "stdout" | "stderr">;
 
 async function start(
   sandbox: Sandbox,
-  { argv, interruption }: Invocation,
+  { argv, flags, interruption }: Invocation,
   timeout: Timeout,
   streams: Streams,
 ): Promise<ProcessExit> {
   // On a terminal the command would swallow what you type for the next one; use `shell` for an interactive program.
   const withStdin = process.stdin.isTTY !== true;
-  const child = await sandbox.spawn({ argv, stdin: withStdin ? "pipe" : "none", ...timeout });
+  const child = await sandbox.spawn({
+    argv,
+    stdin: withStdin ? "pipe" : "none",
+    ...timeout,
+    ...(flags.has("combined") && { output: "combined" }),
+  });
   return await runProcess(child, { ...streams, ...(withStdin && { stdin: process.stdin }) }, interruption);
 }

@@ -1,4 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
+import { listSandboxes } from "../../sandbox.js";
 import { parseWord, UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { withKept } from "../kept-sandbox.js";
@@ -8,10 +9,8 @@ import { findToken, type RemoteToken, TOKENS } from "../token.js";
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
   const [id = ""] = operands;
-  const isSandbox = /^[0-9a-f]{16}$/.test(id);
   const branch = flags.text("branch");
-  const { isRun } = await import("../../harness.js");
-  if (!isSandbox && (branch === undefined || (await isRun(id)))) return await pushRun(invocation, id);
+  if (!(await isSandbox(id, branch))) return await pushRun(invocation, id);
   if (branch === undefined)
     throw new UsageError("push needs --branch <name>", `glovebox push ${id} --branch fix/login`);
   const { token, server } = requireToken();
@@ -32,13 +31,25 @@ export async function run(invocation: Invocation): Promise<number> {
   return 0;
 }
 
+/** Whether the operand is a sandbox. A run comes before a sandbox with the same name. */
+async function isSandbox(id: string, branch: string | undefined): Promise<boolean> {
+  if (/^[0-9a-f]{16}$/.test(id)) return true;
+  const { isRun } = await import("../../harness.js");
+  if (await isRun(id)) return false;
+  return branch !== undefined || (isName(id) && (await listSandboxes({ name: id })).length > 0);
+}
+
+function isName(id: string): boolean {
+  return /^[a-z0-9][a-z0-9._-]*$/.test(id);
+}
+
 /** Pushes the changes of a run and opens its pull request. */
 async function pushRun({ flags, screen }: Invocation, id: string): Promise<number> {
   const { pushRunAgain, EXIT_CODES } = await import("../../harness.js");
   const base = flags.text("base");
   if (flags.has("branch")) throw new UsageError("a run has its own branch", "remove --branch");
   const options = {
-    githubToken: process.env["GITHUB_TOKEN"],
+    githubToken: findToken(process.env)?.token,
     ...(flags.has("draft") && { draft: true }),
     ...(base !== undefined && { base }),
     ...(flags.has("pr-with") && { prWith: parseWord("--pr-with", flags.text("pr-with") ?? "", ["rest", "gh"]) }),

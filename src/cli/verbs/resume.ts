@@ -1,5 +1,6 @@
 import { resumeRun } from "../../harness.js";
 import type { Invocation } from "../invocation.js";
+import { findToken } from "../token.js";
 import { limitsOf } from "./run.js";
 import { environmentFailure, followRun } from "./run-view/follow-run.js";
 
@@ -7,14 +8,14 @@ import { environmentFailure, followRun } from "./run-view/follow-run.js";
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, operands } = invocation;
   const [runId = ""] = operands;
-  const [from, token] = [flags.text("from"), process.env["GITHUB_TOKEN"]];
+  const [from, found] = [flags.text("from"), findToken(process.env)];
   try {
     const limits = limitsOf(flags);
     const options = {
       runId,
       trust: flags.has("trust"),
       ...(from !== undefined && { from }),
-      ...(token && { githubToken: token }),
+      ...(found !== undefined && { githubToken: found.token }),
       ...(Object.keys(limits).length > 0 && { limits }),
     };
     return await followRun(invocation, (more) => resumeRun({ ...options, ...more }));

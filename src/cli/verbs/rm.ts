@@ -1,7 +1,8 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import { listSandboxes, removeSandbox } from "../../sandbox.js";
+import { removeSandbox } from "../../sandbox.js";
 import { nearestName } from "../../util/nearest.js";
 import type { Invocation } from "../invocation.js";
+import { knownReferences } from "../kept-sandbox.js";
 import { removeEach } from "../remove-each.js";
 
 /** `glovebox rm <id>…`: stops at the first that can't be removed. */
@@ -19,10 +20,7 @@ async function explain(error: unknown, id: string): Promise<never> {
   let { hint } = error;
   if (code === "conflict") hint ??= "end that process first, then try again";
   if (code === "not_found" || code === "invalid_argument") {
-    const nearest = nearestName(
-      id,
-      (await listSandboxes()).map((sandbox) => sandbox.id),
-    );
+    const nearest = nearestName(id, await knownReferences());
     hint ??= nearest === undefined ? "glovebox ls lists the ids" : `did you mean ${nearest}?`;
   }
   throw new SandboxError(code, message, { backend, operation, cause, hint });

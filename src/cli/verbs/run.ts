@@ -3,6 +3,8 @@ import { type HarnessOptions, prepareRun, runHarness } from "../../harness.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { parseDuration, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
+import { namingOf } from "../sandbox-options.js";
+import { findToken } from "../token.js";
 import { environmentFailure, followRun } from "./run-view/follow-run.js";
 
 /** `glovebox run <blueprint>`. */
@@ -47,10 +49,11 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
   if (operands[0] !== undefined && flags.has("blueprint")) {
     throw new UsageError("the blueprint is given twice", "remove --blueprint");
   }
-  const token = process.env["GITHUB_TOKEN"];
+  const found = findToken(process.env);
   const limits = limitsOf(flags);
   const inputs = Object.fromEntries(flags.texts("input").map(parseInput));
   const image = flags.text("image");
+  const sandbox = { ...(image !== undefined && { image }), ...namingOf(flags) };
   return {
     blueprint,
     repo: flags.text("repo") ?? ".",
@@ -74,10 +77,10 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...text(flags, "from", "from"),
     ...text(flags, "until", "until"),
     ...text(flags, "out", "out"),
-    ...(image !== undefined && { sandbox: { image } }),
+    ...(Object.keys(sandbox).length > 0 && { sandbox }),
     ...(Object.keys(inputs).length > 0 && { inputs }),
     ...(Object.keys(limits).length > 0 && { limits }),
-    ...(token && { githubToken: token }),
+    ...(found !== undefined && { githubToken: found.token }),
   };
 }
 

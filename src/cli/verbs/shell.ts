@@ -2,9 +2,11 @@ import { openSandbox } from "../../sandbox.js";
 import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
+import { printPublished } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
 import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
 import { createSink, RawTerminal } from "../terminal.js";
+import { withWorkDir } from "../work-dir.js";
 
 const TIMED_OUT = 124;
 const ANY_SHELL = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
@@ -16,12 +18,13 @@ export async function run(invocation: Invocation): Promise<number> {
     throw new UsageError("shell needs a terminal as standard input and output", "without one, use glovebox exec -- …");
   }
   const timeout = timeoutOf(flags);
-  const options = toOpenOptions(invocation);
+  const options = await withWorkDir(toOpenOptions(invocation));
   const env = { ...terminalName(), ...options.env };
   const sandbox = await screen.during("opening the sandbox", () =>
-    openSandbox({ ...options, env }).catch((error: unknown) => explainAbsent(error, options.id)),
+    openSandbox({ ...options, env }).catch((error: unknown) => explainAbsent(error, options)),
   );
   try {
+    await printPublished(sandbox, screen);
     const terminal = new RawTerminal(process.stdin, process.stdout);
     const child = await sandbox.spawn({ argv: argv.length > 0 ? argv : ANY_SHELL, pty: terminal.size, ...timeout });
     let exit: Awaited<ReturnType<typeof runProcess>>;
@@ -37,8 +40,8 @@ export async function run(invocation: Invocation): Promise<number> {
     return exit.timedOut ? TIMED_OUT : exit.exitCode;
   } finally {
     await screen.during("closing the sandbox", () => sandbox.teardown());
-    if (flags.has("keep"))
-      await screen.printNote(`kept ${sandbox.id}; glovebox shell --id ${sandbox.id} opens it again`);
+    const reference = sandbox.name ?? sandbox.id;
+    if (flags.has("keep")) await screen.printNote(`kept ${reference}; glovebox shell --id ${reference} opens it again`);
   }
 }
 

@@ -27,7 +27,7 @@ export async function run({ operands, flags, screen }: Invocation): Promise<numb
   const head = `${style.bold(report.blueprint)} · run ${runId} · ${state} · ${report.startedAt}`;
   const end =
     report.finishedAt === undefined
-      ? `\n${state}: glovebox logs ${runId} -f\n`
+      ? `\n${state}: glovebox ${state === "interrupted" ? `resume ${runId}` : `logs ${runId} -f`}\n`
       : summaryOf(report, directory.path, style);
   await screen.print(`${[head, ...nodes].join("\n")}\n${end}`);
   return 0;

@@ -5,7 +5,11 @@ import { withKept } from "../kept-sandbox.js";
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
   const [id = ""] = operands;
-  const snapshot = await withKept(invocation, id, `saving ${id}`, (sandbox) => sandbox.snapshot());
-  await (flags.has("json") ? screen.printJson({ snapshot, sandbox: id }) : screen.print(`${snapshot}\n`));
+  const name = flags.text("name");
+  const named = name === undefined ? {} : { name };
+  const snapshot = await withKept(invocation, id, `saving ${id}`, (sandbox) =>
+    sandbox.snapshot({ ...named, signal: invocation.interruption.signal }),
+  );
+  await (flags.has("json") ? screen.printJson({ snapshot, ...named, sandbox: id }) : screen.print(`${snapshot}\n`));
   return 0;
 }

@@ -33,8 +33,8 @@ export async function run(invocation: Invocation): Promise<number> {
   const timeout = limit === undefined ? {} : { timeout: parseDuration("--timeout", limit) };
   const file = await readTaskFile(path, { trust: flags.has("trust") });
   const named = flags.text("results");
-  const beside = `${path.replace(/\.(ya?ml|json)$/, "")}.results.jsonl`;
-  const results = await ResultsFile.open(named ?? beside, { isNamed: named !== undefined });
+  const resultsPath = named ?? `${path.replace(/\.(ya?ml|json)$/, "")}.results.jsonl`;
+  const results = await ResultsFile.open(resultsPath, { isNamed: named !== undefined });
   const planned = file.tasks.map((task): Planned => {
     const digest = digestOf(task, commandOf(task, given));
     return { task, digest, earlier: flags.has("again") ? undefined : results.find(task.setup.taskId, digest) };
@@ -65,6 +65,7 @@ export async function run(invocation: Invocation): Promise<number> {
     });
   }
   await screen.printNote(tally.summary);
+  await screen.printNote(`results: ${resultsPath}`);
   return tally.allSucceeded ? 0 : 1;
 }
 
@@ -87,13 +88,16 @@ async function runAll(
       {
         ...opts,
         signal: interruption.signal,
-        onStage: (taskId, stage) => table.set(taskId, stage),
+        onStage: (taskId, stage) => {
+          // The result says how it ended: a task is done for the engine even if its command failed.
+          if (stage !== "done" && stage !== "failed") table.set(taskId, stage);
+        },
         async onResult(result) {
           const line = { ...result, digest: digests.get(result.taskId) ?? "", endedAt: new Date().toISOString() };
           await results.add(line);
           if (flags.has("json") || screen.stdout.isTTY !== true) await screen.printJsonLine(line);
           tally.add(result);
-          table.set(result.taskId, result.error === undefined ? "done" : "failed", noteOf(result));
+          table.set(result.taskId, isSuccess(result) ? "done" : "failed", noteOf(result));
           if (screen.stderr.isTTY !== true) await screen.printNote(`${result.taskId}: ${noteOf(result)}`);
         },
       },
@@ -102,6 +106,10 @@ async function runAll(
     table.stop();
     await screen.during("removing the tasks' containers", () => batch.teardown());
   }
+}
+
+function isSuccess({ exitCode, timedOut, error }: TaskResult): boolean {
+  return error === undefined && exitCode === 0 && timedOut !== true;
 }
 
 function noteOf({ exitCode, timedOut, durationMs = 0, error }: TaskResult): string {
@@ -128,9 +136,9 @@ class Tally {
     }
   }
 
-  add({ exitCode, timedOut, error }: TaskResult): void {
-    if (error !== undefined) this.#errors += 1;
-    else if (exitCode === 0 && timedOut !== true) this.#succeeded += 1;
+  add(result: TaskResult): void {
+    if (result.error !== undefined) this.#errors += 1;
+    else if (isSuccess(result)) this.#succeeded += 1;
     else this.#ended += 1;
   }
 

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, statSync } from "node:fs";
-import { homedir } from "node:os";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
+import { userHome } from "../../machine/user-home.js";
 import { openBeneath } from "../../util/beneath.js";
 import { nearestName } from "../../util/nearest.js";
 import { packageRoot } from "../../util/own-version.js";
@@ -59,7 +59,7 @@ export function listBlueprints({
   cwd = process.cwd(),
   env = process.env,
 }: FindOptions = {}): FoundBlueprint[] {
-  const config = env["XDG_CONFIG_HOME"] || join(env["HOME"] || homedir(), ".config");
+  const config = env["XDG_CONFIG_HOME"] || join(env["HOME"] || userHome(), ".config");
   const builtIn = filesIn(join(packageRoot(), "blueprints"), "built-in");
   const known = new Set(builtIn.map(({ name }) => name));
   const own = filesInRepository(repoDir ?? cwd);

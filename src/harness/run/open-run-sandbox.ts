@@ -9,7 +9,19 @@ import type { SessionOptions } from "./session-options.js";
 
 /** What a kept sandbox was made with, and does not take again. */
 const REMEMBERED: ReadonlySet<string> = new Set([
-  ...["image", "workspace", "network", "limits", "isolation", "mounts", "gitFilters", "gitAlternates"],
+  ...[
+    "image",
+    "snapshot",
+    "ttl",
+    "workspace",
+    "workDir",
+    "network",
+    "limits",
+    "isolation",
+    "mounts",
+    "gitFilters",
+    "gitAlternates",
+  ],
 ]);
 
 /** The sandbox of a session, and whether its branch was made for it beforehand. */
@@ -36,7 +48,7 @@ export async function openRunSandbox(
   const madeBranch = await makeBranch(plan);
   const options: OpenOptions = { ...always, repo: plan.sandboxRepo, branch: plan.branch };
   // Whether it is kept is decided at the end; only a sandbox opened with `keep` can be.
-  if (plan.keep !== "never") options.keep = true;
+  if (plan.keep !== "never") options.keep = options.keep === "all" ? "all" : true;
   return { sandbox: await withFiles(await openSandbox(options), resume), madeBranch };
 }
 

@@ -15,13 +15,20 @@ export type OnResume = "written" | "again" | "session" | "run";
 
 /** Every option of a sandbox. One that is added has to be put here; those of a single backend are its own to declare. */
 export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, BackendName>, OnResume>> = {
+  name: "written",
+  labels: "written",
   image: "written",
+  snapshot: "written",
+  ttl: "written",
+  idleTimeout: "written",
   workspace: "written",
+  workDir: "written",
   gitFilters: "written",
   gitAlternates: "written",
   network: "written",
   limits: "written",
   mounts: "written",
+  publish: "written",
   isolation: "written",
   allow: "written",
   operationTimeout: "written",
@@ -35,13 +42,14 @@ export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
   branch: "run",
   baseDir: "run",
   id: "run",
+  ifExists: "run",
   keep: "run",
 };
 
 /** The options of a sandbox that are in the plan of a run; none of them can be a secret. */
 export type WrittenOptions = Omit<
   SandboxOptions,
-  "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "keep"
+  "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "ifExists" | "keep"
 >;
 
 /** Splits options into what goes into the plan and the names of what has to be given again. */

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
+import { userHome } from "../../machine/user-home.js";
 import {
   checkedOutAt,
   enclosingRepository,
@@ -158,7 +158,7 @@ function startsTwice(branch: string, ref: string): SandboxError {
 
 /** The directory that a reference names; undefined when it can only be a repository elsewhere. */
 async function existingDirectory(repo: string): Promise<string | undefined> {
-  const path = resolve(repo.replace(/^~(?=\/|$)/, homedir()));
+  const path = resolve(repo.replace(/^~(?=\/|$)/, userHome()));
   const found = await stat(path).catch(() => undefined);
   if (found?.isDirectory() === true) return await realpath(path);
   if (found !== undefined) throw new SandboxError("invalid_argument", `Invalid repo "${repo}" — not a directory`);

@@ -3,10 +3,12 @@ import { createReadStream } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Container } from "@dagger.io/dagger";
-import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
+import type { Backend, Resource, SandboxEntry, SnapshotRecord } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities } from "../../../contracts/types.js";
+import { snapshotInTime } from "../../ledger.js";
 import {
+  baseOfSnapshot,
   createOperations,
   fillMirror,
   forkMirror,
@@ -16,7 +18,7 @@ import {
   removeGitResource,
   replaceFiles,
 } from "../git.js";
-import { openWith } from "../lifecycle.js";
+import { openWith, otherPlace } from "../lifecycle.js";
 import type { Driver, Sandbox, SandboxOptions } from "../types.js";
 import { buildBase, type DaggerBase, DEFAULT_IMAGE, type Reachable, WORK_DIR } from "./dagger/base.js";
 import { conformance } from "./dagger/conformance.js";
@@ -49,11 +51,18 @@ export const dagger: Backend = {
   writtenOptions: ["cli", "setup", "secrets", "linger"],
   secrets: (opts) => [opts.dagger?.session?.token],
   async create(opts, entry) {
-    const { repo, image = DEFAULT_IMAGE, dagger: own = {} } = opts;
-    const mirror = repo === undefined ? undefined : await planMirror(entry.id, { ...opts, repo });
+    const { repo } = opts;
+    const mirror =
+      repo === undefined ? undefined : await planMirror(entry.id, { ...opts, repo }, baseOfSnapshot(entry.snapshot));
+    const { image, workDir, dagger: own } = startOf(opts, entry.snapshot);
     return await withSession(own, entry.signal, async (session) => {
-      const base = await buildBase(session, image, own, entry.signal);
-      const recipe: Recipe = { image: base.image, setup: own.setup ?? [], ...(mirror && { base: mirror.base }) };
+      const base = await buildBase(session, { image, ...(workDir && { workDir }) }, own, entry.signal);
+      const recipe: Recipe = {
+        image: base.image,
+        setup: own.setup ?? [],
+        ...(workDir && { workDir }),
+        ...(mirror && { base: mirror.base }),
+      };
       const fill = async (made: DaggerDriver): Promise<void> => {
         if (mirror === undefined) return;
         for (const note of await fillMirror(mirror, made, entry.signal)) entry.warn(note);
@@ -69,7 +78,7 @@ export const dagger: Backend = {
     const own = { ...opts.dagger, setup: kept.setup };
     const archive = join(entry.directory, basename(name));
     return await withSession(own, entry.signal, async (session) => {
-      const base = await buildBase(session, kept.image, own, entry.signal);
+      const base = await buildBase(session, kept, own, entry.signal);
       const from = removed && (await applyLayer(session, base.container, archive, removed));
       const plan = { entry, session, base, recipe: { ...recipe, image: base.image }, opts, dagger: own };
       const made = new DaggerDriver(partsOf({ ...plan, ...(from && { from }) }));
@@ -92,7 +101,7 @@ export const dagger: Backend = {
   conformance,
 };
 
-/** What the Dagger backend enforces; ports are those of its services. */
+/** What the Dagger backend enforces. */
 export function daggerCapabilities(git = false): Capabilities {
   return {
     isolation: "container",
@@ -103,8 +112,11 @@ export function daggerCapabilities(git = false): Capabilities {
     fork: "copy-on-write",
     pty: true,
     user: false,
+    workDir: true,
+    combinedOutput: true,
     ports: true,
     git,
+    keep: "all",
     renames: "all",
   };
 }
@@ -131,6 +143,26 @@ function checkPossible(opts: SandboxOptions): void {
       hint: "a Dagger engine can't limit a container; use the local or docker backend",
     });
   }
+}
+
+/** What the container is built from: the recipe of the snapshot, if it has one, so that its changes fit. */
+function startOf(opts: SandboxOptions, snapshot: SnapshotRecord | undefined): Start {
+  const { image = DEFAULT_IMAGE, workDir, dagger: own = {} } = opts;
+  if (snapshot === undefined || !isSaved(snapshot.details)) return { image, workDir, dagger: own };
+  const saved = snapshot.details;
+  const { workDir: place = WORK_DIR } = saved;
+  if (saved.removed !== undefined && workDir !== undefined && workDir !== place) throw otherPlace(snapshot.id, place);
+  return {
+    image: opts.image ?? saved.image,
+    workDir: workDir ?? saved.workDir,
+    dagger: { ...own, setup: own.setup ?? saved.setup },
+  };
+}
+
+interface Start {
+  readonly image: string;
+  readonly workDir: string | undefined;
+  readonly dagger: DaggerOptions;
 }
 
 /** Runs work that needs a session, and closes the session if the work fails. */
@@ -165,7 +197,7 @@ async function makeDriver(
   resources: readonly Resource[],
   fill: (driver: DaggerDriver) => Promise<void>,
 ): Promise<DaggerDriver> {
-  await plan.entry.createRecord({ workDir: WORK_DIR, resources });
+  await plan.entry.createRecord({ workDir: plan.recipe.workDir ?? WORK_DIR, resources });
   const driver = new DaggerDriver(partsOf(plan));
   try {
     await fill(driver);
@@ -180,21 +212,22 @@ async function makeDriver(
 
 function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
   const { entry, session, base, recipe, opts, dagger } = plan;
-  const inside = { workDir: WORK_DIR, secrets: Object.keys(dagger.secrets ?? {}) };
+  const { workDir = WORK_DIR } = recipe;
+  const inside = { workDir, secrets: Object.keys(dagger.secrets ?? {}) };
   const services = new SpawnedServices(session, { ...inside, taken: new Set([HOST_ALIAS, ...base.services.keys()]) });
   const { linger = DEFAULT_LINGER } = dagger;
   const ending = new AbortController();
   let settled = async (): Promise<void> => undefined;
   return {
     id: entry.id,
-    workDir: WORK_DIR,
+    workDir,
     capabilities: daggerCapabilities(recipe.base !== undefined),
     baseEnv: base.env,
     services,
     steps: new Steps(session, plan.from ?? base.container, { ...inside, linger, services: services.running }),
     operations: (driver) => {
       const reachable = (): Reachable[] => [...services.running.values(), ...base.services.values()];
-      const url = (port: number): Promise<string> => reachService(session, reachable(), port);
+      const url = (port: number): Promise<string | undefined> => reachService(session, reachable(), port);
       const copy = (count: number): Promise<Driver[]> => fork(driver, count, plan);
       if (recipe.base === undefined) return { url, fork: copy, ...ownOperations(driver, plan) };
       const tree = mirroredTree(recipe.base, driver, ending.signal);
@@ -221,9 +254,9 @@ function partsOf(plan: Plan): ConstructorParameters<typeof DaggerDriver>[0] {
 /** Without a repository we save snapshots ourselves. In the same session their containers still exist, so restoring is free. */
 function ownOperations(driver: DaggerDriver, plan: Plan): Pick<Driver, "snapshot" | "restore"> {
   return {
-    snapshot: async () => {
+    snapshot: async (signal) => {
       const container = await driver.steps.settled();
-      const taken = await saveSnapshot(driver, plan);
+      const taken = await snapshotInTime(signal, () => saveSnapshot(driver, plan), removeSnapshot);
       // If files changed meanwhile, the two differ; then the archive alone is the snapshot.
       if (container !== undefined && container === (await driver.steps.settled())) {
         plan.session.snapshots.set(taken, container);

@@ -1,12 +1,12 @@
-import type { Backend } from "../../../contracts/backend.js";
+import type { Backend, SnapshotRecord } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import { openWith } from "../lifecycle.js";
+import { openWith, otherPlace } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { conformance } from "./daytona/conformance.js";
 import { type DaytonaPlan, DaytonaSandbox, daytonaCapabilities } from "./daytona/daytona-sandbox.js";
-import { removeSnapshot } from "./daytona/native-snapshot.js";
+import { removeSnapshot, savedMachine } from "./daytona/native-snapshot.js";
 import { networkSettings } from "./daytona/network-settings.js";
-import { BACKEND, daytonaOptions, readAccount, readSource } from "./daytona/options.js";
+import { BACKEND, checkLifetime, daytonaOptions, idleMinutes, readAccount, readSource } from "./daytona/options.js";
 import { buildSnapshot, SNAPSHOTS } from "./daytona/prepared-snapshot.js";
 import { probeDaytona } from "./daytona/probe.js";
 import { listRemote } from "./daytona/remote-list.js";
@@ -24,21 +24,24 @@ export const daytona: Backend = {
   defaultNetwork: "full",
   options: daytonaOptions,
   check: checkPossible,
+  startsFromSnapshots: true,
   credentials: [["DAYTONA_API_KEY"], ["DAYTONA_JWT_TOKEN", "DAYTONA_ORGANIZATION_ID"]],
   writtenOptions: ["apiUrl", "target", "snapshot", "resources", "autoStopMinutes", "ttlMinutes"],
   secrets: (opts) => [opts.daytona?.apiKey],
   async create(opts, entry) {
+    const saved = entry.snapshot && placedMachine(entry.snapshot, opts);
     const source = opts.repo === undefined ? undefined : readSource(opts.repo);
-    const { snapshot, resources, autoStopMinutes, ttlMinutes } = opts.daytona ?? {};
-    return await DaytonaSandbox.create(readAccount(opts), opts, entry, {
-      ...{ source, branch: opts.branch, network: opts.network ?? "full" },
+    const { snapshot, resources, autoStopMinutes = idleMinutes(opts), ttlMinutes } = opts.daytona ?? {};
+    const plan = {
+      ...{ source, branch: opts.branch, network: opts.network ?? "full", ...(saved && { place: saved.place }) },
       machine: {
         ...(snapshot !== undefined && { snapshot }),
         ...(resources !== undefined && { resources }),
         ...(autoStopMinutes !== undefined && { autoStopMinutes }),
         ...(ttlMinutes !== undefined && { ttlMinutes }),
       },
-    });
+    };
+    return await DaytonaSandbox.create(readAccount(opts), opts, entry, plan, saved);
   },
   async reopen(saved, opts, entry) {
     const plan = saved as DaytonaPlan;
@@ -58,6 +61,14 @@ export function createDaytonaSandbox(opts: SandboxOptions = {}): Promise<Sandbox
   return openWith(daytona, opts);
 }
 
+/** The machine that a snapshot is. Its files are where they were. */
+function placedMachine(record: SnapshotRecord, { workDir }: SandboxOptions): ReturnType<typeof savedMachine> {
+  const saved = savedMachine(record);
+  const { place } = saved;
+  if (workDir !== undefined && workDir !== place.workDir) throw otherPlace(record.id, place.workDir);
+  return saved;
+}
+
 /** Enforce or refuse: everything that can't be enforced is an error here, before anything is created. */
 function checkPossible(opts: SandboxOptions): void {
   if (opts.repo !== undefined) readSource(opts.repo);
@@ -72,6 +83,7 @@ function checkPossible(opts: SandboxOptions): void {
     );
   }
   networkSettings(opts.network);
+  checkLifetime(opts);
   for (const name of NOT_HERE) {
     if (opts[name] !== undefined) {
       throw new SandboxError(
@@ -79,6 +91,15 @@ function checkPossible(opts: SandboxOptions): void {
         `The daytona backend can't enforce ${name}: the sandbox is not on this machine`,
       );
     }
+  }
+  if (opts.snapshot !== undefined && opts.daytona?.snapshot !== undefined) {
+    throw new SandboxError(
+      "invalid_argument",
+      `Option snapshot ("${opts.snapshot}") can't be combined with daytona.snapshot`,
+      {
+        hint: "snapshot is one that sandbox.snapshot() took, daytona.snapshot one of the service; choose one of the two",
+      },
+    );
   }
   if (opts.image !== undefined && opts.daytona?.snapshot !== undefined) {
     throw new SandboxError(

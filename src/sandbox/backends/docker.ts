@@ -1,16 +1,17 @@
-import type { Backend } from "../../../contracts/backend.js";
+import type { Backend, SandboxEntry, SnapshotRecord } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import { planMirror } from "../git.js";
-import { openWith } from "../lifecycle.js";
+import { mirrorResources, planMirror } from "../git.js";
+import { openWith, otherPlace } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { resumeContainer } from "./docker/container.js";
 import type { ContainerPlan } from "./docker/container-config.js";
 import type { DockerOptions } from "./docker/docker-options.js";
+import type { DockerDriver } from "./docker/driver.js";
 import type { Engine } from "./docker/engine/engine.js";
 import { engineOf, lastingChoice } from "./docker/engine/engines.js";
 import { findImage, type ImageConfig } from "./docker/image/image-config.js";
 import { pullImage } from "./docker/image/pull-image.js";
-import { removeSnapshot } from "./docker/image/save-image.js";
+import { findSaved, removeSnapshot, type SavedImage } from "./docker/image/save-image.js";
 import { type KeptPlan, readKeptPlan } from "./docker/kept-plan.js";
 import { DOCKER_CAPABILITIES, LiveSandbox, labelsOf, networkOf } from "./docker/live-sandbox.js";
 import { checkMountsUnchanged, checkPossible, dockerOptions } from "./docker/options.js";
@@ -30,7 +31,9 @@ export const docker: Backend = {
   writtenOptions: ["host", "context", "certPath", "workDir", "user", "hostname", "pull", "guest", "unsafe"],
   runsHere: true,
   check: checkPossible,
+  startsFromSnapshots: true,
   async create(opts, entry) {
+    if (entry.snapshot !== undefined) return await createFromSnapshot(entry.snapshot, opts, entry);
     const engine = engineOf(opts.docker);
     const planned = opts.repo === undefined ? undefined : await planMirror(entry.id, { ...opts, repo: opts.repo });
     const image = await imageFor(engine, opts, entry.signal);
@@ -63,13 +66,37 @@ export function createDockerSandbox(opts: SandboxOptions = {}): Promise<Sandbox>
   return openWith(docker, opts);
 }
 
-function planContainer(
-  { id, keep }: { readonly id: string; readonly keep: boolean },
-  image: ImageConfig,
+/** Makes a container of the image that a snapshot is. What its changes are compared with is what the snapshot's are. */
+async function createFromSnapshot(
+  record: SnapshotRecord,
   opts: SandboxOptions,
-): ContainerPlan {
-  const { user = image.user, workDir = WORK_DIR, hostname, guest, unsafe } = opts.docker ?? {};
-  const { network = "none" } = opts;
+  entry: SandboxEntry,
+): Promise<DockerDriver> {
+  const saved = record.details as SavedImage;
+  const { workDir, user } = saved.kept.plan;
+  const { host, context } = opts.docker ?? {};
+  const { workDir: asked = opts.docker?.workDir ?? workDir } = opts;
+  if (asked !== workDir) throw otherPlace(record.id, workDir);
+  const choice = host === undefined && context === undefined ? saved.kept.engine : (opts.docker ?? {});
+  const engine = engineOf(choice);
+  const { config } = await findSaved(record.id, saved, engine);
+  const own = { ...opts, workDir, docker: { user, ...opts.docker } };
+  const base = saved.kept.base && { ...saved.kept.base, branch: opts.branch ?? `glovebox/${entry.id}` };
+  const kept: KeptPlan = {
+    ...saved.kept,
+    engine: choice === saved.kept.engine ? saved.kept.engine : lastingChoice(opts.docker ?? {}, engine),
+    plan: planContainer(entry, config, own),
+    network: opts.network ?? "none",
+    layers: config.layers,
+    ...(base && { base }),
+  };
+  return await new LiveSandbox(kept, opts, entry).create(base && mirrorResources(base), true);
+}
+
+function planContainer(entry: SandboxEntry, image: ImageConfig, opts: SandboxOptions): ContainerPlan {
+  const { user = image.user, hostname, guest, unsafe } = opts.docker ?? {};
+  const { network = "none", workDir = opts.docker?.workDir ?? WORK_DIR } = opts;
+  const { id, keep } = entry;
   return {
     name: `glovebox-${id}`,
     image: image.id,
@@ -79,7 +106,7 @@ function planContainer(
     limits: opts.limits ?? {},
     capabilities: "none",
     isKept: keep,
-    labels: labelsOf(id, keep),
+    labels: labelsOf(entry),
     ...(hostname !== undefined && { hostname }),
     ...(guest !== undefined && { guest }),
     ...(unsafe !== undefined && { unsafe }),

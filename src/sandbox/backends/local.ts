@@ -1,9 +1,10 @@
 import type { Backend, SandboxEntry } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { Capabilities, NetworkPolicy } from "../../../contracts/types.js";
+import type { Capabilities, Limits, NetworkPolicy } from "../../../contracts/types.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { openEgress } from "../egress.js";
 import {
+  baseOfSnapshot,
   createOperations,
   fillForks,
   type LiveTree,
@@ -20,16 +21,28 @@ import { checkBaseDir, checkMounts, protectGit, resolveMounts } from "./local/ba
 import { trimCache } from "./local/cache.js";
 import { startRemoval } from "./local/cleanup.js";
 import { conformance } from "./local/conformance.js";
-import { checkLimits, controlGroupPaths, enforceableLimits, makeControlGroups } from "./local/control-group.js";
 import { LocalDriver } from "./local/driver.js";
 import { recordEtc, trimEtc } from "./local/etc-cache.js";
-import { buildJail } from "./local/local-jail.js";
+import {
+  checkLimits,
+  controlGroupPaths,
+  enforceableLimits,
+  makeControlGroups,
+  mountImage,
+  processLimit,
+  refuseLimits,
+  removeCgroup,
+  scopeCommand,
+  scopeOf,
+  unmountImage,
+} from "./local/limits.js";
+import { buildJail, checkBesideToolchains } from "./local/local-jail.js";
 import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
-import { removeCgroup } from "./local/remove-cgroup.js";
 import { renamesIn } from "./local/renames.js";
 import {
+  hostDirOf,
   type MadeWorkspace,
   type PlannedWorkspace,
   planFork,
@@ -42,14 +55,14 @@ export type * from "./local/local-options.js";
 /** Sandboxes on this machine, isolated by namespaces. */
 export const local: Backend = {
   name: "local",
-  capabilities: ({ isolation } = {}) => localCapabilities(isolation),
+  capabilities: (opts = {}) => localCapabilities(opts.isolation, true, "all", opts),
   runsHere: true,
   takesBaseDir: true,
   check: checkPossible,
   resolveOptions: (opts) => (opts.mounts === undefined ? opts : { ...opts, mounts: resolveMounts(opts.mounts) }),
   async create(opts, entry) {
     await trimOnce();
-    const planned = await planWorkspace(entry.id, opts);
+    const planned = await planWorkspace(entry.id, opts, baseOfSnapshot(entry.snapshot));
     return await makeDriver(planned, opts, entry);
   },
   async reopen(plan, opts, entry) {
@@ -58,6 +71,7 @@ export const local: Backend = {
     if (base !== undefined) recheckRepository(base.repository);
     // The user may have created a git directory there since.
     if (kind === "base-dir") workspace.trees = protectGit(checkBaseDir(workDir));
+    if (workspace.disk !== undefined) await mountImage(workspace.disk, entry.signal);
     return await startDriver(workspace, opts, entry);
   },
   removeResource: (resource, { beside }) => startRemoval(resource, beside),
@@ -85,19 +99,23 @@ export function localCapabilities(
   isolation: "required" | "none" = "required",
   git = true,
   renames: NonNullable<Capabilities["renames"]> = "all",
+  files: Pick<SandboxOptions, "repo" | "baseDir" | "workspace" | "limits"> = {},
 ): Capabilities {
   const confined = isolation === "required";
   return {
     isolation: confined ? "namespaces" : "none",
     killTree: confined ? "complete" : "best-effort",
     network: confined ? ["none", "full", "allow"] : ["full"],
-    limits: enforceableLimits(),
+    limits: enforceableLimits({ ...files, isolation }),
     snapshot: confined ? "consistent" : "crash-consistent",
     fork: "copy",
     pty: true,
     user: false,
-    ports: false,
+    workDir: confined,
+    combinedOutput: true,
+    ports: true,
     git,
+    keep: files.limits?.disk === undefined ? "all" : "files",
     renames,
   };
 }
@@ -112,6 +130,7 @@ async function makeDriver(planned: PlannedWorkspace, opts: SandboxOptions, entry
   const { workDir, resources } = planned;
   // Throws before anything is made.
   checkMounts(opts.mounts ?? [], workDir);
+  if (opts.workDir !== undefined) checkBesideToolchains(opts.workDir);
   await entry.createRecord({ workDir, resources });
   let made: MadeWorkspace | undefined;
   let driver: LocalDriver | undefined;
@@ -159,11 +178,17 @@ function checkPossible(opts: SandboxOptions): void {
   const { isolation = "required" } = opts;
   if (process.platform !== "linux") {
     throw new SandboxError("no_isolation", `The local backend needs Linux; this is ${process.platform}`, {
-      hint: 'use the docker backend: openSandbox({ backend: "docker" })',
+      hint: `use the docker backend: openSandbox({ backend: "docker", image: "debian:stable-slim" }), or --backend docker --image debian:stable-slim`,
     });
   }
   if (isolation === "required") findBwrap();
   checkLimits(opts.limits ?? {});
+  refuseLimits(opts.limits ?? {}, opts);
+  if (opts.keep === "all" && opts.limits?.disk !== undefined) {
+    throw new SandboxError("unsupported", 'The local backend can\'t enforce limits.disk together with keep "all"', {
+      hint: "use keep: true, or leave limits.disk out: a kept $HOME and /tmp would not be counted",
+    });
+  }
   if (opts.image !== undefined) throw unsupported("image", opts.image, "it does not use images");
   if (isolation === "required") return;
   if (opts.repo !== undefined && parseSourceUrl(opts.repo) !== undefined) {
@@ -191,23 +216,34 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
   const { workDir } = workspace;
   // The source of a mount may have been replaced since it was first checked, so check it each time.
   const mounts = checkMounts(opts.mounts ?? [], workDir);
-  const cgroups = Object.keys(limits).length > 0 ? controlGroupPaths(id, limits) : [];
+  const cgroups = controlGroupPaths(id, limits);
   for (const path of cgroups) await entry.record({ kind: "cgroup", path });
   makeControlGroups(cgroups, limits);
   await failpoint("create.grouped");
   const confined = isolation === "required";
   const trees = [workspace.root, ...workspace.trees, ...mounts];
-  const jail = confined ? buildJail({ workDir, trees, network: jailNetwork(network), cgroups }) : undefined;
+  const keptIn = entry.keepsAll ? entry.directory : undefined;
+  const processes = processLimit(limits);
+  const through = scopeCommand(id, limits, confined);
+  const own = { workDir, trees, keptIn, network: jailNetwork(network), cgroups, processes, through };
+  const jail = confined ? buildJail(own) : undefined;
   if (jail) recordEtc(id, jail.etc);
-  const guest = jail ? await startJailedGuest(jail.spec, signal) : await startPlainGuest(workDir, cgroups, signal);
+  const guest = jail
+    ? await startJailedGuest(jail.spec, signal)
+    : await startPlainGuest(workDir, cgroups, signal, through);
+  const groups = through === undefined ? cgroups : [await joinedScope(guest, limits)];
   const proxied = await openProxy(guest, network, (message) => entry.warn(message));
   return new LocalDriver({
     id,
     workDir,
-    capabilities: localCapabilities(isolation, workspace.base !== undefined, renamesIn(workspace.kind)),
+    hostDir: hostDirOf(workspace),
+    capabilities: localCapabilities(isolation, workspace.base !== undefined, renamesIn(workspace.kind), {
+      ...filesOf(workspace),
+      limits,
+    }),
     baseEnv: { ...(jail?.baseEnv ?? plainEnv(entry.directory)), ...proxied },
     guest,
-    cgroups,
+    cgroups: groups,
     tree: (own, ending) => ({
       ...localTree(id, workspace, confined, own, ending),
       patience: opts.operationTimeout,
@@ -222,9 +258,26 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
       // They are not needed until the sandbox is reopened.
       for (const path of cgroups) await removeCgroup(path);
       if (cgroups.length > 0) await entry.forget(({ kind }) => kind === "cgroup");
+      if (workspace.disk !== undefined) await unmountImage(workspace.disk);
     },
     keeps: () => entry.keep,
   });
+}
+
+/** The options that gave a workspace its files; what they are decides which limits can be enforced. */
+function filesOf({ kind, workDir, base }: Workspace): Pick<SandboxOptions, "repo" | "baseDir" | "workspace"> {
+  if (kind === "base-dir") return { baseDir: workDir };
+  return base === undefined || kind === "empty" ? {} : { repo: base.repository.gitDir, workspace: kind };
+}
+
+/** The scope that a sandbox was started in. The sandbox is ended if it isn't limited as asked. */
+async function joinedScope(guest: RunningGuest, limits: Limits): Promise<string> {
+  try {
+    return scopeOf(guest.pid, limits);
+  } catch (error) {
+    await guest.stop();
+    throw error;
+  }
 }
 
 /** A list of names is enforced by an empty network; the names are reached through a proxy. */

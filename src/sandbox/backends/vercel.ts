@@ -1,7 +1,7 @@
-import type { Backend, Resource, SandboxEntry } from "../../../contracts/backend.js";
+import type { Backend, Resource, SandboxEntry, SnapshotRecord } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import { fillMirror, mirrorResources, planMirror, removeGitResource, setSandboxBranch } from "../git.js";
-import { closeDriver, openWith } from "../lifecycle.js";
+import { closeDriver, openWith, otherPlace } from "../lifecycle.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../types.js";
 import { conformance, vercelCapabilities } from "./vercel/capabilities.js";
 import { connect, connectTo } from "./vercel/client.js";
@@ -13,6 +13,7 @@ import { planOf, type Reopen, type VercelPlan } from "./vercel/plan.js";
 import { probe } from "./vercel/probe.js";
 import { askedSnapshots, findStopped, removeMachine, removeServiceSnapshot, stopMachine } from "./vercel/removal.js";
 import {
+  assertProject,
   detailsOf,
   type MachineResource,
   nextMachine,
@@ -22,9 +23,10 @@ import {
   saveFiles,
   savePlan,
   stopForSnapshot,
+  withoutFiles,
 } from "./vercel/replace-machine.js";
-import { branchOf, forkOrigin, repositoryOperations } from "./vercel/repository.js";
-import { toSettings, vercelOptions } from "./vercel/settings.js";
+import { branchOf, forkOrigin, type Origin, onBranch, repositoryOperations } from "./vercel/repository.js";
+import { toSettings, type VercelSettings, vercelOptions } from "./vercel/settings.js";
 
 export type * from "./vercel/vercel-options.js";
 
@@ -37,11 +39,13 @@ export const vercel: Backend = {
   capabilities: () => vercelCapabilities(true),
   options: vercelOptions,
   check: (opts) => void toSettings(opts),
+  startsFromSnapshots: true,
   credentials: [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]],
   writtenOptions: ["teamId", "projectId", "runtime", "timeout", "ports", "region", "snapshotExpiration"],
   secrets: (opts) => [opts.vercel?.token],
   async create(opts, entry) {
     const plan = planOf(await connect(opts.vercel), toSettings(opts), opts, entry);
+    if (entry.snapshot !== undefined) return await createFromSnapshot(plan, entry.snapshot);
     return await makeDriver(plan, await planRepository(plan), OPENING_PATIENCE);
   },
   async reopen(saved, opts, entry) {
@@ -61,10 +65,7 @@ export const vercel: Backend = {
     const { name, teamId, projectId } = resource as unknown as MachineResource;
     await removeMachine(await connectTo(teamId, projectId), name, patience);
   },
-  async removeSnapshot(record) {
-    const { snapshotId, teamId, projectId } = detailsOf(record);
-    await removeServiceSnapshot(await connectTo(teamId, projectId), snapshotId, DEFAULT_OPERATION_TIMEOUT);
-  },
+  removeSnapshot,
   probe,
   conformance,
 };
@@ -72,6 +73,11 @@ export const vercel: Backend = {
 /** Opens a sandbox in a machine of the Vercel Sandbox service. */
 export function createVercelSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
   return openWith(vercel, opts);
+}
+
+async function removeSnapshot(record: SnapshotRecord): Promise<void> {
+  const { snapshotId, teamId, projectId } = detailsOf(record);
+  await removeServiceSnapshot(await connectTo(teamId, projectId), snapshotId, DEFAULT_OPERATION_TIMEOUT);
 }
 
 /** Decides how the files of a repository get in: the service clones what it can reach; everything else is uploaded. */
@@ -145,6 +151,7 @@ function driverOf(plan: VercelPlan, machine: Machine): VercelDriver {
       patience: plan.patience,
       ...(origin && { repository: (own) => repositoryOperations(origin, own, plan.opts) }),
       snapshot: (current) => saveFiles(plan, current),
+      removeSnapshot,
       restore: (current, id) => restoreFiles(plan, current, id),
       fork: (current, count) => forkFiles(plan, current, count),
       async close(current) {
@@ -183,10 +190,45 @@ async function forkFiles(
   return { next: next.value, forks: forks.value };
 }
 
+/** Makes a machine from a snapshot of the service. What its changes are compared with is what the snapshot's are. */
+async function createFromSnapshot(asked: VercelPlan, record: SnapshotRecord): Promise<VercelDriver> {
+  const { id } = record;
+  const { snapshotId, source, origin, workDir, ...project } = detailsOf(record);
+  assertProject(asked, { id, ...project });
+  const plan = { ...asked, settings: settingsAt(asked.settings, id, workDir) };
+  if (origin === undefined && source !== undefined && source !== "") {
+    throw new SandboxError("unsupported", `The record of snapshot ${id} doesn't say what its repository started from`, {
+      hint: `an older version took it: open a sandbox with repo: "${source}" and call restore("${id}")`,
+    });
+  }
+  const { branch = `glovebox/${plan.entry.id}` } = plan.opts;
+  const repository = origin === undefined ? {} : copiedRepository(plan, onBranch(origin, branch));
+  const filling = { source: { type: "snapshot", snapshotId }, ...repository } as const;
+  return await makeDriver(plan, filling, OPENING_PATIENCE).catch((error: unknown) => {
+    throw withoutFiles(error, id);
+  });
+}
+
+/** The settings of a machine whose files are already somewhere. Older records do not say where. */
+function settingsAt(settings: VercelSettings, id: string, workDir: string | undefined): VercelSettings {
+  const { workDir: asked } = settings;
+  if (workDir === undefined && asked === undefined) return settings;
+  if (workDir === undefined) {
+    throw new SandboxError("unsupported", `The record of snapshot ${id} doesn't say where its files are`, {
+      hint: "an older version took it: omit workDir",
+    });
+  }
+  if (asked !== undefined && asked !== workDir) throw otherPlace(id, workDir);
+  return { ...settings, workDir };
+}
+
 /** A fork has a branch of its own. */
 function forkRepository({ origin }: VercelPlan, fork: VercelPlan, n: number): Filling {
-  if (origin === undefined) return {};
-  const own = forkOrigin(origin, n);
+  return origin === undefined ? {} : copiedRepository(fork, forkOrigin(origin, n));
+}
+
+/** What is left to do for a machine that has the files already. */
+function copiedRepository(fork: VercelPlan, own: Origin): Filling {
   fork.origin = own;
   const warn = (message: string): void => fork.entry.warn(message);
   const fill = (driver: VercelDriver): Promise<void> => setSandboxBranch({ driver, warn }, branchOf(own));
@@ -208,5 +250,8 @@ async function continueMachine(plan: VercelPlan, name: string): Promise<Machine>
     return next;
   }
   const sandbox = await resumeMachine(client, name, settings, patience);
-  return await Machine.start(sandbox, { timeout: settings.timeout, patience, warn: (text) => plan.entry.warn(text) });
+  const { timeout, workDir } = settings;
+  const { expiresAt } = plan.entry;
+  const warn = (text: string): void => plan.entry.warn(text);
+  return await Machine.start(sandbox, { timeout, workDir, patience, warn, expiresAt });
 }

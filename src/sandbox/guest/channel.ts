@@ -27,6 +27,8 @@ export interface Hello {
   namespaced: boolean;
   /** What part of the isolation does not work; empty if all of it does. */
   complaint: string;
+  /** Which requests it knows. A kept container may run the guest of the version that made it. */
+  edition: number;
 }
 
 /** The host's end of the byte channel to one guest. */
@@ -37,6 +39,7 @@ export class GuestChannel {
   #sequence = 0;
   #nextCall = 1;
   #accepted = 0;
+  #edition = 1;
   #error: SandboxError | undefined;
   #draining: Promise<void> | undefined;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
@@ -45,6 +48,9 @@ export class GuestChannel {
   onAccepted: ((call: number) => CallHandler) | undefined;
   /** Called once, with the reason, when the channel ends. */
   onClosed: ((error: SandboxError) => void) | undefined;
+  /** Resolves to the reason when the channel has ended. */
+  readonly ended: Promise<SandboxError>;
+  #end!: (error: SandboxError) => void;
 
   constructor(stream: ChannelStream) {
     this.#stream = stream;
@@ -52,6 +58,9 @@ export class GuestChannel {
       this.#hello = { resolve, reject };
     });
     this.hello.catch(() => undefined); // the opener may have given up by then
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
     stream.on("data", (chunk: Buffer) => this.#receive(chunk));
     stream.on("error", (error: Error) => this.close(error instanceof SandboxError ? error : lost(error)));
     stream.on("close", () => this.close(lost()));
@@ -65,6 +74,23 @@ export class GuestChannel {
   /** Whether no call is running. */
   get isIdle(): boolean {
     return this.#calls.size === 0;
+  }
+
+  /** Whether the guest knows the requests of an edition. */
+  knows(edition: number): boolean {
+    return this.#edition >= edition;
+  }
+
+  /** Throws `unsupported` if the guest is too old to know a request: it would end the sandbox instead. */
+  assertEdition(edition: number, what: string): void {
+    if (this.knows(edition)) return;
+    throw new SandboxError(
+      "unsupported",
+      `${what} needs a sandbox of this version; this one was made by an older one`,
+      {
+        hint: "make a new sandbox",
+      },
+    );
   }
 
   /** Opens a call; every frame about it goes to `handler` until `endCall`. */
@@ -129,6 +155,7 @@ export class GuestChannel {
     for (const handler of this.#calls.values()) handler.closed(error);
     this.#calls.clear();
     this.onClosed?.(error);
+    this.#end(error);
   }
 
   #receive(chunk: Buffer): void {
@@ -157,7 +184,13 @@ export class GuestChannel {
     if (!hello || call !== 0 || body.readUInt32LE(0) !== PROTOCOL_VERSION)
       throw tampered("a greeting that it must not");
     this.#hello = undefined;
-    hello.resolve({ namespaced: body[4] === 1, complaint: body[5] === 1 ? "" : body.toString("utf8", 6) || "unknown" });
+    const about = body[4] as number;
+    this.#edition = (about >> 4) + 1;
+    hello.resolve({
+      namespaced: (about & 0x0f) === 1,
+      complaint: body[5] === 1 ? "" : body.toString("utf8", 6) || "unknown",
+      edition: this.#edition,
+    });
   }
 }
 

@@ -16,6 +16,7 @@ const CODES = new Map<number, [SandboxErrorCode, string]>([
   [errno.EEXIST, ["conflict", "already exists"]],
   [errno.EISDIR, ["not_regular_file", "is a directory"]],
   [errno.ENOTEMPTY, ["conflict", "is not empty"]],
+  [errno.ELOOP, ["invalid_path", "can't be followed: its links form a loop"]],
   [errno.ENAMETOOLONG, ["invalid_path", "has a name that is too long"]],
   [errno.EACCES, ["permission_denied", "may not be used"]],
   [errno.EPERM, ["permission_denied", "may not be used"]],
@@ -46,11 +47,14 @@ export function failure(body: Buffer): SandboxError {
 /** A failed call. The caller knows the path better than the guest and repeats the error with it by `about`. */
 export class GuestFailure extends SandboxError {
   readonly number: number;
+  /** What the guest named, usually the path of the request. */
+  readonly subject: string;
 
   constructor(number: number, subject: string) {
     const error = errorFor(number, subject);
     super(error.code, error.message);
     this.number = number;
+    this.subject = subject;
   }
 }
 

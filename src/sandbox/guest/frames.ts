@@ -29,6 +29,16 @@ export const REQUEST = {
   freeze: 0x1a,
   thaw: 0x1b,
   listen: 0x1c,
+  // Edition 2.
+  listEntries: 0x20,
+  statTarget: 0x21,
+  removeDirectory: 0x22,
+  copy: 0x23,
+  append: 0x24,
+  appendStream: 0x25,
+  readRange: 0x26,
+  connect: 0x30,
+  awaitPort: 0x31,
 } as const;
 
 export const ANSWER = {
@@ -179,6 +189,13 @@ export class BodyWriter {
   u32(value: number): this {
     const bytes = Buffer.allocUnsafe(4);
     bytes.writeUInt32LE(value);
+    this.pieces.push(bytes);
+    return this;
+  }
+
+  u64(value: number): this {
+    const bytes = Buffer.allocUnsafe(8);
+    bytes.writeBigUInt64LE(BigInt(value));
     this.pieces.push(bytes);
     return this;
   }

@@ -1,15 +1,14 @@
-import type { PendingRemoval } from "../../../contracts/driver.js";
+import type { DriverConnection, PendingRemoval } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { Capabilities, FileStat } from "../../../contracts/types.js";
+import type { Capabilities } from "../../../contracts/types.js";
 import type { Driver, DriverProcess, StartSpec } from "../types.js";
 import type { GuestChannel } from "./channel.js";
+import { connectInside, waitForPortInside } from "./connection.js";
 import { errorFor, GuestFailure, NO_USER } from "./failure.js";
+import { GuestFileCalls } from "./guest-file-calls.js";
 import { GuestFiles } from "./guest-files.js";
 import { type GuestCommand, startCommand } from "./guest-process.js";
 import { freeze, thaw } from "./listener.js";
-
-const AT_ONCE = 64;
-const SMALL = 64 << 10;
 
 /** The identity of a driver and what it enforces. */
 export interface DriverIdentity {
@@ -20,31 +19,35 @@ export interface DriverIdentity {
 }
 
 /** The common part of every driver whose sandbox is served by the guest: the guest does everything. */
-export abstract class GuestDriver implements Driver {
+export abstract class GuestDriver extends GuestFileCalls implements Driver {
   abstract readonly backend: string;
   readonly id: string;
   readonly workDir: string;
   readonly capabilities: Capabilities;
   readonly baseEnv: Readonly<Record<string, string>>;
   onWarning?: (message: string) => void;
+  onLost?: () => void;
   #channel: GuestChannel;
   #files: GuestFiles;
   /** Pending while nothing new may start. Await it in a loop in place, not in a method: nothing may run after the last check. */
   #still: Promise<unknown> | undefined;
 
   constructor(identity: DriverIdentity, channel: GuestChannel) {
+    super();
     this.id = identity.id;
     this.workDir = identity.workDir;
     this.capabilities = identity.capabilities;
     this.baseEnv = identity.baseEnv;
     this.#channel = channel;
     this.#files = new GuestFiles(channel, (path) => this.#relative(path));
+    this.#watch(channel);
   }
 
   /** Uses another guest from now on. */
   protected useChannel(channel: GuestChannel): void {
     this.#channel = channel;
     this.#files = new GuestFiles(channel, (path) => this.#relative(path));
+    this.#watch(channel);
   }
 
   /** Runs `work` while every process of the sandbox is frozen; they are always thawed afterwards. */
@@ -90,54 +93,33 @@ export abstract class GuestDriver implements Driver {
     }
   }
 
-  read(path: string): Promise<Uint8Array | null> {
-    return this.#files.read(path);
+  protected override async useFiles<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T> {
+    while (isChange && this.#still) await this.#still;
+    return await work(this.#files);
   }
 
-  async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
-    while (this.#still) await this.#still;
-    for (let at = 0; at < files.length; ) {
-      // Small files are sent without waiting for each other; the guest still writes them in this order.
-      const large = files.slice(at, at + AT_ONCE).findIndex(({ content }) => content.length > SMALL);
-      const batch = files.slice(at, at + (large === -1 ? AT_ONCE : Math.max(1, large)));
-      await Promise.all(batch.map(({ path, content, mode }) => this.#files.write(path, content, mode)));
-      at += batch.length;
-    }
+  protected override streamFiles(work: (files: GuestFiles) => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+    return work(this.#files);
   }
 
-  stat(path: string): Promise<FileStat | null> {
-    return this.#files.stat(path);
+  async connect(port: number, signal: AbortSignal): Promise<DriverConnection> {
+    while (this.#still && !signal.aborted) await Promise.race([this.#still, abortOf(signal)]);
+    return await connectInside(this.#channel, port, signal);
   }
 
-  list(path: string): Promise<string[]> {
-    return this.#files.list(path);
-  }
-
-  async remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
-    while (this.#still) await this.#still;
-    return await this.#files.remove(path, opts.recursive);
-  }
-
-  async rename(from: string, to: string): Promise<void> {
-    while (this.#still) await this.#still;
-    return await this.#files.rename(from, to);
-  }
-
-  async makeDirectory(path: string): Promise<void> {
-    while (this.#still) await this.#still;
-    return await this.#files.makeDirectory(path);
-  }
-
-  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-    while (this.#still) await this.#still;
-    return await this.#files.importTree(tar, path);
-  }
-
-  exportTree(path: string): AsyncIterable<Uint8Array> {
-    return this.#files.exportTree(path);
+  async waitForPort(port: number, timeout: number, signal: AbortSignal): Promise<boolean> {
+    while (this.#still && !signal.aborted) await Promise.race([this.#still, abortOf(signal)]);
+    return await waitForPortInside(this.#channel, port, timeout, signal);
   }
 
   abstract close(): Promise<void> | Promise<PendingRemoval | undefined>;
+
+  #watch(channel: GuestChannel): void {
+    void channel.ended.then(({ code }) => {
+      // A guest that is being replaced ends too.
+      if (this.#channel === channel && this.#still === undefined && code !== "closed") this.onLost?.();
+    });
+  }
 
   #relative(path: string): string {
     if (path === this.workDir) return "";

@@ -1,16 +1,23 @@
+import { constants } from "node:os";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { FileStat } from "../../../contracts/types.js";
+import type { DirectoryEntry, FileStat } from "../../../contracts/types.js";
 import { readUpTo } from "../../util/read-up-to.js";
 import { MAX_FILE_BYTES, MAX_IMPORT_BYTES } from "../types.js";
+import { cancelledBy } from "./call-cancel.js";
 import type { GuestChannel } from "./channel.js";
+import { EntryRecords, typeOf } from "./entry-records.js";
 import { archiveError, errorFor, GuestFailure } from "./failure.js";
 import { BodyWriter, REQUEST, tampered } from "./frames.js";
 import { GuestCall } from "./guest-process.js";
 
 /** Content up to this size is sent in one frame. */
 const INLINE_BYTES = 1 << 20;
+/** A longer list is refused: the sandbox decides how long it is, and it has to fit into our memory. */
+const MAX_LIST_BYTES = 64 << 20;
 const MAX_COMPLAINT = 1024;
-const FILE_TYPES = ["file", "directory", "symlink", "other"] as const;
+const { errno } = constants;
+/** Failures of a rename or a copy that concern the place where it should go. */
+const AT_TARGET: ReadonlySet<number> = new Set([errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR]);
 
 /** File operations through the guest. Paths are relative to its root; `shown` is the path as the caller named it. */
 export class GuestFiles {
@@ -22,54 +29,119 @@ export class GuestFiles {
     this.#relative = relative;
   }
 
-  async read(path: string): Promise<Uint8Array | null> {
-    const found = await this.readUpTo(path, MAX_FILE_BYTES);
+  async read(path: string, signal?: AbortSignal): Promise<Uint8Array | null> {
+    const found = await this.readUpTo(path, MAX_FILE_BYTES, signal);
     if (found !== undefined) return found;
-    throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_FILE_BYTES} bytes`);
+    throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_FILE_BYTES} bytes`, {
+      hint: "read it with readStream",
+    });
   }
 
   /** Like `read`, for a file of at most so many bytes; undefined for a larger one. */
-  async readUpTo(path: string, most: number): Promise<Uint8Array | null | undefined> {
+  async readUpTo(path: string, most: number, signal?: AbortSignal): Promise<Uint8Array | null | undefined> {
     const call = this.#call(REQUEST.read, path);
     try {
       await call.started();
       if (call.result) return call.result.length > most ? undefined : call.result;
       const chunks: Uint8Array[] = [];
-      let length = 0;
-      for await (const chunk of call.stdout) {
-        length += chunk.length;
-        if (length > most) {
-          await call.kill("SIGKILL");
-          return undefined;
-        }
-        chunks.push(chunk);
-      }
-      return Buffer.concat(chunks, length);
+      const length = await cancelledBy(signal, call, () => gather(call, chunks, most));
+      return length > most ? undefined : Buffer.concat(chunks, length);
     } catch (error) {
       return absent(error, path, null);
     }
   }
 
-  async write(path: string, content: Uint8Array, mode: number): Promise<void> {
-    const small = content.length <= INLINE_BYTES;
+  /** A file of any size, or a part of it, pulled; null if it does not exist. */
+  async readStream(
+    path: string,
+    opts: { start: number; length?: number; signal?: AbortSignal },
+  ): Promise<AsyncIterable<Uint8Array> | null> {
+    this.#channel.assertEdition(2, "readStream");
+    const { start, length = Number.MAX_SAFE_INTEGER, signal } = opts;
+    const call = new GuestCall(this.#channel, REQUEST.readRange, this.#body(path).u64(start).u64(length).pieces);
+    try {
+      await cancelledBy(signal, call, () => call.started());
+    } catch (error) {
+      return absent(error, path, null);
+    }
+    const iterator = call.stdout[Symbol.asyncIterator]();
+    const next = async (): Promise<IteratorResult<Uint8Array>> => {
+      const chunk = await iterator.next();
+      if (chunk.done !== true) return chunk;
+      const exit = await named(path, () => call.wait());
+      if (exit.exitCode !== 0) throw new SandboxError("aborted", `reading ${path} was ended`);
+      return chunk;
+    };
+    const end = async (): Promise<IteratorResult<Uint8Array>> => {
+      await call.kill("SIGKILL");
+      return { done: true, value: undefined };
+    };
+    return { [Symbol.asyncIterator]: () => ({ next, return: end }) };
+  }
+
+  async write(path: string, content: Uint8Array, mode: number, signal?: AbortSignal): Promise<void> {
     const body = this.#body(path).u32(mode);
-    const call = small
-      ? new GuestCall(this.#channel, REQUEST.write, body.bytes(content).pieces)
-      : new GuestCall(this.#channel, REQUEST.writeStream, body.pieces);
-    await named(path, async () => {
+    if (content.length <= INLINE_BYTES) {
+      await named(path, () => new GuestCall(this.#channel, REQUEST.write, body.bytes(content).pieces).wait());
+      return;
+    }
+    await this.#send(new GuestCall(this.#channel, REQUEST.writeStream, body.pieces), path, content, signal);
+  }
+
+  /** Writes a file from a stream of any size, whole or not at all. */
+  async writeStream(
+    path: string,
+    source: AsyncIterable<Uint8Array>,
+    mode: number,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const call = new GuestCall(this.#channel, REQUEST.writeStream, this.#body(path).u32(mode).pieces);
+    await this.#send(call, path, source, signal);
+  }
+
+  /** Adds to a file: all of the content or nothing. */
+  async append(path: string, content: Uint8Array, mode: number, signal?: AbortSignal): Promise<void> {
+    this.#channel.assertEdition(2, "appendFile");
+    const body = this.#body(path).u32(mode);
+    if (content.length <= INLINE_BYTES) {
+      await named(path, () => new GuestCall(this.#channel, REQUEST.append, body.bytes(content).pieces).wait());
+      return;
+    }
+    await this.#send(new GuestCall(this.#channel, REQUEST.appendStream, body.pieces), path, content, signal);
+  }
+
+  /** Sends the content of a call that takes effect only when it is complete. */
+  async #send(
+    call: GuestCall,
+    path: string,
+    content: Uint8Array | AsyncIterable<Uint8Array>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const send = async (): Promise<void> => {
       await call.started();
-      if (!small) {
-        await call.writeStdin(content);
-        await call.closeStdin();
-      }
+      if (content instanceof Uint8Array) await call.writeStdin(content);
+      else await feed(call, content);
+      signal?.throwIfAborted();
+      await call.closeStdin();
       await call.wait();
-    });
+    };
+    await named(path, () => cancelledBy(signal, call, send));
   }
 
   async stat(path: string): Promise<FileStat | null> {
+    return await this.#describe(REQUEST.stat, path);
+  }
+
+  /** Like `stat`, but of what a link leads to. */
+  async statTarget(path: string): Promise<FileStat | null> {
+    this.#channel.assertEdition(2, "Following a link");
+    return await this.#describe(REQUEST.statTarget, path);
+  }
+
+  async #describe(request: number, path: string): Promise<FileStat | null> {
     try {
-      const body = await this.#result(REQUEST.stat, path);
-      const type = body.length === 21 ? FILE_TYPES[body[0] as number] : undefined;
+      const body = await this.#result(request, path);
+      const type = body.length === 21 ? typeOf(body[0]) : undefined;
       if (!type) return this.#distrust("a description that cannot be read");
       return {
         type,
@@ -82,15 +154,38 @@ export class GuestFiles {
     }
   }
 
-  async list(path: string): Promise<string[]> {
+  async list(path: string, signal?: AbortSignal): Promise<string[]> {
+    if (this.#channel.knows(2)) return (await this.#entries(path, false, signal)).names;
     const body = await named(path, () => this.#result(REQUEST.list, path));
     return namesIn(body) ?? this.#distrust("a list that cannot be read");
   }
 
-  async remove(path: string, recursive: boolean): Promise<boolean> {
+  /** What each entry of a directory is. */
+  async listDetails(path: string, signal?: AbortSignal): Promise<DirectoryEntry[]> {
+    this.#channel.assertEdition(2, "A list with details");
+    return (await this.#entries(path, true, signal)).entries;
+  }
+
+  async #entries(path: string, withDetails: boolean, signal: AbortSignal | undefined): Promise<EntryRecords> {
+    const body = this.#body(path).u8(withDetails ? 1 : 0).pieces;
+    const call = new GuestCall(this.#channel, REQUEST.listEntries, body);
+    const records = new EntryRecords(withDetails);
+    const take = (chunk: Uint8Array): void => {
+      if (!records.push(chunk)) this.#distrust("a list that cannot be read");
+    };
+    await named(path, async () => {
+      await call.started();
+      if (call.result) take(call.result);
+      else await cancelledBy(signal, call, () => gather(call, { push: take }, MAX_LIST_BYTES)).then(assertListable);
+      await call.wait();
+    });
+    return records.isWhole ? records : this.#distrust("a list that is cut off");
+  }
+
+  async remove(path: string, recursive: boolean, signal?: AbortSignal): Promise<boolean> {
     const call = new GuestCall(this.#channel, REQUEST.remove, this.#body(path).u8(recursive ? 1 : 0).pieces);
     try {
-      const exit = await call.wait();
+      const exit = await cancelledBy(recursive ? signal : undefined, call, () => call.wait());
       if (exit.exitCode !== 0) throw new GuestFailure(exit.exitCode, path);
       return true;
     } catch (error) {
@@ -98,9 +193,58 @@ export class GuestFiles {
     }
   }
 
-  async rename(from: string, to: string): Promise<void> {
+  /** Removes an empty directory; returns whether there was one. */
+  async removeDirectory(path: string): Promise<boolean> {
+    this.#channel.assertEdition(2, "Removing an empty directory");
+    try {
+      await this.#result(REQUEST.removeDirectory, path);
+      return true;
+    } catch (error) {
+      return absent(error, path, false);
+    }
+  }
+
+  /** Renames. What lies on another file system, or in the base of an overlay, is copied and then removed. */
+  async rename(from: string, to: string, signal?: AbortSignal): Promise<void> {
     const body = this.#body(from).string(this.#relative(to));
-    await named(from, () => new GuestCall(this.#channel, REQUEST.rename, body.pieces).wait());
+    try {
+      await new GuestCall(this.#channel, REQUEST.rename, body.pieces).wait();
+    } catch (error) {
+      if (!(error instanceof GuestFailure)) throw error;
+      if (error.number !== errno.EXDEV || !this.#channel.knows(2)) throw this.#misplaced(error, from, to);
+      await this.copy(from, to, true, signal);
+      await this.remove(from, true, signal);
+    }
+  }
+
+  /** Copies a file, a link or a tree, whole or not at all. */
+  async copy(from: string, to: string, recursive: boolean, signal?: AbortSignal): Promise<void> {
+    this.#channel.assertEdition(2, "copy");
+    const body = this.#body(from)
+      .string(this.#relative(to))
+      .u8(recursive ? 1 : 0);
+    const call = new GuestCall(this.#channel, REQUEST.copy, body.pieces);
+    const detail = complaintOf(call);
+    try {
+      const { exitCode } = await cancelledBy(signal, call, () => call.wait());
+      if (exitCode === 0) return;
+      const where = await detail;
+      if (where !== "") throw archiveError(exitCode, where);
+      throw exitCode < FIRST_OWN ? new GuestFailure(exitCode, this.#relative(from)) : archiveError(exitCode, from);
+    } catch (error) {
+      throw error instanceof GuestFailure ? this.#misplaced(error, from, to) : error;
+    }
+  }
+
+  /** The error of a rename or a copy, about the path that it concerns. */
+  #misplaced(error: GuestFailure, from: string, to: string): SandboxError {
+    if (error.number === errno.EINVAL) {
+      return new SandboxError("invalid_argument", `${from} can't be put into itself: ${to} is inside it`, {
+        hint: "choose a path beside it",
+      });
+    }
+    const isTarget = AT_TARGET.has(error.number) || error.subject === this.#relative(to);
+    return errorFor(error.number, isTarget ? to : from);
   }
 
   async makeDirectory(path: string): Promise<void> {
@@ -114,22 +258,13 @@ export class GuestFiles {
     }
   }
 
-  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
+  async importTree(tar: AsyncIterable<Uint8Array>, path: string, signal?: AbortSignal): Promise<void> {
     const call = new GuestCall(this.#channel, REQUEST.tarIn, this.#body(path).u32(MAX_IMPORT_BYTES / 2 ** 20).pieces);
     await named(path, () => call.started());
     const detail = complaintOf(call);
-    try {
-      for await (const chunk of tar) {
-        await call.writeStdin(chunk);
-        // The import was refused; the rest may be endless.
-        if (call.isOver) break;
-      }
-      await call.closeStdin();
-    } catch (error) {
-      await call.kill("SIGKILL");
-      throw error;
-    }
-    const exit = await call.wait();
+    await feed(call, tar);
+    await call.closeStdin();
+    const exit = await cancelledBy(signal, call, () => call.wait());
     if (exit.exitCode !== 0) throw archiveError(exit.exitCode, await detail);
   }
 
@@ -170,6 +305,45 @@ export class GuestFiles {
   }
 }
 
+/** Sends a stream. If it fails, the call is ended, and nothing of it takes effect. */
+async function feed(call: GuestCall, source: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    for await (const chunk of source) {
+      await call.writeStdin(chunk);
+      // It was refused; the rest may be endless.
+      if (call.isOver) break;
+    }
+  } catch (error) {
+    await call.kill("SIGKILL");
+    throw error;
+  }
+}
+
+/** Reads the output of a call until it ends or is longer than allowed; returns how much there was. */
+async function gather(call: GuestCall, to: { push(chunk: Uint8Array): unknown }, most: number): Promise<number> {
+  let length = 0;
+  for await (const chunk of call.stdout) {
+    length += chunk.length;
+    if (length > most) {
+      await call.kill("SIGKILL");
+      return length;
+    }
+    to.push(chunk);
+  }
+  return length;
+}
+
+function assertListable(length: number): void {
+  if (length <= MAX_LIST_BYTES) return;
+  throw new SandboxError(
+    "limit_exceeded",
+    `The directory has too many entries: the list is larger than ${MAX_LIST_BYTES} bytes`,
+    {
+      hint: "list it with a command, such as find",
+    },
+  );
+}
+
 /** The names of a directory; undefined if the guest lied about a length or a name. */
 function namesIn(body: Buffer): string[] | undefined {
   const names: string[] = [];
@@ -183,6 +357,9 @@ function namesIn(body: Buffer): string[] | undefined {
   }
   return names;
 }
+
+/** From here on an exit code is one of the archive calls' own. */
+const FIRST_OWN = 200;
 
 /** Repeats a guest's failure with the path as the caller knows it. */
 function about(error: unknown, path: string): unknown {
@@ -199,9 +376,7 @@ async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
 
 /** A missing file is an answer, not a failure. So is one below something that is not a directory. */
 function absent<T>(error: unknown, path: string, answer: T): T {
-  if (error instanceof GuestFailure && (error.code === "not_found" || error.code === "invalid_path")) {
-    if (!error.message.includes("too long")) return answer;
-  }
+  if (error instanceof GuestFailure && (error.number === errno.ENOENT || error.number === errno.ENOTDIR)) return answer;
   throw about(error, path);
 }
 

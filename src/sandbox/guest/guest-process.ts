@@ -15,11 +15,16 @@ const WIDE_PARTS = 2;
 /** How each call can end, besides with a failure: an exit after streams, a result, or either. */
 const ENDS: Readonly<Record<number, "exit" | "result" | "either">> = {
   [REQUEST.start]: "exit",
+  [REQUEST.connect]: "exit",
   [REQUEST.tarIn]: "exit",
   [REQUEST.tarOut]: "exit",
   [REQUEST.read]: "either",
   [REQUEST.remove]: "either",
   [REQUEST.writeStream]: "either",
+  [REQUEST.listEntries]: "either",
+  [REQUEST.appendStream]: "either",
+  [REQUEST.copy]: "exit",
+  [REQUEST.readRange]: "exit",
 };
 
 /** One call of the guest with streams: a command, a large file, an archive. */
@@ -85,6 +90,7 @@ export class GuestCall implements CallHandler {
       this.#isConnection = true;
       return;
     }
+    this.#isConnection = type === REQUEST.connect;
     this.#call = channel.open(this);
     try {
       channel.send(type, this.#call, body);
@@ -159,7 +165,8 @@ export class GuestCall implements CallHandler {
         this.#receive(2, body);
         return;
       case ANSWER.ended:
-        if (!this.#isConnection || this.#outputEnded) throw tampered("half an end that this call cannot have");
+        if (!this.#isConnection || !this.#running || this.#outputEnded)
+          throw tampered("half an end that this call cannot have");
         this.#outputEnded = true;
         this.stdout.end();
         return;
@@ -189,9 +196,15 @@ export class GuestCall implements CallHandler {
   /** A guest that ignores flow control would fill our memory. */
   #receive(stream: 1 | 2, body: Buffer): void {
     const left = (this.#window[stream] ?? 0) - body.length;
-    if (!this.#running || this.#outputEnded || left < 0) throw tampered("output that nobody asked for");
+    const isPossible = this.#running && !this.#outputEnded && !(this.#isConnection && stream === 2);
+    if (!isPossible || left < 0) throw tampered("output that nobody asked for");
     this.#window[stream] = left;
     (stream === 1 ? this.stdout : this.stderr).push(body);
+  }
+
+  /** From now on output on stderr is `tampered`: the command has one stream. */
+  expectNoStderr(): void {
+    this.#window[2] = 0;
   }
 
   closed(error: SandboxError): void {
@@ -275,6 +288,9 @@ const WITH_TERMINAL = 2;
 const WITH_USER = 4;
 const WITH_CAPABILITIES = 8;
 const WITH_KEPT = 16;
+const WITH_COMBINED = 32;
+/** The guest may report the start together with what follows it. Guests that don't know this report it at once. */
+const WITH_LATE_START = 128;
 /** A caller that keeps more of an output than this gets all of it: the guest has no memory for such a long tail. */
 const MAX_KEPT = 4 << 20;
 const ALL = 0xffff_ffff;
@@ -298,12 +314,15 @@ export async function startCommand(channel: GuestChannel, spec: GuestCommand, cw
       );
     }
   }
+  if (spec.combined === true) channel.assertEdition(2, 'output: "combined"');
   const flags =
     (spec.stdin === "pipe" ? WITH_STDIN : 0) |
     (spec.pty ? WITH_TERMINAL : 0) |
     (spec.user === undefined ? 0 : WITH_USER) |
     (spec.keepCapabilities === true ? WITH_CAPABILITIES : 0) |
-    (spec.kept === undefined ? 0 : WITH_KEPT);
+    (spec.kept === undefined ? 0 : WITH_KEPT) |
+    (spec.combined === true ? WITH_COMBINED : 0) |
+    (spec.kept !== undefined && spec.stdin === "none" ? WITH_LATE_START : 0);
   const body = new BodyWriter()
     .u8(flags)
     .u16(spec.pty?.cols ?? 0)
@@ -316,6 +335,7 @@ export async function startCommand(channel: GuestChannel, spec: GuestCommand, cw
   if (spec.kept !== undefined) body.u32(bounded(spec.kept.stdout)).u32(bounded(spec.kept.stderr));
   const call = new GuestCall(channel, REQUEST.start, body.pieces);
   call.kept = spec.kept;
+  if (spec.combined === true || spec.pty !== undefined) call.expectNoStderr();
   await call.started();
   return call;
 }

@@ -32,6 +32,10 @@ export interface JailSpec {
   stage: string;
   /** Control groups to join before anything starts. */
   cgroups: readonly string[];
+  /** A program that starts the launcher in a control group that only it can make, and its variables. It must execute what follows it. */
+  through?: { command: readonly string[]; env: Readonly<Record<string, string>> } | undefined;
+  /** How many processes and threads there may be in the jail at the same time. PID 1 sets it, because the kernel then counts only the jail's. */
+  processes?: number | undefined;
   /** PID 1 of the jail. */
   program: readonly string[];
   cwd: string;

@@ -12,6 +12,8 @@ import { type JailSpec, jailCommand } from "./jail.js";
 /** A running guest and its process. */
 export interface RunningGuest {
   channel: GuestChannel;
+  /** The process that was started. */
+  pid: number;
   /** Closes the channel and waits until the guest, and everything it started, is gone. */
   stop(): Promise<void>;
   /**
@@ -36,7 +38,9 @@ export async function startJailedGuest(
   spec: Omit<JailSpec, "program" | "privileged" | "env">,
   signal?: AbortSignal,
 ): Promise<RunningGuest> {
-  const arguments_ = ["serve", "--jailed", ...(spec.network === "none" ? ["--loopback-only"] : []), spec.cwd];
+  const network = spec.network === "none" ? ["--loopback-only"] : [];
+  const processes = spec.processes === undefined ? [] : ["--processes", String(spec.processes)];
+  const arguments_ = ["serve", "--jailed", ...network, ...processes, spec.cwd];
   const jail: JailSpec = {
     ...spec,
     binds: [...spec.binds, { source: guestBinary(), target: INSIDE_GUEST }],
@@ -47,7 +51,7 @@ export async function startJailedGuest(
   };
   const { file, args } = jailCommand(jail, findBwrap());
   try {
-    return await start(file, args, "jailed", signal);
+    return await start([file, ...args], { kind: "jailed", through: jail.through, tellsEnd: jail.tellsEnd }, signal);
   } catch (error) {
     throw missingTree(spec.binds, error) ?? error;
   }
@@ -58,23 +62,25 @@ export async function startPlainGuest(
   workDir: string,
   cgroups: readonly string[],
   signal?: AbortSignal,
+  through?: JailSpec["through"],
 ): Promise<RunningGuest> {
   const guest = guestBinary();
   const groups = cgroups.flatMap((path) => ["--cgroup", path]);
-  return await start(guest, ["launch", ...groups, "--", guest, "serve", workDir], "plain", signal);
+  return await start([guest, "launch", ...groups, "--", guest, "serve", workDir], { kind: "plain", through }, signal);
 }
 
 async function start(
-  file: string,
-  args: readonly string[],
-  kind: "jailed" | "plain",
+  command: readonly string[],
+  how: { kind: "jailed" | "plain"; through: JailSpec["through"]; tellsEnd?: boolean | undefined },
   signal?: AbortSignal,
 ): Promise<RunningGuest> {
   signal?.throwIfAborted();
+  const { kind, through } = how;
+  const [file = "", ...args] = [...(through?.command ?? []), ...command];
   // A minimal environment: whoever shares its namespace can read that of PID 1.
   const child = spawn(file, args, {
-    stdio: ["ignore", "ignore", "pipe", "pipe", ...(args[1] === "--status" ? (["pipe"] as const) : [])],
-    env: { PATH: "/usr/bin:/bin", ...ownerMark() },
+    stdio: ["ignore", "ignore", "pipe", "pipe", ...(how.tellsEnd === true ? (["pipe"] as const) : [])],
+    env: { PATH: "/usr/bin:/bin", ...through?.env, ...ownerMark() },
     cwd: "/",
     // A Ctrl-C on the terminal is for us: we end what runs in the sandbox in order. The channel remains the lease.
     detached: true,
@@ -119,7 +125,7 @@ async function start(
   }
   child.unref();
   channel.unref();
-  return { channel, stop, end };
+  return { channel, pid: child.pid as number, stop, end };
 }
 
 /** Resolves when bubblewrap reports that everything in the jail has ended; never, unless it was asked to. */
@@ -169,6 +175,12 @@ function explain(error: unknown, complaint: string): unknown {
     return new SandboxError("unavailable", message, {
       cause: error,
       hint: "this user has too many processes, or the machine too little memory",
+    });
+  }
+  if (complaint.includes("cannot be attached for another user")) {
+    return new SandboxError("no_isolation", `the sandbox could not be confined: ${complaint}`, {
+      cause: error,
+      hint: "set TMPDIR and GLOVEBOX_HOME to directories on ext4, xfs or btrfs: a tmpfs can be attached since Linux 6.3",
     });
   }
   const restricted = /uid map|RTM_NEWADDR|namespace|Operation not permitted/i.test(complaint);

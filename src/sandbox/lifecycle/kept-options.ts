@@ -21,27 +21,35 @@ export const ON_REOPEN: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
   branch: "made",
   baseDir: "made",
   workspace: "made",
+  workDir: "made",
   image: "made",
+  snapshot: "made",
+  ttl: "made",
   gitFilters: "made",
   gitAlternates: "made",
+  name: "fixed",
+  labels: "fixed",
   id: "call",
+  ifExists: "call",
   keep: "call",
   env: "call",
   signal: "call",
   onEvent: "call",
   githubToken: "call",
   runTimeout: "call",
+  idleTimeout: "restored",
   operationTimeout: "restored",
   maxOutput: "restored",
   allow: "restored",
   mounts: "restored",
+  publish: "restored",
   network: "fixed",
   limits: "fixed",
   isolation: "fixed",
 };
 
-const RESTORED = ["operationTimeout", "maxOutput", "allow", "mounts"] as const;
-const FIXED = ["network", "limits", "isolation"] as const;
+const RESTORED = ["idleTimeout", "operationTimeout", "maxOutput", "allow", "mounts", "publish"] as const;
+const FIXED = ["name", "labels", "network", "limits", "isolation"] as const;
 
 /** What restricts a sandbox with these options. Contains no secret. */
 export function rulesOf(opts: SandboxOptions): SandboxRules {
@@ -68,15 +76,25 @@ export function rulesOfRecord({ rules, reopen }: SandboxRecord): SandboxRules {
  * The options of a call that reopens a kept sandbox, completed from its record. A call with another network, other limits or another isolation than
  * the sandbox was made with is refused, because it would not get them.
  */
-export function reopenOptions(opts: SandboxOptions, rules: SandboxRules): SandboxOptions {
-  for (const name of FIXED) {
-    if (opts[name] === undefined || isDeepStrictEqual(opts[name], rules[name])) continue;
+export function reopenOptions(
+  opts: SandboxOptions,
+  rules: SandboxRules,
+  { name, labels = {} }: Pick<SandboxRecord, "name" | "labels">,
+): SandboxOptions {
+  const made = { ...rules, name, labels };
+  for (const option of FIXED) {
+    if (opts[option] === undefined || isDeepStrictEqual(opts[option], made[option])) continue;
     throw new SandboxError(
       "invalid_argument",
-      `Option ${name} (${JSON.stringify(opts[name])}) can't be combined with id: the sandbox was made with ${JSON.stringify(rules[name])}`,
-      { hint: `omit ${name}, or make another sandbox` },
+      `Option ${option} (${JSON.stringify(opts[option])}) can't be combined with id: the sandbox was made with ${JSON.stringify(made[option]) ?? "none"}`,
+      { hint: `omit ${option}, or make another sandbox` },
     );
   }
   const { network, limits, isolation, options } = rules;
-  return { ...options, ...opts, network, limits, isolation };
+  return { ...options, ...opts, ...(name !== undefined && { name }), labels, network, limits, isolation };
+}
+
+/** The variables that a kept sandbox was opened with the last time and that this call does not set. */
+export function missingVariables({ envNames = [] }: SandboxRecord, { env = {} }: SandboxOptions): string[] {
+  return envNames.filter((name) => env[name] === undefined);
 }

@@ -1,11 +1,13 @@
 import { randomBytes } from "node:crypto";
-import type { Backend, ForkOptions, Resource, SandboxEntry } from "../../../contracts/backend.js";
+import type { Backend, ForkOptions, Resource, SandboxEntry, SnapshotRecord } from "../../../contracts/backend.js";
 import type { Driver } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import {
   addResource,
+  claimName,
   createRecord,
   dropResources,
+  freeName,
   markReady,
   rememberedRecord,
   removeRecorded,
@@ -15,6 +17,7 @@ import {
 } from "../../ledger.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { runtimeDir } from "../../machine/home.js";
+import { isLeftOver } from "./reap-records.js";
 
 /** How long to wait for a busy service when a failed opening is undone, in milliseconds. */
 const UNDO_PATIENCE = 20_000;
@@ -26,19 +29,43 @@ export interface EntryOptions {
   /** Deadline of each of its operations, including its removal, in milliseconds. */
   readonly operationTimeout: number;
   readonly rules: SandboxRules;
+  readonly name?: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  /** What made it, if it has a name. */
+  readonly made?: Readonly<Record<string, string>> | undefined;
+  readonly envNames: readonly string[];
+  readonly keepsAll: boolean;
+}
+
+/** How an entry starts: as a kept one, or with the files of a snapshot. */
+interface EntryStart {
+  readonly id?: string;
+  readonly signal?: AbortSignal | undefined;
+  readonly snapshot?: SnapshotRecord | undefined;
+  /** ISO 8601. Absent: never. */
+  readonly expiresAt?: string | undefined;
 }
 
 const entries = new WeakMap<Driver, OpenEntry>();
 
-/** Closes a sandbox: removes everything it made, or leaves the files of a kept one to be reopened. */
-export async function closeDriver(driver: Driver): Promise<void> {
-  await entries.get(driver)?.close(driver);
+/** The entry of a driver that runs. */
+export function entryOf(driver: Driver): OpenEntry | undefined {
+  return entries.get(driver);
+}
+
+/** Closes a sandbox: removes everything it made, or leaves the files of a kept one to be reopened, unless it has expired. */
+export async function closeDriver(driver: Driver, isExpired = false): Promise<void> {
+  const entry = entries.get(driver);
+  if (isExpired) entry?.discard();
+  await entry?.close(driver);
 }
 
 /** The one place where a sandbox gets its record, becomes ready, is kept, closed and removed. */
 export class OpenEntry implements SandboxEntry {
   readonly id: string;
   readonly signal: AbortSignal;
+  declare readonly snapshot?: SnapshotRecord;
+  declare readonly expiresAt?: string;
   readonly #opts: EntryOptions;
   readonly #opening = new AbortController();
   #keep: boolean;
@@ -50,8 +77,10 @@ export class OpenEntry implements SandboxEntry {
   readonly #warnings: string[] = [];
 
   /** With `id`: the entry of a kept sandbox that is reopened. */
-  constructor(opts: EntryOptions, { id, signal }: { id?: string; signal?: AbortSignal | undefined } = {}) {
+  constructor(opts: EntryOptions, { id, signal, snapshot, expiresAt }: EntryStart = {}) {
     this.id = id ?? newId();
+    if (expiresAt !== undefined) this.expiresAt = expiresAt;
+    if (snapshot !== undefined) this.snapshot = snapshot;
     this.#isKept = id !== undefined;
     this.#opts = opts;
     this.#keep = opts.keep;
@@ -61,6 +90,22 @@ export class OpenEntry implements SandboxEntry {
     };
     if (signal?.aborted === true) abort();
     signal?.addEventListener("abort", abort, { once: true });
+  }
+
+  get name(): string | undefined {
+    return this.#opts.name;
+  }
+
+  get labels(): Readonly<Record<string, string>> {
+    return this.#opts.labels;
+  }
+
+  get createdAt(): string {
+    return rememberedRecord(this.id)?.createdAt ?? new Date().toISOString();
+  }
+
+  get keepsAll(): boolean {
+    return this.#opts.keepsAll;
   }
 
   get keep(): boolean {
@@ -76,7 +121,11 @@ export class OpenEntry implements SandboxEntry {
   }
 
   async createRecord(first: { workDir?: string; resources?: readonly Resource[] }): Promise<void> {
-    await createRecord({ id: this.id, backend: this.#opts.backend.name, workDir: "", ...first });
+    const { id, expiresAt } = this;
+    const { backend, name, labels, made } = this.#opts;
+    const own = { ...(name && { name }), ...(hasAny(labels) && { labels }), ...(made && { made }) };
+    const more = { ...own, ...(expiresAt !== undefined && { expiresAt }) };
+    await createRecord({ id, backend: backend.name, workDir: "", ...more, ...first });
     this.#state = "recorded";
     await failpoint("create.recorded");
   }
@@ -114,7 +163,11 @@ export class OpenEntry implements SandboxEntry {
     { atOnce = false, around = (makeAll) => makeAll(), complete }: ForkOptions<D> = {},
   ): Promise<D[]> {
     const forks = Array.from({ length: count }, (_, index) => ({
-      entry: new OpenEntry({ ...this.#opts, keep: this.#keep }),
+      // No two sandboxes have the same name.
+      entry: new OpenEntry(
+        { ...this.#opts, name: undefined, made: undefined, keep: this.#keep },
+        { expiresAt: this.expiresAt },
+      ),
       n: index + 1,
       driver: undefined as D | undefined,
     }));
@@ -138,11 +191,17 @@ export class OpenEntry implements SandboxEntry {
     }
   }
 
-  /** Makes the sandbox: all of it or nothing. */
-  async create(make: () => Promise<Driver>): Promise<Driver> {
+  /** Makes the sandbox: all of it or nothing. `fill` puts the files of the snapshot in place, if it starts with one. */
+  async create(
+    make: () => Promise<Driver>,
+    fill?: (driver: Driver, snapshot: SnapshotRecord) => Promise<void>,
+  ): Promise<Driver> {
     let driver: Driver | undefined;
+    const { name, backend } = this.#opts;
     try {
+      if (name !== undefined) await takeName(name, this.id, backend, this.signal);
       driver = await make();
+      if (this.snapshot !== undefined) await fill?.(driver, this.snapshot);
       await this.#becomeReady(driver);
       return driver;
     } catch (error) {
@@ -172,15 +231,16 @@ export class OpenEntry implements SandboxEntry {
   }
 
   async #becomeReady(driver: Driver): Promise<void> {
-    const { id, workDir } = driver;
+    const { id, workDir, hostDir } = driver;
     if (id !== this.id)
       throw new SandboxError("internal", `The driver's id "${id}" is not that of its entry, "${this.id}"`);
     if (this.#state === "new") await this.createRecord({ workDir });
     // A sandbox that is ready too late must not be kept: nobody would get its id.
     this.signal.throwIfAborted();
     if (this.#keep) {
-      const { rules } = this.#opts;
-      await updateRecord(this.id, { state: "kept", workDir, rules, reopen: this.#plan });
+      const { rules, envNames, keepsAll } = this.#opts;
+      const more = { ...(envNames.length > 0 && { envNames }), ...(keepsAll && { keepsAll }) };
+      await updateRecord(this.id, { state: "kept", workDir, hostDir, rules, ...more, reopen: this.#plan });
       this.#isKept = true;
     } else {
       if (rememberedRecord(this.id)?.workDir !== workDir) await updateRecord(this.id, { workDir });
@@ -203,12 +263,31 @@ export class OpenEntry implements SandboxEntry {
     } finally {
       // What can't be removed now stays in the ledger for `reap`.
       if (this.#state !== "new") await this.#remove(UNDO_PATIENCE).catch(() => undefined);
+      else if (this.#opts.name !== undefined) await freeName(this.#opts.name, this.id).catch(() => undefined);
     }
   }
 
   async #remove(patience: number, ended?: Promise<void>): Promise<void> {
     await removeRecorded(this.id, () => true, removerFor(this.#opts.backend, patience), ended);
   }
+}
+
+/** Takes a name for a sandbox that is about to be made; removes what a dead process left under it. */
+async function takeName(name: string, id: string, backend: Backend, signal: AbortSignal): Promise<void> {
+  const left = await claimName(name, id, isLeftOver, signal);
+  if (left === undefined) return;
+  if (left.backend === backend.name) {
+    await removeRecorded(left.id, isLeftOver, removerFor(backend, UNDO_PATIENCE));
+    if ((await claimName(name, id, isLeftOver, signal)) === undefined) return;
+  }
+  throw new SandboxError("conflict", `The name "${name}" is in use: a dead process left sandbox ${left.id}`, {
+    retryable: false,
+    hint: "remove what dead processes left (glovebox reap), then try again",
+  });
+}
+
+function hasAny(labels: Readonly<Record<string, string>>): boolean {
+  return Object.keys(labels).length > 0;
 }
 
 /** Waits for all of them, then throws the first failure. */

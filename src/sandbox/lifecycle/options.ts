@@ -6,6 +6,9 @@ import { check, invalidArgument, type Schema } from "../../util/schema.js";
 import { backendOptionNames } from "../backend-names.js";
 import { parseAllow } from "../egress.js";
 import { type BackendOptions, MAX_FILE_BYTES, type SandboxOptions } from "../types.js";
+import { CREATING } from "./made-options.js";
+import { labelsSchema, nameSchema, referenceSchema } from "./naming.js";
+import { checkWorkDir } from "./work-dir.js";
 
 /** `ext::sh -c ...` and its like make git run a program of the caller's choosing. */
 const TRANSPORT_HELPER = /^[A-Za-z0-9+.-]*::/;
@@ -49,31 +52,46 @@ const ofBackend = is.custom<object>((value, name) => {
   throw invalidArgument(name, "an object", Array.isArray(value) ? "an array" : value);
 });
 
-const sandboxOptions: Schema<Omit<SandboxOptions, keyof BackendOptions>> = is.object({
-  repo,
-  branch,
-  baseDir: is.path,
-  workspace: is.oneOf("worktree", "overlay", "copy"),
-  image,
-  id: is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "the id of a sandbox"),
-  keep: is.flag,
-  operationTimeout: is.timeout,
-  runTimeout: is.timeout,
-  maxOutput: is.whole(0, MAX_FILE_BYTES),
-  env: is.env,
-  allow: is.list(is.text),
-  network,
-  limits: is.object({ memory: is.positive, cpus: is.cores, pids: is.positive, disk: is.positive }),
-  isolation: is.oneOf("required", "none"),
-  mounts: is.list(is.object({ source: is.required(is.path), target, writable: is.flag })),
-  signal: is.signal,
-  onEvent: is.callback(),
-  githubToken: is.token,
-  gitFilters: is.list(is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "the name of a filter")),
-  gitAlternates: is.list(is.path),
-});
+const MAX_LIFETIME = 30 * 24 * 3_600_000;
+const lifetime = is.whole(1, MAX_LIFETIME, `whole milliseconds from 1 to ${MAX_LIFETIME} (30 days)`);
 
-const CREATING = ["repo", "branch", "baseDir", "workspace", "image", "gitFilters", "gitAlternates"] as const;
+const sandboxOptions: Schema<Omit<SandboxOptions, keyof BackendOptions>> = is.object(
+  {
+    repo,
+    branch,
+    baseDir: is.path,
+    workspace: is.oneOf("worktree", "overlay", "copy"),
+    workDir: is.custom(checkWorkDir),
+    image,
+    snapshot: is.matching(/^[a-z0-9][a-z0-9._-]{0,80}$/, "the id or name of a snapshot"),
+    id: referenceSchema,
+    name: nameSchema,
+    ifExists: is.oneOf("fail", "reopen"),
+    labels: labelsSchema,
+    keep: is.union('true, false or "all"', is.flag, is.oneOf("all")),
+    ttl: lifetime,
+    idleTimeout: lifetime,
+    operationTimeout: is.timeout,
+    runTimeout: is.timeout,
+    maxOutput: is.whole(0, MAX_FILE_BYTES),
+    env: is.env,
+    allow: is.list(is.text),
+    network,
+    limits: is.object({ memory: is.positive, cpus: is.cores, pids: is.positive, disk: is.positive }),
+    isolation: is.oneOf("required", "none"),
+    mounts: is.list(is.object({ source: is.required(is.path), target, writable: is.flag })),
+    publish: is.list(is.port),
+    signal: is.signal,
+    onEvent: is.callback(),
+    githubToken: is.token,
+    gitFilters: is.list(is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "the name of a filter")),
+    gitAlternates: is.list(is.path),
+  },
+  {},
+  // openSandbox has taken it.
+  { also: ["backend"] },
+);
+
 const OF_REPOSITORY = ["branch", "workspace", "gitFilters", "gitAlternates"] as const;
 
 /** Refuses options that are wrong, unknown or do not go together, before anything is created. */
@@ -82,18 +100,35 @@ export function validateSandboxOptions(
   backends: readonly string[] = [],
 ): asserts opts is SandboxOptions {
   const own = Object.fromEntries([...backendOptionNames(), ...backends].map((name) => [name, ofBackend]));
-  check(opts, is.noted(sandboxOptions, { properties: { ...sandboxOptions.properties, ...own } }), "options");
+  const all = is.noted(sandboxOptions, { properties: { ...sandboxOptions.properties, ...own } });
+  check(opts, all, "options");
   const given = opts as SandboxOptions;
   if (given.id !== undefined) {
     for (const name of CREATING) {
       if (given[name] !== undefined)
         throw excluded(name, String(given[name]), "id", "a reopened sandbox is already made");
     }
+    if (given.ifExists !== undefined)
+      throw excluded("ifExists", given.ifExists, "id", "give name instead of id, or leave ifExists out");
+  }
+  if (given.ifExists !== undefined && given.name === undefined) {
+    throw new SandboxError("invalid_argument", `Option ifExists ("${given.ifExists}") needs the option name`, {
+      hint: "add name, or leave ifExists out",
+    });
   }
   if (given.baseDir !== undefined && given.repo !== undefined) {
     throw excluded("baseDir", given.baseDir, "repo", "choose one of the two");
   }
-  for (const name of OF_REPOSITORY) {
+  if (given.workDir !== undefined && given.baseDir !== undefined) {
+    throw new SandboxError("unsupported", `Option workDir ("${given.workDir}") does not go together with baseDir`, {
+      hint: "a directory of yours has the same path inside as outside; leave workDir out",
+    });
+  }
+  if (given.baseDir !== undefined && given.snapshot !== undefined) {
+    throw excluded("snapshot", given.snapshot, "baseDir", "its files go into a new directory; leave baseDir out");
+  }
+  // The repository of a snapshot is in its record.
+  for (const name of given.snapshot === undefined ? OF_REPOSITORY : []) {
     if (given[name] !== undefined && given.repo === undefined) {
       throw new SandboxError("invalid_argument", `Option ${name} ("${given[name]}") needs the option repo`, {
         hint: `add repo, or leave ${name} out`,

@@ -6,22 +6,32 @@ import {
   listRecords,
   type RecordState,
   type RemoverOf,
+  readRecord,
   removeRecorded,
   removerFor,
   type SandboxRecord,
   sweepLedger,
+  sweepNames,
 } from "../../ledger.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { sweepStaleLocks } from "../../machine/lock.js";
 import { isOwnerAlive } from "../../machine/owner.js";
+import { isSandboxId } from "../../machine/sandbox-id.js";
 import { sweepRepositoryLocks } from "../git.js";
 
 /** One sandbox of the ledger. What a damaged record doesn't say is absent. */
 export interface SandboxInfo {
   id: string;
+  /** Absent: none. */
+  name?: string;
+  /** Absent: none. */
+  labels?: Readonly<Record<string, string>>;
   state: RecordState | "damaged";
   backend?: string;
+  /** Inside. */
   workDir?: string;
+  /** Where the files of a kept sandbox are on this machine. Absent: nowhere, or not known. */
+  hostDir?: string;
   /** ISO 8601. */
   createdAt?: string;
   /** ISO 8601. Absent: never. */
@@ -59,8 +69,14 @@ export async function listSandboxes(): Promise<SandboxInfo[]> {
   const entries = await withTypedErrors("list", listRecords);
   return entries.map((entry) => {
     if (!("record" in entry)) return { id: entry.id, state: "damaged", alive: false };
-    const { id, state, backend, workDir, createdAt, expiresAt } = entry.record;
-    return { id, state, backend, workDir, createdAt, ...(expiresAt && { expiresAt }), alive: isHeld(entry.record) };
+    const { id, state, backend, workDir, hostDir, createdAt, expiresAt, name, labels } = entry.record;
+    const more = {
+      ...(name && { name }),
+      ...(labels && { labels }),
+      ...(hostDir !== undefined && { hostDir }),
+      ...(expiresAt && { expiresAt }),
+    };
+    return { id, state, backend, workDir, createdAt, ...more, alive: isHeld(entry.record) };
   });
 }
 
@@ -89,6 +105,7 @@ export async function reapRecords(removerOf: RemoverOf, opts: ReapOptions = {}):
   await failpoint("reap.removed");
   if (opts.dryRun !== true) {
     await sweepLedger();
+    await sweepNames(new Set(entries.flatMap((entry) => ("record" in entry ? (entry.record.name ?? []) : []))));
     await sweepRepositoryLocks();
     await sweepStaleLocks();
   }
@@ -115,9 +132,24 @@ async function reapOne(
   }
 }
 
-function isLeftOver(record: SandboxRecord): boolean {
+/** Refuses to reopen a sandbox whose ttl is over, and removes it. */
+export async function refuseExpired(backend: Backend, id: string): Promise<void> {
+  const record = isSandboxId(id) ? await readRecord(id) : undefined;
+  if (record === undefined || record.backend !== backend.name || isHeld(record) || !isExpired(record)) return;
+  await removeRecorded(id, isLeftOver, removerFor(backend, 0)).catch(() => undefined);
+  throw new SandboxError("not_found", `Sandbox "${id}" was removed: its ttl ended at ${record.expiresAt}`, {
+    hint: "reopening does not extend a ttl; open another one",
+  });
+}
+
+function isExpired({ expiresAt }: SandboxRecord): boolean {
+  return expiresAt !== undefined && Date.parse(expiresAt) <= Date.now();
+}
+
+/** Whether nobody needs the sandbox any more: `reap` removes it. */
+export function isLeftOver(record: SandboxRecord): boolean {
   if (isHeld(record)) return false;
-  if (record.state === "kept") return record.expiresAt !== undefined && Date.parse(record.expiresAt) <= Date.now();
+  if (record.state === "kept") return isExpired(record);
   return record.owner !== undefined || record.state === "removing";
 }
 

@@ -3,6 +3,7 @@ import type { ExecOptions, ExecResult } from "../../../contracts/types.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { OutputCollector } from "../../util/output-collector.js";
 import { type DriverExit, MAX_DRAIN } from "../types.js";
+import { commandFailed } from "./command-failed.js";
 import { type Feed, feedStdin } from "./feed-stdin.js";
 import type { OpenSandboxState } from "./open-sandbox-state.js";
 import { ProcessWatch } from "./process-watch.js";
@@ -73,6 +74,9 @@ export async function runToEnd(state: OpenSandboxState, opts: ExecOptions, opera
       `${opts.argv[0]} ended with ${ended.exitCode}${ended.timedOut ? ", timed out" : ""}`,
       opts.env,
     );
+    if (opts.check === true && (ended.exitCode !== 0 || ended.timedOut)) {
+      throw commandFailed(opts, timeout, operation, ended, state.hidden);
+    }
     return ended;
   } finally {
     feed?.stop();

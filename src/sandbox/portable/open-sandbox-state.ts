@@ -1,7 +1,8 @@
 import type { SandboxErrorCode } from "../../../contracts/errors.js";
-import type { ProcessInfo } from "../../../contracts/types.js";
 import type { Driver } from "../types.js";
-import type { Emit } from "./events.js";
+import type { Emit, Secrets } from "./events.js";
+import type { LifetimeEnd } from "./lifetime.js";
+import type { ProcessTable } from "./process-table.js";
 
 /** Why a running call must end. Its caller gets it as a `SandboxError`. */
 export interface StopReason {
@@ -23,12 +24,20 @@ export interface OpenSandboxState {
   readonly maxOutput: number;
   /** Complete environment of every command. */
   readonly env: Readonly<Record<string, string>>;
+  /** What errors and events must not show. */
+  readonly hidden: Secrets;
   readonly allow: ReadonlySet<string> | undefined;
   /** Absent if nobody listens, so that no message is built. */
   readonly emit: Emit | undefined;
   readonly running: Set<Stoppable>;
-  readonly processes: Map<string, ProcessInfo>;
+  /** Called when a call or a process has ended. Absent if nobody measures how long the sandbox is idle. */
+  onUsed?: (() => void) | undefined;
+  /** How many calls are under way, besides processes. */
+  calls: number;
+  readonly processes: ProcessTable;
   /** Where relative paths and commands start; inside `workDir`. */
   cwd: string;
   closed: boolean;
+  /** Why it was closed, if that was not by `teardown`. */
+  ending?: LifetimeEnd;
 }

@@ -1,5 +1,6 @@
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import type { DriverExit, DriverProcess, StartSpec } from "../types.js";
+import { abortMessage } from "./abort-message.js";
 import type { OpenSandboxState, Stoppable, StopReason } from "./open-sandbox-state.js";
 
 /**
@@ -176,6 +177,7 @@ export class ProcessWatch implements Stoppable {
     clearTimeout(this.#lost);
     if (this.#onAbort !== undefined) this.#options.signal?.removeEventListener("abort", this.#onAbort);
     this.#state.running.delete(this);
+    this.#state.onUsed?.();
   }
 }
 
@@ -190,9 +192,4 @@ function neverStarted(): DriverProcess {
     kill: async () => undefined,
     wait: async () => ({ exitCode: 137, signal: "SIGKILL" }),
   };
-}
-
-function abortMessage(signal: AbortSignal): string {
-  const { reason } = signal;
-  return `The call was aborted${reason instanceof Error && reason.name !== "AbortError" ? `: ${reason.message}` : ""}`;
 }

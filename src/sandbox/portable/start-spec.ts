@@ -11,7 +11,7 @@ import { checkCommandSize } from "./validate.js";
 const SECOND_LINE = 500;
 
 /** What `toStartSpec` needs from a checked call. */
-export type Command = Pick<SpawnOptions, "argv" | "cwd" | "env" | "user" | "killGrace" | "pty" | "service">;
+export type Command = Pick<SpawnOptions, "argv" | "cwd" | "env" | "user" | "killGrace" | "pty" | "service" | "output">;
 
 /** Turns a checked call into what a driver starts. Throws for what is not allowed or can't be enforced. */
 export function toStartSpec(
@@ -20,10 +20,12 @@ export function toStartSpec(
   stdin: StartSpec["stdin"],
   timeout: number | undefined,
 ): StartSpec {
-  const { argv, user, pty, service } = command;
+  const { argv, user, pty, service, output } = command;
   assertAllowed(state, argv[0] ?? "");
-  if (user !== undefined || pty !== undefined) {
-    assertCapabilities({ user, pty }, state.driver.capabilities, state.driver.backend);
+  // A terminal is one stream anyway.
+  const combined = output === "combined" && pty === undefined;
+  if (user !== undefined || pty !== undefined || combined) {
+    assertCapabilities({ user, pty, ...(combined && { output }) }, state.driver.capabilities, state.driver.backend);
   }
   if (service !== undefined && state.driver.startsServices !== true) {
     throw new SandboxError(
@@ -44,6 +46,7 @@ export function toStartSpec(
     stdin,
     ...(timeout === undefined ? undefined : { timeout: timeout + (command.killGrace ?? 0) + SECOND_LINE }),
     ...(user === undefined ? undefined : { user }),
+    ...(combined ? { combined } : undefined),
     ...(pty === undefined ? undefined : { pty: { cols: pty.cols, rows: pty.rows } }),
     ...(service === undefined ? undefined : { service: { hostname: service.hostname, ports: [...service.ports] } }),
   };

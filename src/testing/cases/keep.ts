@@ -1,13 +1,14 @@
-import type { Sandbox } from "../../sandbox/types.js";
-import { equal, equalBytes, refuses, within } from "../assert.js";
+import type { SandboxEvent } from "../../../contracts/types.js";
+import type { Sandbox, SandboxOptions } from "../../sandbox/types.js";
+import { check, equal, equalBytes, refuses, within } from "../assert.js";
 import { noise } from "../bytes.js";
 import { assertBeating, assertStill, HEARTBEAT } from "../heartbeat.js";
 import { script, scriptArgv } from "../script.js";
 import type { ConformanceCase, ConformanceContext } from "../types.js";
 
 /** Opens a kept sandbox; it is removed for good at the end of the case. */
-async function openKept({ open, defer, harness }: ConformanceContext): Promise<Sandbox> {
-  const sandbox = await open({ keep: true });
+async function openKept({ open, defer, harness }: ConformanceContext, more: SandboxOptions = {}): Promise<Sandbox> {
+  const sandbox = await open({ keep: true, ...more });
   const { id } = sandbox;
   defer(async () => {
     await sandbox.teardown();
@@ -54,6 +55,52 @@ export const keepCases: readonly ConformanceCase[] = [
       const second = await context.open({ id: first.id });
       equal(await second.processes(), [], "processes");
       await assertStill(second, ["beat"], "after teardown");
+    },
+  },
+  {
+    id: "keep.all",
+    title: "keeping $HOME and /tmp",
+    requirement:
+      'With `keep: "all"` a reopened sandbox has `$HOME` and `/tmp` as they were, too; `unsupported` where `capabilities.keep` is not `all`.',
+    needs: ({ keep }) => (keep === "all" ? undefined : "capabilities.keep is not all"),
+    async refused({ open }) {
+      await refuses("unsupported", 'keep: "all"', () => open({ keep: "all" }));
+    },
+    async run(context) {
+      const first = await openKept(context, { keep: "all" });
+      const place = `/tmp/${first.id}`;
+      const write =
+        'mkdir -p "$HOME/.cache" "$1" && echo home > "$HOME/.cache/f" && echo tmp > "$1/f" && chmod 600 "$1/f"';
+      await script(first, write, place);
+      context.defer(async () => (await context.harness.open({ id: first.id }).catch(() => first)).teardown());
+      await first.teardown();
+      const second = await context.open({ id: first.id });
+      const read = 'cat "$HOME/.cache/f" "$1/f" && ls -l "$1/f" | cut -c1-10 && echo more >> "$1/f" && echo done';
+      equal(await script(second, read, place), "home\ntmp\n-rw-------\ndone\n", "what it was made with");
+      // Not asked for again, and still kept.
+      await second.teardown();
+      const third = await context.open({ id: first.id });
+      const end = 'cat "$1/f" "$HOME/.cache/f" && rm -rf "$1" "$HOME/.cache"';
+      equal(await script(third, end, place), "tmp\nmore\nhome\n", "after the second reopening");
+    },
+  },
+  {
+    id: "keep.env-names",
+    title: "variables that are missing when a sandbox is reopened",
+    requirement:
+      "A kept sandbox remembers the names of its `env`, never the values: reopening it without one of them is a `warning` that names it.",
+    async run(context) {
+      const env = { KIT_KEPT: "kit-value-1", KIT_OTHER: "kit-value-2" };
+      const first = await openKept(context, { env });
+      await first.teardown();
+      const heard: string[] = [];
+      const onEvent = ({ type, message }: SandboxEvent): void => {
+        if (type === "warning") heard.push(message);
+      };
+      const second = await context.open({ id: first.id, env: { KIT_OTHER: "x" }, onEvent });
+      check(heard.filter((text) => text.includes("KIT_KEPT")).length === 1, `heard ${JSON.stringify(heard)}`);
+      check(!heard.some((text) => text.includes("KIT_OTHER") || text.includes("kit-value")), "it says too much");
+      equal(await script(second, 'printf "%s" "$KIT_KEPT$KIT_OTHER"'), "x", "the values of this call only");
     },
   },
   {

@@ -288,6 +288,7 @@ function calls(sandbox: Sandbox, host: string): Record<string, () => Promise<unk
     shell: () => sandbox.shell("true"),
     spawn: () => sandbox.spawn({ argv: ["true"] }),
     processes: () => sandbox.processes(),
+    process: () => sandbox.process("p1"),
     uploadFiles: () => sandbox.uploadFiles([{ path: "f", content: "x" }]),
     writeFile: () => sandbox.writeFile("f", "x"),
     writeFiles: () => sandbox.writeFiles({ f: "x" }),
@@ -304,5 +305,7 @@ function calls(sandbox: Sandbox, host: string): Record<string, () => Promise<unk
     restore: () => sandbox.restore("x"),
     fork: () => sandbox.fork(),
     changes: () => sandbox.changes(),
+    url: () => sandbox.url(8080),
+    waitForPort: () => sandbox.waitForPort(8080),
   };
 }

@@ -1,9 +1,11 @@
 import type { Limits } from "../../../contracts/types.js";
 import { check, equal, includes, refuses, within } from "../assert.js";
-import { finishes, scriptArgv, until } from "../script.js";
+import { finishes, script, scriptArgv, until } from "../script.js";
 import type { ConformanceCase } from "../types.js";
 
 const MIB = 1024 * 1024;
+/** Far more than any build needs, and less than the process ids of a machine. */
+const MOST_PIDS = 16_384;
 
 /** Skips a backend that can't enforce the limit, and checks that it refuses the option. */
 function enforced(limits: Limits): Pick<ConformanceCase, "options" | "needs" | "refused"> {
@@ -61,6 +63,25 @@ export const limitCases: readonly ConformanceCase[] = [
       await within(30_000, "wait", child.wait());
       equal(await sandbox.stat("all"), null, "the mark that 200 processes were started");
       check(Number(await sandbox.readFile("count")) < 60, "more processes were started than the limit allows");
+    },
+  },
+  {
+    id: "limits.pids-default",
+    title: "a limit on processes without asking",
+    requirement:
+      "Where the number of processes can be limited, it is, even if nobody asks; a command can see the limit.",
+    needs: ({ isolation, limits }) => {
+      if (isolation === "none") return 'capabilities.isolation is "none": nobody counts the processes';
+      return limits.includes("pids") ? undefined : "capabilities.limits does not have pids";
+    },
+    async run({ sandbox }) {
+      // The limit of a user's processes, and that of a control group; `max` and `unlimited` are none.
+      const text =
+        "while read -r first second most rest; do [ \"$first $second\" = 'Max processes' ] && echo $most; done < /proc/self/limits; " +
+        "for file in /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max; do [ ! -r $file ] || cat $file; done";
+      const limits = (await script(sandbox, text)).split("\n").filter((line) => /^\d+$/.test(line));
+      const least = Math.min(...limits.map(Number));
+      check(least <= MOST_PIDS, `commands may start ${least} processes; expected at most ${MOST_PIDS}`);
     },
   },
   {

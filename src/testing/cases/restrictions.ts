@@ -1,7 +1,6 @@
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { check, equal, includes, refuses } from "../assert.js";
 import { script, scriptArgv } from "../script.js";
-import { findSocketTool } from "../sockets.js";
 import type { ConformanceCase } from "../types.js";
 
 export const restrictionCases: readonly ConformanceCase[] = [
@@ -58,24 +57,6 @@ export const restrictionCases: readonly ConformanceCase[] = [
       await refuses(["not_found", "invalid_argument"], "an unknown user", () =>
         sandbox.exec({ argv: ["true"], user: "no-such-user-here" }),
       );
-    },
-  },
-  {
-    id: "ports.url",
-    title: "the URL of a server",
-    requirement: "`url` returns an address that leads to a server in the sandbox, or is refused with `unsupported`.",
-    needs: ({ ports }) => (ports ? undefined : "capabilities.ports is false"),
-    async refused({ sandbox }) {
-      await refuses("unsupported", "url", async () => sandbox.url(8080));
-    },
-    async run({ sandbox, skip }) {
-      const tool = (await findSocketTool(sandbox)) ?? skip("no program in the sandbox can open a socket");
-      const server = await tool.serve("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello");
-      const address = await sandbox.url(server.port);
-      check(typeof address === "string", "there is no address");
-      equal(await (await fetch(address)).text(), "hello", "what is at that address");
-      await server.process.kill("SIGKILL");
-      await server.process.wait();
     },
   },
   {

@@ -1,3 +1,6 @@
+import { randomUUID } from "node:crypto";
+import type { SandboxError } from "../../../contracts/errors.js";
+import type { SandboxOptions } from "../../sandbox/types.js";
 import { check, equal, equalBytes, includes, refuses } from "../assert.js";
 import { noise } from "../bytes.js";
 import { script } from "../script.js";
@@ -22,6 +25,12 @@ const refusesFork: NonNullable<ConformanceCase["refused"]> = async ({ sandbox })
 const refusesChanges: NonNullable<ConformanceCase["refused"]> = async ({ sandbox }) => {
   await refuses("unsupported", "changes", () => sandbox.changes());
 };
+
+/** A harness adds the image that its backend needs; a snapshot has its own. */
+function startFrom(snapshot: string): SandboxOptions {
+  const options: object = { snapshot, image: undefined };
+  return options;
+}
 
 export const snapshotCases: readonly ConformanceCase[] = [
   {
@@ -94,6 +103,95 @@ export const snapshotCases: readonly ConformanceCase[] = [
         await refuses(["not_found", "invalid_argument"], `restore ${id}`, () => sandbox.restore(id));
       }
       equal(await sandbox.readFile("file"), "x", "the file");
+    },
+  },
+  {
+    id: "snapshot.named",
+    title: "a snapshot by name",
+    requirement: "A named snapshot is restored by its name. A name in use is `conflict`, a bad one `invalid_argument`.",
+    needs: hasSnapshot,
+    refused: refusesSnapshot,
+    async run({ sandbox }) {
+      const name = `kit.${randomUUID().slice(0, 8)}_named`;
+      await sandbox.writeFile("file", "one");
+      const id = await sandbox.snapshot({ name });
+      check(id !== name, "the id is the name");
+      await sandbox.writeFile("file", "two");
+      await refuses("conflict", "a name in use", () => sandbox.snapshot({ name }));
+      for (const bad of ["", "Upper", "a b", "../x", ".dot", "x".repeat(64), "0123456789abcdef", id]) {
+        await refuses("invalid_argument", `the name ${bad}`, () => sandbox.snapshot({ name: bad }));
+      }
+      await sandbox.restore(name);
+      equal(await sandbox.readFile("file"), "one", "after restoring by name");
+      await sandbox.writeFile("file", "two");
+      await sandbox.restore(id);
+      equal(await sandbox.readFile("file"), "one", "after restoring by id");
+    },
+  },
+  {
+    id: "snapshot.abort",
+    title: "an aborted snapshot",
+    requirement: "Aborting `snapshot` rejects it with `aborted`, and the sandbox goes on.",
+    needs: hasSnapshot,
+    refused: refusesSnapshot,
+    async run({ sandbox }) {
+      await sandbox.writeFile("still", "here");
+      await refuses("aborted", "an aborted signal", () => sandbox.snapshot({ signal: AbortSignal.abort() }));
+      equal(await sandbox.readFile("still"), "here", "the file after it");
+    },
+  },
+  {
+    id: "snapshot.open",
+    title: "a sandbox that starts with a snapshot",
+    requirement: "`open({ snapshot })`, by id or name, makes an independent sandbox with the files of the snapshot.",
+    needs: hasSnapshot,
+    refused: refusesSnapshot,
+    async run({ sandbox, open }) {
+      const name = `kit.${randomUUID().slice(0, 8)}_open`;
+      await sandbox.writeFile("a/file", "saved");
+      await sandbox.writeFile("tool", "#!/bin/sh\ncat a/file\n", { mode: 0o755 });
+      const names = await sandbox.listDirectory();
+      await sandbox.snapshot({ name });
+      await sandbox.writeFile("a/file", "later");
+      const other = await open(startFrom(name));
+      check(other.id !== sandbox.id, "the new sandbox has the id of the other");
+      equal(await other.listDirectory(), names, "names");
+      equal((await other.exec({ argv: ["./tool"] })).stdout, "saved", "the program and its file");
+      await other.writeFile("a/file", "other");
+      equal(await sandbox.readFile("a/file"), "later", "the file of the first sandbox");
+    },
+  },
+  {
+    id: "snapshot.open-refused",
+    title: "a snapshot that can't be opened",
+    requirement: "An unknown snapshot is `not_found`. `snapshot` with `id` or `baseDir` is `invalid_argument`.",
+    needs: hasSnapshot,
+    refused: refusesSnapshot,
+    async run({ open, hostDirectory }) {
+      await refuses("not_found", "an unknown snapshot", () => open(startFrom("no.such-snapshot")));
+      for (const snapshot of ["", "../x", "a b", "/etc"]) {
+        await refuses(["invalid_argument", "not_found"], `the snapshot ${snapshot}`, () => open(startFrom(snapshot)));
+      }
+      await refuses("invalid_argument", "with id", () => open({ ...startFrom("some"), id: "some-sandbox" }));
+      const baseDir = await hostDirectory();
+      await refuses("invalid_argument", "with baseDir", () => open({ ...startFrom("some"), baseDir }));
+    },
+  },
+  {
+    id: "snapshot.open-changes",
+    title: "the changes of a sandbox that starts with a snapshot",
+    requirement: "Its `changes` are compared with what the sandbox of the snapshot started from.",
+    needs: (capabilities, harness) => hasSnapshot(capabilities, harness) ?? hasGit(capabilities, harness),
+    async run({ sandbox, open, skip }) {
+      await sandbox.writeFile("added file", "saved\n");
+      const { files } = await sandbox.changes();
+      const other = await open(startFrom(await sandbox.snapshot())).catch((error: SandboxError) => {
+        if (error.code === "unsupported") skip(`${error.message}: ${error.hint}`);
+        throw error;
+      });
+      equal((await other.changes()).files, files, "files");
+      await other.writeFile("later file", "later\n");
+      equal((await other.changes()).files.length, files.length + 1, "files after one more");
     },
   },
   {

@@ -180,32 +180,6 @@ export const spawnCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: "spawn.processes",
-    title: "listing processes",
-    requirement: "`processes` lists the spawned processes that have not ended, with id, arguments and start.",
-    async run({ sandbox }) {
-      const before = Date.now() - 3_600_000;
-      const argv = ["sleep", "61"];
-      const [one, two] = [await sandbox.spawn({ argv }), await sandbox.spawn({ argv: ["sleep", "62"] })];
-      const list = await sandbox.processes();
-      equal(list.map(({ id }) => id).sort(), [one.id, two.id].sort(), "ids");
-      const found = list.find(({ id }) => id === one.id);
-      equal(found?.argv, argv, "arguments");
-      const startedAt = Date.parse(found?.startedAt ?? "");
-      check(startedAt > before && startedAt < Date.now() + 3_600_000, `startedAt is ${found?.startedAt}`);
-      await one.kill("SIGKILL");
-      await within(30_000, "wait", one.wait());
-      equal(
-        (await sandbox.processes()).map(({ id }) => id),
-        [two.id],
-        "ids after the end of one",
-      );
-      await two.kill("SIGKILL");
-      await within(30_000, "wait", two.wait());
-      equal(await sandbox.processes(), [], "after the end of both");
-    },
-  },
-  {
     id: "spawn.server",
     title: "a server",
     requirement: "A later command can reach a spawned server over the sandbox's own loopback.",

@@ -30,9 +30,9 @@ const throwing: FaultHandler = {
     throw invalidArgument(nameOf(at), expected(schema, keyword), shown);
   },
   unknown(key, schema, at) {
-    const known = Object.keys(schema.properties ?? {});
     const name = nameOf(at);
-    const { elsewhere = {} } = schema[OWN] ?? {};
+    const { elsewhere = {}, also = [] } = schema[OWN] ?? {};
+    const known = [...also, ...Object.keys(schema.properties ?? {})];
     const nearest = nearestName(key, known);
     const hint = nearest === undefined ? `known options: ${known.join(", ")}` : `did you mean "${nearest}"?`;
     throw new SandboxError(

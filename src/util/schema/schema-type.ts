@@ -70,6 +70,8 @@ export interface Own {
   readonly absent?: Readonly<Record<string, string>>;
   /** Names that users look for here by mistake, and what to use instead. */
   readonly elsewhere?: Readonly<Record<string, string>>;
+  /** Further names that are known here, though not to this schema. */
+  readonly also?: readonly string[];
   /** What `$ref` stands for. */
   readonly target?: () => JsonSchema;
 }

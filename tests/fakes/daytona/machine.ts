@@ -10,6 +10,7 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** What is a sandbox's own, and the folder of it that holds it. */
 const OWN = [
   [HOME, "home"],
+  ["/workspace", "workspace"],
   ["/tmp", "tmp"],
   ["/run/daemon", "run"],
 ] as const;
@@ -28,7 +29,7 @@ export class Machine {
     for (const [, folder] of OWN) mkdirSync(join(this.root, folder));
     const source = copyOf instanceof Machine ? copyOf.root : copyOf;
     if (source === undefined) return;
-    for (const folder of ["home", "tmp"]) copy(join(source, folder), join(this.root, folder));
+    for (const folder of ["home", "tmp", "workspace"]) copy(join(source, folder), join(this.root, folder));
   }
 
   /** Whether the service lets this machine speak to a host. */
@@ -107,7 +108,7 @@ export class Machine {
 /** Keeps what a machine has, for `new Machine(saved)`. */
 export function saveMachine(machine: Machine): string {
   const saved = mkdtempSync(join(tmpdir(), "fake-daytona-"));
-  for (const folder of ["home", "tmp"]) {
+  for (const folder of ["home", "tmp", "workspace"]) {
     mkdirSync(join(saved, folder));
     copy(join(machine.root, folder), join(saved, folder));
   }

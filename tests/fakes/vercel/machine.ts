@@ -58,7 +58,7 @@ export class FakeMachine {
   static makeFiles(from?: string): string {
     const files = mkdtempSync(join(tmpdir(), "glovebox-fake-vercel-"));
     if (from !== undefined) execFileSync("cp", ["-a", `${from}/.`, files]);
-    for (const path of ["vercel", "vercel/sandbox", "tmp", "etc"])
+    for (const path of ["vercel", "vercel/sandbox", "tmp", "etc", "workspace"])
       mkdirSync(join(files, path), { recursive: true, mode: 0o755 });
     if (isRoot) for (const path of ["vercel", "vercel/sandbox", "tmp"]) chownSync(join(files, path), USER, USER);
     chmodSync(join(files, "tmp"), 0o1777);
@@ -75,7 +75,7 @@ export class FakeMachine {
       ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--die-with-parent"],
       ...["--ro-bind", "/usr", "/usr"],
       ...(isRoot ? [] : ["--unshare-user", "--uid", String(USER), "--gid", String(USER)]),
-      ...[...system, ...bind("etc"), ...etc, ...bind("vercel"), ...bind("tmp")],
+      ...[...system, ...bind("etc"), ...etc, ...bind("vercel"), ...bind("workspace"), ...bind("tmp")],
       ...["--proc", "/proc", "--dev", "/dev", "--dir", "/root", "--dir", "/run", "--json-status-fd", "3"],
       ...["--", "sh", "-c", "echo up; exec sleep infinity"],
     ];

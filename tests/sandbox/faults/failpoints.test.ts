@@ -14,11 +14,14 @@ const TOKEN = "a-token-for-tests";
 
 type Scenario =
   | "create"
+  | "named"
+  | "freed"
   | "overlay"
   | "exec"
   | "snapshot"
   | "plain"
   | "restore"
+  | "start"
   | "fork"
   | "push"
   | "teardown"
@@ -26,15 +29,16 @@ type Scenario =
 
 /** What passes each failpoint; `at` are the passes of interest, when it is not the first. */
 const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly number[] }[]> = {
-  "create.recorded": [{ scenario: "create" }],
-  "create.branched": [{ scenario: "create" }],
+  "name.claimed": [{ scenario: "named", at: [1, 2] }],
+  "create.recorded": [{ scenario: "create" }, { scenario: "named" }],
+  "create.branched": [{ scenario: "create" }, { scenario: "start", at: [2] }],
   "create.drafted": [{ scenario: "create" }],
   "create.registered": [{ scenario: "create" }],
-  "create.populated": [{ scenario: "create" }],
+  "create.populated": [{ scenario: "create" }, { scenario: "start", at: [2] }],
   "create.sandbox-git": [{ scenario: "create" }],
   "create.grouped": [{ scenario: "create" }],
   "create.started": [{ scenario: "create" }],
-  "create.ready": [{ scenario: "create" }],
+  "create.ready": [{ scenario: "create" }, { scenario: "start", at: [2] }],
   "base.drafted": [{ scenario: "overlay" }],
   "base.held": [{ scenario: "overlay" }],
   "base.renamed": [{ scenario: "overlay" }],
@@ -57,8 +61,8 @@ const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly numb
   ],
   "snapshot.archived": [{ scenario: "snapshot", at: [2] }],
   "snapshot.recorded": [{ scenario: "snapshot", at: [1] }],
-  "restore.staged": [{ scenario: "restore" }],
-  "restore.filled": [{ scenario: "restore" }],
+  "restore.staged": [{ scenario: "restore" }, { scenario: "start" }],
+  "restore.filled": [{ scenario: "restore" }, { scenario: "start" }],
   "fork.taken": [{ scenario: "fork" }],
   "fork.made": [{ scenario: "fork" }],
   "push.committed": [{ scenario: "push" }],
@@ -67,8 +71,8 @@ const CASES: Record<Failpoint, readonly { scenario: Scenario; at?: readonly numb
   "teardown.stopped": [{ scenario: "teardown" }],
   "removal.marked": [{ scenario: "teardown" }, { scenario: "reap" }],
   "removal.resource": [{ scenario: "teardown" }, { scenario: "reap", at: [1, 2] }],
-  "removal.emptied": [{ scenario: "teardown" }, { scenario: "reap" }],
-  "removal.discarded": [{ scenario: "teardown" }, { scenario: "reap" }],
+  "removal.emptied": [{ scenario: "teardown" }, { scenario: "reap" }, { scenario: "freed" }],
+  "removal.discarded": [{ scenario: "teardown" }, { scenario: "reap" }, { scenario: "freed" }],
   "reap.listed": [{ scenario: "reap" }],
   "reap.removed": [{ scenario: "reap" }],
   // A sandbox writes its record four times, with a control group; then come what it answers for and the snapshot's own.

@@ -96,7 +96,7 @@ describe.each<[string, SandboxOptions]>([
     expect(before).toContain("own-repository/.git|d");
     expect(await run(first, LOOK)).toBe(before);
     expect(await run(second, LOOK)).toBe(before);
-    expect(readdirSync(first.workDir)).not.toContain("becomes-fifo");
+    expect(readdirSync(first.hostDir ?? "")).not.toContain("becomes-fifo");
     // Not confined, the origin goes by the index in which it was told to pass over files.
     if (opts.isolation !== "none") expect((await first.changes()).files).toEqual((await origin.changes()).files);
     expect(readFileSync(join(outside, "canary"), "utf8")).toBe("untouched");
@@ -109,8 +109,8 @@ test.concurrent("only what differs is written: the index of a fork belongs to th
   await using origin = await createLocalSandbox({ repo, branch: "index" });
   await run(origin, "printf changed > tool; rm gone; printf new > new");
   await using fork = await origin.fork();
-  const index = join(repo, ".git", "worktrees", fork.workDir.split("/").at(-1) ?? "", "index");
-  const listed = await listIndexPaths(index, git(repo, "rev-parse", "HEAD^{tree}"), fork.workDir);
+  const index = join(repo, ".git", "worktrees", (fork.hostDir ?? "").split("/").at(-1) ?? "", "index");
+  const listed = await listIndexPaths(index, git(repo, "rev-parse", "HEAD^{tree}"), fork.hostDir ?? "");
   expect(
     Buffer.from(listed ?? [])
       .toString()

@@ -102,7 +102,7 @@ describe("forks", () => {
     await run(fork, "printf changed > x");
     expect(await origin.readFile("x")).toBe("x");
     await fork.teardown();
-    expect(existsSync(fork.workDir)).toBe(false);
+    expect(existsSync(fork.hostDir ?? "")).toBe(false);
     expect(await origin.readFile("x")).toBe("x");
   });
 

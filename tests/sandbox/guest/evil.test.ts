@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { connectInside, waitForPortInside } from "../../../src/sandbox/guest/connection.js";
 import {
   ANSWER,
   BodyWriter,
@@ -8,7 +9,7 @@ import {
   REQUEST,
 } from "../../../src/sandbox/guest/frames.js";
 import { GuestFiles } from "../../../src/sandbox/guest/guest-files.js";
-import { GuestCall } from "../../../src/sandbox/guest/guest-process.js";
+import { GuestCall, startCommand } from "../../../src/sandbox/guest/guest-process.js";
 import { type EvilGuest, greeting, startEvilGuest } from "../../support/guest/evil-guest.js";
 
 const WINDOW = 256 << 10;
@@ -63,6 +64,30 @@ describe("a guest that was taken over", () => {
     const early = new GuestCall(guest.channel, REQUEST.start, []);
     guest.say(ANSWER.started, 1);
     await expectTampered(early);
+  });
+
+  test("of an older version gets no request that it would not know", async () => {
+    guest = await startEvilGuest();
+    expect((await guest.channel.hello).edition).toBe(1);
+    expect(() => guest.channel.assertEdition(2, "rename")).toThrow(expect.objectContaining({ code: "unsupported" }));
+    expect(() => guest.channel.assertEdition(1, "read")).not.toThrow();
+  });
+
+  test("of an older version starts no command with one pipe for both outputs", async () => {
+    guest = await startEvilGuest();
+    await guest.channel.hello;
+    const spec = { argv: ["true"], cwd: "/", env: {}, stdin: "none", combined: true } as const;
+    await expect(startCommand(guest.channel, spec, "")).rejects.toMatchObject({ code: "unsupported" });
+    expect(guest.channel.isIdle).toBe(true);
+  });
+
+  test("sends stderr of a command that has one pipe for both outputs", async () => {
+    const calls = await twoCalls();
+    calls[0].expectNoStderr();
+    guest.say(ANSWER.started, 1);
+    guest.say(ANSWER.stdout, 1, Buffer.from("x"));
+    guest.say(ANSWER.stderr, 1, Buffer.from("x"));
+    expect(await guest.ended).toMatchObject({ code: "tampered" });
   });
 
   const lies: [string, (far: EvilGuest) => void][] = [
@@ -122,6 +147,36 @@ describe("a guest that was taken over", () => {
     expect(await guest.ended).toMatchObject({ code: "tampered" });
     expect(taken).toHaveLength(512 + 256);
     await expectTampered(...taken.slice(512));
+  });
+
+  const connectionLies: [string, (far: EvilGuest) => void][] = [
+    ["half an end before it is there", (far) => far.say(ANSWER.ended, 1)],
+    ["bytes before it is there", (far) => far.say(ANSWER.stdout, 1, Buffer.from("x"))],
+    ["a result", (far) => far.say(ANSWER.result, 1)],
+    ["a second output", (far) => [far.say(ANSWER.started, 1), far.say(ANSWER.stderr, 1, Buffer.from("x"))]],
+    ["two ends", (far) => [far.say(ANSWER.started, 1), far.say(ANSWER.ended, 1), far.say(ANSWER.ended, 1)]],
+    ["bytes after its end", (far) => [far.say(ANSWER.started, 1), far.say(ANSWER.ended, 1)]],
+    ["bytes after it is over", (far) => [far.say(ANSWER.started, 1), far.say(ANSWER.exit, 1, new Uint8Array(6))]],
+    [
+      "more than there is room for",
+      (far) => {
+        far.say(ANSWER.started, 1);
+        for (let sent = 0; sent < WINDOW; sent += DATA_BYTES) far.say(ANSWER.stdout, 1, Buffer.alloc(DATA_BYTES, 1));
+      },
+    ],
+  ];
+  test.each(connectionLies)("sends about a connection to a port: %s", async (_name, lie) => {
+    const calls = await twoCalls(REQUEST.connect);
+    lie(guest);
+    guest.say(ANSWER.stdout, 1, Buffer.from("x"));
+    expect(await guest.ended).toMatchObject({ code: "tampered" });
+    await expect(calls[1].wait()).rejects.toMatchObject({ code: "tampered" });
+  });
+
+  test("of an older version is asked for no port", async () => {
+    guest = await startEvilGuest();
+    await expect(connectInside(guest.channel, 80)).rejects.toMatchObject({ code: "unsupported" });
+    await expect(waitForPortInside(guest.channel, 80, 1000)).rejects.toMatchObject({ code: "unsupported" });
   });
 
   test("goes on with the output of a connection after its end", async () => {
@@ -208,6 +263,63 @@ describe("a guest that was taken over", () => {
     ["an end for a description", ANSWER.exit, (work) => work.stat("x"), Buffer.alloc(6)],
     ["an end for a rename", ANSWER.exit, (work) => work.rename("x", "y"), Buffer.alloc(6)],
   ];
+  const DETAILS = Buffer.alloc(19);
+  const lists: [string, (work: GuestFiles) => Promise<unknown>, Uint8Array][] = [
+    ["an empty name", (work) => work.list("x"), Buffer.from([0])],
+    ["a path", (work) => work.list("x"), Buffer.from([2, 46, 47])],
+    ["a name that is cut off", (work) => work.list("x"), Buffer.from([2, 46])],
+    ["a zero byte", (work) => work.list("x"), Buffer.from([1, 0])],
+    ["half a description", (work) => work.listDetails("x"), DETAILS.subarray(1)],
+    ["no name", (work) => work.listDetails("x"), Buffer.concat([DETAILS, Buffer.of(0)])],
+    ["an entry of no kind", (work) => work.listDetails("x"), Buffer.concat([Buffer.alloc(19, 9), Buffer.of(1, 65)])],
+    ["a short target", (work) => work.statTarget("x"), Buffer.alloc(20)],
+  ];
+  test.each(lists)("lists %s", async (_name, ask, body) => {
+    guest = await startEvilGuest({ edition: 2 });
+    const asked = ask(files());
+    const other = new GuestCall(guest.channel, REQUEST.start, []);
+    guest.say(ANSWER.result, 1, body);
+    await expect(asked).rejects.toMatchObject({ code: "tampered" });
+    await expectTampered(other);
+  });
+
+  test("lists names that are cut between frames, and more than can be kept", async () => {
+    guest = await startEvilGuest({ edition: 2 });
+    const cut = files().list("x");
+    guest.say(ANSWER.started, 1);
+    for (const part of [[3, 65], [66], [67, 1], [68]]) guest.say(ANSWER.stdout, 1, Buffer.from(part));
+    guest.say(ANSWER.exit, 1, new Uint8Array(6));
+    expect(await cut).toEqual(["ABC", "D"]);
+    const entry = Buffer.alloc(256, 65);
+    entry[0] = 255;
+    const part = Buffer.concat(Array.from({ length: 256 }, () => entry));
+    const endless = files().list("x");
+    const refused = expect(endless).rejects.toMatchObject({ code: "limit_exceeded" });
+    guest.say(ANSWER.started, 2);
+    let heard = 0;
+    // Each credit of the host lets it send as much again.
+    for (let sent = 0; sent <= 64 << 20; sent += part.length) {
+      guest.say(ANSWER.stdout, 2, part);
+      if ((sent / part.length) % 4 !== 3) continue;
+      heard += 13;
+      await guest.heard(heard);
+    }
+    await refused;
+    guest.say(ANSWER.exit, 2, Buffer.from([1, 9, 0, 0, 0, 0]));
+  });
+
+  test.each<[string, (work: GuestFiles) => Promise<unknown>]>([
+    ["copy", (work) => work.copy("x", "y", false)],
+    ["append", (work) => work.append("x", Buffer.of(1), 0o644)],
+    ["readStream", (work) => work.readStream("x", { start: 0 })],
+    ["statTarget", (work) => work.statTarget("x")],
+    ["listDetails", (work) => work.listDetails("x")],
+    ["removeDirectory", (work) => work.removeDirectory("x")],
+  ])("of an older version is not asked for %s", async (_name, ask) => {
+    guest = await startEvilGuest();
+    await expect(ask(files())).rejects.toMatchObject({ code: "unsupported", hint: expect.any(String) });
+  });
+
   test.each(results)("answers file work with %s", async (_name, type, ask, body) => {
     guest = await startEvilGuest();
     const asked = ask(files());

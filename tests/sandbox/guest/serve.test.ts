@@ -75,6 +75,12 @@ describe("descriptors", () => {
       });
       await expect(plain.files.list("missing")).rejects.toMatchObject({ code: "not_found" });
       await plain.files.write("sub/file", Buffer.alloc(2 << 20), 0o644);
+      expect(await plain.files.listDetails("sub")).toMatchObject([{ name: "file", size: 2 << 20 }]);
+      await plain.files.copy("sub", "copy/sub", true);
+      await expect(plain.files.copy("sub", "copy/sub", true)).rejects.toMatchObject({ code: "conflict" });
+      await plain.files.append("sub/file", Buffer.alloc(2 << 20), 0o644);
+      await (await plain.files.readStream("sub/file", { start: 1 }))?.[Symbol.asyncIterator]().return?.();
+      expect(await plain.files.remove("copy", true)).toBe(true);
       expect(await plain.files.remove("sub", true)).toBe(true);
     }
     expect(descriptorsOf(plain.pid)).toBe(before);
@@ -83,8 +89,8 @@ describe("descriptors", () => {
 });
 
 describe("many calls", () => {
-  test("the 513th is unavailable, the others go on, and then there is room again", async () => {
-    const calls = Array.from({ length: 512 }, () => plain.start(["cat"], { stdin: "pipe" }));
+  test("the 769th is unavailable, the others go on, and then there is room again", async () => {
+    const calls = Array.from({ length: 768 }, () => plain.start(["cat"], { stdin: "pipe" }));
     const processes = await Promise.all(calls);
     await expect(plain.start(["true"])).rejects.toMatchObject({ code: "unavailable" });
     await expect(plain.files.write("big", Buffer.alloc(2 << 20), 0o644)).rejects.toMatchObject({ code: "unavailable" });

@@ -35,12 +35,38 @@ describe("arguments of its methods", () => {
     [{ argv: ["ls"], env: { "A-B": "x" } }, "env key", "A-B"],
     [{ argv: ["ls"], maxOutput: -1 }, "maxOutput", "-1"],
     [{ argv: ["ls"], raw: "yes" }, "raw", "yes"],
+    [{ argv: ["ls"], check: "yes" }, "check", "yes"],
+    [{ argv: ["ls"], output: "mixed" }, "output", "mixed"],
+    [{ argv: ["ls"], output: "combined", onStderr: () => undefined }, "onStderr", "combined"],
     [{ argv: ["ls"], stdin: 7 }, "stdin", "7"],
     [{ argv: ["ls"], user: "" }, "user", '""'],
     [{ argv: ["ls"], comand: "x" }, "comand", "comand"],
   ])("exec(%j)", async (options, option, shown) => {
     await expectRefused(sandbox.exec(options as never), "invalid_argument", option, shown);
-    if (!/maxOutput|raw/.test(option)) await expectRefused(sandbox.spawn(options as never), "invalid_argument", option);
+    if (!/maxOutput|raw|check/.test(option))
+      await expectRefused(sandbox.spawn(options as never), "invalid_argument", option);
+  });
+
+  test.each<[unknown[], string, string]>([
+    [["ls", { timeout: 5 }], "args", "timeout"],
+    [["ls", ["a", 7]], "argv[2]", "7"],
+    [["", []], "argv[0]", '""'],
+    [["ls", ["a\0b"]], "argv[1]", "NUL"],
+    [["ls", [], { argv: ["rm"] }], "argv", "argv"],
+    [["ls", [], null], "options", "null"],
+    [["ls", [], { timeout: -1 }], "timeout", "-1"],
+    [[{ argv: ["ls"] }, ["-l"]], "program", "argv"],
+    [[{ argv: ["ls"] }, undefined, { timeout: 5 }], "program", "argv"],
+    [[undefined], "options", "undefined"],
+  ])("exec(...%j)", async (given, option, shown) => {
+    const loose = sandbox.exec.bind(sandbox) as (...values: unknown[]) => Promise<unknown>;
+    await expectRefused(loose(...given), "invalid_argument", option, shown);
+  });
+
+  test("a terminal whose outputs are to be separate", async () => {
+    const pty = { cols: 80, rows: 24 };
+    const call = sandbox.spawn({ argv: ["true"], pty, output: "separate" });
+    await expectRefused(call, "invalid_argument", "separate", "pty");
   });
 
   test.each(["../x", "/etc/passwd", "a/../../x", "/proc/self/root", "/tmp"])("a path outside: %j", async (path) => {
@@ -69,6 +95,41 @@ describe("arguments of its methods", () => {
     ];
     calls.push(sandbox.deleteFile(path), sandbox.exec({ argv: ["touch", "made"], cwd: path }));
     for (const call of calls) await expectRefused(call, "invalid_path");
+  });
+
+  test("file calls", async () => {
+    const loose = sandbox as unknown as Record<string, (...values: unknown[]) => Promise<unknown>>;
+    const refused = (name: string, values: unknown[], ...parts: string[]): Promise<void> =>
+      expectRefused(loose[name]?.(...values) as Promise<unknown>, "invalid_argument", ...parts);
+    await refused("copy", ["a", "a"], "to", "another path");
+    await refused("copy", ["a", "a/b"], "to", "inside");
+    await refused("rename", ["a", "a/b"], "to", "inside");
+    await refused("rename", [".", "b"], "from", "work directory");
+    await refused("copy", ["a", sandbox.workDir], "to", "work directory");
+    await refused("remove", ["."], "path", "work directory");
+    await refused("remove", ["a", { recursve: true }], "recursve");
+    await refused("remove", ["a", { recursive: 1 }], "recursive", "1");
+    await refused("stat", ["a", { follow: "yes" }], "follow", "yes");
+    await refused("listDirectory", [".", { details: 1 }], "details", "1");
+    await refused("readStream", ["a", { start: -1 }], "start", "-1");
+    await refused("readStream", ["a", { start: 5, end: 4 }], "end", "4");
+    await refused("appendFile", ["a", null], "content", "null");
+    await refused("appendFile", ["a", "x", { mode: 0o1000 }], "mode", "512");
+    await refused("writeFile", ["a", {}], "content", "{}");
+    await refused("readFile", ["a", { signal: "now" }], "signal");
+    await refused("readFile", ["a", null], "options", "null");
+    for (const path of ["../x", "/etc/passwd"]) {
+      for (const name of ["appendFile", "readStream", "exists", "remove"])
+        await expectRefused(
+          loose[name]?.(path, ...(name === "appendFile" ? [""] : [])) as Promise<unknown>,
+          "path_confinement",
+          path,
+        );
+      for (const name of ["rename", "copy"]) {
+        await expectRefused(loose[name]?.(path, "a") as Promise<unknown>, "path_confinement", path);
+        await expectRefused(loose[name]?.("a", path) as Promise<unknown>, "path_confinement", path);
+      }
+    }
   });
 
   test("wrong kinds", async () => {

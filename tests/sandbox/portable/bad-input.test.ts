@@ -165,6 +165,7 @@ describe("options of a sandbox", () => {
   test("a name that is nearly an option's", async () => {
     await expectRefused(open({ brnach: "x" }), "invalid_argument", "brnach");
     await expect(open({ brnach: "x" })).rejects.toMatchObject({ hint: 'did you mean "branch"?' });
+    await expect(open({ bakend: "local" })).rejects.toMatchObject({ hint: 'did you mean "backend"?' });
     await expectRefused(open({ __proto__x: 1 }), "invalid_argument", "__proto__x");
   });
 
@@ -223,7 +224,7 @@ describe("options of a sandbox", () => {
       "network",
       "allow",
     );
-    await expectRefused(open({ limits: { disk: 1 } }), "unsupported", "disk");
+    await expectRefused(open({ repo, workspace: "worktree", limits: { disk: 1 << 30 } }), "unsupported", "disk");
     await expectRefused(open({ image: "debian" }), "unsupported", "image", "debian");
     await expectRefused(open({ repo, workspace: "overlay", isolation: "none" }), "unsupported", "overlay");
     await expectRefused(open({ isolation: "none", network: "none" }), "unsupported", "network", "none");

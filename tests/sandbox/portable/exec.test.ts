@@ -342,6 +342,7 @@ describe("bad input", () => {
     ["no signal", { argv: ["a"], signal: {} }, "invalid_argument", "signal"],
     ["no function", { argv: ["a"], onStdout: true }, "invalid_argument", "onStdout"],
     ["user", { argv: ["a"], user: "root" }, "unsupported", '"root"'],
+    ["output", { argv: ["a"], output: "combined" }, "unsupported", "combined"],
     ["huge argv", { argv: ["a", "x".repeat(3_000_000)] }, "limit_exceeded", "argv and env"],
     ["huge env", { argv: ["a"], env: { A: "x".repeat(3_000_000) } }, "limit_exceeded", "argv and env"],
   ];
@@ -493,3 +494,51 @@ class DeafDriver extends PlainDriver {
     };
   }
 }
+
+describe("a checked command", () => {
+  test("that succeeds is a result", async () => {
+    const { box } = await plain();
+    expect(await box.exec("echo", ["fine"], { check: true })).toMatchObject({ exitCode: 0, stdout: "fine\n" });
+  });
+
+  test("names the command, how it ended and its last lines, and hides the result from a log", async () => {
+    const { box } = await plain();
+    const error = await errorOf(box.exec("sh", ["-c", "seq 1 30 >&2; echo out; exit 9", "a b"], { check: true }));
+    expect(error).toMatchObject({ code: "command_failed", operation: "exec", retryable: false });
+    const lines = Array.from({ length: 10 }, (_, i) => i + 21).join("\n");
+    expect(error.message).toBe(
+      `The command "sh -c 'seq 1 30 >&2; echo out; exit 9' 'a b'" failed with exit code 9:\n${lines}`,
+    );
+    expect(error.hint).toContain("error.result");
+    expect(error.result).toMatchObject({ exitCode: 9, stdout: "out\n", bytes: { stdout: 4 } });
+    expect(Object.keys(error)).not.toContain("result");
+  });
+
+  test("shows stdout where stderr is empty, without what drives a terminal, and at most 2,000 characters", async () => {
+    const { box } = await plain();
+    const error = await errorOf(box.shell("printf 'x%.0s' $(seq 5000); printf '\\033[2Jend'; exit 1", { check: true }));
+    expect(error.message).toMatch(/failed with exit code 1:\nx+\\x1b\[2Jend$/);
+    expect(error.message.length).toBeLessThan(2_300);
+    expect(error.message).not.toContain("\x1b");
+  });
+
+  test("hides a secret that its last lines would have cut in two", async () => {
+    const { box } = await plain();
+    const env = { A_TOKEN: "first-half-of-it\nsecond-half-of-it" };
+    const text = 'echo "$A_TOKEN" >&2; seq 9 >&2; exit 1';
+    const error = await errorOf(box.exec("sh", ["-c", text], { env, check: true }));
+    expect(error.message).toContain("[REDACTED:A_TOKEN]");
+    expect(error.message).not.toContain("half-of-it");
+  });
+
+  test("that was aborted is aborted, with what it had written", async () => {
+    const { box } = await plain();
+    const controller = new AbortController();
+    const argv = ["sh", "-c", "echo part; sleep 60"];
+    const call = box.exec({ argv, check: true, signal: controller.signal, onStdout: () => controller.abort() });
+    const error = await errorOf(call);
+    expect(error.code).toBe("aborted");
+    expect(error.result).toBeUndefined();
+    expect((error.partial as ExecResult).stdout).toBe("part\n");
+  });
+});

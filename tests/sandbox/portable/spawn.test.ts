@@ -37,7 +37,7 @@ describe("a spawned process", () => {
     await plain();
     const child = await box.spawn({ argv: ["cat"], stdin: "pipe" });
     const listed = await box.processes();
-    expect(listed).toEqual([{ id: child.id, argv: ["cat"], startedAt: expect.any(String) }]);
+    expect(listed).toMatchObject([{ id: child.id, argv: ["cat"], startedAt: expect.any(String), state: "running" }]);
     expect(new Date(listed[0]?.startedAt ?? "").toISOString()).toBe(listed[0]?.startedAt);
     const writer = child.stdin?.getWriter();
     await writer?.write(Buffer.from("hello "));
@@ -45,7 +45,7 @@ describe("a spawned process", () => {
     await writer?.close();
     expect(await textOf(child.stdout)).toBe("hello there");
     expect(await child.wait()).toMatchObject({ exitCode: 0, timedOut: false });
-    expect(await box.processes()).toEqual([]);
+    expect(await box.processes()).toMatchObject([{ id: child.id, state: "ended", exit: { exitCode: 0 } }]);
   });
 
   test("has no deadline and no stdin unless asked for", async () => {

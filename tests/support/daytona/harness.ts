@@ -33,6 +33,7 @@ export function createDaytonaHarness(
     host: {
       directoryOf: ({ id }) => service.entry(`glovebox-${id}`).machine.root,
       sharesNetwork: true,
+      hasHttpPorts: true,
       async sever({ id }) {
         const { machine, processes } = service.entry(`glovebox-${id}`);
         await machine.halt();

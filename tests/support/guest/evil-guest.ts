@@ -21,12 +21,23 @@ export interface EvilGuest {
 }
 
 /** The body of an honest greeting. */
-export function greeting(version: number = PROTOCOL_VERSION): Uint8Array {
-  return Buffer.concat(new BodyWriter().u32(version).u8(2).u8(1).pieces);
+export function greeting(version: number = PROTOCOL_VERSION, edition = 1): Uint8Array {
+  return Buffer.concat(
+    new BodyWriter()
+      .u32(version)
+      .u8(2 | ((edition - 1) << 4))
+      .u8(1).pieces,
+  );
 }
 
 /** Both ends of a channel on a real socket; it has greeted unless told not to. */
-export async function startEvilGuest({ greets = true }: { greets?: boolean } = {}): Promise<EvilGuest> {
+export async function startEvilGuest({
+  greets = true,
+  edition = 1,
+}: {
+  greets?: boolean;
+  edition?: number;
+} = {}): Promise<EvilGuest> {
   const directory = mkdtempSync(join(tmpdir(), "glovebox-evil-"));
   const server = createServer().listen(join(directory, "socket"));
   await once(server, "listening");
@@ -48,7 +59,7 @@ export async function startEvilGuest({ greets = true }: { greets?: boolean } = {
     far.write(encodeFrame(sequence++, type, call, [body]));
   };
   if (greets) {
-    say(ANSWER.hello, 0, greeting());
+    say(ANSWER.hello, 0, greeting(PROTOCOL_VERSION, edition));
     await channel.hello;
   }
   return {

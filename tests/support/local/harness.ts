@@ -22,11 +22,15 @@ export function createLocalHarness(name: string, defaults: () => SandboxOptions)
       await removeSandbox(id);
     },
     async census() {
-      const places = opened.flatMap(({ id, workDir }) => [workDir, runtimeDir(id), ...controlGroups(id)]);
+      const places = opened.flatMap(({ id, hostDir, workDir }) => [
+        hostDir ?? workDir,
+        runtimeDir(id),
+        ...controlGroups(id),
+      ]);
       return [...places.filter((path) => existsSync(path)), ...descendants(process.pid).map(commandLine)];
     },
     host: {
-      directoryOf: ({ workDir }) => workDir,
+      directoryOf: ({ hostDir }) => hostDir,
       sharesNetwork: true,
       async sever({ workDir }) {
         const guest = descendants(process.pid).find(

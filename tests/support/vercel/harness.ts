@@ -25,7 +25,7 @@ export function createVercelHarness(service: () => FakeVercel): ConformanceHarne
       ...service().census(),
       ...opened.map(({ id }) => runtimeDir(id)).filter((path) => existsSync(path)),
     ],
-    host: { sharesNetwork: true, sever: ({ id }) => service().stopMachine(id) },
+    host: { sharesNetwork: true, hasHttpPorts: true, sever: ({ id }) => service().stopMachine(id) },
   };
 }
 

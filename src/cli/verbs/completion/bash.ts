@@ -50,8 +50,8 @@ function operandCase(flags: string, offers: NonNullable<CliCommand["offers"]>): 
   return `case $operands in ${cases.join(" ")} esac`;
 }
 
-function valueCase(verb: string, { name, short, value, offers }: Flag): string[] {
-  if (value === undefined) return [];
+function valueCase(verb: string, { name, short, value, isOptional, offers }: Flag): string[] {
+  if (value === undefined || isOptional === "inline") return [];
   const patterns = [`"${verb} --${name}"`, ...(short === undefined ? [] : [`"${verb} -${short}"`])].join(" | ");
   return [`    ${patterns}) ${valueOffer(offers)} return ;;`];
 }

@@ -19,7 +19,7 @@ export function fishCompletion(commands: readonly CliCommand[]): string {
 
 function flagPart({ name, short, value, isOptional, offers }: Flag): string {
   const names = short === undefined ? `-l ${name}` : `-s ${short} -l ${name}`;
-  return value === undefined || isOptional === true ? names : `${names} -x ${valuePart(offers)}`.trimEnd();
+  return value === undefined || isOptional !== undefined ? names : `${names} -x ${valuePart(offers)}`.trimEnd();
 }
 
 function valuePart(offers: Flag["offers"]): string {

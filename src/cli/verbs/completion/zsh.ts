@@ -46,9 +46,9 @@ function flagSpecs({ name, short, value, isOptional, repeat, help, offers }: Fla
   const names = [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
   const text = `[${help.replace(/[[\]:\\]/g, "\\$&")}]`;
   const argument =
-    value === undefined ? "" : `${isOptional === true ? "::" : ":"}${escapeColon(value)}:${action(offers)}`;
+    value === undefined ? "" : `${isOptional !== undefined ? "::" : ":"}${escapeColon(value)}:${action(offers)}`;
   const others = repeat === true ? "*" : `(${names.join(" ")})`;
-  const border = value === undefined || isOptional === true ? "" : "=";
+  const border = value === undefined || isOptional === true ? "" : isOptional === "inline" ? "=-" : "=";
   return names.map((each) => quote(`${others}${each}${each.startsWith("--") ? border : ""}${text}${argument}`));
 }
 

@@ -49,7 +49,7 @@ async function runCases(
   backend: string,
   { flags, screen, interruption }: Invocation,
 ): Promise<ConformanceReport | undefined> {
-  const { skips, directoryOf, sharesNetwork } = await conformanceOf(backend);
+  const { skips, directoryOf, sharesNetwork, hasHttpPorts } = await conformanceOf(backend);
   const only = flags.text("only")?.split(",").filter(Boolean);
   if (only?.length === 0) throw new UsageError("--only names no case", "for example --only exec,files");
   const opened = new Set<Sandbox>();
@@ -63,7 +63,11 @@ async function runCases(
     },
     remove: removeSandbox,
     ...(skips && { skips }),
-    host: { ...(directoryOf && { directoryOf }), ...(sharesNetwork !== undefined && { sharesNetwork }) },
+    host: {
+      ...(directoryOf && { directoryOf }),
+      ...(sharesNetwork !== undefined && { sharesNetwork }),
+      ...(hasHttpPorts !== undefined && { hasHttpPorts }),
+    },
   };
   return await screen.during(`testing ${backend}`, async (progress) => {
     let done = 0;

@@ -1,9 +1,10 @@
 import type { Finding } from "../../../sandbox.js";
+import { TOKENS } from "../../token.js";
 
 /** Sets of variables; one complete set is enough. */
 type Credentials = readonly (readonly string[])[];
 
-export const GITHUB: Credentials = [["GITHUB_TOKEN"], ["GH_TOKEN"], ["GLOVEBOX_TOKEN"]];
+export const GITHUB: Credentials = TOKENS.map((name) => [name]);
 
 /** Which credentials of a service are set. Shows names, never values. */
 export function credentialFindings(sets: Credentials, env: Readonly<Record<string, string | undefined>>): Finding[] {

@@ -33,16 +33,16 @@ export class LiveTable {
     this.#rows.set(taskId, { stage, note: note || (row?.note ?? ""), since: Date.now() });
   }
 
-  /** Draws the table for the last time. */
+  /** Draws the table for the last time, with every task that failed: nothing has to move up over it again. */
   stop(): void {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
-    this.#draw();
+    this.#draw([...this.#rows.values()].filter(({ stage }) => stage === "failed").length);
   }
 
-  #draw(): void {
-    const room = Math.max(3, (this.#output.rows ?? 24) - 2);
+  #draw(least = 3): void {
+    const room = Math.max(least, (this.#output.rows ?? 24) - 2);
     const sorted = [...this.#rows].sort(([, a], [, b]) => ORDER.indexOf(a.stage) - ORDER.indexOf(b.stage));
     const shown = sorted.slice(0, room).map(([id, row]) => this.#cells(id, row));
     const more = sorted.length - shown.length;

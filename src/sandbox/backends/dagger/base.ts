@@ -5,6 +5,7 @@ import { daggerError } from "./failure.js";
 import { cancellable } from "./fetch.js";
 import { GUEST_PATH, HOST_ALIAS } from "./guest-call.js";
 import { flattened, MAX_OWN_LAYERS, withLayers } from "./layer-count.js";
+import type { Recipe } from "./recipe.js";
 import type { Session } from "./session.js";
 
 /** The default image: small, and with a shell. */
@@ -34,7 +35,7 @@ export interface DaggerBase {
 /** Builds the container that a sandbox starts from, in an order that an engine can cache well. */
 export async function buildBase(
   session: Session,
-  image: string,
+  { image, workDir = WORK_DIR }: Pick<Recipe, "image" | "workDir">,
   opts: DaggerOptions,
   signal: AbortSignal,
 ): Promise<DaggerBase> {
@@ -54,8 +55,8 @@ export async function buildBase(
       const owner = user === "" ? {} : { owner: user };
       let container = prepared
         .withFile(GUEST_PATH, client.host().file(guestBinary(archOf(platform))), { permissions: 0o755 })
-        .withDirectory(WORK_DIR, client.directory(), owner)
-        .withWorkdir(WORK_DIR);
+        .withDirectory(workDir, client.directory(), owner)
+        .withWorkdir(workDir);
       const services = startableServices(session, opts);
       for (const [name, { service }] of services) container = container.withServiceBinding(name, service);
       for (const [name, uri] of Object.entries(opts.secrets ?? {})) {

@@ -1,6 +1,17 @@
-import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
-import { errorFor, GuestFailure, GuestFiles, startCommand } from "../../guest.js";
-import type { Driver, DriverProcess, StartSpec } from "../../types.js";
+import type { DriverConnection } from "../../../../contracts/driver.js";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { Capabilities, Changes } from "../../../../contracts/types.js";
+import {
+  connectInside,
+  errorFor,
+  type GuestChannel,
+  GuestFailure,
+  GuestFileCalls,
+  GuestFiles,
+  startCommand,
+  waitForPortInside,
+} from "../../guest.js";
+import type { Driver, DriverCallOptions, DriverProcess, StartSpec } from "../../types.js";
 import { endingAs } from "./process-end.js";
 import type { SpawnedServices } from "./spawned-services.js";
 import type { Lease, Steps } from "./steps.js";
@@ -20,7 +31,7 @@ export interface DaggerParts {
 }
 
 /** The Dagger driver: each operation is a step of the graph, done by the guest in it. */
-export class DaggerDriver implements Driver {
+export class DaggerDriver extends GuestFileCalls implements Driver {
   readonly backend = "dagger";
   readonly id: string;
   readonly workDir: string;
@@ -34,11 +45,12 @@ export class DaggerDriver implements Driver {
   declare readonly fork?: (count: number) => Promise<Driver[]>;
   declare readonly changes?: () => Promise<Changes>;
   declare readonly git?: NonNullable<Driver["git"]>;
-  declare readonly url?: (port: number) => Promise<string>;
+  declare readonly url?: (port: number) => Promise<string | undefined>;
   readonly #services: SpawnedServices;
   readonly #close: DaggerParts["close"];
 
   constructor(parts: DaggerParts) {
+    super();
     this.id = parts.id;
     this.workDir = parts.workDir;
     this.capabilities = parts.capabilities;
@@ -64,60 +76,88 @@ export class DaggerDriver implements Driver {
     }
   }
 
-  read(path: string): Promise<Uint8Array | null> {
-    return this.#files(false, (files) => files.read(path));
+  protected override useFiles<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T> {
+    return this.steps.use(isChange, (channel) => work(this.#filesOf(channel)));
   }
 
-  write(all: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
-    return this.#files(true, async (files) => {
-      for (const { path, content, mode } of all) await files.write(path, content, mode);
-    });
-  }
-
-  stat(path: string): Promise<FileStat | null> {
-    return this.#files(false, (files) => files.stat(path));
-  }
-
-  list(path: string): Promise<string[]> {
-    return this.#files(false, (files) => files.list(path));
-  }
-
-  remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
-    return this.#files(true, (files) => files.remove(path, opts.recursive));
-  }
-
-  rename(from: string, to: string): Promise<void> {
-    return this.#files(true, (files) => files.rename(from, to));
-  }
-
-  makeDirectory(path: string): Promise<void> {
-    return this.#files(true, (files) => files.makeDirectory(path));
-  }
-
-  importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-    return this.#files(true, (files) => files.importTree(tar, path));
-  }
-
-  async *exportTree(path: string): AsyncGenerator<Uint8Array> {
+  override async readStream(
+    path: string,
+    opts: DriverCallOptions & { start: number; length?: number },
+  ): Promise<AsyncIterable<Uint8Array> | null> {
     const { channel, release } = await this.steps.acquire(false);
     try {
-      yield* new GuestFiles(channel, (name) => this.#relative(name)).exportTree(path);
+      opts.signal?.throwIfAborted();
+      const source = await this.#filesOf(channel).readStream(path, opts);
+      if (source !== null) return releasing(source, release);
+    } catch (error) {
+      await release().catch(() => undefined);
+      throw error;
+    }
+    await release();
+    return null;
+  }
+
+  protected override async *streamFiles(
+    work: (files: GuestFiles) => AsyncIterable<Uint8Array>,
+  ): AsyncGenerator<Uint8Array> {
+    const { channel, release } = await this.steps.acquire(false);
+    try {
+      yield* work(this.#filesOf(channel));
     } finally {
       await release();
     }
+  }
+
+  async connect(port: number, signal: AbortSignal): Promise<DriverConnection> {
+    const running = await this.steps.acquireRunning();
+    if (running === undefined) throw new SandboxError("unavailable", `Nobody listens on port ${port}: nothing runs`);
+    try {
+      const connection = await connectInside(running.channel, port, signal);
+      void connection.ended().then(() => running.release().catch(() => undefined));
+      return connection;
+    } catch (error) {
+      await running.release().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async waitForPort(port: number, timeout: number, signal: AbortSignal): Promise<boolean> {
+    // A service has started once its ports answer.
+    if ([...this.#services.running.values()].some(({ ports }) => ports.includes(port))) return true;
+    return await this.steps.use(false, (channel) => waitForPortInside(channel, port, timeout, signal));
   }
 
   async close(): Promise<void> {
     await this.#close(this);
   }
 
-  #files<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T> {
-    return this.steps.use(isChange, (channel) => work(new GuestFiles(channel, (path) => this.#relative(path))));
+  #filesOf(channel: GuestChannel): GuestFiles {
+    return new GuestFiles(channel, (path) => this.#relative(path));
   }
 
   #relative(path: string): string {
     return path === this.workDir ? "" : path.slice(this.workDir.length + 1);
   }
+}
+
+/** The same stream, which uses a step until it has ended. */
+function releasing(source: AsyncIterable<Uint8Array>, release: Lease["release"]): AsyncIterable<Uint8Array> {
+  const iterator = source[Symbol.asyncIterator]();
+  const ended = async (result: IteratorResult<Uint8Array>): Promise<IteratorResult<Uint8Array>> => {
+    if (result.done === true) await release();
+    return result;
+  };
+  const failed = async (error: unknown): Promise<never> => {
+    await release().catch(() => undefined);
+    throw error;
+  };
+  const stop = async (): Promise<IteratorResult<Uint8Array>> => ({ done: true, value: undefined });
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: () => iterator.next().then(ended, failed),
+      return: () => (iterator.return?.() ?? stop()).then(ended, failed),
+    }),
+  };
 }
 
 /** A process that has ended once its changes are in the graph. After a kill nobody waits for that: a failure then shows in the next call. */

@@ -5,6 +5,8 @@ export interface Recipe {
   /** With its digest. */
   readonly image: string;
   readonly setup: readonly (readonly string[])[];
+  /** Absent: the default one. */
+  readonly workDir?: string;
   /** The commit that its files started from. Absent: there is no repository. */
   readonly base?: TreeBase;
 }
@@ -19,9 +21,16 @@ export interface Saved extends Recipe {
 
 /** Whether a parsed value is one. */
 export function isSaved(value: unknown): value is Saved {
-  const { image, setup, removed = [], archive = "" } = (value ?? {}) as Partial<Record<keyof Saved, unknown>>;
+  const {
+    image,
+    setup,
+    workDir = "/",
+    removed = [],
+    archive = "",
+  } = (value ?? {}) as Partial<Record<keyof Saved, unknown>>;
   const isBuilt = typeof image === "string" && Array.isArray(setup) && setup.every(areTexts);
-  return isBuilt && areTexts(removed) && typeof archive === "string";
+  const isPlaced = typeof workDir === "string" && workDir.startsWith("/");
+  return isBuilt && isPlaced && areTexts(removed) && typeof archive === "string";
 }
 
 function areTexts(value: unknown): boolean {

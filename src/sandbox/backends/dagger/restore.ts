@@ -3,6 +3,7 @@ import type { Container } from "@dagger.io/dagger";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { replaceFiles } from "../../git.js";
 import { GuestFiles } from "../../guest.js";
+import { otherPlace } from "../../lifecycle.js";
 import { buildBase, WORK_DIR } from "./base.js";
 import type { DaggerOptions } from "./dagger-options.js";
 import type { DaggerDriver } from "./driver.js";
@@ -29,14 +30,16 @@ export async function restoreSnapshot(
         : "it was saved without the image's digest, so the same image can't be found again; take a new snapshot",
     });
   }
+  const { workDir = WORK_DIR, removed } = saved;
+  if (removed !== undefined && workDir !== driver.workDir) throw otherPlace(id, workDir);
   const container = known ?? (await rebuild(origin, saved, archive));
   if (container !== undefined && (await driver.steps.isIdle())) {
     driver.steps.replace(container);
     return;
   }
-  driver.onWarning?.(`Only the files in ${WORK_DIR} were restored; other files stay as they are`);
+  driver.onWarning?.(`Only the files in ${driver.workDir} were restored; other files stay as they are`);
   if (driver.steps.isLost) driver.steps.replace(base.container);
-  const files = container === undefined ? createReadStream(archive) : filesOf(session, container);
+  const files = container === undefined ? createReadStream(archive) : filesOf(session, container, workDir);
   await replaceFiles({ driver }, [files], { keepGit: false });
 }
 
@@ -52,22 +55,23 @@ function digestOf({ image }: Recipe): string | undefined {
 /** Rebuilds a container from its recipe. Undefined if only the work directory was saved with it. */
 async function rebuild(
   { session, base, recipe, dagger }: SnapshotOrigin & { readonly dagger: DaggerOptions },
-  { image, setup, removed }: Saved,
+  saved: Saved,
   archive: string,
 ): Promise<Container | undefined> {
+  const { setup, removed } = saved;
   if (removed === undefined) return undefined;
   const isSame = JSON.stringify(setup) === JSON.stringify(recipe.setup);
   const { signal } = new AbortController();
-  const from = isSame ? base : await buildBase(session, image, { ...dagger, setup }, signal);
+  const from = isSame ? base : await buildBase(session, saved, { ...dagger, setup }, signal);
   return await applyLayer(session, from.container, archive, removed);
 }
 
 /** The work directory of a container that no sandbox uses. */
-async function* filesOf(session: Session, container: Container): AsyncGenerator<Uint8Array> {
-  const steps = new Steps(session, container, { workDir: WORK_DIR, secrets: [], linger: 0, services: new Map() });
+async function* filesOf(session: Session, container: Container, workDir: string): AsyncGenerator<Uint8Array> {
+  const steps = new Steps(session, container, { workDir, secrets: [], linger: 0, services: new Map() });
   try {
     const { channel } = await steps.acquire(false);
-    yield* new GuestFiles(channel, () => "").exportTree(WORK_DIR);
+    yield* new GuestFiles(channel, () => "").exportTree(workDir);
   } finally {
     await steps.close();
   }

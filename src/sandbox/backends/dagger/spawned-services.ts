@@ -92,7 +92,8 @@ export class SpawnedServices {
       const process = await startCommand(channel, spec, cwd);
       const ended = process.wait().finally(() => channel.close());
       ended.catch(() => undefined);
-      const started = await this.#healthy(hostname, process, starting);
+      const said = spec.combined === true ? process.stdout : process.stderr;
+      const started = await this.#healthy(hostname, process, said, starting);
       this.#running.set(hostname, { service: started, ports });
       const forget = (): void => {
         this.#running.delete(hostname);
@@ -108,7 +109,12 @@ export class SpawnedServices {
     }
   }
 
-  async #healthy(hostname: string, process: DriverProcess, starting: Promise<Service>): Promise<Service> {
+  async #healthy(
+    hostname: string,
+    process: DriverProcess,
+    output: AsyncIterable<Uint8Array>,
+    starting: Promise<Service>,
+  ): Promise<Service> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       const what = `The service "${hostname}" did not answer on its ports within ${HEALTHY_WITHIN} ms`;
@@ -116,7 +122,7 @@ export class SpawnedServices {
       timer = setTimeout(() => reject(new SandboxError("unavailable", what, { hint })), HEALTHY_WITHIN);
     });
     const over = process.wait().then(async ({ exitCode }) => {
-      const said = (await textOf(process.stderr)).trim();
+      const said = (await textOf(output)).trim();
       const what = `The service "${hostname}" ended with ${exitCode} before its ports answered`;
       throw new SandboxError("unavailable", said === "" ? what : `${what}: ${said}`);
     });

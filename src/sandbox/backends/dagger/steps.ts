@@ -132,6 +132,11 @@ export class Steps {
     };
   }
 
+  /** The channel to the guest of what runs; undefined if nothing does. */
+  async acquireRunning(): Promise<Lease | undefined> {
+    return this.#live === undefined ? undefined : await this.acquire(false);
+  }
+
   /** Runs work with a guest. */
   async use<T>(isChange: boolean, work: (channel: GuestChannel) => Promise<T>): Promise<T> {
     const { channel, release } = await this.acquire(isChange);

@@ -1,16 +1,15 @@
-import { SandboxError } from "../../../../contracts/errors.js";
 import type { Reachable } from "./base.js";
 import { daggerError } from "./failure.js";
 import type { Session } from "./session.js";
 
-/** Opens a tunnel from this machine to the service that answers on a port, and returns its URL. */
-export async function reachService({ client }: Session, services: readonly Reachable[], port: number): Promise<string> {
+/** Opens a tunnel from this machine to the service that answers on a port, and returns its URL; undefined if none has that port. */
+export async function reachService(
+  { client }: Session,
+  services: readonly Reachable[],
+  port: number,
+): Promise<string | undefined> {
   const found = services.find(({ ports }) => ports.includes(port));
-  if (found === undefined) {
-    throw new SandboxError("not_found", `No service of the sandbox has the port ${port}`, {
-      hint: `start it as a service: spawn({ argv, service: { hostname: "web", ports: [${port}] } })`,
-    });
-  }
+  if (found === undefined) return undefined;
   try {
     const tunnel = await client
       .host()

@@ -1,4 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
+import { shellQuote } from "../../../util/shell.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, statusOf, toFailure } from "./failure.js";
 import { type GuestSession, type Place, startGuest, uploadGuest } from "./guest-session.js";
@@ -10,6 +11,8 @@ export interface Contents {
   readonly id: string;
   readonly source?: Source | undefined;
   readonly branch?: string | undefined;
+  /** Absent: a folder in the home directory. */
+  readonly workDir?: string | undefined;
   readonly token?: string | undefined;
   /** Applied after the repository was cloned. */
   readonly network: NetworkSettings;
@@ -25,6 +28,7 @@ export async function bootstrap(
 ): Promise<{ place: Place; guest: GuestSession }> {
   const { source, network } = contents;
   const place = await findPlace(remote, contents);
+  if (contents.workDir !== undefined) await makePlace(remote, contents.workDir);
   const work = [uploadGuest(remote, place)];
   if (source !== undefined) work.push(clone(remote, place, source, contents));
   // Wait for both before throwing: the sandbox must not be deleted while one of them still runs.
@@ -34,10 +38,29 @@ export async function bootstrap(
   return { place, guest: await startGuest(remote, place) };
 }
 
-async function findPlace(remote: RemoteSandbox, { id, source }: Contents): Promise<Place> {
+/** Makes a work directory where the user may not: the images of the service let the user become root. */
+async function makePlace(remote: RemoteSandbox, workDir: string): Promise<void> {
+  const path = shellQuote([workDir]);
+  const asRoot = `sudo -n mkdir -p ${path} && sudo -n chown "$(id -u):$(id -g)" ${path}`;
+  const script = `(mkdir -p ${path} && [ -w ${path} ]) 2>/dev/null || { ${asRoot}; }`;
+  let made: { exitCode: number; result: string };
+  try {
+    made = await remote.process.executeCommand(script);
+  } catch (error) {
+    throw await diagnose(remote, error, "the work directory");
+  }
+  if (made.exitCode === 0) return;
+  const said = made.result.trim();
+  throw new SandboxError("permission_denied", `Daytona: workDir "${workDir}" could not be made: ${said}`, {
+    hint: "name a folder that the user of the image can make",
+  });
+}
+
+async function findPlace(remote: RemoteSandbox, { id, source, workDir }: Contents): Promise<Place> {
   try {
     const home = (await remote.getUserHomeDir()) ?? "/home/daytona";
-    return { home, workDir: `${home}/workspace/${source?.name ?? id}`, folder: `${home}/.glovebox-${id}` };
+    const own = `${home}/workspace/${source?.name ?? id}`;
+    return { home, workDir: workDir ?? own, folder: `${home}/.glovebox-${id}` };
   } catch (error) {
     throw await diagnose(remote, error, "the home directory");
   }

@@ -1,3 +1,4 @@
+import type { SandboxEntry } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { DEFAULT_OPERATION_TIMEOUT, type SandboxOptions } from "../../types.js";
 import type { Daytona, RemoteSandbox } from "./client.js";
@@ -9,7 +10,7 @@ import { DEFAULT_SNAPSHOT, readLifetime } from "./options.js";
 
 /** What a new sandbox at the service is made of. */
 export interface RemotePlan {
-  readonly id: string;
+  readonly entry: Pick<SandboxEntry, "id" | "name" | "labels" | "expiresAt">;
   readonly name: string;
   readonly opts: SandboxOptions;
   readonly network: NetworkSettings;
@@ -19,14 +20,14 @@ export interface RemotePlan {
 
 /** Makes a sandbox at the service. It can be found by its name even if this call fails. */
 export async function createRemote(client: Daytona, plan: RemotePlan): Promise<RemoteSandbox> {
-  const { id, name, opts, network } = plan;
-  const { autoStop, ttl } = readLifetime(opts);
-  const keep = opts.keep === true;
+  const { entry, name, opts, network } = plan;
+  const { autoStop, ttl } = readLifetime(opts, entry.expiresAt);
+  const keep = isKept(opts);
   const common = {
-    ...{ name, labels: labelsOf(id, keep), ...network, autoStopInterval: autoStop },
+    ...{ name, labels: labelsOf(entry, keep), ...network, autoStopInterval: autoStop },
     // Deleted when it stops, unless it should be reopened.
     autoDeleteInterval: keep || isStoppedOnce(plan) ? -1 : 0,
-    ...(ttl > 0 && !keep ? { ttlMinutes: ttl } : undefined),
+    ...(ttl > 0 ? { ttlMinutes: ttl } : undefined),
   };
   const resources = opts.daytona?.resources;
   const seconds = secondsOf(opts);
@@ -58,12 +59,16 @@ export async function fitRemote(remote: RemoteSandbox, plan: RemotePlan): Promis
   if (opts.daytona?.resources !== undefined) {
     await fitResources(remote, opts.daytona.resources, { seconds: secondsOf(opts) });
   }
-  if (opts.keep === true || !isStoppedOnce(plan)) return;
+  if (isKept(opts) || !isStoppedOnce(plan)) return;
   try {
     await persist(() => remote.setAutoDeleteInterval(0));
   } catch (error) {
     throw toFailure(error, "the sandbox would not be deleted when it stops");
   }
+}
+
+function isKept({ keep = false }: SandboxOptions): boolean {
+  return keep !== false;
 }
 
 function hasImage({ snapshot, opts }: RemotePlan): boolean {

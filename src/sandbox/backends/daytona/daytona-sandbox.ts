@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { SandboxEntry } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, NetworkPolicy } from "../../../../contracts/types.js";
+import { snapshotInTime } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import type { SandboxOptions } from "../../types.js";
 import { bootstrap } from "./bootstrap.js";
@@ -13,7 +14,7 @@ import { isBetweenStates, isPassing, persist, statusOf, toFailure } from "./fail
 import { gitOperations } from "./git-operations.js";
 import { type GuestSession, type Place, startGuest, uploadGuest } from "./guest-session.js";
 import { keepAlive } from "./keep-alive.js";
-import { findNativeSnapshot, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
+import { findNativeSnapshot, removeSnapshot, takeNativeSnapshot, withMachineCopy } from "./native-snapshot.js";
 import { networkSettings } from "./network-settings.js";
 import { type Account, readLifetime, type Source } from "./options.js";
 import { remoteResource, removeResource } from "./remove.js";
@@ -46,8 +47,11 @@ export function daytonaCapabilities(git: boolean): Capabilities {
     fork: "copy",
     pty: true,
     user: false,
+    workDir: true,
+    combinedOutput: true,
     ports: true,
     git,
+    keep: "all",
   };
 }
 
@@ -79,7 +83,7 @@ export class DaytonaSandbox {
     const { id } = entry;
     const own = { ...plan, name: `glovebox-${id}` };
     const resources = [remoteResource("daytona-sandbox", own.name, account)];
-    const workDir = own.place?.workDir ?? `/home/daytona/workspace/${own.source?.name ?? id}`;
+    const workDir = own.place?.workDir ?? opts.workDir ?? `/home/daytona/workspace/${own.source?.name ?? id}`;
     // First: without a client, nobody could remove the record.
     const connection = await connect(account);
     try {
@@ -122,7 +126,7 @@ export class DaytonaSandbox {
     // A repository is cloned from within the sandbox, so the network is restricted after that.
     const atOnce = source === undefined || saved !== undefined ? rules : {};
     const remote = await this.#request({
-      ...{ id: this.#entry.id, name, opts: this.#opts, network: atOnce },
+      ...{ entry: this.#entry, name, opts: this.#opts, network: atOnce },
       ...(saved === undefined ? undefined : { snapshot: saved.snapshot }),
     });
     await failpoint("create.registered");
@@ -133,7 +137,8 @@ export class DaytonaSandbox {
       return this.#start(remote, saved.place, guest);
     }
     const token = this.#token();
-    const made = await bootstrap(remote, { id: this.#entry.id, source, branch, token, network: rules });
+    const { workDir } = this.#opts;
+    const made = await bootstrap(remote, { id: this.#entry.id, source, branch, workDir, token, network: rules });
     this.#plan.base = made.guest.head;
     await failpoint("create.started");
     this.#entry.signal.throwIfAborted();
@@ -178,7 +183,7 @@ export class DaytonaSandbox {
     }
     return {
       fork,
-      snapshot: () => takeNativeSnapshot(driver, this.#account),
+      snapshot: (signal) => snapshotInTime(signal, () => takeNativeSnapshot(driver, this.#account), removeSnapshot),
       restore: async (id) => this.#restore(driver, await findNativeSnapshot(id)),
     };
   }
@@ -208,7 +213,7 @@ export class DaytonaSandbox {
     await this.#entry.record(resource);
     try {
       const network = networkSettings(this.#plan.network);
-      const plan = { id, name, opts: this.#opts, network, snapshot };
+      const plan = { entry: this.#entry, name, opts: this.#opts, network, snapshot };
       const remote = await createRemote(this.#connection.client, plan);
       await fitRemote(remote, plan);
       await uploadGuest(remote, driver.place);

@@ -1,12 +1,29 @@
-import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
-import { errorFor, type GuestChannel, GuestFailure, GuestFiles, startCommand } from "../../guest.js";
-import type { Driver, DriverProcess, StartSpec } from "../../types.js";
+import type { Capabilities, Changes } from "../../../../contracts/types.js";
+import {
+  errorFor,
+  type GuestChannel,
+  GuestFailure,
+  GuestFileCalls,
+  GuestFiles,
+  startCommand,
+  waitForPortInside,
+} from "../../guest.js";
+import type { Driver, DriverCallOptions, DriverFile, DriverFileStream, DriverProcess, StartSpec } from "../../types.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, persist } from "./failure.js";
 import { type GuestSession, guestPath, type Place, startGuest } from "./guest-session.js";
 import { BACKEND } from "./options.js";
 import { isSimple, startSimple } from "./simple-exec.js";
-import { fetchFile, type Outcome, packTree, placeFiles, type Stage, unpackTree } from "./staged-files.js";
+import {
+  fetchFile,
+  fetchStream,
+  type Outcome,
+  packTree,
+  placeFiles,
+  putFile,
+  type Stage,
+  unpackTree,
+} from "./staged-files.js";
 
 /** A session whose log is larger than this many bytes is replaced as soon as nothing runs in it. */
 const WORN_OUT = 32 << 20;
@@ -31,7 +48,7 @@ export interface DaytonaParts {
 }
 
 /** The Daytona driver: the guest runs commands and small file operations; large transfers use the service's own API. */
-export class DaytonaDriver implements Driver {
+export class DaytonaDriver extends GuestFileCalls implements Driver {
   readonly backend: string = BACKEND;
   readonly id: string;
   readonly workDir: string;
@@ -50,6 +67,7 @@ export class DaytonaDriver implements Driver {
   declare readonly git?: NonNullable<Driver["git"]>;
 
   constructor(parts: DaytonaParts) {
+    super();
     this.id = parts.id;
     this.place = parts.place;
     this.workDir = parts.place.workDir;
@@ -84,44 +102,53 @@ export class DaytonaDriver implements Driver {
     }
   }
 
-  async read(path: string): Promise<Uint8Array | null> {
-    const small = await (await this.#files()).readUpTo(path, SMALL_FILE);
-    return small === undefined ? await fetchFile(this.#stage(), path, this.#relative(path)) : small;
+  override async read(path: string, { signal }: DriverCallOptions = {}): Promise<Uint8Array | null> {
+    const small = await this.useFiles(false, (files) => files.readUpTo(path, SMALL_FILE, signal));
+    return small === undefined ? await fetchFile(this.#stage(signal), path, this.#relative(path)) : small;
   }
 
-  async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
+  override async readStream(
+    path: string,
+    opts: DriverCallOptions & { start: number; length?: number },
+  ): Promise<AsyncIterable<Uint8Array> | null> {
+    const { start, length = Number.MAX_SAFE_INTEGER, signal } = opts;
+    const found = await this.statTarget(path, opts);
+    const wanted = Math.min(length, (found?.size ?? 0) - start);
+    if (found?.type !== "file" || wanted <= SMALL_FILE) return await super.readStream(path, opts);
+    return await fetchStream(this.#stage(signal), path, [this.#relative(path), String(start), String(length)]);
+  }
+
+  override async write(uploads: readonly DriverFile[], { signal }: DriverCallOptions = {}): Promise<void> {
     await placeFiles(
-      this.#stage(),
-      files.map((file) => ({ ...file, relative: this.#relative(file.path) })),
+      this.#stage(signal),
+      uploads.map((file) => ({ ...file, relative: this.#relative(file.path) })),
     );
   }
 
-  async stat(path: string): Promise<FileStat | null> {
-    return await (await this.#files()).stat(path);
+  override async writeStream(file: DriverFileStream, { signal }: DriverCallOptions = {}): Promise<void> {
+    await putFile(this.#stage(signal), { ...file, relative: this.#relative(file.path) });
   }
 
-  async list(path: string): Promise<string[]> {
-    return await (await this.#files()).list(path);
+  override async importTree(
+    tar: AsyncIterable<Uint8Array>,
+    path: string,
+    { signal }: DriverCallOptions = {},
+  ): Promise<void> {
+    await unpackTree(this.#stage(signal), tar, path, this.#relative(path));
   }
 
-  async remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
-    return await (await this.#files()).remove(path, opts.recursive);
-  }
-
-  async rename(from: string, to: string): Promise<void> {
-    await (await this.#files()).rename(from, to);
-  }
-
-  async makeDirectory(path: string): Promise<void> {
-    await (await this.#files()).makeDirectory(path);
-  }
-
-  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-    await unpackTree(this.#stage(), tar, path, this.#relative(path));
-  }
-
-  exportTree(path: string): AsyncIterable<Uint8Array> {
+  override exportTree(path: string): AsyncIterable<Uint8Array> {
     return packTree(this.#stage(), path, this.#relative(path));
+  }
+
+  protected override async useFiles<T>(_isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T> {
+    return await work(await this.#files());
+  }
+
+  protected override async *streamFiles(
+    work: (files: GuestFiles) => AsyncIterable<Uint8Array>,
+  ): AsyncGenerator<Uint8Array> {
+    yield* work(await this.#files());
   }
 
   async url(port: number): Promise<string> {
@@ -132,8 +159,16 @@ export class DaytonaDriver implements Driver {
     }
   }
 
+  async waitForPort(port: number, timeout: number, signal: AbortSignal): Promise<boolean> {
+    return await waitForPortInside(await this.#channel(), port, timeout, signal);
+  }
+
   /** Runs a program to its end for the driver itself, with a short output. */
-  async run(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+  async run(
+    argv: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    signal?: AbortSignal,
+  ): Promise<Outcome> {
     const channel = await this.#channel();
     const spec = {
       argv,
@@ -142,12 +177,18 @@ export class DaytonaDriver implements Driver {
       stdin: "none",
       timeout: VERB_TIMEOUT,
     } as const;
+    signal?.throwIfAborted();
     const process = await startCommand(channel, spec, "");
+    const stop = (): void => {
+      process.kill("SIGKILL").catch(() => undefined);
+    };
+    signal?.addEventListener("abort", stop, { once: true });
     const [stdout, stderr, exit] = await Promise.all([
       collect(process.stdout),
       collect(process.stderr),
       process.wait(),
-    ]);
+    ]).finally(() => signal?.removeEventListener("abort", stop));
+    signal?.throwIfAborted();
     return { exitCode: exit.exitCode, stdout, stderr };
   }
 
@@ -170,10 +211,11 @@ export class DaytonaDriver implements Driver {
     await this.#parts.close(this);
   }
 
-  #stage(): Stage {
+  #stage(signal?: AbortSignal): Stage {
     const { folder, workDir } = this.place;
     const guest = guestPath(this.place, this.#guest.arch);
-    return { remote: this.#remote, folder, workDir, run: (args) => this.run([guest, ...args]) };
+    const run: Stage["run"] = (args) => this.run([guest, ...args], {}, signal);
+    return { remote: this.#remote, folder, workDir, run, ...(signal && { signal }) };
   }
 
   async #files(): Promise<GuestFiles> {

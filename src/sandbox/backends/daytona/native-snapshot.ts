@@ -5,6 +5,7 @@ import { addResource, dropResources, readSnapshotRecord, writeSnapshotRecord } f
 import type { RemoteSandbox } from "./client.js";
 import type { DaytonaDriver } from "./driver.js";
 import { diagnose } from "./failure.js";
+import type { Place } from "./guest-session.js";
 import { type Account, BACKEND } from "./options.js";
 import { type RemoteResource, remoteResource, removeResource } from "./remove.js";
 
@@ -14,7 +15,7 @@ const SECONDS = 600;
 export async function takeNativeSnapshot(driver: DaytonaDriver, account: Account): Promise<string> {
   const id = `snapshot-${randomBytes(6).toString("hex")}`;
   const name = `glovebox-${id}`;
-  const details = remoteResource("daytona-snapshot", name, account);
+  const details = { ...remoteResource("daytona-snapshot", name, account), place: driver.place };
   await saveMachine(driver.remote, name);
   const createdAt = new Date().toISOString();
   await writeSnapshotRecord({ version: 1, id, sandboxId: driver.id, backend: BACKEND, createdAt, details });
@@ -27,6 +28,18 @@ export async function findNativeSnapshot(id: string): Promise<string> {
   const name = (details as { name?: unknown } | undefined)?.name;
   if (backend === BACKEND && typeof name === "string") return name;
   throw new SandboxError("not_found", `The snapshot ${JSON.stringify(id)} is not one of a Daytona machine`);
+}
+
+/** The machine that a snapshot is, and its directories. A commit of a repository is none. */
+export function savedMachine({ id, commit, details }: SnapshotRecord): { snapshot: string; place: Place } {
+  const { name, place } = (details ?? {}) as { name?: string; place?: Place };
+  if (name !== undefined && place !== undefined) return { snapshot: name, place };
+  throw new SandboxError("unsupported", `The daytona backend can't start a sandbox from snapshot "${id}"`, {
+    hint:
+      commit === undefined
+        ? `an older version took it: open a sandbox and call restore("${id}")`
+        : "a snapshot of a repository is a commit that only exists in its sandbox and the forks of it; push it, and open its branch",
+  });
 }
 
 /** Removes a snapshot at the service. A commit is removed with its sandbox. */

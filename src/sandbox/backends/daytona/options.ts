@@ -76,10 +76,40 @@ export function readAccount(opts: SandboxOptions, env: NodeJS.ProcessEnv = proce
   return { apiKey, apiUrl, target, ...(daytona.client === undefined ? undefined : { client: daytona.client }) };
 }
 
-/** How long the service lets a sandbox be, in minutes. */
-export function readLifetime(opts: SandboxOptions): { autoStop: number; ttl: number } {
-  const { autoStopMinutes = DEFAULT_AUTO_STOP, ttlMinutes = DEFAULT_TTL } = opts.daytona ?? {};
-  return { autoStop: autoStopMinutes, ttl: ttlMinutes };
+/**
+ * How long the service lets a sandbox be, in minutes, rounded up. This process is the first to end an expired or idle sandbox; the service does it
+ * when the process is dead. A kept sandbox has a ttl only if `ttl` asked for one.
+ */
+export function readLifetime(opts: SandboxOptions, expiresAt?: string): { autoStop: number; ttl: number } {
+  const { autoStopMinutes = idleMinutes(opts) ?? DEFAULT_AUTO_STOP, ttlMinutes = DEFAULT_TTL } = opts.daytona ?? {};
+  if (expiresAt === undefined)
+    return { autoStop: autoStopMinutes, ttl: (opts.keep ?? false) === false ? ttlMinutes : 0 };
+  return { autoStop: autoStopMinutes, ttl: Math.max(1, toMinutes(Date.parse(expiresAt) - Date.now())) };
+}
+
+/** The interval of the service that stands for `idleTimeout`. */
+export function idleMinutes({ idleTimeout }: SandboxOptions): number | undefined {
+  return idleTimeout === undefined ? undefined : toMinutes(idleTimeout);
+}
+
+function toMinutes(ms: number): number {
+  return Math.ceil(ms / 60_000);
+}
+
+/** Refuses two values for one timer of the service. */
+export function checkLifetime({ ttl, idleTimeout, id, daytona = {} }: SandboxOptions): void {
+  if (id !== undefined) return;
+  for (const [name, value, own] of [
+    ["ttl", ttl, "ttlMinutes"],
+    ["idleTimeout", idleTimeout, "autoStopMinutes"],
+  ] as const) {
+    if (value === undefined || daytona[own] === undefined) continue;
+    throw new SandboxError(
+      "invalid_argument",
+      `Option ${name} (${value}) does not go together with daytona.${own} (${daytona[own]})`,
+      { hint: `omit daytona.${own}: the service gets ${name}, too` },
+    );
+  }
 }
 
 /** Turns `repo` into what is cloned. A path of this machine is refused: the service cannot see it. */

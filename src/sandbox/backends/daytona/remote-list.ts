@@ -16,9 +16,8 @@ export async function listRemote(): Promise<RemoteSandboxInfo[]> {
       const read = readLabels(labels);
       // The list lags behind: it still contains sandboxes that are being deleted.
       if (read === undefined || state === "destroying" || state === "destroyed") continue;
-      const { id, owner, keep } = read;
       const remove = (): Promise<void> => removeResource(remoteResource("daytona-sandbox", name, account));
-      found.push({ id, owner, keep, remove, ...(createdAt && { createdAt }) });
+      found.push({ ...read, remove, ...(createdAt && { createdAt }) });
     }
     return found;
   } catch (error) {

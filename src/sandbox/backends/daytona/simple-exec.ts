@@ -19,6 +19,9 @@ export function startSimple(remote: RemoteSandbox, spec: StartSpec): DriverProce
   if (spec.pty !== undefined || spec.stdin === "pipe") {
     throw new SandboxError("unsupported", "With DAYTONA_SIMPLE_EXEC=1 a command has neither stdin nor a terminal");
   }
+  if (spec.combined === true) {
+    throw new SandboxError("unsupported", 'With DAYTONA_SIMPLE_EXEC=1 a command has no output: "combined"');
+  }
   const seconds = spec.timeout === undefined ? NO_LIMIT : Math.ceil(spec.timeout / 1_000);
   let kill: (exit: DriverExit) => void = () => undefined;
   const killed = new Promise<DriverExit>((resolve) => {

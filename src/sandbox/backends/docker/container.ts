@@ -6,6 +6,7 @@ import { AttachedStream } from "./engine/attached-stream.js";
 import type { Engine } from "./engine/engine.js";
 import { EngineError } from "./engine/engine-error.js";
 import { leaveContainer, removeContainer } from "./remove-container.js";
+import { verifyLimits } from "./verify-limits.js";
 
 const START_TIMEOUT = 30_000;
 
@@ -83,6 +84,7 @@ async function hold(engine: Engine, plan: ContainerPlan, id: string, signal?: Ab
     if (hello.complaint !== "" && !isOpened(plan)) {
       throw new SandboxError("no_isolation", `the self-test of the container failed: ${hello.complaint}`);
     }
+    await verifyLimits(engine, id, plan.limits, signal);
   } catch (error) {
     channel.close();
     throw explain(error, stream.complaint, plan);

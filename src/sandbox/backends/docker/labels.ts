@@ -8,6 +8,10 @@ export const OWNER_LABEL = "glovebox.owner";
 export const DEADLINE_LABEL = "glovebox.deadline";
 /** The id of its sandbox. */
 export const SANDBOX_LABEL = "glovebox.sandbox";
+/** The name of its sandbox. */
+export const NAME_LABEL = "glovebox.name";
+/** Before the key of each label that the user gave the sandbox: their own words must not mean anything to other tools. */
+export const GIVEN_LABEL = "glovebox.label.";
 /** It outlives its owner; only an explicit removal removes it. */
 export const KEPT_LABEL = "glovebox.kept";
 /** The id of a snapshot. */

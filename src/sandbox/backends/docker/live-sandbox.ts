@@ -14,7 +14,7 @@ import { engineOf } from "./engine/engines.js";
 import { createNetwork } from "./engine/network.js";
 import { findSnapshot, removeSnapshot, saveForForks, saveSnapshot } from "./image/save-image.js";
 import type { KeptPlan } from "./kept-plan.js";
-import { KEPT_LABEL, ownerLabels, SANDBOX_LABEL } from "./labels.js";
+import { GIVEN_LABEL, KEPT_LABEL, NAME_LABEL, ownerLabels, SANDBOX_LABEL } from "./labels.js";
 import type { EngineResource } from "./resources.js";
 
 /** What a container keeps. */
@@ -27,8 +27,11 @@ export const DOCKER_CAPABILITIES: Capabilities = {
   fork: "copy-on-write",
   pty: true,
   user: true,
-  ports: false,
+  workDir: true,
+  combinedOutput: true,
+  ports: true,
   git: true,
+  keep: "all",
   renames: "all",
 };
 
@@ -40,9 +43,18 @@ export function networkOf(id: string, { network }: Pick<KeptPlan, "network">): C
 }
 
 /** What the engine shows of a sandbox's container, and what it is found by after a crash. */
-export function labelsOf(id: string, keep: boolean): Record<string, string> {
-  return { ...ownerLabels(), [SANDBOX_LABEL]: id, ...(keep && { [KEPT_LABEL]: "1" }) };
+export function labelsOf({ id, keep, name, labels }: Named): Record<string, string> {
+  const given = Object.entries(labels).map(([key, value]) => [`${GIVEN_LABEL}${key}`, value]);
+  return {
+    ...(Object.fromEntries(given) as Record<string, string>),
+    ...ownerLabels(),
+    [SANDBOX_LABEL]: id,
+    ...(keep && { [KEPT_LABEL]: "1" }),
+    ...(name !== undefined && { [NAME_LABEL]: name }),
+  };
 }
+
+type Named = Pick<SandboxEntry, "id" | "keep" | "name" | "labels">;
 
 /** A sandbox in a container, as it is now: `restore` puts another container in its place. */
 export class LiveSandbox {
@@ -154,7 +166,7 @@ export class LiveSandbox {
       const { plan, engine } = this.#kept;
       const mirror = this.#kept.base && forkMirror({ base: this.#kept.base }, ++this.#forks);
       const image: EngineResource = { kind: "image", name: saved.name, engine };
-      const labels = { ...plan.labels, ...ownerLabels(), [SANDBOX_LABEL]: id };
+      const labels = labelsOf(entry);
       const forked: KeptPlan = {
         ...this.#kept,
         plan: { ...plan, name: `glovebox-${id}`, image: saved.config.id, labels, network: networkOf(id, this.#kept) },

@@ -18,6 +18,7 @@ const CAPABILITIES: Capabilities = {
   fork: "none",
   pty: true,
   user: true,
+  combinedOutput: true,
   ports: false,
   git: false,
 };

@@ -1,32 +1,14 @@
 import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
-import { homedir } from "node:os";
-import { isAbsolute, join, relative, resolve, sep } from "node:path";
+import { isAbsolute, join, relative, resolve } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Mount } from "../../../../contracts/types.js";
 import { gloveboxHome } from "../../../machine/home.js";
+import { isWithin, systemFolderAround } from "../../../machine/system-folders.js";
+import { userHome } from "../../../machine/user-home.js";
 import type { JailBind } from "../../jail.js";
 
-const SYSTEM = [
-  "/bin",
-  "/boot",
-  "/dev",
-  "/etc",
-  "/lib",
-  "/lib32",
-  "/lib64",
-  "/proc",
-  "/run",
-  "/sbin",
-  "/sys",
-  "/usr",
-  "/var/run",
-];
 /** Where a mount can only cover what already exists. */
 const READ_ONLY = ["/bin", "/lib", "/lib32", "/lib64", "/sbin", "/usr"];
-
-function isWithin(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
-}
 
 /** The real path of the user's directory. Throws if the sandbox could then reach more than that directory. */
 export function checkBaseDir(baseDir: string): string {
@@ -106,11 +88,11 @@ function checkTarget(target: string, option: string, workDir: string): string {
 
 function holdsTooMuch(real: string): string | undefined {
   if (real === "/") return "it is the whole file system";
-  const home = homedir();
+  const home = userHome();
   if (isWithin(home, real)) return real === home ? "it is the home directory" : "it contains the home directory";
   const state = gloveboxHome();
   if (isWithin(state, real) || isWithin(real, state)) return "it contains Glovebox's own records";
-  const system = SYSTEM.find((path) => isWithin(real, path));
+  const system = systemFolderAround(real);
   return system === undefined ? undefined : `it is part of the system (${system})`;
 }
 
@@ -118,7 +100,10 @@ function realOf(path: string, option: string): string {
   try {
     return realpathSync(resolve(path));
   } catch (cause) {
-    throw new SandboxError("not_found", `Invalid ${option} "${path}" — no such file or directory`, { cause });
+    throw new SandboxError("not_found", `Invalid ${option} "${path}" — no such file or directory`, {
+      cause,
+      hint: "check the path; it is one of this machine",
+    });
   }
 }
 

@@ -3,7 +3,7 @@ import type { PendingRemoval } from "../../../../contracts/driver.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { removeTrees } from "../../../machine/remove-tree.js";
 import { removeGitResource, textOf } from "../../git.js";
-import { removeCgroup } from "./remove-cgroup.js";
+import { removeCgroup, removeMount } from "./limits.js";
 
 /** Removes one resource of a local sandbox. No error if it is absent or was never made. */
 export async function removeResource(resource: Resource): Promise<void> {
@@ -17,6 +17,7 @@ export async function startRemoval(
 ): Promise<PendingRemoval | undefined> {
   if (resource.kind === "directory") await removeTrees([textOf(resource, "path"), ...beside]);
   else if (resource.kind === "cgroup") await removeCgroup(textOf(resource, "path"));
+  else if (resource.kind === "mount") await removeMount(textOf(resource, "path"));
   else {
     const removed = await removeGitResource(resource, beside);
     if (typeof removed === "object") return removed;

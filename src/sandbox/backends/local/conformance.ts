@@ -2,6 +2,6 @@ import type { Backend } from "../../../../contracts/backend.js";
 
 /** What the conformance kit needs to know about the local backend. */
 export const conformance: NonNullable<Backend["conformance"]> = {
-  directoryOf: ({ workDir }) => workDir,
+  directoryOf: ({ hostDir }) => hostDir,
   sharesNetwork: true,
 };

@@ -6,12 +6,14 @@ import type { LiveTree, RunGuest, TreeOperations } from "../../git.js";
 import { type DriverIdentity, GuestDriver } from "../../guest.js";
 import { INSIDE_GUEST, type RunningGuest } from "../../jail.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
-import { oomKills } from "./control-group.js";
+import { oomKills } from "./limits.js";
 
 const RUN_TIMEOUT = 60_000;
 
 /** What a local driver is made of. */
 export interface LocalParts extends DriverIdentity {
+  /** The host's path of the files, if they are a directory there. */
+  hostDir?: string | undefined;
   guest: RunningGuest;
   cgroups: readonly string[];
   /** The files, as the code that saves and compares them sees them. `ending` is aborted when the sandbox is closed. */
@@ -27,7 +29,7 @@ export interface LocalParts extends DriverIdentity {
 /** The local driver. */
 export class LocalDriver extends GuestDriver {
   readonly backend = "local";
-  readonly hostDir: string;
+  readonly hostDir?: string;
   readonly tree: LiveTree;
   readonly #parts: LocalParts;
   readonly #ending = new AbortController();
@@ -41,7 +43,7 @@ export class LocalDriver extends GuestDriver {
   constructor(parts: LocalParts) {
     super(parts, parts.guest.channel);
     this.#parts = parts;
-    this.hostDir = parts.workDir;
+    if (parts.hostDir !== undefined) this.hostDir = parts.hostDir;
     this.tree = parts.tree(this, this.#ending.signal);
     const { settled, ...operations } = parts.operations(this, this.tree);
     this.#settled = settled;

@@ -7,6 +7,7 @@ import type { Capabilities } from "../../../../contracts/types.js";
 import { findGit } from "../../git.js";
 import { guestBinary } from "../../guest.js";
 import { findBwrap } from "../../jail.js";
+import { DEFAULT_PIDS, whyRefused } from "./limits.js";
 import { type OpenLocal, probeIsolation } from "./probe-isolation.js";
 import { namespaceFinding } from "./probe-namespaces.js";
 import { renamesIn } from "./renames.js";
@@ -16,7 +17,7 @@ const UNTRIED_LIMITS: Finding = { name: "limits", status: "unused", detail: "not
 /** Checks everything that the local backend needs on this machine; isolation is tested by opening real sandboxes. */
 export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding[]> {
   if (process.platform !== "linux") {
-    const fix = 'use the docker backend, or isolation "none", which confines nothing';
+    const fix = "use the docker backend with an image: --backend docker --image debian:stable-slim";
     return [{ name: "system", status: "missing", detail: `${process.platform}: isolation needs Linux`, fix }];
   }
   const isolation = await probeIsolation(open);
@@ -53,22 +54,29 @@ function versionOf(program: string): string {
   return `${/\d+(?:\.\d+)+/.exec(text)?.[0] ?? "of unknown version"} in ${program}`;
 }
 
+/** Tests the limits by opening a sandbox with all that can be enforced. */
 async function limitsFinding(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding> {
   const name = "limits";
-  if (limits.length === 0) {
-    const detail = "no control group is writable here, so --memory, --cpus and --pids are refused";
-    return { name, status: "limited", detail, fix: "run as root where /sys/fs/cgroup is mounted writable" };
-  }
+  const lacking = (["memory", "cpus", "pids"] as const).filter((limit) => !limits.includes(limit));
   try {
-    const asked = { memory: 256 << 20, cpus: 1, pids: 64 };
-    const kept = Object.fromEntries(limits.map((limit) => [limit, asked[limit as keyof typeof asked]]));
-    await using sandbox = await open({ limits: kept });
-    await sandbox.exec({ argv: ["true"], timeout: 10_000 });
-    return { name, status: "ok", detail: `${limits.join(", ")} by control groups` };
+    const asked = { memory: 256 << 20, cpus: 1, pids: 64, disk: 64 << 20 };
+    if (limits.length > 0) {
+      await using sandbox = await open({ limits: Object.fromEntries(limits.map((limit) => [limit, asked[limit]])) });
+      await sandbox.exec({ argv: ["true"], timeout: 10_000 });
+    }
   } catch (error) {
-    const detail = `can't open a sandbox with limits: ${toSandboxError(error).message}`;
-    return { name, status: "limited", detail, fix: "mount /sys/fs/cgroup writable" };
+    const { message, hint } = toSandboxError(error);
+    const detail = `can't open a sandbox with limits: ${message}`;
+    return { name, status: "limited", detail, fix: hint ?? "mount /sys/fs/cgroup writable" };
   }
+  const enforced = limits.join(", ") || "none";
+  const detail = limits.includes("pids") ? `${enforced}; ${DEFAULT_PIDS} processes unless --pids is set` : enforced;
+  const [first] = lacking;
+  if (first === undefined) return { name, status: "ok", detail };
+  const { reason, hint } = whyRefused(first);
+  const flags = lacking.map((limit) => `--${limit}`).join(" and ");
+  const refused = `${flags} ${lacking.length > 1 ? "are" : "is"} refused: ${reason}`;
+  return { name, status: "limited", detail: `${detail}; ${refused}`, fix: hint };
 }
 
 /** Whether `workspace: "overlay"` works here, and what can't be renamed in it. */

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { homedir } from "node:os";
 import { basename, dirname, join, sep } from "node:path";
+import { userHome } from "../../../machine/user-home.js";
 import type { JailBind } from "../../jail.js";
 
 /** What makes the programs in the user's PATH work in the sandbox. */
@@ -28,7 +28,7 @@ const PROJECT_SIGNS = [...HOME_SIGNS, ".cache", ".git", ".env"];
 
 /** Finds the toolchains outside `/usr`. From a home directory, only what is known to contain no credentials is shown. */
 export function findToolchains(env: NodeJS.ProcessEnv, execPath: string = process.execPath): Toolchains {
-  const homes = homesOf(homedir());
+  const homes = homesOf(userHome());
   const found: Toolchains = { path: "", env: {}, binds: [] };
   const directories: string[] = [];
   const entries = [...(env["PATH"] ?? "").split(":"), dirname(execPath)];

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Resource } from "../../../../contracts/backend.js";
 import { failpoint } from "../../../machine/failpoint.js";
@@ -28,10 +28,12 @@ import type { JailBind } from "../../jail.js";
 import type { SandboxOptions } from "../../types.js";
 import { checkBaseDir, protectGit } from "./base-dir.js";
 import { makeLayer } from "./layer.js";
+import { type DiskImage, makeImage, mountsOf, planImage } from "./limits.js";
 
 /** Where the files of a sandbox are and which of them commands see; enough to reopen it. */
 export interface Workspace {
   kind: "worktree" | "overlay" | "copy" | "base-dir" | "empty";
+  /** Where the work directory is inside. */
   workDir: string;
   /** What the work directory is made of. */
   root: JailBind;
@@ -39,6 +41,8 @@ export interface Workspace {
   trees: JailBind[];
   /** The commit that the files started from, in the user's repository. */
   base?: TreeBase;
+  /** What bounds the size of everything that commands can write to on disk. */
+  disk?: DiskImage;
 }
 
 /** A planned workspace: everything that could be refused was checked, and nothing is made yet. */
@@ -56,33 +60,66 @@ export interface MadeWorkspace {
   filled?: Promise<void>;
 }
 
-/** Checks what the sandbox will work on, without making anything. */
-export async function planWorkspace(id: string, opts: SandboxOptions): Promise<PlannedWorkspace> {
+/** Checks what the sandbox will work on, without making anything. With `startAt` its branch is new and starts at this commit. */
+export async function planWorkspace(id: string, opts: SandboxOptions, startAt?: string): Promise<PlannedWorkspace> {
   if (opts.baseDir !== undefined) {
     const workDir = checkBaseDir(opts.baseDir);
     return {
       workDir,
       resources: [],
       make: async () => ({
-        workspace: { kind: "base-dir", workDir, root: directory(workDir), trees: protectGit(workDir) },
+        workspace: {
+          kind: "base-dir",
+          workDir,
+          root: directory({ hostDir: workDir, workDir }),
+          trees: protectGit(workDir),
+        },
       }),
     };
   }
-  const workDir = newWorkDir(id);
-  if (opts.repo === undefined) return planEmpty(workDir);
+  const hostDir = newHostDir(id);
+  const place = { hostDir, workDir: opts.workDir ?? hostDir };
+  const bytes = opts.limits?.disk;
+  if (opts.repo === undefined) return onImage(planEmpty(place), id, bytes, [hostDir]);
   const repository = await findSource(opts.repo, opts);
   const branch = opts.branch ?? `glovebox/${id}`;
-  const plan = { id, repository, branch, workDir };
+  const plan = { id, repository, branch, ...place };
   const isWorktree = opts.workspace === undefined || opts.workspace === "worktree";
-  if (isWorktree && opts.branch !== undefined && repository.url === undefined) return planWorktree(plan);
-  const sha = await findStart(repository, opts.branch);
-  if (opts.workspace === "overlay") return planOverlay({ ...plan, at: sha });
-  if (opts.workspace === "copy") return planCopy({ ...plan, at: sha });
-  return planWorktree(opts.branch === undefined ? { ...plan, newAt: sha } : { ...plan, resetTo: sha });
+  const isOurs = opts.branch === undefined || repository.url !== undefined;
+  if (isWorktree && !isOurs && startAt === undefined) return planWorktree(plan);
+  const sha = startAt ?? (await findStart(repository, opts.branch));
+  if (opts.workspace === "overlay") return onImage(planOverlay({ ...plan, at: sha }), id, bytes, layersOf(id));
+  if (opts.workspace === "copy") {
+    return onImage(planCopy({ ...plan, at: sha }), id, bytes, [hostDir, insideGitDir(id)]);
+  }
+  const isNew = opts.branch === undefined || repository.url === undefined;
+  return planWorktree(isNew ? { ...plan, newAt: sha } : { ...plan, resetTo: sha });
 }
 
-function planEmpty(workDir: string): PlannedWorkspace {
-  return { workDir, resources: [{ kind: "directory", path: workDir }], make: async () => makeEmpty(workDir) };
+/** Puts what commands can write to on an image of its own, if its size is limited. */
+function onImage(
+  planned: PlannedWorkspace,
+  id: string,
+  bytes: number | undefined,
+  places: readonly string[],
+): PlannedWorkspace {
+  if (bytes === undefined) return planned;
+  const disk = planImage(runtimeDir(id), bytes, places);
+  return {
+    ...planned,
+    // Removed first: what is mounted can't be removed.
+    resources: [...planned.resources, ...mountsOf(disk)],
+    async make(own, signal) {
+      await makeImage(disk, signal);
+      const made = await planned.make(own, signal);
+      return { ...made, workspace: { ...made.workspace, disk } };
+    },
+  };
+}
+
+function planEmpty(place: Place): PlannedWorkspace {
+  const { hostDir, workDir } = place;
+  return { workDir, resources: [{ kind: "directory", path: hostDir }], make: async () => makeEmpty(place) };
 }
 
 /** What it makes is recorded as it is made, under the lock of the repository. */
@@ -92,8 +129,8 @@ function planWorktree(plan: Plan): PlannedWorkspace {
 }
 
 function planCopy(plan: Start): PlannedWorkspace {
-  const { workDir, repository } = plan;
-  const resources = [...resourcesOfSource(repository), { kind: "directory", path: workDir }];
+  const { workDir, hostDir, repository } = plan;
+  const resources = [...resourcesOfSource(repository), { kind: "directory", path: hostDir }];
   return { workDir, resources, make: (_, signal) => makeCopy(plan, signal) };
 }
 
@@ -103,12 +140,19 @@ function planOverlay(plan: Start, origin?: Workspace): PlannedWorkspace {
   return { workDir, resources, make: () => makeOverlay(plan, origin) };
 }
 
+/** Where the files are. */
+interface Place {
+  /** On the host. An overlay has no directory there. */
+  hostDir: string;
+  /** Inside. */
+  workDir: string;
+}
+
 /** The plan for a workspace of a repository. */
-interface Plan {
+interface Plan extends Place {
   id: string;
   repository: Repository;
   branch: string;
-  workDir: string;
   /** The branch is known to be new and starts here. */
   newAt?: string;
   /** The branch starts at this commit, wherever it was before. */
@@ -120,22 +164,27 @@ interface Plan {
 /** A workspace that does not touch the branches of its repository, and the commit it starts from. */
 type Start = Plan & { at: string };
 
-/** Checks where the copy of another sandbox will be. The copy of a user's directory gets a directory of its own. */
+/**
+ * Checks where the copy of another sandbox will be: in a directory of its own, and inside at the same path, so that what contains absolute paths still
+ * works. Without isolation the two are one.
+ */
 export async function planFork(
   id: string,
   n: number,
   origin: Workspace,
   isConfined: boolean,
 ): Promise<PlannedWorkspace> {
-  const workDir = newWorkDir(id);
+  const hostDir = newHostDir(id);
+  const place = { hostDir, workDir: isConfined ? origin.workDir : hostDir };
   const { base, kind } = origin;
-  if (base === undefined) return planEmpty(workDir);
+  const bytes = origin.disk?.bytes;
+  if (base === undefined) return onImage(planEmpty(place), id, bytes, [hostDir]);
   const { repository, branch, sha } = base;
-  const plan = { id, repository, branch: `${branch}-fork-${n}`, workDir, at: sha };
-  if (kind === "overlay") return planOverlay(plan, origin);
-  if (kind === "copy") return planCopy(plan);
+  const plan = { id, repository, branch: `${branch}-fork-${n}`, ...place, at: sha };
+  if (kind === "overlay") return onImage(planOverlay(plan, origin), id, bytes, layersOf(id));
+  if (kind === "copy") return onImage(planCopy(plan), id, bytes, [hostDir, insideGitDir(id)]);
   return {
-    workDir,
+    workDir: place.workDir,
     resources: resourcesOfSource(repository),
     async make(_, signal) {
       // Without isolation, commits made by commands are on the branch itself.
@@ -146,28 +195,35 @@ export async function planFork(
   };
 }
 
-function newWorkDir(id: string): string {
+function newHostDir(id: string): string {
   return join(temporaryDirectory(), `harness-${id}`);
 }
 
-function directory(workDir: string): JailBind {
-  return { source: workDir, target: workDir, writable: true, owned: true };
+/** The host's path of the files; undefined for an overlay, whose files are in two layers. */
+export function hostDirOf({ root }: Workspace): string | undefined {
+  return root.overlay === undefined ? root.source : undefined;
 }
 
-function makeEmpty(workDir: string): MadeWorkspace {
-  mkdirSync(workDir, { mode: 0o700 });
-  return { workspace: { kind: "empty", workDir, root: directory(workDir), trees: [] } };
+function directory({ hostDir, workDir }: Place): JailBind {
+  return { source: hostDir, target: workDir, writable: true, owned: true };
+}
+
+function makeEmpty(place: Place): MadeWorkspace {
+  const { hostDir, workDir } = place;
+  // An image may be mounted there already.
+  if (!existsSync(hostDir)) mkdirSync(hostDir, { mode: 0o700 });
+  return { workspace: { kind: "empty", workDir, root: directory(place), trees: [] } };
 }
 
 async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
-  const { id, repository, newAt, resetTo, forkAt, workDir } = plan;
+  const { id, repository, newAt, resetTo, forkAt, hostDir } = plan;
   const start = { branch: plan.branch, newAt, resetTo, forkAt };
   let source: Promise<InheritedGit> | undefined;
   const onFilling = (): void => {
     source = readInheritedGit(repository);
     source.catch(() => undefined);
   };
-  const place = { repository, path: workDir, record: id, onFilling, signal };
+  const place = { repository, path: hostDir, record: id, onFilling, signal };
   const { worktree, filled } = await startWorktree({ ...start, ...place });
   const { baseSha: sha, branch, gitDir } = worktree;
   const index = join(gitDir, "index");
@@ -177,9 +233,9 @@ async function makeWorktree(plan: Plan, signal: AbortSignal | undefined): Promis
 
 /** The files in a directory of their own, which the repository does not know. */
 async function makeCopy(plan: Start, signal: AbortSignal | undefined): Promise<MadeWorkspace> {
-  const { id, repository, branch, workDir, at: sha } = plan;
+  const { id, repository, branch, hostDir, at: sha } = plan;
   const indexDir = join(runtimeDir(id), "index");
-  const { filled } = await startCheckOut(repository, sha, { tree: workDir, index: indexDir }, signal);
+  const { filled } = await startCheckOut(repository, sha, { tree: hostDir, index: indexDir }, signal);
   const base = { repository, sha, branch, index: join(indexDir, "index") };
   return await besides(filled, plan, { kind: "copy", base });
 }
@@ -195,11 +251,16 @@ async function besides(
     const trees = await borrowingGit(plan, what.base.sha, plan.source);
     const indexed = filled.then(() => giveIndex(insideGitDir(id), what.base.index));
     indexed.catch(() => undefined);
-    return { workspace: { ...what, workDir, root: directory(workDir), trees }, filled: indexed };
+    return { workspace: { ...what, workDir, root: directory(plan), trees }, filled: indexed };
   } catch (error) {
     await filled.catch(() => undefined);
     throw error;
   }
+}
+
+/** The layers of an overlay: over the files, and over the git directory. */
+function layersOf(id: string): [files: string, git: string] {
+  return [join(runtimeDir(id), "files"), insideGitDir(id)];
 }
 
 function insideGitDir(id: string): string {
@@ -222,8 +283,9 @@ async function borrowingGit(plan: Plan, baseSha: string, source?: Promise<Inheri
 async function makeOverlay(plan: Start, origin?: Workspace): Promise<MadeWorkspace> {
   const { id, repository, branch, workDir, at: sha } = plan;
   const base = await openBase(repository, sha, id);
-  const files = await makeLayer(join(runtimeDir(id), "files"), origin?.root.overlay);
-  const git = await makeLayer(join(runtimeDir(id), "git"), origin?.trees[0]?.overlay);
+  const [filesDir, gitDir] = layersOf(id);
+  const files = await makeLayer(filesDir, origin?.root.overlay);
+  const git = await makeLayer(gitDir, origin?.trees[0]?.overlay);
   if (origin === undefined) writeBranch(join(git, "upper"), branch, sha);
   return {
     workspace: {

@@ -13,13 +13,17 @@ export function vercelCapabilities(git: boolean): Capabilities {
     fork: "copy",
     pty: true,
     user: true,
+    workDir: true,
+    combinedOutput: true,
     ports: true,
     git,
+    keep: "all",
   };
 }
 
 /** What the conformance kit needs to know about the Vercel backend. */
 export const conformance: NonNullable<Backend["conformance"]> = {
+  hasHttpPorts: true,
   skips: {
     "limits.memory": "a machine has 2 GiB for each processor; a limit of 128 MiB is refused",
     "limits.cpus": "a machine has whole processors; a quarter of one is refused",

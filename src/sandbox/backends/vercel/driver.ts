@@ -1,7 +1,9 @@
+import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { Capabilities, Changes, FileStat } from "../../../../contracts/types.js";
-import { errorFor, GuestFailure, GuestFiles, startCommand } from "../../guest.js";
-import type { Driver, DriverProcess, StartSpec } from "../../types.js";
+import type { Capabilities, Changes } from "../../../../contracts/types.js";
+import { snapshotInTime } from "../../../ledger.js";
+import { errorFor, GuestFailure, GuestFileCalls, GuestFiles, startCommand, waitForPortInside } from "../../guest.js";
+import type { Driver, DriverCallOptions, DriverFile, DriverProcess, StartSpec } from "../../types.js";
 import { vercelCapabilities } from "./capabilities.js";
 import { toVercelError } from "./failure.js";
 import type { Machine } from "./machine.js";
@@ -18,6 +20,8 @@ export interface VercelParts {
   readonly repository?: (driver: VercelDriver) => ReturnType<typeof repositoryOperations>;
   /** Saves the files, which stops the machine, and continues with a new one that has them. Returns the snapshot's id. */
   snapshot(machine: Machine): Promise<{ id: string; next: Machine }>;
+  /** Deletes a snapshot that nobody waits for any more. */
+  removeSnapshot(record: SnapshotRecord): Promise<void>;
   /** Makes a new machine with the files of a snapshot; the old one is removed. */
   restore(machine: Machine, id: string): Promise<Machine>;
   /** Like `snapshot`, without an id, and with `count` more sandboxes, or the reason why there are none; this sandbox continues. */
@@ -30,7 +34,7 @@ export interface VercelParts {
 const MAX_PORTS = 15;
 
 /** The Vercel driver: the guest in the machine does everything. The machine changes when its files are saved. */
-export class VercelDriver implements Driver {
+export class VercelDriver extends GuestFileCalls implements Driver {
   readonly backend = "vercel";
   readonly id: string;
   readonly workDir: string;
@@ -47,6 +51,7 @@ export class VercelDriver implements Driver {
   declare readonly git?: NonNullable<Driver["git"]>;
 
   constructor(parts: VercelParts, machine: Machine) {
+    super();
     this.id = parts.id;
     this.workDir = machine.workDir;
     this.baseEnv = machine.baseEnv;
@@ -73,56 +78,29 @@ export class VercelDriver implements Driver {
     }
   }
 
-  async read(path: string): Promise<Uint8Array | null> {
-    await this.#settled();
-    return await this.#files.read(path);
+  override write(uploads: readonly DriverFile[], { signal }: DriverCallOptions = {}): Promise<void> {
+    return this.useFiles(true, (files) => writeTogether(files, uploads, signal));
   }
 
-  async write(files: readonly { path: string; content: Uint8Array; mode: number }[]): Promise<void> {
+  protected override async useFiles<T>(_isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T> {
     await this.#settled();
-    await writeTogether(this.#files, files);
+    return await work(this.#files);
   }
 
-  async stat(path: string): Promise<FileStat | null> {
+  protected override async *streamFiles(
+    work: (files: GuestFiles) => AsyncIterable<Uint8Array>,
+  ): AsyncGenerator<Uint8Array> {
     await this.#settled();
-    return await this.#files.stat(path);
+    yield* work(this.#files);
   }
 
-  async list(path: string): Promise<string[]> {
-    await this.#settled();
-    return await this.#files.list(path);
-  }
-
-  async remove(path: string, opts: { recursive: boolean }): Promise<boolean> {
-    await this.#settled();
-    return await this.#files.remove(path, opts.recursive);
-  }
-
-  async rename(from: string, to: string): Promise<void> {
-    await this.#settled();
-    await this.#files.rename(from, to);
-  }
-
-  async makeDirectory(path: string): Promise<void> {
-    await this.#settled();
-    await this.#files.makeDirectory(path);
-  }
-
-  async importTree(tar: AsyncIterable<Uint8Array>, path: string): Promise<void> {
-    await this.#settled();
-    await this.#files.importTree(tar, path);
-  }
-
-  async *exportTree(path: string): AsyncGenerator<Uint8Array> {
-    await this.#settled();
-    yield* this.#files.exportTree(path);
-  }
-
-  snapshot(): Promise<string> {
-    return this.#change(async (machine) => {
-      const { id, next } = await this.#parts.snapshot(machine);
-      return [next, id];
-    });
+  snapshot(signal?: AbortSignal): Promise<string> {
+    const save = (): Promise<string> =>
+      this.#change(async (machine) => {
+        const { id, next } = await this.#parts.snapshot(machine);
+        return [next, id];
+      });
+    return snapshotInTime(signal, save, (record) => this.#parts.removeSnapshot(record));
   }
 
   restore(id: string): Promise<void> {
@@ -155,6 +133,11 @@ export class VercelDriver implements Driver {
       throw toVercelError(error, "url");
     }
     throw new SandboxError("unavailable", `The service did not open port ${port}`);
+  }
+
+  async waitForPort(port: number, timeout: number, signal: AbortSignal): Promise<boolean> {
+    await this.#settled();
+    return await waitForPortInside(this.#machine.channel, port, timeout, signal);
   }
 
   async close(): Promise<void> {

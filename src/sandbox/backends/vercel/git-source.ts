@@ -16,6 +16,7 @@ export async function prepareRepository(
   url: string,
   branch: string | undefined,
 ): Promise<{ url: string; sha: string; branch: string }> {
+  if (machine.workDir !== machine.session.cwd) await moveClone(machine);
   await git(machine, ["remote", "set-url", "origin", url]);
   if (branch !== undefined) {
     const exists =
@@ -26,14 +27,31 @@ export async function prepareRepository(
   return { url, sha, branch: branch ?? (await git(machine, ["rev-parse", "--abbrev-ref", "HEAD"])) };
 }
 
+/** `$1` is where the service has cloned to. What else is there may be the user's home. */
+const MOVE = `
+set -e
+mv -- "$1/.git" .git
+git reset --quiet --hard
+git ls-files -z | (cd "$1" && xargs -0 rm -f --)
+`;
+
+/** Moves a clone to the work directory. */
+async function moveClone(machine: Machine): Promise<void> {
+  const { code, said } = await runIn(machine, ["sh", "-c", MOVE, "sh", machine.session.cwd]);
+  if (code !== 0) throw new SandboxError("unavailable", `The clone could not be moved to ${machine.workDir}: ${said}`);
+}
+
 async function git(machine: Machine, args: readonly string[]): Promise<string> {
   const { code, said } = await run(machine, args);
   if (code !== 0) throw new SandboxError("unavailable", `git ${args[0]} failed in the machine with ${code}`);
   return said.trim();
 }
 
-async function run(machine: Machine, args: readonly string[]): Promise<{ code: number; said: string }> {
-  const argv = ["git", ...args];
+function run(machine: Machine, args: readonly string[]): Promise<{ code: number; said: string }> {
+  return runIn(machine, ["git", ...args]);
+}
+
+async function runIn(machine: Machine, argv: readonly string[]): Promise<{ code: number; said: string }> {
   const spec = { argv, cwd: machine.workDir, env: machine.baseEnv, stdin: "none", timeout: PATIENCE } as const;
   const process = await startCommand(machine.channel, spec, "");
   let said = "";

@@ -3,6 +3,8 @@ import { isPassing, retryAfter } from "./failure.js";
 
 /** The timeout is extended when no more than this is left, or half of it, in milliseconds. */
 const MARGIN = 60_000;
+/** This process ends an expired sandbox; the service does it this many milliseconds later, if the process is dead. */
+export const SECOND_LINE = 10_000;
 /** How long to wait after a transient failure, in milliseconds. */
 const PAUSE = 1_000;
 
@@ -11,16 +13,21 @@ export class MachineLifetime {
   readonly #session: Session;
   readonly #timeout: number;
   readonly #warn: (message: string) => void;
+  /** Beyond this the timeout is not extended. */
+  readonly #end: number;
   #expires: number;
   #holders = 0;
   #timer: NodeJS.Timeout | undefined;
   #isAtItsEnd = false;
 
-  constructor(session: Session, timeout: number, warn: (message: string) => void) {
+  constructor(session: Session, timeout: number, warn: (message: string) => void, expiresAt?: string) {
     this.#session = session;
     this.#timeout = timeout;
     this.#warn = warn;
-    this.#expires = performance.now() + timeout;
+    const now = performance.now();
+    this.#expires = now + timeout;
+    this.#end =
+      expiresAt === undefined ? Number.POSITIVE_INFINITY : now + Date.parse(expiresAt) + SECOND_LINE - Date.now();
   }
 
   /** Counts the users of the machine: one more, or one less. */
@@ -38,9 +45,11 @@ export class MachineLifetime {
   }
 
   async #extend(): Promise<void> {
+    const more = Math.ceil(Math.min(this.#timeout, this.#end - this.#expires));
+    if (more <= 0) return;
     try {
-      await this.#session.extendTimeout(this.#timeout);
-      this.#expires += this.#timeout;
+      await this.#session.extendTimeout(more);
+      this.#expires += more;
       if (this.#holders > 0) this.#schedule();
     } catch (error) {
       if (isPassing(error) && performance.now() < this.#expires) {

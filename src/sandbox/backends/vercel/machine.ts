@@ -19,7 +19,13 @@ export interface MachineOptions {
   readonly timeout: number;
   /** How long to wait if the service asks for it, in milliseconds. */
   readonly patience: number;
+  /** Absent: the directory that the service starts commands in. */
+  readonly workDir?: string | undefined;
+  /** Whether the work directory has yet to be made. */
+  readonly isNew?: boolean;
   warn(message: string): void;
+  /** When its sandbox expires, ISO 8601. Absent: never. */
+  readonly expiresAt?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -29,6 +35,7 @@ export class Machine {
   readonly session: Session;
   readonly channel: GuestChannel;
   readonly baseEnv: Readonly<Record<string, string>>;
+  readonly workDir: string;
   readonly #place: string;
   readonly #patience: number;
   readonly #lifetime: MachineLifetime;
@@ -38,6 +45,7 @@ export class Machine {
     sandbox: Sandbox,
     parts: {
       place: string;
+      workDir: string;
       patience: number;
       lifetime: MachineLifetime;
       channel: GuestChannel;
@@ -48,6 +56,7 @@ export class Machine {
     this.session = sandbox.currentSession();
     this.channel = parts.channel;
     this.baseEnv = parts.env;
+    this.workDir = parts.workDir;
     this.#place = parts.place;
     this.#patience = parts.patience;
     this.#lifetime = parts.lifetime;
@@ -55,10 +64,11 @@ export class Machine {
 
   /** Uploads the guest into a started machine, and waits until it answers. */
   static async start(sandbox: Sandbox, opts: MachineOptions): Promise<Machine> {
-    const { timeout, patience, warn, signal } = opts;
+    const { timeout, patience, warn, signal, expiresAt } = opts;
     const session = sandbox.currentSession();
+    const { workDir = session.cwd } = opts;
     const place = `/tmp/.glovebox-${randomBytes(8).toString("hex")}`;
-    const lifetime = new MachineLifetime(session, timeout, warn);
+    const lifetime = new MachineLifetime(session, timeout, warn, expiresAt);
     try {
       const content = await readFile(guestBinary(ARCHITECTURE));
       const files = [{ path: programIn(place), content, mode: 0o755 }];
@@ -68,16 +78,14 @@ export class Machine {
         signal,
       );
       signal?.throwIfAborted();
-      const { channel, stream } = await openChannel({ session, place, patience, lifetime }, undefined, signal);
+      if (opts.isNew === true && workDir !== session.cwd) await makeWorkDir(session, workDir, signal);
+      const where = { session, place, workDir, patience, lifetime };
+      const { channel, stream } = await openChannel(where, undefined, signal);
       const { PATH = "/usr/local/bin:/usr/bin:/bin", HOME = session.cwd, LANG = "C.UTF-8" } = stream.environment;
-      return new Machine(sandbox, { place, patience, lifetime, channel, env: { PATH, HOME, LANG } });
+      return new Machine(sandbox, { place, workDir, patience, lifetime, channel, env: { PATH, HOME, LANG } });
     } catch (error) {
       throw toVercelError(error, "open");
     }
-  }
-
-  get workDir(): string {
-    return this.session.cwd;
   }
 
   /** The guest that runs commands as this user, started when it is first needed. */
@@ -86,7 +94,8 @@ export class Machine {
     if (!USER.test(user)) throw new SandboxError("invalid_argument", `Invalid user: expected a name, got "${user}"`);
     const known = this.#others.get(user);
     if (known !== undefined) return await known;
-    const where = { session: this.session, place: this.#place, patience: this.#patience, lifetime: this.#lifetime };
+    const { session, workDir } = this;
+    const where = { session, workDir, place: this.#place, patience: this.#patience, lifetime: this.#lifetime };
     const opening = openChannel(where, user).then(({ channel }) => channel);
     this.#others.set(user, opening);
     opening.catch(() => this.#others.delete(user));
@@ -105,13 +114,27 @@ function programIn(place: string): string {
   return `${place}/guest`;
 }
 
+/** Makes a work directory for the machine's own user, who could not make it everywhere. */
+async function makeWorkDir(session: Session, workDir: string, signal: AbortSignal | undefined): Promise<void> {
+  const script = 'mkdir -p -- "$1" && chown --reference="$2" -- "$1"';
+  const args = ["-c", script, "sh", workDir, session.cwd];
+  const how = { ...(signal && { signal }) };
+  const command = await session.runCommand({ cmd: "sh", args, cwd: "/", sudo: true, detached: true, ...how });
+  const { exitCode } = await command.wait(how);
+  if (exitCode === 0) return;
+  throw new SandboxError("permission_denied", `workDir "${workDir}" could not be made in the machine`, {
+    hint: "name another folder, or an image whose user may become root",
+  });
+}
+
 async function openChannel(
   {
     session,
     place,
+    workDir,
     patience,
     lifetime,
-  }: { session: Session; place: string; patience: number; lifetime: MachineLifetime },
+  }: { session: Session; place: string; workDir: string; patience: number; lifetime: MachineLifetime },
   user?: string,
   signal?: AbortSignal,
 ): Promise<{ channel: GuestChannel; stream: RelayStream }> {
@@ -129,7 +152,7 @@ async function openChannel(
       session,
       program: programIn(place),
       directory: user === undefined ? place : `${place}-${user}`,
-      root: session.cwd,
+      root: workDir,
       onBusy: (busy) => lifetime.hold(busy),
       // The time that the service asks to wait does not count as the guest's.
       onPause: (ms) => {

@@ -2,6 +2,7 @@ import type { Sandbox } from "@vercel/sandbox";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { VercelClient } from "./client.js";
 import { codeOf, statusOf, toVercelError } from "./failure.js";
+import { SECOND_LINE } from "./lifetime.js";
 import { patiently } from "./patience.js";
 import { hasPolicy, toPolicy } from "./policy.js";
 import type { VercelSettings } from "./settings.js";
@@ -19,10 +20,16 @@ export interface NewMachine {
   /** Whether stopping it saves its files. */
   readonly persistent: boolean;
   readonly source?: MachineSource;
+  /** When its sandbox expires, ISO 8601. Absent: never. */
+  readonly expiresAt?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** How long to wait if the service asks for it, in milliseconds. */
   readonly patience: number;
 }
+
+/** The service takes no shorter ones, in milliseconds. */
+const LEAST_TIMEOUT = 1_000;
+const LEAST_EXPIRATION = 86_400_000;
 
 /** Answers with which the service refuses a machine before it has made anything. */
 const REFUSALS: readonly number[] = [401, 402, 403, 429];
@@ -42,8 +49,13 @@ export async function createMachine(
   { sdk, access }: VercelClient,
   settings: VercelSettings,
   machine: NewMachine,
-): Promise<Sandbox> {
-  const { name, owner, persistent, source, signal, patience } = machine;
+): Promise<{ sandbox: Sandbox; timeout: number }> {
+  const { name, owner, persistent, source, signal, patience, expiresAt } = machine;
+  const ends = expiresAt === undefined ? undefined : Date.parse(expiresAt) + SECOND_LINE - Date.now();
+  const left = ends === undefined ? undefined : Math.max(LEAST_TIMEOUT, ends);
+  const timeout = Math.min(settings.timeout, left ?? settings.timeout);
+  // What a stopped machine saves goes with the sandbox, if nobody removes it before.
+  const expiration = left === undefined ? 0 : Math.max(LEAST_EXPIRATION, left);
   const policy = toPolicy(settings.network);
   // The clone needs the network; nothing of the user's runs before it is restricted.
   const isCloned = source?.type === "git" && settings.network !== "full";
@@ -55,13 +67,16 @@ export async function createMachine(
       fetch: watched(access.fetch, seen),
       name,
       persistent,
-      timeout: settings.timeout,
+      timeout,
       ports: [...settings.ports],
       networkPolicy: isCloned ? "allow-all" : policy,
       tags: { glovebox: owner },
       ...(settings.vcpus !== undefined && { resources: { vcpus: settings.vcpus } }),
       ...(settings.region !== undefined && { region: settings.region }),
-      ...(persistent && { snapshotExpiration: 0, keepLastSnapshots: { count: 1, expiration: 0, deleteEvicted: true } }),
+      ...(persistent && {
+        snapshotExpiration: expiration,
+        keepLastSnapshots: { count: 1, expiration, deleteEvicted: true },
+      }),
       ...(!isFromSnapshot && settings.image !== undefined && { image: settings.image }),
       ...(!isFromSnapshot && settings.runtime !== undefined && { runtime: settings.runtime }),
       ...(source !== undefined && { source }),
@@ -77,7 +92,7 @@ export async function createMachine(
     });
     // On the machine as well as on its session: the next session starts with the rule of the machine.
     if (isCloned) await patiently(patience, () => sandbox.update({ networkPolicy: policy }));
-    return sandbox;
+    return { sandbox, timeout };
   } catch (error) {
     throw error instanceof RefusedMachine ? error : toVercelError(error, "open");
   }

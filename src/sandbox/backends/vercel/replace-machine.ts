@@ -3,13 +3,14 @@ import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { readSnapshotRecord, writeSnapshotRecord } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
+import { otherPlace } from "../../lifecycle.js";
 import { toVercelError } from "./failure.js";
 import { Machine } from "./machine.js";
 import { createMachine, type MachineSource, RefusedMachine } from "./machines.js";
 import { patiently } from "./patience.js";
 import type { Reopen, VercelPlan } from "./plan.js";
 import { removeMachine } from "./removal.js";
-import { sourceOf } from "./repository.js";
+import { type Origin, repoOf, sourceOf } from "./repository.js";
 
 /** How the ledger names a machine. */
 export interface MachineResource {
@@ -37,12 +38,15 @@ export async function nextMachine(
   const name = `${id}-${randomBytes(4).toString("hex")}`;
   const resource: MachineResource = { kind: "vercel-machine", name, teamId, projectId };
   await entry.record({ ...resource });
-  const made = { name, owner: id, persistent, signal, patience, ...(source !== undefined && { source }) };
+  const { expiresAt } = entry;
+  const made = { name, owner: id, persistent, signal, patience, expiresAt, ...(source !== undefined && { source }) };
   try {
-    const sandbox = await createMachine(client, settings, made);
+    const { sandbox, timeout } = await createMachine(client, settings, made);
     await failpoint("create.started");
     const warn = (message: string): void => entry.warn(message);
-    return await Machine.start(sandbox, { timeout: settings.timeout, patience, warn, signal });
+    const { workDir } = settings;
+    const isNew = source?.type !== "snapshot";
+    return await Machine.start(sandbox, { timeout, workDir, isNew, patience, warn, signal, expiresAt });
   } catch (error) {
     const isRefused = error instanceof RefusedMachine;
     // What can't be removed now stays in the ledger.
@@ -111,7 +115,11 @@ export async function saveFiles(plan: VercelPlan, machine: Machine): Promise<{ i
     sandboxId: plan.entry.id,
     backend: "vercel",
     createdAt: new Date().toISOString(),
-    details: { snapshotId, teamId, projectId, source: sourceOf(plan.origin) },
+    ...(plan.origin && { repo: repoOf(plan.origin) }),
+    details: {
+      ...{ snapshotId, teamId, projectId, source: sourceOf(plan.origin), workDir: machine.workDir },
+      ...(plan.origin && { origin: plan.origin }),
+    } satisfies Details,
   });
   try {
     const next = await nextMachine(plan, plan.patience, { type: "snapshot", snapshotId });
@@ -132,30 +140,44 @@ export async function saveFiles(plan: VercelPlan, machine: Machine): Promise<{ i
 /** Makes a machine with the files of a snapshot, and removes the previous one. */
 export async function restoreFiles(plan: VercelPlan, machine: Machine, id: string): Promise<Machine> {
   const record = await readSnapshotRecord(id);
-  const { snapshotId, teamId, projectId, source } = detailsOf(record);
-  const { access } = plan.client;
+  const { snapshotId, teamId, projectId, source, workDir = machine.workDir } = detailsOf(record);
+  if (workDir !== machine.workDir) throw otherPlace(id, workDir);
   if (plan.origin !== undefined && source !== undefined && source !== sourceOf(plan.origin)) {
     throw new SandboxError("conflict", `The snapshot ${id} belongs to another repository`, { retryable: false });
   }
-  if (teamId !== access.teamId || projectId !== access.projectId) {
-    throw new SandboxError("conflict", `The snapshot ${id} belongs to another project`, { retryable: false });
-  }
+  assertProject(plan, { id, teamId, projectId });
   const next = await nextMachine(plan, plan.patience, { type: "snapshot", snapshotId }).catch((cause: unknown) => {
-    if (!(cause instanceof SandboxError) || cause.code !== "not_found") throw cause;
-    const { hint } = cause;
-    throw new SandboxError("not_found", `The service no longer has the files of the snapshot ${id}`, { cause, hint });
+    throw withoutFiles(cause, id);
   });
   await machine.close();
   await removeOld(plan, machine.sandbox.name, next);
   return next;
 }
 
-/** What the record of a snapshot says about its place and its source; older ones lack the source. */
+/** Refuses a snapshot of another project, whose files the service would not give. */
+export function assertProject(
+  { client: { access } }: VercelPlan,
+  { id, teamId, projectId }: Pick<Details, "teamId" | "projectId"> & { readonly id: string },
+): void {
+  if (teamId === access.teamId && projectId === access.projectId) return;
+  throw new SandboxError("conflict", `The snapshot ${id} belongs to another project`, { retryable: false });
+}
+
+/** The error for a snapshot that the service has deleted. */
+export function withoutFiles(cause: unknown, id: string): unknown {
+  if (!(cause instanceof SandboxError) || cause.code !== "not_found") return cause;
+  const { hint } = cause;
+  return new SandboxError("not_found", `The service no longer has the files of the snapshot ${id}`, { cause, hint });
+}
+
+/** What the record of a snapshot says about its place and its source; older ones lack the source, the origin or the work directory. */
 interface Details {
   readonly snapshotId: string;
   readonly teamId: string;
   readonly projectId: string;
   readonly source?: string;
+  readonly workDir?: string;
+  readonly origin?: Origin;
 }
 
 /** Reads the details of a snapshot's record; one of another backend is `conflict`. */

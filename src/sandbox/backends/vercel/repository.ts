@@ -25,10 +25,21 @@ export function sourceOf(origin: Origin | undefined): string {
   return "base" in origin ? `repository:${origin.base.repository.gitDir}` : origin.url;
 }
 
+/** The repository as the option `repo` names it. */
+export function repoOf(origin: Origin): string {
+  if (!("base" in origin)) return origin.url;
+  const { url, topLevel, gitDir } = origin.base.repository;
+  return url ?? topLevel ?? gitDir;
+}
+
 /** What the n-th copy of a sandbox started from. */
 export function forkOrigin(origin: Origin, n: number): Origin {
-  if ("base" in origin) return { base: { ...origin.base, branch: `${origin.base.branch}-fork-${n}` } };
-  return { ...origin, branch: `${origin.branch}-fork-${n}` };
+  return onBranch(origin, `${branchOf(origin)}-fork-${n}`);
+}
+
+/** The same start, for a sandbox with another branch. */
+export function onBranch(origin: Origin, branch: string): Origin {
+  return "base" in origin ? { base: { ...origin.base, branch } } : { ...origin, branch };
 }
 
 /** The branch of a sandbox, unless a command changed it. */

@@ -7,6 +7,8 @@ import type { VercelOptions } from "./vercel-options.js";
 
 /** What the service is asked for; nothing of it is a secret, so a kept sandbox remembers it. */
 export interface VercelSettings {
+  /** Absent: the directory that the service starts commands in. */
+  readonly workDir?: string;
   readonly image?: string;
   readonly runtime?: string;
   readonly timeout: number;
@@ -22,6 +24,8 @@ const MEMORY_PER_VCPU = 2 * 1024 ** 3;
 const MAX_VCPUS = 32;
 const MAX_PORTS = 15;
 const DEFAULT_TIMEOUT = 300_000;
+/** So much later than this process does the service end an idle machine, in milliseconds. */
+const MARGIN = 60_000;
 const DAY = 86_400_000;
 
 const sdk = is.custom<unknown>((value, name) => {
@@ -66,19 +70,42 @@ export function toSettings(opts: SandboxOptions): VercelSettings {
   }
   const { network = "none" } = opts;
   assertNames(network);
-  const ports = vercel.ports ?? [];
-  if (ports.length > MAX_PORTS) throw invalidArgument("vercel.ports", `at most ${MAX_PORTS} ports`, ports.length);
+  const ports = [...new Set([...(vercel.ports ?? []), ...(opts.publish ?? [])])];
+  if (ports.length > MAX_PORTS) {
+    const name = opts.publish === undefined ? "vercel.ports" : "publish (with vercel.ports)";
+    throw invalidArgument(name, `at most ${MAX_PORTS} ports`, ports.length);
+  }
   const vcpus = vcpusFor(opts.limits);
   return {
+    ...(opts.workDir !== undefined && { workDir: opts.workDir }),
     ...(opts.image !== undefined && { image: opts.image }),
     ...(vercel.runtime !== undefined && { runtime: vercel.runtime }),
     ...(vcpus !== undefined && { vcpus }),
     ...(vercel.region !== undefined && { region: vercel.region }),
     ...(vercel.snapshotExpiration !== undefined && { snapshotExpiration: vercel.snapshotExpiration }),
-    timeout: vercel.timeout ?? DEFAULT_TIMEOUT,
+    timeout: timeoutOf(opts),
     network,
-    ports: [...new Set(ports)],
+    ports,
   };
+}
+
+/** How long the service lets an idle machine run: not less than `idleTimeout`, nor longer than `ttl`. */
+function timeoutOf({ ttl = Number.POSITIVE_INFINITY, idleTimeout = 0, vercel = {}, id }: SandboxOptions): number {
+  const { timeout } = vercel;
+  if (timeout === undefined) return Math.min(ttl, Math.max(DEFAULT_TIMEOUT, idleTimeout + MARGIN));
+  if (id === undefined && timeout > ttl) throw clashing("ttl", ttl, timeout, "a machine must not outlive the sandbox");
+  if (id === undefined && timeout < idleTimeout) {
+    throw clashing("idleTimeout", idleTimeout, timeout, "the service would stop an idle machine before that");
+  }
+  return timeout;
+}
+
+function clashing(name: string, value: number, timeout: number, reason: string): SandboxError {
+  return new SandboxError(
+    "invalid_argument",
+    `Option ${name} (${value}) does not go together with vercel.timeout (${timeout}): ${reason}`,
+    { hint: `omit vercel.timeout: it follows from ${name}` },
+  );
 }
 
 /** The service knows names, not ports. */

@@ -19,9 +19,15 @@ const OVERHEAD = 5_000;
  * Writes files in as few requests as possible, in their order. If one can't be written, others of its request may have been. The first failure is
  * thrown, and nothing is sent after it.
  */
-export async function writeTogether(files: GuestFiles, uploads: readonly Upload[]): Promise<void> {
+export async function writeTogether(
+  files: GuestFiles,
+  uploads: readonly Upload[],
+  signal?: AbortSignal,
+): Promise<void> {
   for (const batch of batches(uploads)) {
-    const written = await Promise.allSettled(batch.map(({ path, content, mode }) => files.write(path, content, mode)));
+    signal?.throwIfAborted();
+    const writes = batch.map(({ path, content, mode }) => files.write(path, content, mode, signal));
+    const written = await Promise.allSettled(writes);
     const failed = written.find((each) => each.status === "rejected");
     if (failed !== undefined) throw failed.reason;
   }

@@ -21,7 +21,7 @@ export interface LiveTree {
   readonly ownsGit: boolean;
   /** Absent: the sandbox has no git directory of its own. */
   readonly sandboxGit?: SandboxGit | undefined;
-  readonly driver: Pick<Driver, "workDir" | "baseEnv" | "start" | "importTree" | "remove">;
+  readonly driver: Pick<Driver, "workDir" | "hostDir" | "baseEnv" | "start" | "importTree" | "remove">;
   /** Whether the paths of a look exist also before and after it. Default false. */
   readonly isLasting?: boolean;
   /** Prepares a look at the files. */

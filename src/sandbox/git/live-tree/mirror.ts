@@ -27,13 +27,14 @@ export interface MirrorPlan {
   readonly resources: readonly Resource[];
 }
 
-/** Checks `repo` and `branch`. Makes nothing. */
+/** Checks `repo` and `branch`. Makes nothing. With `startAt` the files start from this commit, not from that of the branch. */
 export async function planMirror(
   id: string,
   opts: Pick<SandboxOptions, "branch" | "githubToken" | "signal" | "gitFilters" | "gitAlternates"> & { repo: string },
+  startAt?: string,
 ): Promise<MirrorPlan> {
   const repository = await findSource(opts.repo, opts);
-  const sha = await findStart(repository, opts.branch);
+  const sha = startAt ?? (await findStart(repository, opts.branch));
   const base = { repository, sha, branch: opts.branch ?? `glovebox/${id}` };
   return { base, resources: mirrorResources(base) };
 }

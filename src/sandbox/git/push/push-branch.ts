@@ -32,7 +32,7 @@ export async function pushBranch(
   const { gitDir } = base.repository;
   const target = await findPushTarget(gitDir);
   assertServer(target.url, server);
-  await assertFree(gitDir, branch, base.worktree && tree.driver.workDir);
+  await assertFree(gitDir, branch, base.worktree && tree.driver.hostDir);
   await recordSnapshots(tree);
   const pack = await commitOptionsOf(tree, { withCommits: true });
   const snapshot = await createSnapshot({ ...pack, message, isDurable: true, nestedNote: "not pushed" });

@@ -94,7 +94,10 @@ function realDirectory(path: string): string {
   try {
     found = realpathSync.native(resolve(path));
   } catch (cause) {
-    throw new SandboxError("not_found", `Invalid repo "${path}" — no such directory`, { cause });
+    throw new SandboxError("not_found", `Invalid repo "${path}" — no such directory`, {
+      cause,
+      hint: "check the path; a remote repository is a URL, such as https://github.com/org/name",
+    });
   }
   if (statSync(found).isDirectory()) return found;
   throw new SandboxError("invalid_argument", `Invalid repo "${path}" — not a directory`);

@@ -1,8 +1,8 @@
 import { statSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { gloveboxHome } from "../../../machine/home.js";
+import { userHome } from "../../../machine/user-home.js";
 import { gitError, type HostGitOptions, runHostGit } from "../host.js";
 import type { GitConfig } from "./git-directory.js";
 import { readUntrustedFile } from "./untrusted-file.js";
@@ -55,7 +55,7 @@ export async function readRepositorySettings(gitDir: string): Promise<Repository
 
 /** Reads how the user's configuration wants files written. Remembers it until a file changes, unless it has includes. */
 export async function readUserSettings(): Promise<Readonly<Record<string, string>>> {
-  const home = process.env["HOME"] ?? homedir();
+  const home = process.env["HOME"] ?? userHome();
   const shared = process.env["XDG_CONFIG_HOME"] ?? join(home, ".config");
   const paths = [join(home, ".gitconfig"), join(shared, "git", "config"), "/etc/gitconfig"];
   return await ofUser("", stateOf(paths), async () => {

@@ -45,7 +45,9 @@ async function checkRecord(
   { id, gitDir, ref, commit, details }: SnapshotRecord,
 ): Promise<{ gitDir: string; commit: string; details: SnapshotDetails }> {
   const local = details as SnapshotDetails | undefined;
-  if (local?.source !== source) {
+  // The files of a user's directory belong to no other place: an empty sandbox can take them.
+  const isFitting = local?.source === source || (source === "empty" && local?.source.startsWith("directory:") === true);
+  if (local === undefined || !isFitting) {
     throw new SandboxError("conflict", `Snapshot "${id}" does not belong to what this sandbox works on`, {
       retryable: false,
       hint: local === undefined ? undefined : `It belongs to ${local.source}`,

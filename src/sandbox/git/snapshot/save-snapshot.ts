@@ -15,6 +15,13 @@ export interface SnapshotDetails {
   /** What the files belong to. They can only be restored there. */
   source: string;
   head?: SandboxHead;
+  /** The commit that the sandbox started from. Absent: it has no repository, or an older version wrote the record. */
+  base?: string;
+}
+
+/** The commit that a sandbox with the files of this snapshot starts from, so that its changes are those of the snapshot, too. */
+export function baseOfSnapshot(record: SnapshotRecord | undefined): string | undefined {
+  return (record?.details as SnapshotDetails | undefined)?.base;
 }
 
 const answering = new WeakSet<LiveTree["driver"]>();
@@ -54,7 +61,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
     if (kept > 0) await syncPath(snapshotsDir());
     await failpoint("snapshot.archived");
     const repository = tree.base?.repository;
-    const details: SnapshotDetails = { source, ...(head && { head }) };
+    const details: SnapshotDetails = { source, ...(head && { head }), ...(tree.base && { base: tree.base.sha }) };
     const record: SnapshotRecord = {
       version: 1,
       id,

@@ -8,7 +8,7 @@ export interface TreeBase {
   branch: string;
   /** An index of the commit's files that only the host writes. Absent: git reads every file. */
   index?: string;
-  /** The git directory of a linked worktree, whose files are at the driver's `workDir`. */
+  /** The git directory of a linked worktree, whose files are at the driver's `hostDir`. */
   worktree?: string;
 }
 

@@ -44,6 +44,8 @@ test.each([
   ["a misspelt option", { daytona: { snapshots: "x" } }, "snapshots"],
   ["no minutes at all", { daytona: { autoStopMinutes: 0 } }, "daytona.autoStopMinutes"],
   ["a client that is none", { daytona: { client: {} } }, "daytona.client"],
+  ["two values for one end", { ttl: 60_000, daytona: { ttlMinutes: 5 } }, "daytona.ttlMinutes"],
+  ["two values for one idle time", { idleTimeout: 60_000, daytona: { autoStopMinutes: 5 } }, "daytona.autoStopMinutes"],
   ["an image and a snapshot", { image: "debian:12", daytona: { snapshot: "daytona-small" } }, "image"],
 ] as [string, SandboxOptions, string][])("%s is a wrong argument", async (_what, opts, word) => {
   await expectRefused(there.open(opts), "invalid_argument", word);

@@ -112,7 +112,7 @@ test("a service that does not answer is a failure of reap, and none of the list"
 });
 
 test("a list that still has what was deleted is not a failure", async () => {
-  const labels = labelsOf("gone", false);
+  const labels = labelsOf({ id: "gone", labels: {} }, false);
   // This pid, as it was used by somebody long ago.
   labels["glovebox-owner"] = (labels["glovebox-owner"] ?? "").replace(/[^/]+(?=\/[^/]*$)/, "1");
   const item = { id: "gone", name: "glovebox-gone", labels, state: "started", toolboxProxyUrl: service.apiUrl };
@@ -122,7 +122,11 @@ test("a list that still has what was deleted is not a failure", async () => {
 });
 
 test("labels are read as they were written, and nothing else is", () => {
-  expect(readLabels(labelsOf("abc", true))).toMatchObject({ id: "abc", keep: true, owner: { pid: process.pid } });
+  const entry = { id: "abc", name: "mine", labels: { "app/team": "blue ü" } };
+  expect(readLabels(labelsOf(entry, true))).toMatchObject({ ...entry, keep: true, owner: { pid: process.pid } });
+  expect(readLabels(labelsOf({ id: "abc", labels: {} }, false))).toEqual({
+    ...{ id: "abc", keep: false, owner: expect.objectContaining({ pid: process.pid }) as object },
+  });
   for (const labels of [{}, { "glovebox-id": "x" }, { "glovebox-id": "x", "glovebox-owner": "a/b/0/c/d" }]) {
     expect(readLabels(labels as Record<string, string>)).toBeUndefined();
   }

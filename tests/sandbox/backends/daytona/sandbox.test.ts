@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDaytonaSandbox } from "../../../../src/sandbox/backends/daytona.js";
-import { listSandboxes } from "../../../../src/sandbox.js";
+import { listSandboxes, removeSandbox } from "../../../../src/sandbox.js";
 import { type DaytonaService, setEnv, startDaytonaService } from "../../../support/daytona/service.js";
 
 let there: DaytonaService;
@@ -25,6 +25,23 @@ describe("creation", () => {
     expect(labels).toMatchObject({ glovebox: "sandbox", "glovebox-id": sandbox.id });
     expect(labels["glovebox-owner"]).toContain(`/${process.pid}/`);
     expect((await sandbox.exec({ argv: ["echo", "hello"] })).stdout).toBe("hello\n");
+  });
+
+  test("the service gets ttl and idleTimeout too, in whole minutes, for every machine of the sandbox and its forks", async () => {
+    await using sandbox = await there.open({ keep: true, ttl: 5 * 60_000 + 30_000, idleTimeout: 90_000 });
+    const lifetime = { autoStopInterval: 2, ttlMinutes: 6 };
+    expect(there.service.entry(`glovebox-${sandbox.id}`).asked).toMatchObject(lifetime);
+    await using fork = await sandbox.fork();
+    expect(there.service.entry(`glovebox-${fork.id}`).asked).toMatchObject({ autoStopInterval: 2 });
+    expect(there.service.entry(`glovebox-${fork.id}`).asked["ttlMinutes"]).toBeLessThanOrEqual(6);
+    const known = await listSandboxes();
+    const ends = [sandbox, fork].map(({ id }) => known.find((each) => each.id === id)?.expiresAt);
+    expect(ends[0]).toMatch(/Z$/);
+    expect(ends[1]).toBe(ends[0]);
+    for (const each of [sandbox, fork]) {
+      await each.teardown();
+      await removeSandbox(each.id);
+    }
   });
 
   test("[S4-AC-2] [S4-AC-12] [S4-AC-25] the default branch is cloned by token, the branch of the run is made there", async () => {

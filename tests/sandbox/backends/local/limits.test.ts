@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { enforceableLimits } from "../../../../src/sandbox/backends/local/control-group.js";
+import { enforceableLimits } from "../../../../src/sandbox/backends/local/limits.js";
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
 import { describeUnless } from "../../../support/describe-unless.js";
 

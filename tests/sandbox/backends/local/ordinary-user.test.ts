@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { createManagers, MANAGERS, type Manager, type Managers } from "../../../support/local/manager.js";
@@ -64,5 +64,28 @@ test("[F-23] a user who may start no more processes: unavailable, what runs goes
     without: { ...failed, exec: "ok" },
     later: { open: "ok", exec: "ok", changes: "ok", snapshot: "ok", fork: "ok" },
     left: [],
+  });
+});
+
+describe("a user without a home directory", () => {
+  const homeless = [
+    ["whose HOME is not writable", { HOME: "/" }],
+    ["whom the system does not know", { HOME: undefined }],
+  ] as const;
+
+  test.for(homeless)("%s gets a private temporary one", async ([_name, { HOME }], { expect }) => {
+    const manager = managers.all.find(({ name }) => name === "an ordinary user") as Manager;
+    const tmp = join(manager.home, `tmp-${HOME === undefined ? "none" : "root"}`);
+    mkdirSync(tmp);
+    manager.own(tmp);
+    const env = { HOME: HOME as string, GLOVEBOX_HOME: "", TMPDIR: tmp };
+    const { results } = await manager.run({ scripts: ["echo inside"], env });
+    expect(results).toEqual([{ exitCode: 0, stdout: "inside\n", stderr: "" }]);
+    const [place, ...others] = readdirSync(tmp);
+    expect([place, others]).toEqual([expect.stringMatching(/^glovebox-\d+$/), []]);
+    expect(statSync(join(tmp, place as string)).mode & 0o777).toBe(0o700);
+    rmSync(join(tmp, place as string), { recursive: true });
+    symlinkSync(manager.home, join(tmp, place as string));
+    await expect(manager.run({ env })).rejects.toThrow(/permission_denied: .* is not a directory of this user/);
   });
 });

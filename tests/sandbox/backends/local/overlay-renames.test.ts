@@ -17,6 +17,8 @@ interface Told {
   renames?: string;
   error?: string;
   content?: string | null;
+  /** After `sandbox.rename`: whether the directory is still there, and a file of it where it went. */
+  byCall?: [boolean, string | null];
   code?: string;
   message?: string;
 }
@@ -51,12 +53,22 @@ describe("a checked-out directory in an overlay", () => {
   test("cannot be renamed without privileges, and the capabilities say so; mv works", async ({ skip }) => {
     const told = await renameAs(isRoot ? UID : undefined);
     if (told.code === "no_isolation") skip(`an ordinary user has no sandbox here: ${told.message}`);
-    expect(told).toEqual({ renames: "no-directories-of-the-base", error: "EXDEV", content: "two\n" });
+    expect(told).toEqual({
+      renames: "no-directories-of-the-base",
+      error: "EXDEV",
+      content: "two\n",
+      byCall: [false, "two\n"],
+    });
   });
 
   test("can be renamed by root's sandboxes, and the capabilities say so", async ({ skip }) => {
     if (!isRoot) skip("needs root");
-    expect(await renameAs(undefined)).toEqual({ renames: "all", error: "", content: "two\n" });
+    expect(await renameAs(undefined)).toEqual({
+      renames: "all",
+      error: "",
+      content: "two\n",
+      byCall: [false, "two\n"],
+    });
   });
 });
 

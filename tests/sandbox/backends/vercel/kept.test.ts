@@ -44,6 +44,36 @@ function leftOf({ id }: Sandbox): string[] {
   return [...service.census().filter((name) => name.startsWith(id)), ...snapshots];
 }
 
+describe("the time of a machine at the service", () => {
+  const machineOf = ({ id }: Sandbox): { timeout: number; expiration: number | undefined } => {
+    const [found] = service.store.sandboxes().filter(({ name }) => name.startsWith(id));
+    if (found === undefined) throw new Error(`there is no machine of ${id}`);
+    return found;
+  };
+
+  test("is not longer than the ttl, and what a kept one saves expires with it", async () => {
+    const days = 3 * 86_400_000;
+    expect(machineOf(await open({ ttl: 20_000 })).timeout).toBeLessThanOrEqual(30_000);
+    const kept = await open({ ttl: days, keep: true });
+    expect(machineOf(kept).expiration).toBeGreaterThan(days - 600_000);
+    expect(machineOf(kept).expiration).toBeLessThanOrEqual(days + 10_000);
+    await kept.teardown();
+    await removeSandbox(kept.id);
+  });
+
+  test("is longer than the idleTimeout, so that this process ends an idle sandbox and not the service", async () => {
+    expect(machineOf(await open({ idleTimeout: 1_200_000 })).timeout).toBeGreaterThan(1_200_000);
+  });
+
+  test.each([
+    ["ttl", { ttl: 10_000, vercel: { timeout: 20_000 } }],
+    ["idleTimeout", { idleTimeout: 20_000, vercel: { timeout: 10_000 } }],
+  ] as [string, SandboxOptions][])("%s that does not fit to vercel.timeout is refused", async (name, opts) => {
+    const message = expect.stringContaining(`Option ${name}`) as string;
+    await expect(open(opts)).rejects.toMatchObject({ code: "invalid_argument", message });
+  });
+});
+
 describe("a snapshot of a kept sandbox", () => {
   test("is there as long as nobody deletes it, whatever becomes of the sandbox", async () => {
     const sandbox = await open({ keep: true });

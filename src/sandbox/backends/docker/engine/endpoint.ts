@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "../../../../../contracts/errors.js";
+import { userHome } from "../../../../machine/user-home.js";
 
 /** Where a Docker engine listens, and how to connect to it. */
 export interface EngineEndpoint {
@@ -38,7 +38,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** Finds the engine like the docker command: options, DOCKER_HOST, DOCKER_CONTEXT, the current context, the default. */
 export function findEndpoint(choice: EndpointChoice = {}, env: Env = process.env): EngineEndpoint {
-  const config = env["DOCKER_CONFIG"] || join(homedir(), ".docker");
+  const config = env["DOCKER_CONFIG"] || join(userHome(), ".docker");
   if (choice.host !== undefined) return parseHost(choice.host, "docker.host", tlsOfEnv(env, config, choice.certPath));
   if (choice.context !== undefined) return endpointOfContext(choice.context, config);
   if (env["DOCKER_HOST"]) {
@@ -50,7 +50,7 @@ export function findEndpoint(choice: EndpointChoice = {}, env: Env = process.env
 
 function defaultEndpoint(): EngineEndpoint {
   if (process.platform === "win32") return parseHost("npipe:////./pipe/docker_engine", "the default", undefined);
-  const own = join(homedir(), ".docker", "run", "docker.sock");
+  const own = join(userHome(), ".docker", "run", "docker.sock");
   const common = "/var/run/docker.sock";
   return parseHost(`unix://${!existsSync(common) && existsSync(own) ? own : common}`, "the default", undefined);
 }

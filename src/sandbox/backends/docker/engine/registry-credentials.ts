@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { SandboxError } from "../../../../../contracts/errors.js";
+import { userHome } from "../../../../machine/user-home.js";
 import { registerSecret } from "../../../../util/sanitize.js";
 
 /** The name of Docker Hub in the files of the docker command. */
@@ -62,7 +62,7 @@ async function findLogin(registry: string): Promise<Login | undefined> {
 }
 
 function readConfig(): DockerConfig {
-  const path = join(process.env["DOCKER_CONFIG"] || join(homedir(), ".docker"), "config.json");
+  const path = join(process.env["DOCKER_CONFIG"] || join(userHome(), ".docker"), "config.json");
   if (!existsSync(path)) return {};
   try {
     return JSON.parse(readFileSync(path, "utf8")) as DockerConfig;

@@ -3,7 +3,10 @@ import type { SnapshotRecord } from "../../../../../contracts/backend.js";
 import { SandboxError } from "../../../../../contracts/errors.js";
 import { addResource, readSnapshotRecord, writeSnapshotRecord } from "../../../../ledger.js";
 import { failpoint } from "../../../../machine/failpoint.js";
+import type { TreeBase } from "../../../git.js";
+import { otherPlace } from "../../../lifecycle.js";
 import type { RunningContainer } from "../container.js";
+import type { Engine } from "../engine/engine.js";
 import { engineOf } from "../engine/engines.js";
 import type { KeptPlan } from "../kept-plan.js";
 import { KEPT_LABEL, ownerLabels, SANDBOX_LABEL, SNAPSHOT_LABEL } from "../labels.js";
@@ -12,7 +15,7 @@ import { commitContainer } from "./commit.js";
 import { findImage, type ImageConfig } from "./image-config.js";
 
 /** The part of a snapshot's record that only this backend reads. */
-interface SavedImage {
+export interface SavedImage {
   readonly image: string;
   readonly kept: KeptPlan;
 }
@@ -40,11 +43,15 @@ export async function saveSnapshot(id: string, container: RunningContainer, kept
     sandboxId: id,
     backend: "docker",
     createdAt: new Date().toISOString(),
-    ...(kept.base && { repo: kept.base.repository.topLevel ?? kept.base.repository.gitDir }),
+    ...(kept.base && { repo: repoOf(kept.base) }),
     details,
   });
   await failpoint("snapshot.recorded");
   return snapshot;
+}
+
+function repoOf({ repository: { url, topLevel, gitDir } }: TreeBase): string {
+  return url ?? topLevel ?? gitDir;
 }
 
 /** Finds the image of a snapshot, which must have the same source. */
@@ -60,9 +67,16 @@ export async function findSnapshot(snapshot: string, kept: KeptPlan): Promise<Sa
       },
     );
   }
-  const config = await findImage(engineOf(kept.engine), saved.image);
-  if (config !== undefined) return { name: saved.image, config };
-  throw new SandboxError("not_found", `The image of snapshot "${snapshot}" is not on the engine: ${saved.image}`);
+  const { workDir } = saved.kept.plan;
+  if (workDir !== kept.plan.workDir) throw otherPlace(snapshot, workDir);
+  return await findSaved(snapshot, saved, engineOf(kept.engine));
+}
+
+/** Finds the image of a snapshot on an engine. */
+export async function findSaved(snapshot: string, { image }: SavedImage, engine: Engine): Promise<SavedFiles> {
+  const config = await findImage(engine, image);
+  if (config !== undefined) return { name: image, config };
+  throw new SandboxError("not_found", `The image of snapshot "${snapshot}" is not on the engine: ${image}`);
 }
 
 /** Removes the image of a snapshot. Containers that use it are not affected. */

@@ -1,13 +1,14 @@
 import { lstat, readdir, readFile, stat, unlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { SandboxError } from "../../../contracts/errors.js";
-import { check, path } from "../../util/schema.js";
-import { packDirectory } from "../../util/tar/tar-pack.js";
-import { unpackTar } from "../../util/tar/tar-unpack.js";
-import { INSIDE_GIT } from "../git.js";
-import { MAX_IMPORT_BYTES } from "../types.js";
-import type { OpenSandboxState } from "./open-sandbox-state.js";
-import { resolveInside } from "./sandbox-path.js";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { check, path } from "../../../util/schema.js";
+import { packDirectory } from "../../../util/tar/tar-pack.js";
+import { unpackTar } from "../../../util/tar/tar-unpack.js";
+import { INSIDE_GIT } from "../../git.js";
+import { MAX_IMPORT_BYTES } from "../../types.js";
+import type { OpenSandboxState } from "../open-sandbox-state.js";
+import { resolveInside } from "../sandbox-path.js";
+import { untilAborted } from "./until-aborted.js";
 
 const SLASH = Buffer.from("/");
 const MOST_NAMED = 5;
@@ -22,14 +23,14 @@ export async function exportDirectory(
   const source = resolveInside(state, sandboxPath, "sandboxPath");
   check(hostPath, path, "hostPath");
   const target = resolve(hostPath);
-  const found = await state.driver.stat(source);
+  const found = await state.driver.stat(source, { signal });
   if (found === null) throw new SandboxError("not_found", `There is no directory ${source}`);
   if (found.type === "file" || found.type === "other") {
     throw new SandboxError("invalid_path", `The path ${source} is not a directory but a ${found.type}`);
   }
   assertElsewhere(state, target);
   await assertVacant(target);
-  const tar = until(state.driver.exportTree(source), signal);
+  const tar = untilAborted(state.driver.exportTree(source), signal);
   const { leftOut } = await unpackTar(tar, target, { links: { origin: source } });
   if (leftOut.length > 0) state.emit?.("warning", describeLinks(source, leftOut));
   await dropPointer(join(target, ".git"));
@@ -57,7 +58,7 @@ export async function refreshFromHost(
   if (found === undefined) throw new SandboxError("not_found", `There is no directory ${source} on the host`);
   if (!found.isDirectory()) throw new SandboxError("invalid_path", `The host path ${source} is not a directory`);
   await assertFits(source, signal);
-  await state.driver.importTree(until(packDirectory(source), signal), target);
+  await state.driver.importTree(untilAborted(packDirectory(source), signal), target, { signal });
 }
 
 function describeLinks(source: string, names: readonly string[]): string {
@@ -106,23 +107,4 @@ async function assertFits(root: string, signal: AbortSignal): Promise<void> {
 
 function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== "ENOENT") throw error;
-}
-
-/** Passes on a stream until the signal is aborted, even if the next chunk never comes. */
-async function* until(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const iterator = source[Symbol.asyncIterator]();
-  const expired = new Promise<never>((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-  expired.catch(() => undefined);
-  try {
-    for (;;) {
-      signal.throwIfAborted();
-      const next = await Promise.race([iterator.next(), expired]);
-      if (next.done === true) return;
-      yield next.value;
-    }
-  } finally {
-    iterator.return?.().then(undefined, () => undefined);
-  }
 }

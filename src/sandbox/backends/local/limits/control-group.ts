@@ -1,40 +1,28 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { toSandboxError } from "../../../../contracts/errors.js";
-import type { Limits } from "../../../../contracts/types.js";
-import { invalidArgument } from "../../../util/schema.js";
+import { toSandboxError } from "../../../../../contracts/errors.js";
+import type { Limits } from "../../../../../contracts/types.js";
 
 const ROOT = "/sys/fs/cgroup";
 const PARENT = "glovebox";
 const PERIOD_US = 100_000;
-/** The limits also apply to the guest and to what starts a command. The kernel accepts no smaller share of the cores. */
-const LEAST = { memory: 4 << 20, pids: 8, cpus: 0.01 };
-/** The kernel accepts no more. */
-const MOST = { memory: Number.MAX_SAFE_INTEGER, pids: 4_194_304, cpus: 1_000_000 };
-
-/** Throws for limits that leave no room for a single command, and for those that the kernel would not accept unchanged. */
-export function checkLimits(limits: Limits): void {
-  for (const [name, least] of Object.entries(LEAST) as [keyof typeof LEAST, number][]) {
-    const asked = limits[name] ?? least;
-    const why = name === "cpus" ? "" : ": the sandbox itself needs some of it";
-    if (asked < least) throw invalidArgument(`limits.${name}`, `at least ${least}${why}`, asked);
-    if (asked > MOST[name]) throw invalidArgument(`limits.${name}`, `at most ${MOST[name]}`, asked);
-  }
-}
-
-/** The limits that this machine lets us enforce. Never `disk`: a plain directory has no quota. */
-export function enforceableLimits(): ("memory" | "cpus" | "pids")[] {
+/** The limits that control groups enforce. */
+export type ControlledLimit = "memory" | "cpus" | "pids";
+/** The controller behind each of them. */
+export const CONTROLLERS: readonly (readonly [ControlledLimit, string])[] = [
+  ["memory", "memory"],
+  ["cpus", "cpu"],
+  ["pids", "pids"],
+];
+/** The controllers that this machine lets us use, by the limit that each enforces. Only root can make groups at the top. */
+export function usableControllers(): ControlledLimit[] {
   if (process.getuid?.() !== 0) return [];
-  const limits: ("memory" | "cpus" | "pids")[] = [];
-  for (const [limit, controller] of [
-    ["memory", "memory"],
-    ["cpus", "cpu"],
-    ["pids", "pids"],
-  ] as const) {
-    if (isUnified() ? unifiedControllers().includes(controller) : existsSync(join(ROOT, controller, "cgroup.procs")))
-      limits.push(limit);
-  }
-  return limits;
+  return CONTROLLERS.flatMap(([limit, controller]) => {
+    const isUsable = isUnified()
+      ? unifiedControllers().includes(controller)
+      : existsSync(join(ROOT, controller, "cgroup.procs"));
+    return isUsable ? [limit] : [];
+  });
 }
 
 function isUnified(): boolean {
@@ -45,18 +33,17 @@ function unifiedControllers(): string[] {
   return readFileSync(join(ROOT, "cgroup.subtree_control"), "utf8").trim().split(" ");
 }
 
-/** Paths of the control groups of a sandbox. Record them before `makeControlGroups`. */
+/** Paths of the control groups of a sandbox: none if no limit needs one. Record them before `makeControlGroups`. */
 export function controlGroupPaths(id: string, limits: Limits): string[] {
-  if (isUnified()) return [join(ROOT, PARENT, id)];
-  const controllers = [];
-  if (limits.memory !== undefined) controllers.push("memory");
-  if (limits.cpus !== undefined) controllers.push("cpu");
-  if (limits.pids !== undefined) controllers.push("pids");
-  return controllers.map((controller) => join(ROOT, controller, PARENT, id));
+  const usable = usableControllers();
+  const needed = CONTROLLERS.filter(([limit]) => limits[limit] !== undefined && usable.includes(limit));
+  if (isUnified()) return needed.length > 0 ? [join(ROOT, PARENT, id)] : [];
+  return needed.map(([, controller]) => join(ROOT, controller, PARENT, id));
 }
 
 /** Makes the groups and sets their limits. */
 export function makeControlGroups(paths: readonly string[], limits: Limits): void {
+  if (paths.length === 0) return;
   try {
     if (isUnified()) {
       mkdirSync(join(ROOT, PARENT), { recursive: true });

@@ -1,7 +1,7 @@
 import { readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join, normalize } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { SandboxError } from "../../../../contracts/errors.js";
+import { SandboxError } from "../../../../../contracts/errors.js";
 
 const ROOT = "/sys/fs/cgroup/";
 const ATTEMPTS = 50;

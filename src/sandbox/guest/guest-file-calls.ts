@@ -1,0 +1,98 @@
+import type { DirectoryEntry, FileStat } from "../../../contracts/types.js";
+import type { DriverCallOptions, DriverFile, DriverFileStream, FileCalls } from "../types.js";
+import type { GuestFiles } from "./guest-files.js";
+
+const AT_ONCE = 64;
+const SMALL = 64 << 10;
+
+/** The file calls of every sandbox that is served by the guest, written once. A backend only says how a call gets to its guest. */
+export abstract class GuestFileCalls implements FileCalls {
+  /** Runs one call when the backend lets it. `isChange`: it changes files. */
+  protected abstract useFiles<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T>;
+  /** As `useFiles`, for a call that only reads and whose result is a stream. */
+  protected abstract streamFiles(work: (files: GuestFiles) => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
+
+  read(path: string, { signal }: DriverCallOptions = {}): Promise<Uint8Array | null> {
+    return this.#use(false, signal, (files) => files.read(path, signal));
+  }
+
+  readStream(
+    path: string,
+    opts: DriverCallOptions & { start: number; length?: number },
+  ): Promise<AsyncIterable<Uint8Array> | null> {
+    return this.#use(false, opts.signal, (files) => files.readStream(path, opts));
+  }
+
+  write(uploads: readonly DriverFile[], { signal }: DriverCallOptions = {}): Promise<void> {
+    return this.#use(true, signal, async (files) => {
+      for (let at = 0; at < uploads.length; ) {
+        signal?.throwIfAborted();
+        // Small files are sent without waiting for each other; the guest still writes them in this order.
+        const large = uploads.slice(at, at + AT_ONCE).findIndex(({ content }) => content.length > SMALL);
+        const batch = uploads.slice(at, at + (large === -1 ? AT_ONCE : Math.max(1, large)));
+        await Promise.all(batch.map(({ path, content, mode }) => files.write(path, content, mode, signal)));
+        at += batch.length;
+      }
+    });
+  }
+
+  writeStream({ path, source, mode }: DriverFileStream, { signal }: DriverCallOptions = {}): Promise<void> {
+    return this.#use(true, signal, (files) => files.writeStream(path, source, mode, signal));
+  }
+
+  append({ path, content, mode }: DriverFile, { signal }: DriverCallOptions = {}): Promise<void> {
+    return this.#use(true, signal, (files) => files.append(path, content, mode, signal));
+  }
+
+  stat(path: string, { signal }: DriverCallOptions = {}): Promise<FileStat | null> {
+    return this.#use(false, signal, (files) => files.stat(path));
+  }
+
+  statTarget(path: string, { signal }: DriverCallOptions = {}): Promise<FileStat | null> {
+    return this.#use(false, signal, (files) => files.statTarget(path));
+  }
+
+  list(path: string, { signal }: DriverCallOptions = {}): Promise<string[]> {
+    return this.#use(false, signal, (files) => files.list(path, signal));
+  }
+
+  listDetails(path: string, { signal }: DriverCallOptions = {}): Promise<DirectoryEntry[]> {
+    return this.#use(false, signal, (files) => files.listDetails(path, signal));
+  }
+
+  remove(path: string, { recursive, signal }: DriverCallOptions & { recursive: boolean }): Promise<boolean> {
+    return this.#use(true, signal, (files) => files.remove(path, recursive, signal));
+  }
+
+  removeDirectory(path: string, { signal }: DriverCallOptions = {}): Promise<boolean> {
+    return this.#use(true, signal, (files) => files.removeDirectory(path));
+  }
+
+  rename(from: string, to: string, { signal }: DriverCallOptions = {}): Promise<void> {
+    return this.#use(true, signal, (files) => files.rename(from, to, signal));
+  }
+
+  copy(from: string, to: string, { recursive, signal }: DriverCallOptions & { recursive: boolean }): Promise<void> {
+    return this.#use(true, signal, (files) => files.copy(from, to, recursive, signal));
+  }
+
+  makeDirectory(path: string, { signal }: DriverCallOptions = {}): Promise<void> {
+    return this.#use(true, signal, (files) => files.makeDirectory(path));
+  }
+
+  importTree(tar: AsyncIterable<Uint8Array>, path: string, { signal }: DriverCallOptions = {}): Promise<void> {
+    return this.#use(true, signal, (files) => files.importTree(tar, path, signal));
+  }
+
+  exportTree(path: string): AsyncIterable<Uint8Array> {
+    return this.streamFiles((files) => files.exportTree(path));
+  }
+
+  /** The backend may let a call wait until nobody wants it any more. */
+  #use<T>(isChange: boolean, signal: AbortSignal | undefined, work: (files: GuestFiles) => Promise<T>): Promise<T> {
+    return this.useFiles(isChange, (files) => {
+      signal?.throwIfAborted();
+      return work(files);
+    });
+  }
+}

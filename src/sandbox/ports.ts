@@ -1,0 +1,1 @@
+export { PortRelay } from "./ports/port-relay.js";
