@@ -24,7 +24,7 @@ const FINDINGS: Readonly<Partial<Record<Column, readonly string[]>>> = {
   installed: ["backend", "installed", "package", "system", "bubblewrap", "guest"],
   credentials: ["credentials"],
   reachable: ["reachable", "engine", "account", "session", "self-test"],
-  isolation: ["user namespaces", "seccomp", "privileges", "walls"],
+  isolation: ["user namespaces", "seccomp", "privileges", "confinement"],
   limits: ["limits"],
   network: ["network"],
 };
