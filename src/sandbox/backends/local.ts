@@ -42,6 +42,7 @@ import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { renamesIn } from "./local/renames.js";
 import {
+  checkHostDir,
   hostDirOf,
   type MadeWorkspace,
   type PlannedWorkspace,
@@ -68,6 +69,7 @@ export const local: Backend = {
   async reopen(plan, opts, entry) {
     const { workspace } = plan as Plan;
     const { kind, workDir, base } = workspace;
+    checkHostDir(workspace);
     if (base !== undefined) recheckRepository(base.repository);
     // The user may have created a git directory there since.
     if (kind === "base-dir") workspace.trees = protectGit(checkBaseDir(workDir));
