@@ -931,6 +931,7 @@ interface SnapshotRecord {
   readonly backend: string;
   readonly createdAt: string;
   readonly repo?: string;
+  readonly workDir?: string;
   readonly gitDir?: string;
   readonly ref?: string;
   readonly commit?: string;
@@ -1066,6 +1067,8 @@ interface VercelOptions {
   sdk?: unknown;
 }
 
+declare const WORKSPACE = "/workspace";
+
 interface WaitFor {
   port?: number;
   log?: string;
@@ -1181,6 +1184,8 @@ declare function setGuestPath(path: string): void;
 
 declare function shellQuote(argv: readonly string[]): string;
 
+declare function withPreferredWorkDir<T extends OpenOptions>(options: T, place: string): Promise<T>;
+
 export {
   Backend,
   BackendLoader,
@@ -1272,6 +1277,7 @@ export {
   TaskSetup,
   TaskStage,
   type VercelOptions,
+  WORKSPACE,
   WaitFor,
   WriteFileOptions,
   assertBackend,
@@ -1305,4 +1311,5 @@ export {
   runTasks,
   setGuestPath,
   shellQuote,
+  withPreferredWorkDir,
 };

@@ -1,5 +1,6 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
+import { findSandboxId } from "../ledger.js";
 import { isWithin } from "../machine/system-folders.js";
 import type { OpenOptions } from "./open.js";
 import { capabilitiesOf } from "./probe.js";
@@ -13,7 +14,9 @@ export const WORKSPACE = "/workspace";
  * name another, if the sandbox uses the host's own paths, or if something of the host is needed at that path inside.
  */
 export async function withPreferredWorkDir<T extends OpenOptions>(options: T, place: string): Promise<T> {
-  const { backend = chooseBackend(process.env), workDir, baseDir, isolation, id, snapshot } = options;
+  const { backend = chooseBackend(process.env), workDir, baseDir, isolation, id, name, ifExists, snapshot } = options;
+  // One that exists works where it works.
+  if (ifExists === "reopen" && name !== undefined && (await findSandboxId(name)) !== undefined) return options;
   if ([workDir, baseDir, id, snapshot].some((value) => value !== undefined) || isolation === "none") return options;
   if (isInUse(options, place) || (await capabilitiesOf(backend))?.workDir !== true) return options;
   return { ...options, workDir: place };
