@@ -73,6 +73,7 @@ interface Capabilities {
   git: boolean;
   keep?: "files" | "all";
   renames?: "all" | "no-directories-of-the-base";
+  reasons?: Readonly<Partial<Record<LackingCapability, string>>>;
 }
 
 interface CapabilityRequest extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish"> {
@@ -483,6 +484,19 @@ interface ImageRequest {
 }
 
 type ImageSpec = PullImageSpec | BuildImageSpec | MultiStageBuildImageSpec;
+
+type LackingCapability =
+  | `limits.${keyof Limits}`
+  | `network.${"none" | "full" | "allow"}`
+  | "snapshot"
+  | "fork"
+  | "pty"
+  | "user"
+  | "workDir"
+  | "combinedOutput"
+  | "ports"
+  | "git"
+  | "keep";
 
 interface Limits {
   memory?: number;
@@ -1229,6 +1243,7 @@ export {
   ImageOptions,
   ImageRequest,
   ImageSpec,
+  LackingCapability,
   Limits,
   ManagerFactory,
   ManagerLoader,

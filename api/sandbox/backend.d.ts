@@ -309,6 +309,7 @@ export {
   type Finding,
   GuestChannel,
   GuestDriver,
+  type LackingCapability,
   type MirrorPlan,
   type NetworkPolicy,
   type PendingRemoval,
