@@ -1,13 +1,12 @@
 import type { ProcessExit } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
-import { openSandbox } from "../../sandbox.js";
+import { openSandbox, WORKSPACE, withPreferredWorkDir } from "../../sandbox.js";
 import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
 import { printPublished, publishedPorts } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
 import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
 import { CollectingSink, createSink } from "../terminal.js";
-import { withWorkDir } from "../work-dir.js";
 
 const TIMED_OUT = 124;
 
@@ -15,7 +14,7 @@ const TIMED_OUT = 124;
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const timeout = timeoutOf(flags);
-  const options = await withWorkDir(toOpenOptions(invocation));
+  const options = await withPreferredWorkDir(toOpenOptions(invocation), WORKSPACE);
   const sandbox = await screen.during("opening the sandbox", () =>
     openSandbox(options).catch((error: unknown) => explainAbsent(error, options)),
   );

@@ -1,4 +1,4 @@
-import { openSandbox } from "../../sandbox.js";
+import { openSandbox, WORKSPACE, withPreferredWorkDir } from "../../sandbox.js";
 import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
@@ -6,7 +6,6 @@ import { printPublished } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
 import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
 import { createSink, RawTerminal } from "../terminal.js";
-import { withWorkDir } from "../work-dir.js";
 
 const TIMED_OUT = 124;
 const ANY_SHELL = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
@@ -18,7 +17,7 @@ export async function run(invocation: Invocation): Promise<number> {
     throw new UsageError("shell needs a terminal as standard input and output", "without one, use glovebox exec -- …");
   }
   const timeout = timeoutOf(flags);
-  const options = await withWorkDir(toOpenOptions(invocation));
+  const options = await withPreferredWorkDir(toOpenOptions(invocation), WORKSPACE);
   const env = { ...terminalName(), ...options.env };
   const sandbox = await screen.during("opening the sandbox", () =>
     openSandbox({ ...options, env }).catch((error: unknown) => explainAbsent(error, options)),

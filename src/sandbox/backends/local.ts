@@ -2,6 +2,7 @@ import type { Backend, SandboxEntry } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities, Limits, NetworkPolicy } from "../../../contracts/types.js";
 import { failpoint } from "../../machine/failpoint.js";
+import { NO_REPOSITORY } from "../capabilities.js";
 import { openEgress } from "../egress.js";
 import {
   baseOfSnapshot,
@@ -30,6 +31,7 @@ import {
   makeControlGroups,
   mountImage,
   processLimit,
+  reasonsForLimits,
   refuseLimits,
   removeCgroup,
   scopeCommand,
@@ -104,11 +106,12 @@ export function localCapabilities(
   files: Pick<SandboxOptions, "repo" | "baseDir" | "workspace" | "limits"> = {},
 ): Capabilities {
   const confined = isolation === "required";
+  const kind = { ...files, isolation };
   return {
     isolation: confined ? "namespaces" : "none",
     killTree: confined ? "complete" : "best-effort",
     network: confined ? ["none", "full", "allow"] : ["full"],
-    limits: enforceableLimits({ ...files, isolation }),
+    limits: enforceableLimits(kind),
     snapshot: confined ? "consistent" : "crash-consistent",
     fork: "copy",
     pty: true,
@@ -119,6 +122,17 @@ export function localCapabilities(
     git,
     keep: files.limits?.disk === undefined ? "all" : "files",
     renames,
+    reasons: {
+      ...reasonsForLimits(kind),
+      user: "all its commands run as one user, who owns the files",
+      ...(!confined && {
+        workDir: "without isolation commands see the paths of the host",
+        "network.none": "without isolation commands use the network of the host",
+        "network.allow": "without isolation commands use the network of the host",
+      }),
+      ...(!git && { git: NO_REPOSITORY }),
+      ...(files.limits?.disk !== undefined && { keep: "$HOME and /tmp would not count to limits.disk" }),
+    },
   };
 }
 

@@ -15,6 +15,8 @@ export const COLUMNS: readonly Column[] = [
 /** One backend as `doctor` shows it. */
 export interface BackendRow extends Readonly<Record<Column, string>> {
   readonly backend: string;
+  /** Why something is missing, by the name of the capability. */
+  readonly reasons: NonNullable<Capabilities["reasons"]>;
   /** The fixes, each with the columns it is for. */
   readonly fixes: readonly { readonly of: readonly Column[]; readonly fix: string }[];
 }
@@ -70,6 +72,7 @@ export function toBackendRow(
     snapshot: capabilities?.snapshot ?? UNKNOWN,
     fork: capabilities?.fork ?? UNKNOWN,
     conformance: describeRun(last),
+    reasons: capabilities?.reasons ?? {},
     fixes,
   };
 }

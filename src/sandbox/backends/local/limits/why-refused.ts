@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../../../contracts/errors.js";
-import type { Limits } from "../../../../../contracts/types.js";
+import type { Capabilities, Limits } from "../../../../../contracts/types.js";
 import { enforceableLimits, type LimitedKind, whyNoImage } from "./enforceable.js";
 
 /** Why a limit can't be enforced here, and what to do. */
@@ -21,6 +21,13 @@ export function refuseLimits(limits: Limits, kind: LimitedKind): void {
       hint,
     });
   }
+}
+
+/** Why limits can't be enforced on a sandbox of this kind, as its capabilities say it. */
+export function reasonsForLimits(kind: LimitedKind): NonNullable<Capabilities["reasons"]> {
+  const enforced: readonly string[] = enforceableLimits(kind);
+  const missing = (["memory", "cpus", "pids", "disk"] as const).filter((name) => !enforced.includes(name));
+  return Object.fromEntries(missing.map((name) => [`limits.${name}`, whyRefused(name, kind).reason]));
 }
 
 /** Why a limit that can't be enforced is refused. */
