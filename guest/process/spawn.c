@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -167,14 +166,6 @@ static int child_signals(void) {
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/* A /proc that shows only this call's processes. /proc/sys is read-only: parts of it belong to the sandbox's namespaces and could
- * be written. */
-static bool mount_proc(void) {
-  const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  return mount("proc", "/proc", "proc", plain, NULL) == 0 && mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == 0 &&
-         mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | plain, NULL) == 0;
 }
 
 /* When memory runs out, commands are killed before the guest. The file belongs to root unless the process is dumpable; in its new
