@@ -43,13 +43,15 @@ export function containerCommand({ engine, profile }: Container, ...more: readon
 }
 
 function engineOf({ exists, read }: Look): Container["engine"] | undefined {
-  if (exists("/run/.containerenv")) return "Podman";
-  if (exists("/.dockerenv")) return "Docker";
-  const groups = read("/proc/self/cgroup") ?? "";
-  if (/\/(docker|libpod|kubepods|crio|lxc)[-/.]|cri-containerd/.test(groups)) return "unknown";
-  // In a cgroup namespace the groups have no such names, but the engine's own files are mounted.
   const mounts = read("/proc/self/mountinfo") ?? "";
-  return /\/(containers|sandboxes|kubelet\/pods)\/\S+ \/etc\/(hostname|resolv\.conf|hosts) /.test(mounts)
+  // Every engine mounts these files. A virtual machine may have been made from an image, with the engine's mark still in it.
+  if (/ \/etc\/(hostname|hosts|resolv\.conf) /.test(mounts)) {
+    if (exists("/run/.containerenv")) return "Podman";
+    if (exists("/.dockerenv")) return "Docker";
+    if (/\/(containers|sandboxes|pods)\/\S+ \/etc\/(hostname|hosts|resolv\.conf) /.test(mounts)) return "unknown";
+  }
+  const groups = read("/proc/self/cgroup") ?? "";
+  return /\/(docker|libpod|crio)[-/][0-9a-f]{12}|\/(kubepods|lxc)[-/.]|cri-containerd/.test(groups)
     ? "unknown"
     : undefined;
 }
