@@ -76,8 +76,11 @@ describeUnless(whyNot(), "the installed package in a container", { timeout: 300_
     return JSON.parse(stdout) as Found;
   }
 
-  function findings({ doctor }: Found): Record<string, { status: string; detail: string; fix?: string }> {
-    const section = doctor.sections.find(({ name }) => name === "local");
+  function findings(
+    { doctor }: Found,
+    part = "local",
+  ): Record<string, { status: string; detail: string; fix?: string }> {
+    const section = doctor.sections.find(({ name }) => name === part);
     return Object.fromEntries((section?.findings ?? []).map((finding) => [finding.name, finding]));
   }
 
@@ -133,6 +136,9 @@ describeUnless(whyNot(), "the installed package in a container", { timeout: 300_
     expect(container).toMatchObject({ status: "ok" });
     expect(selfTest).toMatchObject({ status: "ok" });
     expect([found.doctor.works, found.exit]).toEqual([true, 0]);
+    const { state } = findings(found, "machine");
+    if (options.includes("4321"))
+      expect(state).toMatchObject({ status: "limited", detail: expect.stringContaining("/tmp/glovebox-4321") });
     expect(user?.status).toBe(who === "bare-root" ? "limited" : undefined);
     expect(mounts?.status).toBe(who === "root" ? "ok" : "unused");
     expect(found.opened.limits).toEqual(who === "bare-root" ? [] : ["pids"]);
