@@ -9,12 +9,14 @@ const CAPABILITIES = { SETFCAP: 31, SYS_ADMIN: 21 } as const;
  */
 export type Standing = "user" | "root" | "bare-root";
 
-let known: Standing | undefined;
+/** What was found out about root; a process that leaves root is a user from then on. */
+let ofRoot: Standing | undefined;
 
 /** The standing of this process. */
 export function standing(): Standing {
-  known ??= process.getuid?.() === 0 ? standingOfRoot(read("/proc/self/status"), read("/proc/self/uid_map")) : "user";
-  return known;
+  if (process.getuid?.() !== 0) return "user";
+  ofRoot ??= standingOfRoot(read("/proc/self/status"), read("/proc/self/uid_map"));
+  return ofRoot;
 }
 
 /** The standing of user 0, by `status` and `uid_map` of its process. */
