@@ -1,5 +1,6 @@
 import { SandboxError } from "../../../../../contracts/errors.js";
 import type { Capabilities, Limits } from "../../../../../contracts/types.js";
+import { standing } from "../../../../machine/standing.js";
 import { enforceableLimits, type LimitedKind, whyNoImage } from "./enforceable.js";
 
 /** Why a limit can't be enforced here, and what to do. */
@@ -33,6 +34,12 @@ export function reasonsForLimits(kind: LimitedKind): NonNullable<Capabilities["r
 /** Why a limit that can't be enforced is refused. */
 export function whyRefused(name: keyof Limits, kind: LimitedKind = {}): Refusal {
   const isRoot = process.getuid?.() === 0;
+  if (name === "pids" && kind.isolation !== "none" && standing() === "bare-root") {
+    return {
+      reason: "the kernel doesn't count the processes of root",
+      hint: "start the container with --user 1000:1000, or with /sys/fs/cgroup writable",
+    };
+  }
   if (name === "disk") {
     const isWorktree = isRoot && kind.repo !== undefined && kind.isolation !== "none";
     return {
