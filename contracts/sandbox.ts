@@ -59,6 +59,13 @@ export interface SandboxOptions extends BackendOptions {
    * `capabilities.workDir`; excludes `baseDir`.
    */
   workDir?: string;
+  /**
+   * How far `cwd`, `setWorkdir` and the file calls reach. `workdir`, the default: the work directory; a path that leads outside is
+   * `path_confinement`. `sandbox`: whatever a command inside can reach, such as `/tmp` and `$HOME`, with its rights and nothing more; links resolve as
+   * they do for a command, except those of `/proc` to what a process has open, which are `invalid_path`. `~` is a name like any other. Needs `sandbox`
+   * in `capabilities.paths`. Snapshots, `changes` and pushes concern the work directory in both cases.
+   */
+  paths?: "workdir" | "sandbox";
   /** Container or machine image, if the backend uses images. */
   image?: string;
   /**

@@ -217,6 +217,8 @@ export interface Capabilities {
   user: boolean;
   /** Whether the option `workDir` works. Absent: no. */
   workDir?: boolean;
+  /** Which values of the option `paths` can be enforced. Absent: only `workdir`. */
+  paths?: readonly ("workdir" | "sandbox")[];
   /** Whether `output: "combined"` works. Absent: no. */
   combinedOutput?: boolean;
   /** Whether `url` works. */

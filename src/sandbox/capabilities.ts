@@ -4,7 +4,7 @@ import type { SandboxOptions } from "./types.js";
 
 /** What a call may ask for that not every backend can enforce. */
 export interface CapabilityRequest
-  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish"> {
+  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish" | "paths"> {
   pty?: unknown;
   user?: string | undefined;
   ports?: unknown;
@@ -34,6 +34,15 @@ export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabi
     throw new SandboxError("unsupported", `The ${backend} backend can't enforce workDir ("${opts.workDir}")`, {
       backend,
       hint: "leave workDir out: the sandbox has no file system of its own here, and works where its files are",
+    });
+  }
+  if (opts.paths === "sandbox" && capabilities.paths?.includes("sandbox") !== true) {
+    throw new SandboxError("unsupported", `The ${backend} backend can't enforce paths ("${opts.paths}") here`, {
+      backend,
+      hint:
+        capabilities.isolation === "none"
+          ? "leave paths out: without isolation, commands can reach every path of this machine, and file calls must not"
+          : "leave paths out: file calls reach the work directory only",
     });
   }
   if (opts.pty !== undefined && !capabilities.pty) throw unsupported("pty", undefined, backend);

@@ -112,6 +112,7 @@ export function localCapabilities(
     pty: true,
     user: false,
     workDir: confined,
+    paths: confined ? ["workdir", "sandbox"] : ["workdir"],
     combinedOutput: true,
     ports: true,
     git,

@@ -9,6 +9,7 @@ import { GuestFileCalls } from "./guest-file-calls.js";
 import { GuestFiles } from "./guest-files.js";
 import { type GuestCommand, startCommand } from "./guest-process.js";
 import { freeze, thaw } from "./listener.js";
+import { pathBeneath } from "./path-beneath.js";
 
 /** The identity of a driver and what it enforces. */
 export interface DriverIdentity {
@@ -122,8 +123,7 @@ export abstract class GuestDriver extends GuestFileCalls implements Driver {
   }
 
   #relative(path: string): string {
-    if (path === this.workDir) return "";
-    return path.slice(this.workDir === "/" ? 1 : this.workDir.length + 1);
+    return pathBeneath(this.workDir, path);
   }
 }
 

@@ -5,6 +5,7 @@ import {
   GuestFailure,
   GuestFileCalls,
   GuestFiles,
+  pathBeneath,
   startCommand,
   waitForPortInside,
 } from "../../guest.js";
@@ -240,7 +241,7 @@ export class DaytonaDriver extends GuestFileCalls implements Driver {
   }
 
   #relative(path: string): string {
-    return path === this.workDir ? "" : path.slice(this.workDir.length + 1);
+    return pathBeneath(this.workDir, path);
   }
 }
 

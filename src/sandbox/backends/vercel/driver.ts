@@ -2,7 +2,15 @@ import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, Changes } from "../../../../contracts/types.js";
 import { snapshotInTime } from "../../../ledger.js";
-import { errorFor, GuestFailure, GuestFileCalls, GuestFiles, startCommand, waitForPortInside } from "../../guest.js";
+import {
+  errorFor,
+  GuestFailure,
+  GuestFileCalls,
+  GuestFiles,
+  pathBeneath,
+  startCommand,
+  waitForPortInside,
+} from "../../guest.js";
 import type { Driver, DriverCallOptions, DriverFile, DriverProcess, StartSpec } from "../../types.js";
 import { vercelCapabilities } from "./capabilities.js";
 import { toVercelError } from "./failure.js";
@@ -173,6 +181,6 @@ export class VercelDriver extends GuestFileCalls implements Driver {
   }
 
   #relative(path: string): string {
-    return path === this.workDir ? "" : path.slice(this.workDir.length + 1);
+    return pathBeneath(this.workDir, path);
   }
 }
