@@ -93,6 +93,26 @@ static void prepare_commands(bool in_jail) {
   must_install_filter();
 }
 
+/* Where the kernel's path of the current directory starts: it has a mark before it if the directory is in another mount namespace. */
+static const char *current_path(char path[4096]) { return syscall(SYS_getcwd, path, 4096) > 0 ? strchr(path, '/') : NULL; }
+
+/* The guest opened it in its own mount namespace, from where ".." leads to the guest's /proc. A command's own namespace has the same directory
+ * under the same path, unless it was moved meanwhile. */
+static void must_enter(int cwd) {
+  struct stat wanted, found;
+  char path[4096];
+  bool entered = fchdir(cwd) == 0, own = entered && confinement != CONFINE_NAMESPACE;
+  for (int attempt = 0; entered && !own && attempt < 8; attempt++) {
+    const char *same = current_path(path);
+    if (!same) break;
+    own = chdir(same) == 0 && fstat(cwd, &wanted) == 0 && stat(".", &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino;
+    entered = own || fchdir(cwd) == 0;
+  }
+  if (own) return;
+  dprintf(ERR, "glovebox: cannot enter the work directory: %s\n", strerror(errno));
+  _exit(126);
+}
+
 /* The command enters its place by itself, as its own user and in its own namespaces, so it gets nowhere that it could not get to anyway. */
 static void must_enter_place(const char *place) {
   struct ending entered = {.signaled = ENDING_ENTERED, .code = chdir(place) == 0 ? 0 : errno};
@@ -103,7 +123,7 @@ static void must_enter_place(const char *place) {
 static void become_command(const struct command *command, int cwd) {
   setsid();
   if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
-  if (!command->place && fchdir(cwd) != 0) _exit(126);
+  if (!command->place) must_enter(cwd);
   if (command->as) must_become_identity(command);
   if (command->place) must_enter_place(command->place);
   close_from(CONTROL);

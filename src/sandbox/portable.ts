@@ -91,7 +91,7 @@ export function shareSandbox(sandbox: Sandbox, { onEvent }: Pick<PortableOptions
 
 function filesOf(driver: Driver, paths: "workdir" | "sandbox"): FileCalls {
   if (paths === "workdir") return driver;
-  if (driver.anywhere !== undefined) return driver.anywhere;
+  if (driver.anywhere !== undefined && driver.capabilities.paths?.includes(paths) === true) return driver.anywhere;
   throw new SandboxError("unsupported", `The ${driver.backend} backend can't enforce paths ("${paths}")`);
 }
 
