@@ -198,6 +198,7 @@ export const sandboxPathCases: readonly ConformanceCase[] = [
       }
       const probe = 'if mkdir "$1/paths-probe" 2>/dev/null; then rmdir "$1/paths-probe"; echo yes; else echo no; fi';
       for (const directory of ["/", "/etc", "/usr", "/root", "/proc", "/sys", "/dev", "/tmp", "/var/tmp"]) {
+        if ((await sandbox.stat(directory)) === null) continue;
         const expected = (await script(sandbox, probe, directory)).trim();
         const path = `${directory === "/" ? "" : directory}/paths-probe`;
         const made = await sandbox.makeDirectory(path).then(
