@@ -337,6 +337,8 @@ int files_rename(const char *from, const char *to) {
   }
   int new_parent = files_open_parent(to, true, new_name);
   int error = new_parent < 0 ? new_parent : renameat(old_parent, old_name, new_parent, new_name) == 0 ? 0 : -errno;
+  /* The host would copy it instead, and only then find out that it cannot be removed. */
+  if (error == -EXDEV && faccessat(old_parent, ".", W_OK | X_OK, 0) != 0) error = -errno;
   close(old_parent);
   if (new_parent >= 0) close(new_parent);
   return error;

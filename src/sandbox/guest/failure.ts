@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { SandboxError, type SandboxErrorCode } from "../../../contracts/errors.js";
 
 /** The guest's own error numbers, next to errno values (`guest/guest.h`). */
-const ESCAPES = 10001;
+export const ESCAPES = 10001;
 const NOT_REGULAR = 10002;
 /** The sandbox has no user with the name that a command should run as. */
 export const NO_USER = 10003;

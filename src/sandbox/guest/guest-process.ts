@@ -303,15 +303,9 @@ export interface GuestCommand extends StartSpec {
   readonly keepCapabilities?: boolean;
 }
 
-/** Starts a command; `relative` is its `cwd` as seen from the guest's root, if it is in there. */
-export async function startCommand(
-  channel: GuestChannel,
-  spec: GuestCommand,
-  relative: string,
-): Promise<DriverProcess> {
-  const isPlaced = spec.anywhere === true && relative !== "";
-  if (isPlaced) channel.assertEdition(3, 'paths: "sandbox"');
-  const cwd = isPlaced ? spec.cwd : relative;
+/** Starts a command; `cwd` is relative to the guest's root, or absolute. */
+export async function startCommand(channel: GuestChannel, spec: GuestCommand, cwd: string): Promise<DriverProcess> {
+  if (cwd.startsWith("/")) channel.assertEdition(3, 'paths: "sandbox"');
   const env = Object.entries(spec.env).map(([key, value]) => `${key}=${value}`);
   for (const text of [...spec.argv, ...env]) {
     if (Buffer.byteLength(text) >= MAX_STRING) {

@@ -3,6 +3,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, Changes } from "../../../../contracts/types.js";
 import {
   connectInside,
+  cwdFor,
   errorFor,
   type FileStream,
   type GuestChannel,
@@ -66,11 +67,11 @@ export class DaggerDriver extends GuestFileCalls implements Driver {
   async start(spec: StartSpec): Promise<DriverProcess> {
     const { service } = spec;
     if (service !== undefined) {
-      return await this.#services.start(this.steps, { ...spec, service }, this.#relative(spec.cwd));
+      return await this.#services.start(this.steps, { ...spec, service }, cwdFor(this.workDir, spec));
     }
     const { channel, release } = await this.steps.acquire(true);
     try {
-      const process = await startCommand(channel, spec, this.#relative(spec.cwd));
+      const process = await startCommand(channel, spec, cwdFor(this.workDir, spec));
       return endingWith(process, release);
     } catch (error) {
       await release().catch(() => undefined);

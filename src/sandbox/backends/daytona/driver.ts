@@ -1,5 +1,6 @@
 import type { Capabilities, Changes } from "../../../../contracts/types.js";
 import {
+  cwdFor,
   errorFor,
   type GuestChannel,
   GuestFailure,
@@ -97,7 +98,7 @@ export class DaytonaDriver extends GuestFileCalls implements Driver {
     if (isSimple()) return startSimple(this.#remote, spec);
     const channel = await this.#channel();
     try {
-      return await startCommand(channel, spec, this.#relative(spec.cwd));
+      return await startCommand(channel, spec, cwdFor(this.workDir, spec));
     } catch (error) {
       throw error instanceof GuestFailure ? errorFor(error.number, spec.cwd) : error;
     }

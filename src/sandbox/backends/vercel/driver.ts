@@ -3,6 +3,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, Changes } from "../../../../contracts/types.js";
 import { snapshotInTime } from "../../../ledger.js";
 import {
+  cwdFor,
   errorFor,
   GuestFailure,
   GuestFileCalls,
@@ -80,7 +81,7 @@ export class VercelDriver extends GuestFileCalls implements Driver {
     // Each user has a guest of its own: one user could not end what another one runs.
     const { user, ...command } = spec;
     try {
-      return await startCommand(await this.#machine.channelFor(user), command, this.#relative(spec.cwd));
+      return await startCommand(await this.#machine.channelFor(user), command, cwdFor(this.workDir, spec));
     } catch (error) {
       throw error instanceof GuestFailure ? errorFor(error.number, spec.cwd) : error;
     }
