@@ -68,6 +68,7 @@ interface Capabilities {
   pty: boolean;
   user: boolean;
   workDir?: boolean;
+  paths?: readonly ("workdir" | "sandbox")[];
   combinedOutput?: boolean;
   ports: boolean;
   git: boolean;
@@ -75,7 +76,8 @@ interface Capabilities {
   renames?: "all" | "no-directories-of-the-base";
 }
 
-interface CapabilityRequest extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish"> {
+interface CapabilityRequest
+  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish" | "paths"> {
   pty?: unknown;
   user?: string | undefined;
   ports?: unknown;
@@ -216,6 +218,7 @@ interface Driver extends FileCalls {
   readonly capabilities: Capabilities;
   readonly hostDir?: string;
   readonly baseEnv: Readonly<Record<string, string>>;
+  readonly anywhere?: FileCalls;
   onWarning?: (message: string) => void;
   onLost?: () => void;
   start(spec: StartSpec): Promise<DriverProcess>;
@@ -557,7 +560,7 @@ interface PortableOptions
   extends Pick<
     SandboxOptions,
     | ("operationTimeout" | "maxOutput" | "env" | "allow" | "publish" | "onEvent" | "githubToken")
-    | ("ttl" | "idleTimeout")
+    | ("ttl" | "idleTimeout" | "paths")
   > {
   expiresAt?: string | undefined;
 }
@@ -860,6 +863,7 @@ interface SandboxOptions extends BackendOptions {
   baseDir?: string;
   workspace?: "worktree" | "overlay" | "copy";
   workDir?: string;
+  paths?: "workdir" | "sandbox";
   image?: string;
   snapshot?: string;
   id?: string;
@@ -954,6 +958,7 @@ interface SpawnOptions extends Omit<ExecOptions, "stdin" | "maxOutput" | "raw" |
 interface StartSpec {
   readonly argv: readonly string[];
   readonly cwd: string;
+  readonly anywhere?: true;
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: "pipe" | "none";
   readonly pty?: {

@@ -156,7 +156,7 @@ export interface FileUpload {
  * A confined place to run commands and store files.
  *
  * Paths are absolute inside `workDir`, or relative to the current work directory. A path that leads outside, by `..` or by a symbolic link, is
- * `path_confinement`. After `teardown` every call except `teardown` is `closed`.
+ * `path_confinement`, unless the sandbox was opened with `paths: "sandbox"`. After `teardown` every call except `teardown` is `closed`.
  */
 export interface Sandbox extends AsyncDisposable {
   /** Its id in the ledger. `openSandbox({ id })` reopens a kept sandbox, or gives a second handle to one that this process has open. */
