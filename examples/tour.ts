@@ -173,6 +173,14 @@ assert.equal(twin.workDir, placed.workDir);
 assert.notEqual(twin.hostDir, placed.hostDir);
 // #endregion place
 
+// #region paths
+await using open = await openSandbox({ backend: "local", paths: "sandbox" });
+await open.writeFile("/tmp/cache/notes", "anywhere");
+assert.equal((await open.exec({ argv: ["cat", "notes"], cwd: "/tmp/cache" })).stdout, "anywhere");
+await assert.rejects(open.writeFile("/etc/passwd", ""), { code: "permission_denied" });
+await assert.rejects(open.listDirectory("/proc/self/root"), { code: "invalid_path" });
+// #endregion paths
+
 // #region keep
 const first = await openSandbox({ backend: "local", keep: true });
 await first.writeFile("notes", "kept");

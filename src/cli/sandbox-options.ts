@@ -36,6 +36,7 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...(flags.has("git-alternate") && { gitAlternates: flags.texts("git-alternate") }),
     ...given(flags, "base-dir", "baseDir", asIs),
     ...given(flags, "work-dir", "workDir", asIs),
+    ...given(flags, "paths", "paths", parsePaths),
     ...given(flags, "image", "image", asIs),
     ...given(flags, "snapshot", "snapshot", asIs),
     ...given(flags, "id", "id", asIs),
@@ -98,6 +99,10 @@ function tokenFor(repo: string | undefined): { githubToken?: string } {
 
 function parseIsolation(flag: string, text: string): "required" | "none" {
   return parseWord(flag, text, ["required", "none"]);
+}
+
+function parsePaths(flag: string, text: string): "workdir" | "sandbox" {
+  return parseWord(flag, text, ["workdir", "sandbox"]);
 }
 
 function parseWorkspace(flag: string, text: string): "worktree" | "overlay" | "copy" {

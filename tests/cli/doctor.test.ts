@@ -65,7 +65,7 @@ describe("glovebox doctor", () => {
     const { code, stdout } = await bench.run(["doctor"], { env: { GLOVEBOX_BACKEND: "./nowhere.mjs" } });
     expect(code).toBe(1);
     const columns =
-      "backend +installed +credentials +reachable +isolation +limits +network +snapshot +fork +conformance";
+      "backend +installed +credentials +reachable +isolation +limits +network +paths +snapshot +fork +conformance";
     expect(stdout).toMatch(new RegExp(`^${columns}$`, "m"));
     for (const name of ["local", "daytona", "docker", "vercel", "dagger"]) {
       expect(stdout).toMatch(

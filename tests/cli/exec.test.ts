@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -87,6 +87,26 @@ describe("glovebox exec", () => {
     ]) {
       expect(await where(...other)).toMatch(/\/harness-[0-9a-f]+$/);
     }
+  });
+
+  it("keeps a sandbox whose files can be used wherever commands can, with --paths sandbox", async () => {
+    const made = ["--keep=all", "--paths", "sandbox", "--name", "far"];
+    expect(await bench.run(["exec", ...made, "--", "sh", "-c", "echo hi > /tmp/note"])).toMatchObject({ code: 0 });
+    const target = join(bench.path, "note");
+    expect(await bench.run(["export", "far", "/tmp/note", target])).toMatchObject({ code: 0 });
+    expect(readFileSync(target, "utf8")).toBe("hi\n");
+    const other = await bench.run(["exec", "--id", "far", "--paths", "workdir", "--", "true"]);
+    expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("paths") });
+    await bench.run(["rm", "far"]);
+    expect(await bench.run(["exec", "--keep", "--name", "near", "--", "true"])).toMatchObject({ code: 0 });
+    const outside = await bench.run(["export", "near", "/tmp/note", join(bench.path, "none")]);
+    expect(outside).toMatchObject({ code: 1, stderr: expect.stringContaining("--paths sandbox") });
+    await bench.run(["rm", "near"]);
+    const bad = await bench.run(["exec", "--paths", "all", "--", "true"]);
+    expect(bad).toMatchObject({ code: 2, stderr: expect.stringContaining("sandbox") });
+    const unconfined = ["--isolation", "none", "--network", "full", "--paths", "sandbox"];
+    const refused = await bench.run(["exec", ...unconfined, "--", "true"]);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("paths") });
   });
 
   it("ends although nobody closes its standard input", async () => {

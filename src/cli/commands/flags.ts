@@ -64,6 +64,12 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
   },
   { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; never removed" },
   { name: "work-dir", value: "path", help: "path of its files inside (default: /workspace where the backend can)" },
+  {
+    name: "paths",
+    value: "reach",
+    offers: ["workdir", "sandbox"],
+    help: "paths that file calls and work directories may use: workdir (default), or sandbox: all that commands can",
+  },
   { name: "image", value: "name", help: "image of the container or machine, if the backend uses one" },
   { name: "network", value: "rule", offers: ["none", "full", "allow="], help: "none (default), full or allow=a,b" },
   { name: "memory", value: "size", help: "memory limit, for example 512m" },
