@@ -209,12 +209,15 @@ describe("a file of tasks in a repository", () => {
     await expect(parse(contextPath, folder)).resolves.toHaveProperty("tasks");
   });
 
-  test.each(["../.git", "../.git/modules/x", "hidden"])("does not build from %s: it may have tokens", async (contextPath) => {
-    mkdirSync(join(scratch.path, "repo", ".git", "modules", "x"), { recursive: true });
-    symlinkSync("../.git", join(scratch.path, "repo", "evals", "hidden"));
-    await expectRefused(parse(contextPath), "permission_denied", "git directory");
-    await expect(parse(contextPath, "repo/evals", { trust: true })).resolves.toHaveProperty("tasks");
-  });
+  test.each(["../.git", "../.git/modules/x", "hidden"])(
+    "does not build from %s: it may have tokens",
+    async (contextPath) => {
+      mkdirSync(join(scratch.path, "repo", ".git", "modules", "x"), { recursive: true });
+      symlinkSync("../.git", join(scratch.path, "repo", "evals", "hidden"));
+      await expectRefused(parse(contextPath), "permission_denied", "git directory");
+      await expect(parse(contextPath, "repo/evals", { trust: true })).resolves.toHaveProperty("tasks");
+    },
+  );
 
   test("a context is sent without the settings of a git directory, whatever is not ignored", async () => {
     const top = join(scratch.path, "repo");
@@ -223,7 +226,8 @@ describe("a file of tasks in a repository", () => {
       mkdirSync(dirname(join(top, name)), { recursive: true });
       writeFileSync(join(top, name), "token-in-a-url");
     }
-    for (const name of ["Dockerfile", ".git/HEAD", "evals/config"]) writeFileSync(join(top, name), `content of ${name}`);
+    for (const name of ["Dockerfile", ".git/HEAD", "evals/config"])
+      writeFileSync(join(top, name), `content of ${name}`);
     for (const ignored of [undefined, "*\n!.git\n!evals\n"]) {
       if (ignored !== undefined) writeFileSync(join(top, ".dockerignore"), ignored);
       const chunks: Uint8Array[] = [];

@@ -62,7 +62,8 @@ async function selection(
 ): Promise<(path: string, isDirectory: boolean) => Selection> {
   const own = await readText(join(directory, `${dockerfile}.dockerignore`));
   const common = own ?? (await readText(join(directory, ".dockerignore")));
-  const select = common === undefined ? () => "take" as const : parseDockerIgnore(common, [dockerfile, ".dockerignore"]);
+  const select =
+    common === undefined ? () => "take" as const : parseDockerIgnore(common, [dockerfile, ".dockerignore"]);
   return (path, isDirectory) => (GIT_SETTINGS.test(path) && !isDirectory ? "skip" : select(path, isDirectory));
 }
 
