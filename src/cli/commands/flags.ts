@@ -31,6 +31,11 @@ export const BACKEND_FLAG: Flag = {
 };
 
 export const NAME_FLAG: Flag = { name: "name", value: "name", help: "name of the new sandbox; no two have the same" };
+export const WORK_DIR_FLAG: Flag = {
+  name: "work-dir",
+  value: "path",
+  help: "path of its files inside (default: /workspace where the backend can)",
+};
 export const LABEL_FLAG: Flag = {
   name: "label",
   value: "k=v",
@@ -63,7 +68,7 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     help: "let the repository borrow objects from this store, mounted in the sandbox; repeatable",
   },
   { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; never removed" },
-  { name: "work-dir", value: "path", help: "path of its files inside (default: /workspace where the backend can)" },
+  WORK_DIR_FLAG,
   {
     name: "paths",
     value: "reach",

@@ -1,5 +1,5 @@
 import type { CliCommand } from "./command.js";
-import { type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, PR_WITH_FLAG } from "./flags.js";
+import { type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, PR_WITH_FLAG, WORK_DIR_FLAG } from "./flags.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 const RUN: Pick<CliCommand, "operands" | "argv" | "operandCount" | "offers"> = {
@@ -37,6 +37,7 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       { name: "spec", value: "path", offers: "files", help: "a file with a detailed specification, for the blueprint" },
       { name: "sandbox", short: "b", value: "backend", offers: "backends", help: "where it runs (default: local)" },
       { name: "image", value: "name", help: "image to run in, if the backend uses one; overrides the blueprint's" },
+      WORK_DIR_FLAG,
       { ...NAME_FLAG, help: "name of the run's sandbox; no two sandboxes have the same" },
       { ...LABEL_FLAG, help: "label of the run's sandbox; repeatable" },
       { name: "ref", value: "commit", help: "commit, tag or branch to start from (default: HEAD)" },

@@ -54,7 +54,11 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
   const limits = limitsOf(flags);
   const inputs = Object.fromEntries(flags.texts("input").map(parseInput));
   const image = flags.text("image");
-  const sandbox = { ...(image !== undefined && { image }), ...namingOf(flags) };
+  const sandbox = {
+    ...(image !== undefined && { image }),
+    ...text(flags, "work-dir", "workDir"),
+    ...namingOf(flags),
+  };
   return {
     blueprint,
     repo: flags.text("repo") ?? ".",
