@@ -286,7 +286,7 @@ declare function readSnapshotRecord(id: string): Promise<SnapshotRecord>;
 
 declare function removeGitResource(resource: Resource, beside?: readonly string[]): Promise<boolean | PendingRemoval>;
 
-declare function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archive }: SnapshotRecord): Promise<void>;
+declare function removeSnapshot(record: SnapshotRecord): Promise<void>;
 
 declare function replaceFiles(
   { driver }: Pick<LiveTree, "driver">,
