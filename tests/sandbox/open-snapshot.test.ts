@@ -97,7 +97,7 @@ describe("where it works", () => {
   test("is where the sandbox of the snapshot worked, chosen or not, so that absolute paths go on working", async () => {
     for (const own of [{ workDir: "/srv/app" }, {}]) {
       const first = await open({ backend: "local", repo, ...own });
-      await first.shell('printf \'#!/bin/sh\\necho works\\n\' > tool; chmod +x tool; ln -s "$PWD/tool" link');
+      await first.shell("printf '#!/bin/sh\\necho works\\n' > tool; chmod +x tool; ln -s \"$PWD/tool\" link");
       const id = await first.snapshot();
       await first.teardown();
       for (const workspace of ["worktree", "overlay", "copy"] as const) {
