@@ -75,9 +75,13 @@ export function reportEvents(screen: Screen): (event: SandboxEvent) => void {
   };
 }
 
-/** The value of `--timeout` in milliseconds. */
-export function timeoutOf(flags: Flags): { timeout?: number } {
-  return given(flags, "timeout", "timeout", parseDuration);
+/** How to run the command: `--timeout` in milliseconds, `--cwd` and `--user`. */
+export function callOptionsOf(flags: Flags): { timeout?: number; cwd?: string; user?: string } {
+  return {
+    ...given(flags, "timeout", "timeout", parseDuration),
+    ...given(flags, "cwd", "cwd", asIs),
+    ...given(flags, "user", "user", asIs),
+  };
 }
 
 function given<K extends string, T>(

@@ -1,5 +1,5 @@
 import type { CliCommand } from "./command.js";
-import { type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, PR_WITH_FLAG } from "./flags.js";
+import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, PR_WITH_FLAG } from "./flags.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 const RUN: Pick<CliCommand, "operands" | "argv" | "operandCount" | "offers"> = {
@@ -35,7 +35,7 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       { name: "intent", short: "m", value: "text", help: "what you want done" },
       { name: "intent-file", value: "path", offers: "files", help: "read the intent from a file; - is stdin" },
       { name: "spec", value: "path", offers: "files", help: "a file with a detailed specification, for the blueprint" },
-      { name: "sandbox", short: "b", value: "backend", offers: "backends", help: "where it runs (default: local)" },
+      { ...BACKEND_FLAG, alias: "sandbox" },
       { name: "image", value: "name", help: "image to run in, if the backend uses one; overrides the blueprint's" },
       { ...NAME_FLAG, help: "name of the run's sandbox; no two sandboxes have the same" },
       { ...LABEL_FLAG, help: "label of the run's sandbox; repeatable" },

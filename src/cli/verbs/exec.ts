@@ -5,7 +5,7 @@ import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
 import { printPublished, publishedPorts } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
-import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
+import { callOptionsOf, toOpenOptions } from "../sandbox-options.js";
 import { CollectingSink, createSink } from "../terminal.js";
 import { withWorkDir } from "../work-dir.js";
 
@@ -14,7 +14,7 @@ const TIMED_OUT = 124;
 /** `glovebox exec`: opens a sandbox, runs one command in it and removes it. */
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
-  const timeout = timeoutOf(flags);
+  const call = callOptionsOf(flags);
   const options = await withWorkDir(toOpenOptions(invocation));
   const sandbox = await screen.during("opening the sandbox", () =>
     openSandbox(options).catch((error: unknown) => explainAbsent(error, options)),
@@ -23,8 +23,8 @@ export async function run(invocation: Invocation): Promise<number> {
   try {
     await printPublished(sandbox, screen);
     exit = flags.has("json")
-      ? await runToJson(sandbox, invocation, timeout)
-      : await runToScreen(sandbox, invocation, timeout);
+      ? await runToJson(sandbox, invocation, call)
+      : await runToScreen(sandbox, invocation, call);
   } finally {
     await screen.during("closing the sandbox", () => sandbox.teardown());
   }
@@ -39,19 +39,19 @@ export async function run(invocation: Invocation): Promise<number> {
   return exit.timedOut ? TIMED_OUT : exit.exitCode;
 }
 
-async function runToScreen(sandbox: Sandbox, invocation: Invocation, timeout: Timeout): Promise<ProcessExit> {
+async function runToScreen(sandbox: Sandbox, invocation: Invocation, call: CallOptions): Promise<ProcessExit> {
   const { flags, screen } = invocation;
   const isRaw = flags.has("raw");
-  return await start(sandbox, invocation, timeout, {
+  return await start(sandbox, invocation, call, {
     stdout: createSink(screen, screen.stdout, isRaw),
     stderr: createSink(screen, screen.stderr, isRaw),
   });
 }
 
-async function runToJson(sandbox: Sandbox, invocation: Invocation, timeout: Timeout): Promise<ProcessExit> {
+async function runToJson(sandbox: Sandbox, invocation: Invocation, call: CallOptions): Promise<ProcessExit> {
   const [stdout, stderr] = [new CollectingSink(), new CollectingSink()];
   const published = await publishedPorts(sandbox);
-  const exit = await start(sandbox, invocation, timeout, { stdout, stderr });
+  const exit = await start(sandbox, invocation, call, { stdout, stderr });
   const [out, err] = [stdout.result, stderr.result];
   const { id, name, backend, workDir, hostDir } = sandbox;
   await invocation.screen.printJson({
@@ -66,13 +66,13 @@ async function runToJson(sandbox: Sandbox, invocation: Invocation, timeout: Time
   return exit;
 }
 
-type Timeout = ReturnType<typeof timeoutOf>;
+type CallOptions = ReturnType<typeof callOptionsOf>;
 type Streams = Pick<Parameters<typeof runProcess>[1], "stdout" | "stderr">;
 
 async function start(
   sandbox: Sandbox,
   { argv, flags, interruption }: Invocation,
-  timeout: Timeout,
+  call: CallOptions,
   streams: Streams,
 ): Promise<ProcessExit> {
   // On a terminal the command would swallow what you type for the next one; use `shell` for an interactive program.
@@ -80,7 +80,7 @@ async function start(
   const child = await sandbox.spawn({
     argv,
     stdin: withStdin ? "pipe" : "none",
-    ...timeout,
+    ...call,
     ...(flags.has("combined") && { output: "combined" }),
   });
   return await runProcess(child, { ...streams, ...(withStdin && { stdin: process.stdin }) }, interruption);

@@ -20,6 +20,6 @@ export async function run(invocation: Invocation): Promise<number> {
     };
     return await followRun(invocation, (more) => resumeRun({ ...options, ...more }));
   } catch (error) {
-    return await environmentFailure(invocation, error);
+    return await environmentFailure(invocation, error, "resume");
   }
 }

@@ -39,7 +39,7 @@ export async function run(invocation: Invocation): Promise<number> {
     }
     return 0;
   } catch (error) {
-    return await environmentFailure(invocation, error);
+    return await environmentFailure(invocation, error, "run");
   }
 }
 
@@ -66,7 +66,7 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     }),
     ...(flags.has("pr-with") && { prWith: parseWord("--pr-with", flags.text("pr-with") ?? "", ["rest", "gh"]) }),
     ...(flags.has("keep") && { keep: parseWord("--keep", flags.text("keep") ?? "", ["never", "failed", "always"]) }),
-    ...text(flags, "sandbox", "sandboxType"),
+    ...text(flags, "backend", "sandboxType"),
     ...text(flags, "run-id", "runId"),
     ...text(flags, "spec", "specPath"),
     ...text(flags, "ref", "ref"),

@@ -4,7 +4,7 @@ import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
 import { printPublished } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
-import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
+import { callOptionsOf, toOpenOptions } from "../sandbox-options.js";
 import { createSink, RawTerminal } from "../terminal.js";
 import { withWorkDir } from "../work-dir.js";
 
@@ -17,7 +17,7 @@ export async function run(invocation: Invocation): Promise<number> {
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
     throw new UsageError("shell needs a terminal as standard input and output", "without one, use glovebox exec -- …");
   }
-  const timeout = timeoutOf(flags);
+  const call = callOptionsOf(flags);
   const options = await withWorkDir(toOpenOptions(invocation));
   const env = { ...terminalName(), ...options.env };
   const sandbox = await screen.during("opening the sandbox", () =>
@@ -26,7 +26,7 @@ export async function run(invocation: Invocation): Promise<number> {
   try {
     await printPublished(sandbox, screen);
     const terminal = new RawTerminal(process.stdin, process.stdout);
-    const child = await sandbox.spawn({ argv: argv.length > 0 ? argv : ANY_SHELL, pty: terminal.size, ...timeout });
+    const child = await sandbox.spawn({ argv: argv.length > 0 ? argv : ANY_SHELL, pty: terminal.size, ...call });
     let exit: Awaited<ReturnType<typeof runProcess>>;
     try {
       terminal.enter((cols, rows) => void child.resize?.(cols, rows).catch(() => undefined));
