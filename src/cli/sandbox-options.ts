@@ -14,12 +14,13 @@ import {
   parseSize,
   parseWord,
 } from "./commands.js";
+import { findSandboxId, findSnapshotId } from "./find-id.js";
 import type { Flags, Invocation } from "./invocation.js";
 import type { Screen } from "./terminal.js";
-import { findToken, isFor } from "./token.js";
+import { tokenFor } from "./token.js";
 
 /** Turns the flags that `exec` and `shell` share into the options of a sandbox. */
-export function toOpenOptions({ flags, screen, interruption }: Invocation): OpenOptions {
+export async function toOpenOptions({ flags, screen, interruption }: Invocation): Promise<OpenOptions> {
   const limits = {
     ...given(flags, "memory", "memory", parseSize),
     ...given(flags, "pids", "pids", parseCount),
@@ -29,7 +30,7 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
   return {
     ...given(flags, "backend", "backend", asIs),
     ...given(flags, "repo", "repo", asIs),
-    ...tokenFor(flags.text("repo")),
+    ...tokenFor(remoteOf(flags), process.env),
     ...given(flags, "branch", "branch", asIs),
     ...given(flags, "workspace", "workspace", parseWorkspace),
     ...(flags.has("git-filter") && { gitFilters: flags.texts("git-filter") }),
@@ -37,8 +38,8 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
     ...given(flags, "base-dir", "baseDir", asIs),
     ...given(flags, "work-dir", "workDir", asIs),
     ...given(flags, "image", "image", asIs),
-    ...given(flags, "snapshot", "snapshot", asIs),
-    ...given(flags, "id", "id", asIs),
+    ...(flags.has("snapshot") && { snapshot: await findSnapshotId(flags.text("snapshot") ?? "") }),
+    ...(flags.has("id") && { id: await findSandboxId(flags.text("id") ?? "") }),
     ...given(flags, "ttl", "ttl", parseLifetime),
     ...given(flags, "idle", "idleTimeout", parseLifetime),
     ...given(flags, "network", "network", parseNetwork),
@@ -84,6 +85,12 @@ export function callOptionsOf(flags: Flags): { timeout?: number; cwd?: string; u
   };
 }
 
+/** The repository to clone; a path on this machine needs no token until it is pushed. */
+function remoteOf(flags: Flags): string | undefined {
+  const repo = flags.text("repo");
+  return repo === undefined || existsSync(repo) ? undefined : repo;
+}
+
 function given<K extends string, T>(
   flags: Flags,
   flag: string,
@@ -92,12 +99,6 @@ function given<K extends string, T>(
 ): { [P in K]?: T } {
   const text = flags.text(flag);
   return text === undefined ? {} : ({ [option]: parse(`--${flag}`, text) } as { [P in K]?: T });
-}
-
-/** Anything that is not a path on this machine may be a remote repository that needs a token. */
-function tokenFor(repo: string | undefined): { githubToken?: string } {
-  const found = repo === undefined || existsSync(repo) ? undefined : findToken(process.env);
-  return found === undefined || repo === undefined || !isFor(found, repo) ? {} : { githubToken: found.token };
 }
 
 function parseIsolation(flag: string, text: string): "required" | "none" {

@@ -1,3 +1,4 @@
+export { askYesNo } from "./terminal/ask.js";
 export { endProgram } from "./terminal/end-program.js";
 export { Interruption } from "./terminal/interruption.js";
 export { columnsOf, drawLiveLine } from "./terminal/live-line.js";

@@ -67,7 +67,6 @@ describe("a command line", () => {
     ["exec --pids 1 --pids 2 -- ls", "--pids is given twice", "remove one of them"],
     ["ls everything", 'ls does not take "everything"', "glovebox help ls"],
     ["ls -- x", 'ls takes no command after "--"', "glovebox help ls"],
-    ["rm", "rm needs <id|name>…", "glovebox help rm"],
     ["restore abc123", "restore needs <id|name> <snapshot>", "glovebox help restore"],
     ["export abc123 a b c", 'export does not take "c"', "glovebox help export"],
     ["diff abc123 --name-statos", 'unknown flag "--name-statos" of diff', "did you mean --name-status?"],

@@ -211,7 +211,7 @@ describe.concurrent("glovebox run", () => {
     const missing = await bench.run(run(path, "--push"), { env: elsewhere });
     expect(missing.code).toBe(4);
     expect(missing.stderr).toContain("GITHUB_TOKEN required for push");
-    expect(missing.stderr).toMatch(/! GITHUB_TOKEN is not set: nothing will be pushed[\s\S]*▸ edit/);
+    expect(missing.stderr).toMatch(/! there is no token for GitHub: nothing will be pushed[\s\S]*▸ edit/);
     const optional = await bench.run(run(path, "--push", "--push-optional"), { env: elsewhere });
     expect(optional.code).toBe(0);
     const done = await bench.run(run(path, "--push", "--run-id", "pushed"), { env: github.env });

@@ -94,6 +94,8 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
     name: "resume",
     summary: "continue a run that failed or was interrupted",
     ...RUN,
+    operands: "[run]",
+    operandCount: [0, 1],
     flags: [
       { name: "from", value: "node", help: "start at this node, with the files as they were before it" },
       { name: "max-time", value: "time", help: "time limit of the rest of the run" },
@@ -103,8 +105,12 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       QUIET_FLAG,
       HELP_FLAG,
     ],
-    notes: ["Finished nodes don't run again, even if the process was killed. Same exit codes as glovebox run."],
+    notes: [
+      "Without a run, continues the only one that failed, was interrupted or reached a limit.",
+      "Finished nodes don't run again, even if the process was killed. Same exit codes as glovebox run.",
+    ],
     examples: [
+      ["glovebox resume", "if there is only one to continue"],
       ["glovebox resume 4f2a91c0", "continue where it stopped"],
       ["glovebox resume 4f2a91c0 --from fix", "repeat this node and all after it"],
     ],
@@ -140,7 +146,9 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       { name: "json", help: "print each event as a line of JSON" },
       HELP_FLAG,
     ],
-    notes: ["On a terminal, escape sequences are shown as text. The full logs are files in the run's directory."],
+    notes: [
+      "On a terminal, colours pass and other escape sequences are shown as text. The full logs are files in the run's directory.",
+    ],
     examples: [
       ["glovebox logs 4f2a91c0 -f", "watch a run in another process"],
       ["glovebox logs 4f2a91c0 test", "one node"],

@@ -15,7 +15,7 @@ const TIMED_OUT = 124;
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const call = callOptionsOf(flags);
-  const options = await withWorkDir(toOpenOptions(invocation));
+  const options = await withWorkDir(await toOpenOptions(invocation));
   const sandbox = await screen.during("opening the sandbox", () =>
     openSandbox(options).catch((error: unknown) => explainAbsent(error, options)),
   );
@@ -41,10 +41,10 @@ export async function run(invocation: Invocation): Promise<number> {
 
 async function runToScreen(sandbox: Sandbox, invocation: Invocation, call: CallOptions): Promise<ProcessExit> {
   const { flags, screen } = invocation;
-  const isRaw = flags.has("raw");
+  const how = { isRaw: flags.has("raw"), colours: true };
   return await start(sandbox, invocation, call, {
-    stdout: createSink(screen, screen.stdout, isRaw),
-    stderr: createSink(screen, screen.stderr, isRaw),
+    stdout: createSink(screen, screen.stdout, how),
+    stderr: createSink(screen, screen.stderr, how),
   });
 }
 

@@ -4,7 +4,7 @@ import { toInertLine } from "../../util/inert-text.js";
 import { parseDuration, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
 import { namingOf } from "../sandbox-options.js";
-import { findToken } from "../token.js";
+import { tokenFor } from "../token.js";
 import { environmentFailure, followRun } from "./run-view/follow-run.js";
 
 /** `glovebox run <blueprint>`. */
@@ -49,14 +49,14 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
   if (operands[0] !== undefined && flags.has("blueprint")) {
     throw new UsageError("the blueprint is given twice", "remove --blueprint");
   }
-  const found = findToken(process.env);
+  const repo = flags.text("repo") ?? ".";
   const limits = limitsOf(flags);
   const inputs = Object.fromEntries(flags.texts("input").map(parseInput));
   const image = flags.text("image");
   const sandbox = { ...(image !== undefined && { image }), ...namingOf(flags) };
   return {
     blueprint,
-    repo: flags.text("repo") ?? ".",
+    repo,
     intent: intentOf(flags),
     push: flags.has("push"),
     draft: flags.has("draft"),
@@ -80,7 +80,7 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...(Object.keys(sandbox).length > 0 && { sandbox }),
     ...(Object.keys(inputs).length > 0 && { inputs }),
     ...(Object.keys(limits).length > 0 && { limits }),
-    ...(found !== undefined && { githubToken: found.token }),
+    ...tokenFor(repo, process.env),
   };
 }
 

@@ -18,7 +18,7 @@ export async function run(invocation: Invocation): Promise<number> {
     throw new UsageError("shell needs a terminal as standard input and output", "without one, use glovebox exec -- …");
   }
   const call = callOptionsOf(flags);
-  const options = await withWorkDir(toOpenOptions(invocation));
+  const options = await withWorkDir(await toOpenOptions(invocation));
   const env = { ...terminalName(), ...options.env };
   const sandbox = await screen.during("opening the sandbox", () =>
     openSandbox({ ...options, env }).catch((error: unknown) => explainAbsent(error, options)),
@@ -30,7 +30,7 @@ export async function run(invocation: Invocation): Promise<number> {
     let exit: Awaited<ReturnType<typeof runProcess>>;
     try {
       terminal.enter((cols, rows) => void child.resize?.(cols, rows).catch(() => undefined));
-      const stdout = createSink(screen, screen.stdout, true);
+      const stdout = createSink(screen, screen.stdout, { isRaw: true });
       // An interactive shell ignores SIGINT and SIGTERM.
       exit = await runProcess(child, { stdout, stderr: stdout, stdin: process.stdin }, interruption, "SIGHUP");
     } finally {
