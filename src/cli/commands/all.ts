@@ -137,10 +137,12 @@ export const COMMANDS: readonly CliCommand[] = [
   {
     name: "doctor",
     summary: "report what works on this machine, what doesn't, and how to fix it",
-    operands: "",
+    operands: "[backend]",
     argv: "none",
-    operandCount: [0, 0],
+    operandCount: [0, 1],
+    offers: ["backends"],
     flags: [
+      { name: "all", help: "show every finding of every backend" },
       {
         name: "conformance",
         value: "backend",
@@ -150,9 +152,10 @@ export const COMMANDS: readonly CliCommand[] = [
       { name: "only", value: "ids", help: "with --conformance: only these cases or groups, for example exec,files" },
       ...all,
     ],
-    notes: ["Exits with 0 if the default backend works, or the tested backend conforms; else with 1."],
+    notes: ["Exits with 0 if the named or default backend works, or the tested one conforms; else with 1."],
     examples: [
       ["glovebox doctor", "before your first sandbox, or when one does not open"],
+      ["glovebox doctor docker", "everything about one backend"],
       ["glovebox doctor --conformance local", "check every promise of a backend"],
       ["glovebox doctor --conformance ./my-backend.mjs", "your own backend"],
     ],
