@@ -11,6 +11,7 @@ const FLAG_OF: Readonly<Record<string, string>> = {
   labels: "label",
   mounts: "mount",
   sandboxType: "backend",
+  expected: "expect",
   "limits.memory": "memory",
   "limits.pids": "pids",
   "limits.cpus": "cpus",

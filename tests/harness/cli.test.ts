@@ -94,6 +94,21 @@ describe.concurrent("glovebox run", () => {
     expect(stderr).toContain("glovebox resume red --from test");
   });
 
+  test("apply --branch makes the work a branch, and says what stops it", async () => {
+    const path = blueprint("land", [command("edit", "echo landed > landed.txt")]);
+    expect((await bench.run(run(path, "--run-id", "land"))).code).toBe(0);
+    const landed = await bench.run(["apply", "land", "--branch", "work/land", "--json"]);
+    expect(landed.code).toBe(0);
+    expect(JSON.parse(landed.stdout)).toMatchObject({ run: "land", branch: "work/land", files: ["landed.txt"] });
+    expect(git(repo, "show", "work/land:landed.txt")).toBe("landed");
+    const taken = await bench.run(["apply", "land", "--branch", "main"]);
+    expect(taken).toMatchObject({ code: 1, stdout: "" });
+    expect(taken.stderr).toMatch(/^glovebox: Branch "main" is checked out at .*\nhint: .*\n$/);
+    const wrong = await bench.run(["apply", "land", "--branch", "work/land", "--expect", "nowhere"]);
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('Invalid --expect "nowhere"') });
+    expect(await bench.run(["apply", "land", "--expect", "main"])).toMatchObject({ code: 2 });
+  });
+
   test("--backend chooses the backend, and --sandbox is its older name", async () => {
     const path = blueprint("where", [command("a", "true")]);
     for (const flag of ["--backend", "--sandbox"]) {

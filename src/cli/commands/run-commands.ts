@@ -156,19 +156,32 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: "apply",
-    summary: "apply the changes of a run to your working tree",
+    summary: "apply the changes of a run to your working tree, or make them a branch",
     ...RUN,
     flags: [
       {
         name: "repo",
         value: "path",
         offers: "directories",
-        help: "working tree to change (default: the run's repository)",
+        help: "repository to change (default: the run's)",
       },
+      {
+        name: "branch",
+        value: "name",
+        help: "make the changes a commit on a new local branch; touches no file of yours",
+      },
+      { name: "expect", value: "commit", help: "with --branch: move an existing branch that is at this commit" },
       ...all,
     ],
-    notes: ["Merges three-way into files and index. Refuses a tree with uncommitted changes and leaves it untouched."],
-    examples: [["glovebox apply 4f2a91c0", "then: git diff --cached"]],
+    notes: [
+      "Merges three-way into files and index. Refuses a tree with uncommitted changes and leaves it untouched.",
+      "With --branch, the commit's parent is the commit that the run started from. A branch that exists is moved only",
+      "from the commit you --expect, and one that is checked out anywhere never.",
+    ],
+    examples: [
+      ["glovebox apply 4f2a91c0", "then: git diff --cached"],
+      ["glovebox apply 4f2a91c0 --branch fix/login", "then: git switch fix/login"],
+    ],
   },
   {
     name: "stop",
