@@ -52,6 +52,17 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     help: "how the sandbox gets its files: worktree (default), overlay or copy",
   },
   {
+    name: "include-dirty",
+    help: "with --repo: also copy your uncommitted edits in, and new files that are not ignored; never .env*",
+  },
+  {
+    name: "here",
+    value: "copy",
+    isOptional: "inline",
+    offers: ["copy"],
+    help: "let the command see the current directory, read-only; --here=copy gives it a copy to write to",
+  },
+  {
     name: "git-filter",
     value: "name",
     repeat: true,

@@ -1,8 +1,8 @@
 import type { ProcessExit } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
-import { openSandbox } from "../../sandbox.js";
+import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
-import { explainAbsent } from "../kept-sandbox.js";
+import { openWithFiles } from "../open-with-files.js";
 import { printPublished, publishedPorts } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
 import { callOptionsOf, toOpenOptions } from "../sandbox-options.js";
@@ -15,10 +15,9 @@ const TIMED_OUT = 124;
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const call = callOptionsOf(flags);
-  const options = await withWorkDir(await toOpenOptions(invocation));
-  const sandbox = await screen.during("opening the sandbox", () =>
-    openSandbox(options).catch((error: unknown) => explainAbsent(error, options)),
-  );
+  const here = hereOf(flags);
+  const options = await withWorkDir(withHere(await toOpenOptions(invocation), here));
+  const sandbox = await openWithFiles(invocation, options, here);
   let exit: ProcessExit;
   try {
     await printPublished(sandbox, screen);
@@ -77,10 +76,11 @@ async function start(
 ): Promise<ProcessExit> {
   // On a terminal the command would swallow what you type for the next one; use `shell` for an interactive program.
   const withStdin = process.stdin.isTTY !== true;
+  const { cwd, ...rest } = call;
   const child = await sandbox.spawn({
-    argv,
+    ...rest,
+    ...startHere(hereOf(flags), argv, cwd),
     stdin: withStdin ? "pipe" : "none",
-    ...call,
     ...(flags.has("combined") && { output: "combined" }),
   });
   return await runProcess(child, { ...streams, ...(withStdin && { stdin: process.stdin }) }, interruption);

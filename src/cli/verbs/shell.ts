@@ -1,7 +1,7 @@
-import { openSandbox } from "../../sandbox.js";
 import { UsageError } from "../commands.js";
+import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
-import { explainAbsent } from "../kept-sandbox.js";
+import { openWithFiles } from "../open-with-files.js";
 import { printPublished } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
 import { callOptionsOf, toOpenOptions } from "../sandbox-options.js";
@@ -17,16 +17,19 @@ export async function run(invocation: Invocation): Promise<number> {
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
     throw new UsageError("shell needs a terminal as standard input and output", "without one, use glovebox exec -- …");
   }
-  const call = callOptionsOf(flags);
-  const options = await withWorkDir(await toOpenOptions(invocation));
+  const { cwd, ...rest } = callOptionsOf(flags);
+  const here = hereOf(flags);
+  const options = await withWorkDir(withHere(await toOpenOptions(invocation), here));
   const env = { ...terminalName(), ...options.env };
-  const sandbox = await screen.during("opening the sandbox", () =>
-    openSandbox({ ...options, env }).catch((error: unknown) => explainAbsent(error, options)),
-  );
+  const sandbox = await openWithFiles(invocation, { ...options, env }, here);
   try {
     await printPublished(sandbox, screen);
     const terminal = new RawTerminal(process.stdin, process.stdout);
-    const child = await sandbox.spawn({ argv: argv.length > 0 ? argv : ANY_SHELL, pty: terminal.size, ...call });
+    const child = await sandbox.spawn({
+      ...rest,
+      ...startHere(here, argv.length > 0 ? argv : ANY_SHELL, cwd),
+      pty: terminal.size,
+    });
     let exit: Awaited<ReturnType<typeof runProcess>>;
     try {
       terminal.enter((cols, rows) => void child.resize?.(cols, rows).catch(() => undefined));
