@@ -74,6 +74,7 @@ export const COMMANDS: readonly CliCommand[] = [
     flags: [
       { ...LABEL_FLAG, help: "only those with this label; repeatable" },
       { ...NAME_FLAG, help: "only the one with this name" },
+      { ...BACKEND_FLAG, help: "only those of this backend" },
       { name: "quiet", short: "q", help: "print only the ids" },
       { name: "names", help: "with --quiet: print the names, too" },
       ...all,
