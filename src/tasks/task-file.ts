@@ -1,10 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import { DURATION_PATTERN, parseDuration } from "../util/duration.js";
 import { isWithin, realPathOf, repositoryOf } from "../util/repository-of.js";
 import * as is from "../util/schema.js";
-import { check, invalidArgument, type Schema } from "../util/schema.js";
+import { check, DURATION_PATTERN, invalidArgument, parseDuration, type Schema } from "../util/schema.js";
 import { tag } from "./check-image.js";
 import { checkMeaning, command, container, setupFields } from "./check-setup.js";
 import { batchIdPrefix } from "./names.js";

@@ -1,4 +1,4 @@
-import { colourLength, isColourReset } from "./colour-sequence.js";
+import { colourLength, isColourReset } from "./inert-stream/colour-sequence.js";
 import { escapeByte, toInert } from "./inert-text.js";
 
 const CR = 0x0d;

@@ -104,7 +104,7 @@ describe("glovebox exec", () => {
     expect(await where("--work-dir", "/srv/app/")).toBe("/srv/app");
     expect(await where("--work-dir", "app")).toContain('Invalid --work-dir "app"');
     expect(await where("--base-dir", own)).toBe(own);
-    expect(await where("--base-dir", own, "--work-dir", "/srv/app")).toContain("baseDir");
+    expect(await where("--base-dir", own, "--work-dir", "/srv/app")).toContain("--base-dir");
     for (const other of [
       ["--isolation", "none", "--network", "full"],
       ["--mount", `${own}:/workspace/data`],

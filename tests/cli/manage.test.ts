@@ -85,7 +85,7 @@ describe("kept sandboxes", () => {
       'cat "$HOME/f" file',
     ]);
     expect(JSON.parse(again.stdout)).toMatchObject({ stdout: "warm\nkept\n", sandbox: { id, name: "dev" } });
-    expect((await bench.run(["exec", "--id", "dex", "--", "true"])).stderr).toContain("did you mean dev?");
+    expect((await bench.run(["exec", "--id", "dve", "--", "true"])).stderr).toContain("did you mean dev?");
     expect(await bench.run(["export", "dev", "file", `${bench.path}/out`])).toMatchObject({ code: 0 });
     expect((await bench.run(["fork", "dev"])).code).toBe(0);
     expect(await bench.run(["rm", "dev"])).toMatchObject({ code: 0, stdout: "dev\n" });

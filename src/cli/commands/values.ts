@@ -1,5 +1,5 @@
 import type { Mount, NetworkPolicy } from "../../../contracts/types.js";
-import { parseDuration as readDuration } from "../../util/duration.js";
+import { parseDuration as readDuration } from "../../util/schema.js";
 import { UsageError } from "./usage-error.js";
 
 const UNITS: Readonly<Record<string, number>> = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };

@@ -1,4 +1,3 @@
-import { DURATION_PATTERN } from "../../util/duration.js";
 import type { Schema } from "../../util/schema.js";
 import * as is from "../../util/schema.js";
 import type { Duration, LimitsSpec } from "../node-types.js";
@@ -16,7 +15,7 @@ export const argv: Schema<readonly string[]> = is.noted(texts, {
 });
 export const hosts: Schema<readonly string[]> = is.list(name);
 export const duration: Schema<Duration> = is.scalar(["string", "integer"], {
-  pattern: DURATION_PATTERN,
+  pattern: is.DURATION_PATTERN,
   minimum: 1,
   description: "A number followed by ms, s, m, h or d, or milliseconds.",
 });
