@@ -35,7 +35,7 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       { name: "intent", short: "m", value: "text", help: "what you want done" },
       { name: "intent-file", value: "path", offers: "files", help: "read the intent from a file; - is stdin" },
       { name: "spec", value: "path", offers: "files", help: "a file with a detailed specification, for the blueprint" },
-      { ...BACKEND_FLAG, alias: "sandbox" },
+      { ...BACKEND_FLAG, alias: "sandbox", help: `${BACKEND_FLAG.help}; also --sandbox` },
       { name: "image", value: "name", help: "image to run in, if the backend uses one; overrides the blueprint's" },
       { ...NAME_FLAG, help: "name of the run's sandbox; no two sandboxes have the same" },
       { ...LABEL_FLAG, help: "label of the run's sandbox; repeatable" },
