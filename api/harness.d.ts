@@ -384,6 +384,7 @@ interface HarnessOptions {
   githubToken?: string;
   daytona?: NonNullable<SandboxOptions["daytona"]>;
   sandbox?: SandboxOptions;
+  preferredWorkDir?: string;
   ref?: string;
   branch?: string;
   base?: string;

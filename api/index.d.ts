@@ -73,6 +73,7 @@ interface Capabilities {
   git: boolean;
   keep?: "files" | "all";
   renames?: "all" | "no-directories-of-the-base";
+  reasons?: Readonly<Partial<Record<LackingCapability, string>>>;
 }
 
 interface CapabilityRequest extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish"> {
@@ -483,6 +484,19 @@ interface ImageRequest {
 }
 
 type ImageSpec = PullImageSpec | BuildImageSpec | MultiStageBuildImageSpec;
+
+type LackingCapability =
+  | `limits.${keyof Limits}`
+  | `network.${"none" | "full" | "allow"}`
+  | "snapshot"
+  | "fork"
+  | "pty"
+  | "user"
+  | "workDir"
+  | "combinedOutput"
+  | "ports"
+  | "git"
+  | "keep";
 
 interface Limits {
   memory?: number;
@@ -931,6 +945,7 @@ interface SnapshotRecord {
   readonly backend: string;
   readonly createdAt: string;
   readonly repo?: string;
+  readonly workDir?: string;
   readonly gitDir?: string;
   readonly ref?: string;
   readonly commit?: string;
@@ -1066,6 +1081,8 @@ interface VercelOptions {
   sdk?: unknown;
 }
 
+declare const WORKSPACE = "/workspace";
+
 interface WaitFor {
   port?: number;
   log?: string;
@@ -1181,6 +1198,8 @@ declare function setGuestPath(path: string): void;
 
 declare function shellQuote(argv: readonly string[]): string;
 
+declare function withPreferredWorkDir<T extends OpenOptions>(options: T, place: string): Promise<T>;
+
 export {
   Backend,
   BackendLoader,
@@ -1224,6 +1243,7 @@ export {
   ImageOptions,
   ImageRequest,
   ImageSpec,
+  LackingCapability,
   Limits,
   ManagerFactory,
   ManagerLoader,
@@ -1272,6 +1292,7 @@ export {
   TaskSetup,
   TaskStage,
   type VercelOptions,
+  WORKSPACE,
   WaitFor,
   WriteFileOptions,
   assertBackend,
@@ -1305,4 +1326,5 @@ export {
   runTasks,
   setGuestPath,
   shellQuote,
+  withPreferredWorkDir,
 };

@@ -51,6 +51,8 @@ export interface SnapshotRecord {
   readonly createdAt: string;
   /** The user's repository that the files come from. Absent: none. */
   readonly repo?: string;
+  /** Where a new sandbox with these files has its work directory, unless the user says otherwise. Absent: at the backend's own place. */
+  readonly workDir?: string;
   /** The git directory that contains the snapshot, if it is a commit. */
   readonly gitDir?: string;
   readonly ref?: string;

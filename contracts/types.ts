@@ -194,6 +194,20 @@ export interface ReadStreamOptions extends FileCallOptions {
   end?: number;
 }
 
+/** Something that a sandbox may lack, under the name that `Capabilities.reasons` has for it. */
+export type LackingCapability =
+  | `limits.${keyof Limits}`
+  | `network.${"none" | "full" | "allow"}`
+  | "snapshot"
+  | "fork"
+  | "pty"
+  | "user"
+  | "workDir"
+  | "combinedOutput"
+  | "ports"
+  | "git"
+  | "keep";
+
 /** What a backend really enforces. Shown by `doctor`, and checked before anything is created. */
 export interface Capabilities {
   isolation: "none" | "namespaces" | "container" | "gvisor" | "microvm" | "remote";
@@ -230,6 +244,8 @@ export interface Capabilities {
    * Files and new directories are renamed as usual. Absent: unknown.
    */
   renames?: "all" | "no-directories-of-the-base";
+  /** Why something is missing, for everything that is. An `unsupported` error gives the same reason. */
+  reasons?: Readonly<Partial<Record<LackingCapability, string>>>;
 }
 
 /** What has changed since the sandbox was made. */

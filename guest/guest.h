@@ -153,6 +153,15 @@ int start_command(const struct command *command, enum confinement confinement, s
 int start_pooled_supervisor(enum confinement confinement, struct supervisor *out);
 void kill_supervised(const struct supervisor *supervisor, enum confinement confinement);
 
+/* process/mount-proc.c */
+extern bool commands_are_root; /* the machine's user 0, without capabilities: most of the kernel's files in /proc belong to it */
+#define OUTER_PROC "/glovebox/proc"
+bool hide_outer_proc(void);
+bool mount_proc(void);
+
+/* process/enter-directory.c: makes an open directory the current one. Returns an errno; never ends in another directory. */
+int enter_directory(int directory, enum confinement confinement);
+
 /* process/supervisor-pool.c: making a supervisor takes longer than the rest of a start, so they are made in advance and used again. */
 extern int64_t process_limit; /* how many processes this jail may have; -1 without a limit */
 void pool_fill(void);

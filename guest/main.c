@@ -35,7 +35,7 @@ static bool limit_processes(const char *text) {
   return setrlimit(RLIMIT_NPROC, &limit) == 0;
 }
 
-/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--own-machine] [--processes COUNT] [--contained USER] ROOT
+/* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--commands-are-root] [--own-machine] [--processes COUNT] [--contained USER] ROOT
  * Kept containers start the program with these words, so they must not change. */
 static int serve_main(int argc, char **argv) {
   int in = 3, out = 3;
@@ -46,6 +46,7 @@ static int serve_main(int argc, char **argv) {
     else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc) out = atoi(argv[++i]);
     else if (strcmp(argv[i], "--jailed") == 0) jailed = true;
     else if (strcmp(argv[i], "--loopback-only") == 0) only_loopback = true;
+    else if (strcmp(argv[i], "--commands-are-root") == 0) commands_are_root = true;
     else if (strcmp(argv[i], "--own-machine") == 0) own_machine = true;
     else if (strcmp(argv[i], "--processes") == 0 && i + 1 < argc) {
       if (!limit_processes(argv[++i])) return 125;
@@ -53,6 +54,7 @@ static int serve_main(int argc, char **argv) {
     else if (i == argc - 1) {
       confinement = jailed ? CONFINE_NAMESPACE : CONFINE_SUBREAPER;
       if (user) return serve_in_container(user, argv[i], only_loopback);
+      if (!hide_outer_proc()) return 125;
       return serve(in, out, argv[i], jailed, only_loopback);
     }
   }

@@ -12,12 +12,13 @@ const isCheck = process.argv.includes("--check");
 const here = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = resolve(process.argv.slice(2).find((word) => !word.startsWith("-")) ?? here);
 const BLOCK = /((?:<!-- snippet: (\S+) -->\n+)?^```(?:ts|typescript)\n)[\s\S]*?^```$/gm;
+const WITHOUT_BLOCK = /^<!-- snippet: \S+ -->$(?!\n+```(?:ts|typescript)\n)/gm;
 
 const faults = [];
 let count = 0;
 for (const file of documents()) {
   const text = readFileSync(file, "utf8");
-  const fresh = text.replace(BLOCK, (block, start, source) => {
+  const fresh = text.replace(WITHOUT_BLOCK, "$&\n\n```ts\n```").replace(BLOCK, (block, start, source) => {
     count += 1;
     const program = cut(source, relative(root, file));
     return program === undefined ? block : `${start}${program}\`\`\``;

@@ -128,12 +128,21 @@ export function createLane({ seed, name, repo, glovebox, failpoints, root }) {
   function killJail({ id }) {
     for (const pid of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
       try {
-        const argv = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-        if (argv[0].endsWith("bwrap") && argv.some((each) => each.includes(id))) process.kill(Number(pid), "SIGKILL");
+        const [program] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+        if (program.endsWith("bwrap") && hasFilesOf(pid, id)) process.kill(Number(pid), "SIGKILL");
       } catch {
         // It has ended.
       }
     }
+  }
+
+  /** Whether a process sees the files of a sandbox. Its arguments don't say: a fork has the path of its origin. */
+  function hasFilesOf(pid, id) {
+    const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8").split("\n");
+    return mounts.some((line) => {
+      const [, , , source, , ...rest] = line.split(" ");
+      return `${source} ${rest.join(" ")}`.includes(id);
+    });
   }
 
   function runVictim(options, fault) {

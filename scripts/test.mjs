@@ -127,7 +127,8 @@ function add(name, code, { passed, failed, skipped, failures = [], slowest = [] 
   total.passed += passed;
   total.failed += silent ? 1 : failed;
   total.skipped.push(...skipped);
-  total.failures.push(...failures);
+  const isUnnamed = failed > 0 && failures.length === 0;
+  total.failures.push(...(isUnnamed ? [{ name, error: "its own lines are further up" }] : failures));
   total.slowest.push(...slowest);
 }
 

@@ -166,6 +166,7 @@ interface LiveTree {
   readonly id: string;
   readonly backend: string;
   readonly base?: TreeBase | undefined;
+  readonly place?: string | undefined;
   readonly source: string;
   readonly ownsGit: boolean;
   readonly sandboxGit?: SandboxGit | undefined;
@@ -308,6 +309,7 @@ export {
   type Finding,
   GuestChannel,
   GuestDriver,
+  type LackingCapability,
   type MirrorPlan,
   type NetworkPolicy,
   type PendingRemoval,

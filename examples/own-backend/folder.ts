@@ -47,6 +47,8 @@ const BACKEND = "folder";
 export const DEFAULT_PARENT: string = join(tmpdir(), `glovebox-folders-${process.getuid?.() ?? "all"}`);
 
 // #region capabilities
+const NOTHING_CONFINES = "nothing confines its commands";
+
 /** What this backend really enforces. Everything else is refused before anything is made. */
 const CAPABILITIES: Capabilities = {
   isolation: "none",
@@ -62,6 +64,14 @@ const CAPABILITIES: Capabilities = {
   git: false,
   // $HOME is in the folder, and /tmp is that of the machine.
   keep: "all",
+  reasons: {
+    ...Object.fromEntries(["memory", "cpus", "pids", "disk"].map((name) => [`limits.${name}`, NOTHING_CONFINES])),
+    "network.none": NOTHING_CONFINES,
+    "network.allow": NOTHING_CONFINES,
+    workDir: "a command sees the paths of the machine",
+    user: "every command runs as you",
+    git: "it takes no repository",
+  },
 };
 const NOT_HERE = ["repo", "baseDir", "image", "mounts"] as const;
 // #endregion capabilities

@@ -67,9 +67,12 @@ int self_test(void) {
     return 1;
   }
   if (!in_container && (getuid() == 0 || geteuid() == 0)) return fail_test("commands run as root");
-  static const char *const kernel_files[] = {"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/kernel/modprobe"};
+  static const char *const kernel_files[] = {"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/kernel/modprobe",
+                                             "/proc/irq/default_smp_affinity"};
   for (size_t i = 0; i < sizeof kernel_files / sizeof *kernel_files; i++)
-    if (can_write(kernel_files[i])) return fail_test("/proc/sys is writable");
+    if (can_write(kernel_files[i])) return fail_test("the kernel's settings in /proc are writable");
+  struct stat outer;
+  if (stat(OUTER_PROC "/self", &outer) == 0) return fail_test("processes of the host are visible");
   if (umount2("/proc", MNT_DETACH) == 0 || umount2("/tmp", MNT_DETACH) == 0) return fail_test("a mount can be removed");
   if (mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL) == 0) return fail_test("a mount can be made writable");
   if (unshare(CLONE_NEWUSER) == 0) return fail_test("a user namespace can be made");

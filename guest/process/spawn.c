@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -94,10 +93,9 @@ static void prepare_commands(bool in_jail) {
 }
 
 /* The last steps. In the child of a pooled supervisor, which shares its memory, they must allocate nothing. */
-static void become_command(const struct command *command, int cwd) {
+static void become_command(const struct command *command) {
   setsid();
   if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
-  if (fchdir(cwd) != 0) _exit(126);
   close_from(CONTROL);
   if (command->as) must_become_identity(command);
   sigset_t none;
@@ -170,14 +168,6 @@ static int child_signals(void) {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* A /proc that shows only this call's processes. /proc/sys is read-only: parts of it belong to the sandbox's namespaces and could
- * be written. */
-static bool mount_proc(void) {
-  const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  return mount("proc", "/proc", "proc", plain, NULL) == 0 && mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) == 0 &&
-         mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | plain, NULL) == 0;
-}
-
 /* When memory runs out, commands are killed before the guest. The file belongs to root unless the process is dumpable; in its new
  * namespace nobody can make use of that yet. */
 static void raise_oom_score(enum confinement how) {
@@ -216,12 +206,14 @@ static void become_supervisor(const struct command *command, enum confinement ho
     exit_start_failed(error);
   }
   if (in_container) become_supervisor_user();
+  int lost = enter_directory(CWD, how);
+  if (lost) exit_start_failed(lost);
   pid_t pid = fork();
   if (pid == 0) {
     prepare_commands(command->jailed);
     struct command own = *command;
     if (own.as && !own.builtin) add_home(&own.env, own.as->home);
-    become_command(&own, CWD);
+    become_command(&own);
   }
   if (pid < 0) exit_start_failed(errno);
   /* The command's streams must not stay open here. */
@@ -244,20 +236,23 @@ static int become_received(void *argument) {
   const struct received *it = argument;
   for (int fd = IN; fd <= ERR; fd++)
     if (dup2(it->fds[fd], fd) < 0) _exit(START_FAILED);
-  become_command(&it->command, it->fds[COMMAND_CWD]);
+  become_command(&it->command);
   return START_FAILED;
 }
 
 /* Waits for the next command and starts it. The child shares our memory until it executes the program, and we wait until then: to copy
  * that memory takes longer than all the rest. */
-static pid_t start_received(void) {
+static pid_t start_received(enum confinement how) {
   static struct received it;
   static _Alignas(16) uint8_t stack[64 << 10];
   it.command = (struct command){.jailed = true};
   if (!receive_command(COMMANDS, &it.command, &it.identity, it.fds)) _exit(0); /* the guest is gone */
   if (it.command.as) add_home(&it.command.env, it.identity.home);
+  int lost = enter_directory(it.fds[COMMAND_CWD], how);
+  if (lost) exit_start_failed(lost);
   pid_t pid = clone(become_received, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &it);
   if (pid < 0) exit_start_failed(errno);
+  if (chdir("/") != 0) exit_start_failed(errno); /* a command's directory must not stay in use here */
   for (int i = 0; i < COMMAND_DESCRIPTORS; i++) close(it.fds[i]);
   free_received(&it.command);
   return pid;
@@ -274,7 +269,7 @@ static void become_pooled_supervisor(enum confinement how, int control, int stat
   }
   prepare_commands(true);
   remember_supervisor_state();
-  for (int signals = child_signals();;) supervise(&(struct supervised){.pid = start_received(), .how = how, .pooled = true}, signals);
+  for (int signals = child_signals();;) supervise(&(struct supervised){.pid = start_received(how), .how = how, .pooled = true}, signals);
 }
 
 /* Makes the pipes and the process. Returns twice: 0 in the child, which gets its ends; in the parent the pid, or a negative

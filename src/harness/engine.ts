@@ -27,25 +27,20 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
   const reports: NodeReport[] = takeOver(blueprint, state, options);
   try {
     const error = await prepare(blueprint, state, nodes, () => preflight(state, nodes, agents), reports);
-    if (error !== undefined) return conclude(state, reports, undefined, error);
+    if (error !== undefined) return await conclude(state, reports, nodes[0], undefined, error);
     for (const node of nodes) {
-      if (state.stopped !== undefined) {
-        if (state.stopped === "wall") await state.hit({ limit: "wall", nodeId: node.id, allowed: limits.wall });
-        return conclude(state, reports, undefined);
-      }
+      if (state.stopped !== undefined) return await conclude(state, reports, node, undefined);
       state.nodeId = node.id;
       const report = await runNode(state, node);
       reports.push(report);
       state.context.results[node.id] = report;
-      if (report.status === "limit" && !state.limitsHit.some(({ nodeId }) => nodeId.startsWith(node.id))) {
-        await state.hit({ limit: "wall", nodeId: node.id, allowed: limits.wall, used: Math.round(state.elapsed) });
-      }
+      if (report.status === "limit") await reportWall(state, node);
       if (state.sandboxLost) await state.emit({ type: "sandbox.lost", message: report.error?.message ?? "" });
       else await checkpoint(options, state, report, blueprint.nodes.indexOf(node));
       const isOver = !["success", "skipped"].includes(report.status) && report.tolerated !== true;
-      if (isOver || state.sandboxLost) return conclude(state, reports, report);
+      if (isOver || state.sandboxLost) return await conclude(state, reports, node, report);
     }
-    return conclude(state, reports, undefined);
+    return await conclude(state, reports, nodes.at(-1), undefined);
   } finally {
     state.end();
   }
@@ -109,15 +104,26 @@ async function inTime(state: EngineState, work: () => Promise<void>): Promise<vo
   await untilAborted(state.signal, late, work);
 }
 
-function conclude(
+/** Reports that the wall ended a node, unless another limit of that node did. */
+async function reportWall(state: EngineState, node: BlueprintNode | undefined): Promise<void> {
+  const { id = "" } = node ?? {};
+  if (state.limitsHit.some(({ limit, nodeId }) => limit === "wall" || nodeId.startsWith(id))) return;
+  await state.hit({ limit: "wall", nodeId: id, allowed: state.limits.wall, used: Math.round(state.elapsed) });
+}
+
+/** `at` is the node that ran last or comes next. */
+async function conclude(
   state: EngineState,
   nodes: NodeReport[],
+  at: BlueprintNode | undefined,
   last: NodeReport | undefined,
   failure?: RunError,
-): RunOutcome {
+): Promise<RunOutcome> {
   const error = failure ?? last?.error;
+  const status = statusOf(state, last, error);
+  if (status === "limit") await reportWall(state, at);
   return {
-    status: statusOf(state, last, error),
+    status,
     nodes,
     tokenUsage: state.usage,
     cost: { usd: state.costUsd, unpriced: state.unpriced },

@@ -60,7 +60,7 @@ function parse(text: string, id: string): SnapshotRecord | undefined {
   try {
     const value = JSON.parse(text) as Record<string, unknown>;
     const texts = ["sandboxId", "backend", "createdAt"].map((field) => value[field]);
-    const maybe = ["name", "repo", "gitDir", "ref", "commit", "archive"].map((field) => value[field] ?? "");
+    const maybe = ["name", "repo", "workDir", "gitDir", "ref", "commit", "archive"].map((field) => value[field] ?? "");
     const isComplete = [...texts, ...maybe].every((field) => typeof field === "string");
     return value["version"] === 1 && value["id"] === id && isComplete
       ? (value as unknown as SnapshotRecord)

@@ -1,9 +1,9 @@
-import { accessSync, chmodSync, constants, lstatSync, mkdirSync, readdirSync, type Stats, statSync } from "node:fs";
+import { accessSync, chmodSync, constants, readdirSync, type Stats, statSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { makeDirectories } from "../util/make-directories.js";
 import { assertSandboxId } from "./sandbox-id.js";
-import { temporaryDirectory } from "./temporary-directory.js";
+import { OWN_DIRECTORY, temporaryHome } from "./temporary-home.js";
 import { userHome } from "./user-home.js";
 
 /** Everything that belongs in the home. */
@@ -55,6 +55,16 @@ export function privateSubdirectory(name: (typeof PARTS)[number]): string {
 const seen = new Set<string>();
 
 function homePath(): string {
+  return namedHome() ?? usualHome() ?? temporaryHome();
+}
+
+/** Whether the home is a temporary directory, because this user has no home directory to write to. */
+export function isHomeTemporary(): boolean {
+  return namedHome() === undefined && usualHome() === undefined;
+}
+
+/** The home that a variable names. */
+function namedHome(): string | undefined {
   const chosen = process.env["GLOVEBOX_HOME"];
   if (chosen !== undefined && chosen !== "") {
     const path = resolve(chosen);
@@ -65,19 +75,20 @@ function homePath(): string {
   }
   const state = process.env["XDG_STATE_HOME"];
   // The XDG base directory specification says to ignore a relative value.
-  if (state !== undefined && isAbsolute(state)) return join(state, "glovebox");
-  const home = userHome();
-  if (!isAbsolute(home)) throw notUsable("HOME", home, "must be an absolute path");
-  const usual = join(home, ".local", "state", "glovebox");
-  if (chosenFor.home !== usual) {
-    chosenFor.path = canMake(usual) ? usual : temporaryHome();
-    chosenFor.home = usual;
-  }
-  return chosenFor.path;
+  return state !== undefined && isAbsolute(state) ? join(state, "glovebox") : undefined;
 }
 
-/** What was chosen for which home directory. */
-const chosenFor = { home: "", path: "" };
+/** The home below the user's home directory; undefined where this user can't write there. */
+function usualHome(): string | undefined {
+  const home = userHome();
+  if (!isAbsolute(home)) throw notUsable("HOME", home, "must be an absolute path");
+  const path = join(home, ".local", "state", "glovebox");
+  if (usual.path !== path) Object.assign(usual, { path, isUsable: canMake(path) });
+  return usual.isUsable ? path : undefined;
+}
+
+/** What was found out about the place below a home directory. */
+const usual = { path: "", isUsable: true };
 
 /** Whether a directory is there, or this user may make it. */
 function canMake(path: string): boolean {
@@ -91,24 +102,6 @@ function canMake(path: string): boolean {
     return false;
   }
 }
-
-/** A private directory for a user without a home. Everybody may write next to it, so it must not be a link or somebody else's. */
-function temporaryHome(): string {
-  const path = join(temporaryDirectory(), `glovebox-${process.geteuid?.() ?? "home"}`);
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    const found = lstatSync(path, { throwIfNoEntry: false });
-    if (found === undefined) throw toSandboxError(error, { operation: "home", hint: OWN_DIRECTORY });
-    const isOurs = found.isDirectory() && (process.geteuid === undefined || found.uid === process.geteuid());
-    if (!isOurs) {
-      throw new SandboxError("permission_denied", `${path} is not a directory of this user`, { hint: OWN_DIRECTORY });
-    }
-  }
-  return path;
-}
-
-const OWN_DIRECTORY = "Set GLOVEBOX_HOME to a new directory that only you can access.";
 
 function notUsable(name: string, value: string, why: string): SandboxError {
   return new SandboxError("invalid_argument", `Invalid ${name} "${value}" — ${why}`, { hint: OWN_DIRECTORY });

@@ -19,7 +19,7 @@ export type {
 export { SandboxError } from "../../contracts/errors.js";
 export type { Finding } from "../../contracts/finding.js";
 export type { Sandbox, SandboxOptions } from "../../contracts/sandbox.js";
-export type { Capabilities, Changes, FileStat, NetworkPolicy } from "../../contracts/types.js";
+export type { Capabilities, Changes, FileStat, LackingCapability, NetworkPolicy } from "../../contracts/types.js";
 export { readSnapshotRecord, snapshotIds, writeSnapshotRecord } from "../ledger.js";
 export {
   createOperations,

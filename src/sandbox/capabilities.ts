@@ -1,5 +1,5 @@
 import { SandboxError } from "../../contracts/errors.js";
-import type { Capabilities } from "../../contracts/types.js";
+import type { Capabilities, LackingCapability, Limits } from "../../contracts/types.js";
 import type { SandboxOptions } from "./types.js";
 
 /** What a call may ask for that not every backend can enforce. */
@@ -11,8 +11,13 @@ export interface CapabilityRequest
   output?: "separate" | "combined" | undefined;
 }
 
-/** Throws `unsupported` for what a backend can't enforce, naming what was asked for and what it can enforce. */
+/** Throws `unsupported` for what a backend can't enforce, naming what was asked for, why not, and what it can enforce. */
 export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabilities, backend: string): void {
+  const unsupported = (what: string, name: LackingCapability, enforced?: readonly string[]): SandboxError =>
+    new SandboxError("unsupported", `The ${backend} backend can't enforce ${what}${reasonFor(name, capabilities)}`, {
+      backend,
+      hint: enforced && `it can enforce here: ${enforced.length === 0 ? "none of them" : enforced.join(", ")}`,
+    });
   if (opts.isolation === "required" && capabilities.isolation === "none") {
     throw new SandboxError("no_isolation", `The ${backend} backend can't isolate commands here`, {
       backend,
@@ -22,35 +27,36 @@ export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabi
   if (opts.network !== undefined) {
     const kind = typeof opts.network === "string" ? opts.network : "allow";
     if (!capabilities.network.includes(kind)) {
-      throw unsupported(`network ${kind === "allow" ? "{ allow }" : `"${kind}"`}`, capabilities.network, backend);
+      const what = kind === "allow" ? "{ allow }" : `"${kind}"`;
+      throw unsupported(`network ${what}`, `network.${kind}`, capabilities.network);
     }
   }
-  for (const [name, value] of Object.entries(opts.limits ?? {})) {
-    if (value !== undefined && !(capabilities.limits as readonly string[]).includes(name)) {
-      throw unsupported(`limits.${name} (${value})`, capabilities.limits, backend);
+  for (const [name, value] of Object.entries(opts.limits ?? {}) as [keyof Limits, number | undefined][]) {
+    if (value !== undefined && !capabilities.limits.includes(name)) {
+      throw unsupported(`limits.${name} (${value})`, `limits.${name}`, capabilities.limits);
     }
   }
   if (opts.workDir !== undefined && capabilities.workDir !== true) {
-    throw new SandboxError("unsupported", `The ${backend} backend can't enforce workDir ("${opts.workDir}")`, {
+    const why = reasonFor("workDir", capabilities);
+    throw new SandboxError("unsupported", `The ${backend} backend can't enforce workDir ("${opts.workDir}")${why}`, {
       backend,
-      hint: "leave workDir out: the sandbox has no file system of its own here, and works where its files are",
+      hint: "leave workDir out: the sandbox works where its files are",
     });
   }
-  if (opts.pty !== undefined && !capabilities.pty) throw unsupported("pty", undefined, backend);
-  if (opts.user !== undefined && !capabilities.user) throw unsupported(`user ("${opts.user}")`, undefined, backend);
+  if (opts.pty !== undefined && !capabilities.pty) throw unsupported("pty", "pty");
+  if (opts.user !== undefined && !capabilities.user) throw unsupported(`user ("${opts.user}")`, "user");
   if (opts.output === "combined" && capabilities.combinedOutput !== true) {
-    throw unsupported('output: "combined"', undefined, backend);
+    throw unsupported('output: "combined"', "combinedOutput");
   }
   const published = opts.publish !== undefined && opts.publish.length > 0;
-  if ((opts.ports !== undefined || published) && !capabilities.ports) throw unsupported("ports", undefined, backend);
+  if ((opts.ports !== undefined || published) && !capabilities.ports) throw unsupported("ports", "ports");
 }
 
-function unsupported(what: string, enforced: readonly string[] | undefined, backend: string): SandboxError {
-  return new SandboxError("unsupported", `The ${backend} backend can't enforce ${what}`, {
-    backend,
-    hint:
-      enforced === undefined
-        ? undefined
-        : `it can enforce here: ${enforced.length === 0 ? "none of them" : enforced.join(", ")}`,
-  });
+/** Why a sandbox can't push: the reason of every backend. */
+export const NO_REPOSITORY = "the sandbox was opened without a repository";
+
+/** The end of a sentence that says what can't be had: the backend's reason, if it gives one. */
+export function reasonFor(name: LackingCapability, { reasons = {} }: Pick<Capabilities, "reasons">): string {
+  const reason = reasons[name];
+  return reason === undefined ? "" : `: ${reason}`;
 }

@@ -12,7 +12,7 @@ import {
   type SandboxRecord,
   updateRecord,
 } from "../ledger.js";
-import { assertCapabilities } from "./capabilities.js";
+import { assertCapabilities, reasonFor } from "./capabilities.js";
 import { sweepScratch } from "./git.js";
 import { missingVariables, reopenOptions, rulesOf, rulesOfRecord } from "./lifecycle/kept-options.js";
 import { addLive, dropLive, inTurn, isLive, shareLive } from "./lifecycle/live-sandboxes.js";
@@ -76,12 +76,19 @@ function checkParsed(backend: Backend, own: SandboxOptions): void {
   const able = backend.capabilities(own);
   assertCapabilities({ ...own, isolation }, able, backend.name);
   if (own.keep === "all" && able.keep !== "all") {
-    throw new SandboxError("unsupported", `The ${backend.name} backend can't keep $HOME and /tmp (keep: "all")`, {
-      hint: "use keep: true, which keeps the files of the work directory",
-    });
+    throw new SandboxError(
+      "unsupported",
+      `The ${backend.name} backend can't keep $HOME and /tmp (keep: "all")${reasonFor("keep", able)}`,
+      {
+        hint: "use keep: true, which keeps the files of the work directory",
+      },
+    );
   }
   if (own.snapshot !== undefined && able.snapshot === "none") {
-    throw new SandboxError("unsupported", `The ${backend.name} backend has no snapshots to start from`);
+    throw new SandboxError(
+      "unsupported",
+      `The ${backend.name} backend has no snapshots to start from${reasonFor("snapshot", able)}`,
+    );
   }
   if ((own.keep ?? false) !== false && backend.reopen === undefined) {
     throw new SandboxError("unsupported", `The ${backend.name} backend can't keep sandboxes`);

@@ -11,6 +11,7 @@ import type {
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
 import * as is from "../util/schema.js";
 import { check, invalidArgument, type Schema } from "../util/schema.js";
+import { reasonFor } from "./capabilities.js";
 import { CallRunner, within } from "./portable/call-runner.js";
 import { createEmit } from "./portable/events.js";
 import { runToEnd } from "./portable/exec.js";
@@ -231,7 +232,7 @@ class PortableSandbox extends SandboxFileCalls implements Sandbox {
   fork(opts: { count?: number } = {}): Promise<Sandbox | Sandbox[]> {
     return this.#call("fork", async (signal) => {
       check(opts, forkOptions, "options");
-      if (this.#driver.fork === undefined) throw this.#unsupported("fork");
+      if (this.#driver.fork === undefined) throw this.#unsupported(`fork${reasonFor("fork", this.capabilities)}`);
       const drivers = await this.#driver.fork(opts.count ?? 1);
       if (signal.aborted) {
         // The caller has given up on them, and nobody else would remove them.

@@ -32,7 +32,7 @@ const stages: Schema<readonly BuildStage[]> = is.list(
   { minItems: "at least one stage" },
 );
 
-/** An image that can be pulled or built, as far as its description tells. */
+/** An image that can be pulled or built, as far as its description shows. */
 export const imageSpec: Schema<ImageSpec> = is.choice(
   "type",
   "an object with a type",

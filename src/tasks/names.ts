@@ -10,7 +10,7 @@ export function toNamePart(text: string): string {
   return safe.slice(0, MAX_PART) || "x";
 }
 
-/** What can begin the name of a container. */
+/** What the name of a container can start with. */
 export const batchIdPrefix: Schema<string> = matching(
   /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/,
   "letters, digits, dashes and underscores, 32 at most",

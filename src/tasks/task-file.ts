@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { dirname, resolve, sep } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { isWithin, realPathOf, repositoryOf } from "../util/repository-of.js";
 import * as is from "../util/schema.js";
@@ -179,8 +179,10 @@ function assertOwnContexts({ tasks }: TaskFile, repository: string | undefined):
     for (const { spec } of [setup.agentContainer, ...Object.values(setup.serviceContainers ?? {})]) {
       for (const context of contextsOf(spec.imageSpec)) {
         const real = realPathOf(context);
-        if (isWithin(real, top)) continue;
-        throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, outside ${top}`, {
+        const isOfGit = real.slice(top.length).split(sep).includes(".git");
+        if (isWithin(real, top) && !isOfGit) continue;
+        const why = isWithin(real, top) ? "in a git directory" : `outside ${top}`;
+        throw new SandboxError("permission_denied", `Task "${setup.taskId}" builds from ${real}, ${why}`, {
           hint: "the file is in a repository and could come from anywhere; if you trust it: --trust (trust: true)",
         });
       }

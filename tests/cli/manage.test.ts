@@ -93,6 +93,21 @@ describe("kept sandboxes", () => {
     expect((await list()).map(({ labels }) => labels)).toEqual([{ team: "blue", stage: "a=b" }]);
   });
 
+  it("that work elsewhere than in /workspace are reopened by name, and saved and started there", async () => {
+    const named = ["exec", "--name", "elsewhere"];
+    expect((await bench.run([...named, "--keep", "--work-dir", "/srv/app", "--", "true"])).code).toBe(0);
+    expect(await bench.run([...named, "--reopen", "--", "pwd"])).toMatchObject({ code: 0, stdout: "/srv/app\n" });
+    expect(await bench.run([...named, "--reopen", "--work-dir", "/other", "--", "pwd"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("made with another workDir") as string,
+    });
+    expect((await bench.run(["snapshot", "elsewhere", "--name", "saved-there"])).code).toBe(0);
+    const started = await bench.run(["exec", "--snapshot", "saved-there", "--", "pwd"]);
+    expect(started).toMatchObject({ code: 0, stdout: "/srv/app\n" });
+    await bench.run(["snapshots", "--delete", "saved-there"]);
+    expect((await bench.run(["rm", "elsewhere"])).code).toBe(0);
+  });
+
   it("in use are not removed, and the hint says what to do", async () => {
     const id = await keep();
     const run = bench.start(["exec", "--id", id, "--", "sh", "-c", "echo ready; read line"]);

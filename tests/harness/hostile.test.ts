@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import {
   cpSync,
   existsSync,
@@ -11,7 +12,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import {
   applyRun,
@@ -237,3 +238,35 @@ test("a run and its apply execute nothing that the repository's settings, filter
   expect(readFileSync(join(repo, "a.txt"), "utf8")).toContain("changed");
   expect(existsSync(trace)).toBe(false);
 });
+
+test("a link in the place of a linked worktree's index is refused: apply would write through it", async () => {
+  place();
+  const linked = join(scratch.path, `linked-${count}`);
+  git(repo, "worktree", "add", "--quiet", linked);
+  const change = { name: "change", nodes: [command("one", "echo changed >> a.txt")] };
+  const { runId } = await run({ repo: linked, blueprint: change, runId: `linked-${count}` });
+  const index = join(repo, ".git", "worktrees", `linked-${count}`, "index");
+  const victim = join(elsewhere, "index-of-another");
+  renameSync(index, victim);
+  symlinkSync(victim, index);
+  const before = readFileSync(victim);
+  await expect(applyRun(runId, linked)).rejects.toMatchObject({ code: "tampered" });
+  await expect(run({ repo: linked, blueprint: change })).rejects.toMatchObject({ code: "tampered" });
+  expect(readFileSync(victim).equals(before)).toBe(true);
+});
+
+test.each([".gitignore", ".gitattributes", "deep/.gitignore", "deep/nested/.git/HEAD"])(
+  "a pipe at %s in the working tree ends the git that waits at it, by name",
+  async (path) => {
+    place();
+    // Changed, so that git reads it, and its attributes.
+    writeFileSync(join(repo, "a.txt"), "changed\n");
+    mkdirSync(dirname(join(repo, path)), { recursive: true });
+    if (path.endsWith("HEAD")) {
+      git(join(repo, "deep/nested"), "init", "--quiet");
+    } else writeFileSync(join(dirname(join(repo, path)), "untracked"), "");
+    rmSync(join(repo, path), { force: true });
+    execFileSync("mkfifo", [join(repo, path)]);
+    await expect(run()).rejects.toMatchObject({ code: "tampered", message: expect.stringContaining(path) });
+  },
+);

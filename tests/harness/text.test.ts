@@ -91,6 +91,16 @@ describe("the body of a pull request", () => {
     expect(body).toContain("**Incomplete**");
   });
 
+  test("is cut between lines: a name that lost the end of its code would be a mention", () => {
+    const path = `${"d/".repeat(1_000)}@org closes #12 `.repeat(2);
+    const files = Array.from({ length: 40 }, () => ({ path, status: "added" as const }));
+    const body = pullRequestBody({ ...REPORT, changes: { files, insertions: 1, deletions: 1 } });
+    const names = body.split("\n").filter((line) => line.includes("@org"));
+    expect(names.length).toBeGreaterThan(5);
+    for (const line of names) expect(line).toMatch(/^- added: `[^`]*`$/);
+    expect(body).toMatch(/\n\n…\n$/);
+  });
+
   test("stays within what GitHub takes", () => {
     const files = Array.from({ length: 5000 }, (_, at) => ({
       path: `${"d/".repeat(50)}${at}`,

@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLocalSandbox } from "../../src/sandbox/backends/local.js";
@@ -37,6 +37,42 @@ describe.each([
     });
   });
 });
+
+describe.each(["required", "none"] as const)(
+  "a kept sandbox (isolation %s) with something else in its place",
+  (isolation) => {
+    const keep = async (): Promise<{ id: string; place: string }> => {
+      const sandbox = await createLocalSandbox({ isolation, keep: true });
+      await sandbox.teardown();
+      const { id, hostDir: place = "" } = sandbox;
+      rmSync(place, { recursive: true });
+      return { id, place };
+    };
+
+    test("a link is not followed", async () => {
+      const { id, place } = await keep();
+      const victim = join(scratch.path, `victim-${isolation}`);
+      mkdirSync(victim);
+      writeFileSync(join(victim, "key"), "secret");
+      symlinkSync(victim, place);
+      await expect(createLocalSandbox({ id })).rejects.toMatchObject({
+        code: "tampered",
+        message: expect.stringContaining(place),
+      });
+      await removeSandbox(id);
+      expect(readFileSync(join(victim, "key"), "utf8")).toBe("secret");
+    });
+
+    test("a directory of another user is not used", async ({ skip }) => {
+      if (process.geteuid?.() !== 0) skip("only root can make a directory of another user");
+      const { id, place } = await keep();
+      mkdirSync(place);
+      chownSync(place, 12_345, 12_345);
+      await expect(createLocalSandbox({ id })).rejects.toMatchObject({ code: "tampered" });
+      await removeSandbox(id);
+    });
+  },
+);
 
 test("a mount whose directory is gone is named", async () => {
   const source = join(scratch.path, "mounted");

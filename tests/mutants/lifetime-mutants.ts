@@ -2,8 +2,14 @@ import type { SandboxEvent } from "../../contracts/types.js";
 import { change } from "../support/change.js";
 import type { Mutant } from "./mutant.js";
 
-/** Mutants that name, open or end a sandbox and its snapshots wrongly. */
+/** Mutants that describe, name, open or end a sandbox and its snapshots wrongly. */
 export const lifetimeMutants: readonly Mutant[] = [
+  {
+    name: "gives no reason for what it lacks",
+    caught: "lifecycle.reasons",
+    because: /^what has a reason: expected/,
+    driver: (driver) => change(driver, { capabilities: { ...driver.capabilities, reasons: {} } }),
+  },
   {
     name: "removes a sandbox before its ttl is over",
     caught: "lifetime.ttl",

@@ -86,6 +86,13 @@ describe("npm run docs", () => {
     expect(readFileSync(join(place, "docs", "a.md"), "utf8")).toBe(stale.replace("old", () => "a(`$&`);\n\nb();"));
   });
 
+  it("makes a block that is missing, and misses it when it only looks", () => {
+    writeFileSync(join(place, "docs", "a.md"), stale.replace("```ts\nold\n```\n\n", ""));
+    expect(runDocs("--check", place).status).toBe(1);
+    expect(runDocs(place).status).toBe(0);
+    expect(readFileSync(join(place, "docs", "a.md"), "utf8")).toBe(stale.replace("old", () => "a(`$&`);\n\nb();"));
+  });
+
   it("refuses TypeScript from nowhere, and a region that is not there", () => {
     writeFileSync(join(place, "docs", "a.md"), `${stale.replace("#one", "#two")}\n\`\`\`ts\nloose\n\`\`\`\n`);
     const { status, stderr } = runDocs("--check", place);

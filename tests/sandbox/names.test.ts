@@ -253,6 +253,7 @@ describe("labels", () => {
     [{ a: "x\u001b[31m" }, "control character"],
     [{ a: "x\ny" }, "control character"],
     [{ a: "\u202eevil" }, "control character"],
+    [{ a: "\u061cevil" }, "control character"],
     [{ a: 1 }, "labels.a"],
     [["a"], "an object"],
     ["a=b", "an object"],

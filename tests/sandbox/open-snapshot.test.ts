@@ -93,6 +93,29 @@ describe("of a repository", () => {
   });
 });
 
+describe("where it works", () => {
+  test("is where the sandbox of the snapshot worked, chosen or not, so that absolute paths go on working", async () => {
+    for (const own of [{ workDir: "/srv/app" }, {}]) {
+      const first = await open({ backend: "local", repo, ...own });
+      await first.shell("printf '#!/bin/sh\\necho works\\n' > tool; chmod +x tool; ln -s \"$PWD/tool\" link");
+      const id = await first.snapshot();
+      await first.teardown();
+      for (const workspace of ["worktree", "overlay", "copy"] as const) {
+        const sandbox = await open({ snapshot: id, workspace });
+        expect([sandbox.workDir, (await sandbox.exec("./link")).stdout]).toEqual([first.workDir, "works\n"]);
+        await sandbox.teardown();
+      }
+    }
+  });
+
+  test("is another place if the call says so, or without isolation", async () => {
+    const { id } = await saved({ workDir: "/srv/app" }, "echo one > file");
+    expect((await open({ snapshot: id, workDir: "/other" })).workDir).toBe("/other");
+    const bare = await open({ snapshot: id, isolation: "none" });
+    expect([bare.workDir, await bare.readFile("file")]).toEqual([bare.hostDir, "one\n"]);
+  });
+});
+
 describe("without a repository", () => {
   test("a snapshot of a directory of the user's opens as a directory of its own", async () => {
     const baseDir = join(scratch.path, "base");

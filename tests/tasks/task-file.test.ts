@@ -1,7 +1,8 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type ResultLine, ResultsFile } from "../../src/cli/verbs/task/results-file.js";
+import { openContext } from "../../src/sandbox/backends/docker/image/build-context.js";
 import { parseTaskFile, type TaskFile, type TaskFileOptions } from "../../src/tasks/task-file.js";
 import { schemaFault } from "../support/json-schema.js";
 import { expectRefused } from "../support/refused.js";
@@ -228,6 +229,36 @@ describe("a file of tasks in a repository", () => {
   test.each(["image", "..", "../.."])("builds from what is in its repository: %s", async (contextPath) => {
     const folder = contextPath === "../.." ? "repo/evals/image" : "repo/evals";
     await expect(parse(contextPath, folder)).resolves.toHaveProperty("tasks");
+  });
+
+  test.each(["../.git", "../.git/modules/x", "hidden"])(
+    "does not build from %s: it may have tokens",
+    async (contextPath) => {
+      mkdirSync(join(scratch.path, "repo", ".git", "modules", "x"), { recursive: true });
+      symlinkSync("../.git", join(scratch.path, "repo", "evals", "hidden"));
+      await expectRefused(parse(contextPath), "permission_denied", "git directory");
+      await expect(parse(contextPath, "repo/evals", { trust: true })).resolves.toHaveProperty("tasks");
+    },
+  );
+
+  test("a context is sent without the settings of a git directory, whatever is not ignored", async () => {
+    const top = join(scratch.path, "repo");
+    const settings = [".git/config", ".git/config.worktree", ".git/modules/deep/er/config", "evals/.git/config"];
+    for (const name of settings) {
+      mkdirSync(dirname(join(top, name)), { recursive: true });
+      writeFileSync(join(top, name), "token-in-a-url");
+    }
+    for (const name of ["Dockerfile", ".git/HEAD", "evals/config"])
+      writeFileSync(join(top, name), `content of ${name}`);
+    for (const ignored of [undefined, "*\n!.git\n!evals\n"]) {
+      if (ignored !== undefined) writeFileSync(join(top, ".dockerignore"), ignored);
+      const chunks: Uint8Array[] = [];
+      const context = await openContext({ tag: "a", contextPath: top, cacheKey: "" });
+      for await (const chunk of context.pack()) chunks.push(chunk);
+      const sent = Buffer.concat(chunks).toString("latin1");
+      for (const name of ["Dockerfile", ".git/HEAD", "evals/config"]) expect(sent).toContain(`content of ${name}`);
+      expect(sent).not.toContain("token-in-a-url");
+    }
   });
 
   test("results are not written through a link that lies beside it", async () => {

@@ -1,5 +1,6 @@
 import type { ProcessExit } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
+import { WORKSPACE, withPreferredWorkDir } from "../../sandbox.js";
 import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
 import { openWithFiles } from "../open-with-files.js";
@@ -7,7 +8,6 @@ import { printPublished, publishedPorts } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
 import { callOptionsOf, toOpenOptions } from "../sandbox-options.js";
 import { CollectingSink, createSink } from "../terminal.js";
-import { withWorkDir } from "../work-dir.js";
 
 const TIMED_OUT = 124;
 
@@ -16,7 +16,7 @@ export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const call = callOptionsOf(flags);
   const here = hereOf(flags);
-  const options = await withWorkDir(withHere(await toOpenOptions(invocation), here));
+  const options = await withPreferredWorkDir(withHere(await toOpenOptions(invocation), here), WORKSPACE);
   const sandbox = await openWithFiles(invocation, options, here);
   let exit: ProcessExit;
   try {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type HarnessOptions, prepareRun, runHarness } from "../../harness.js";
+import { WORKSPACE } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { parseDuration, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
@@ -78,6 +79,7 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...text(flags, "until", "until"),
     ...text(flags, "out", "out"),
     ...(Object.keys(sandbox).length > 0 && { sandbox }),
+    preferredWorkDir: WORKSPACE,
     ...(Object.keys(inputs).length > 0 && { inputs }),
     ...(Object.keys(limits).length > 0 && { limits }),
     ...tokenFor(repo, process.env),

@@ -1,3 +1,4 @@
+import { WORKSPACE, withPreferredWorkDir } from "../../sandbox.js";
 import { UsageError } from "../commands.js";
 import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
@@ -6,7 +7,6 @@ import { printPublished } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
 import { callOptionsOf, toOpenOptions } from "../sandbox-options.js";
 import { createSink, RawTerminal } from "../terminal.js";
-import { withWorkDir } from "../work-dir.js";
 
 const TIMED_OUT = 124;
 const ANY_SHELL = ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
@@ -19,7 +19,7 @@ export async function run(invocation: Invocation): Promise<number> {
   }
   const { cwd, ...rest } = callOptionsOf(flags);
   const here = hereOf(flags);
-  const options = await withWorkDir(withHere(await toOpenOptions(invocation), here));
+  const options = await withPreferredWorkDir(withHere(await toOpenOptions(invocation), here), WORKSPACE);
   const env = { ...terminalName(), ...options.env };
   const sandbox = await openWithFiles(invocation, { ...options, env }, here);
   try {

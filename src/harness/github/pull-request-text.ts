@@ -54,7 +54,12 @@ export function pullRequestBody(report: RunReport): string {
     `Continue it: ${inlineCode(`glovebox resume ${report.runId}`)} · look at it: ${inlineCode(`glovebox show ${report.runId}`)}`,
   ];
   const body = parts.filter((part) => part !== undefined && part !== "").join("\n\n");
-  return body.length <= LONGEST_BODY ? `${body}\n` : `${body.slice(0, LONGEST_BODY)}\n\n…\n`;
+  return body.length <= LONGEST_BODY ? `${body}\n` : `${firstLines(body)}\n\n…\n`;
+}
+
+/** Whole lines only: what is inline code in a line is none without its end. */
+function firstLines(body: string): string {
+  return body.slice(0, body.lastIndexOf("\n", LONGEST_BODY));
 }
 
 function incompleteNote({ status }: RunReport): string | undefined {

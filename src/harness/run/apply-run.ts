@@ -36,7 +36,7 @@ export async function applyRun(runId: string, into?: string): Promise<ApplyResul
     });
   }
   const apply = ["apply", "--3way", "--whitespace=nowarn", "--", run.state("changes.patch")];
-  const place = { workTree: directory, index: join(ownGitDir, "index") };
+  const place = { workTree: directory, index: join(ownGitDir, "index"), isForeignTree: true };
   const answer = await runRepositoryGit(apply, gitDir, place);
   const list = ["diff", "--name-only", "--diff-filter=U", "--ignore-submodules=all", "-z"];
   const unmerged = await runRepositoryGit(list, gitDir, place);

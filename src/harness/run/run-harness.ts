@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { SandboxOptions } from "../../sandbox/types.js";
-import { assertBackend, chooseBackend } from "../../sandbox.js";
+import { assertBackend, chooseBackend, withPreferredWorkDir } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
 import { ownVersion } from "../../util/own-version.js";
 import { assertAgent } from "../agents.js";
@@ -89,12 +89,13 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const backend = lastingName(options.sandboxType ?? chooseBackend(process.env));
   const { githubToken = options.sandbox?.githubToken } = options;
   const given = sandboxOptionsIn(options);
-  const sandbox: SandboxOptions = {
+  const wanted: SandboxOptions = {
     ...sandboxOptionsOf(blueprint, needs),
     ...given,
     env: { ...blueprint.sandbox.env, ...options.env, ...options.sandbox?.env },
     ...defined({ githubToken }),
   };
+  const sandbox = await withWorkDir(wanted, backend, options.preferredWorkDir);
   const { again } = await splitOptions(given);
   await assertBackend(backend, { ...sandbox, repo: options.repo });
   const spec = await readSpec(options.specPath);
@@ -133,6 +134,12 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
     ...warningsOf(options, needs, remoteUrl),
   ];
   return { blueprint, plan, source, secrets, sandboxOptions: sandbox, ...defined({ spec }), warnings };
+}
+
+async function withWorkDir(wanted: SandboxOptions, backend: string, place?: string): Promise<SandboxOptions> {
+  if (place === undefined) return wanted;
+  const { backend: _, ...placed } = await withPreferredWorkDir({ ...wanted, backend }, place);
+  return placed;
 }
 
 /** A path means the same file when the run is resumed in another directory. */

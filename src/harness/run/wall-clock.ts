@@ -4,7 +4,7 @@ import { SandboxError } from "../../../contracts/errors.js";
  * Milliseconds after the wall until which a run may still start, its work is saved, and its sandbox is left; the report
  * comes then.
  */
-const LATE = { starting: 0, saving: 600, leaving: 1_000 };
+const LATE = { starting: 0, saving: 300, leaving: 500 };
 /** What is set aside for the end of a run, at least and at most, as parts of the wall; and the most in milliseconds. */
 const ASIDE = { least: 0.05, most: 0.25, ms: 30_000 };
 

@@ -92,6 +92,11 @@ export interface HarnessOptions {
   daytona?: NonNullable<SandboxOptions["daytona"]>;
   /** More options for the sandbox; they win over those of the blueprint. */
   sandbox?: SandboxOptions;
+  /**
+   * Where the work directory is inside, on a backend that lets us choose and if nothing of the blueprint or of the host is needed there. The command
+   * line asks for `/workspace`. Default: the backend's own place.
+   */
+  preferredWorkDir?: string;
   /** Commit, tag or branch to start from. Default: HEAD. */
   ref?: string;
   /** Branch to work on. Default `harness/<runId>/<slug>`. */

@@ -7,6 +7,7 @@ import type { Backend, Resource, SandboxEntry, SnapshotRecord } from "../../../c
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities } from "../../../contracts/types.js";
 import { snapshotInTime } from "../../ledger.js";
+import { NO_REPOSITORY } from "../capabilities.js";
 import {
   baseOfSnapshot,
   createOperations,
@@ -101,6 +102,9 @@ export const dagger: Backend = {
   conformance,
 };
 
+const OPEN_NETWORK = "a Dagger engine gives its network to every container";
+const NO_LIMITS = "a Dagger engine can't limit a container";
+
 /** What the Dagger backend enforces. */
 export function daggerCapabilities(git = false): Capabilities {
   return {
@@ -118,6 +122,13 @@ export function daggerCapabilities(git = false): Capabilities {
     git,
     keep: "all",
     renames: "all",
+    reasons: {
+      ...Object.fromEntries(["memory", "cpus", "pids", "disk"].map((name) => [`limits.${name}`, NO_LIMITS])),
+      "network.none": OPEN_NETWORK,
+      "network.allow": OPEN_NETWORK,
+      user: "an engine runs all commands of a container as one user",
+      ...(!git && { git: NO_REPOSITORY }),
+    },
   };
 }
 
@@ -131,17 +142,21 @@ function checkPossible(opts: SandboxOptions): void {
   checkNoPlace(opts);
   const kind = typeof opts.network === "object" ? "{ allow }" : `"${opts.network}"`;
   if (opts.network !== undefined && opts.network !== "full") {
-    throw new SandboxError("unsupported", `The dagger backend can't enforce network ${kind}`, {
+    throw new SandboxError("unsupported", `The dagger backend can't enforce network ${kind}: ${OPEN_NETWORK}`, {
       backend: "dagger",
-      hint: 'a Dagger engine gives its network to every container; set network: "full", or use the local or docker backend',
+      hint: 'set network: "full", or use the local or docker backend',
     });
   }
   const [limit] = Object.entries(opts.limits ?? {}).filter(([, value]) => value !== undefined);
   if (limit !== undefined) {
-    throw new SandboxError("unsupported", `The dagger backend can't enforce limits.${limit[0]} (${limit[1]})`, {
-      backend: "dagger",
-      hint: "a Dagger engine can't limit a container; use the local or docker backend",
-    });
+    throw new SandboxError(
+      "unsupported",
+      `The dagger backend can't enforce limits.${limit[0]} (${limit[1]}): ${NO_LIMITS}`,
+      {
+        backend: "dagger",
+        hint: "use the local or docker backend",
+      },
+    );
   }
 }
 

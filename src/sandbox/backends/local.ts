@@ -2,6 +2,7 @@ import type { Backend, SandboxEntry } from "../../../contracts/backend.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities, Limits, NetworkPolicy } from "../../../contracts/types.js";
 import { failpoint } from "../../machine/failpoint.js";
+import { NO_REPOSITORY } from "../capabilities.js";
 import { openEgress } from "../egress.js";
 import {
   baseOfSnapshot,
@@ -30,6 +31,7 @@ import {
   makeControlGroups,
   mountImage,
   processLimit,
+  reasonsForLimits,
   refuseLimits,
   removeCgroup,
   scopeCommand,
@@ -42,6 +44,7 @@ import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { renamesIn } from "./local/renames.js";
 import {
+  checkHostDir,
   hostDirOf,
   type MadeWorkspace,
   type PlannedWorkspace,
@@ -68,6 +71,7 @@ export const local: Backend = {
   async reopen(plan, opts, entry) {
     const { workspace } = plan as Plan;
     const { kind, workDir, base } = workspace;
+    checkHostDir(workspace);
     if (base !== undefined) recheckRepository(base.repository);
     // The user may have created a git directory there since.
     if (kind === "base-dir") workspace.trees = protectGit(checkBaseDir(workDir));
@@ -102,11 +106,12 @@ export function localCapabilities(
   files: Pick<SandboxOptions, "repo" | "baseDir" | "workspace" | "limits"> = {},
 ): Capabilities {
   const confined = isolation === "required";
+  const kind = { ...files, isolation };
   return {
     isolation: confined ? "namespaces" : "none",
     killTree: confined ? "complete" : "best-effort",
     network: confined ? ["none", "full", "allow"] : ["full"],
-    limits: enforceableLimits({ ...files, isolation }),
+    limits: enforceableLimits(kind),
     snapshot: confined ? "consistent" : "crash-consistent",
     fork: "copy",
     pty: true,
@@ -117,6 +122,17 @@ export function localCapabilities(
     git,
     keep: files.limits?.disk === undefined ? "all" : "files",
     renames,
+    reasons: {
+      ...reasonsForLimits(kind),
+      user: "all its commands run as one user, who owns the files",
+      ...(!confined && {
+        workDir: "without isolation commands see the paths of the host",
+        "network.none": "without isolation commands use the network of the host",
+        "network.allow": "without isolation commands use the network of the host",
+      }),
+      ...(!git && { git: NO_REPOSITORY }),
+      ...(files.limits?.disk !== undefined && { keep: "$HOME and /tmp would not count to limits.disk" }),
+    },
   };
 }
 

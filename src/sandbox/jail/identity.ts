@@ -1,15 +1,30 @@
 import { randomInt } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { SandboxError } from "../../../contracts/errors.js";
+import { findContainer } from "../../machine/container.js";
+import { standing } from "../../machine/standing.js";
 import type { JailUser } from "./jail.js";
 
 /** User ids that no distribution assigns; so many that two sandboxes never get the same. */
 const FIRST_UID = 0x7000_0000;
 const UID_COUNT = 1 << 24;
 
-/** The user for a new sandbox: an unused id if we are root. Otherwise undefined, and our own user is mapped. */
+/**
+ * The user for a new sandbox: an unused id if we are root. Otherwise undefined, and our own user is mapped. Root who may not mount can't give files to
+ * another user, so it is mapped too, but only in a container, where it is the container's root.
+ */
 export function chooseUser(): JailUser | undefined {
-  if (process.getuid?.() !== 0) return undefined;
+  if (standing() === "user") return undefined;
+  if (standing() === "bare-root") {
+    if (findContainer() !== undefined) return undefined;
+    throw new SandboxError(
+      "no_isolation",
+      "Glovebox runs as root without CAP_SYS_ADMIN, so commands would be root, too",
+      {
+        hint: "run it as an ordinary user, or let root keep CAP_SYS_ADMIN",
+      },
+    );
+  }
   const ranges = readFileSync("/proc/self/uid_map", "utf8")
     .trim()
     .split("\n")

@@ -41,6 +41,8 @@ export interface JailSpec {
   cwd: string;
   /** Keep CAP_SYS_ADMIN in the jail's user namespace, to make namespaces, and CAP_SETPCAP, to drop the bounding set of what starts. */
   privileged: boolean;
+  /** Commands are user 0 of the machine, as `user` is absent for root. The program finds the host's `/proc` at `OUTER_PROC`, and must hide it. Default false. */
+  commandsAreRoot?: boolean;
   env: Readonly<Record<string, string>>;
   /** Whether to report on descriptor 4 when everything in the jail has ended. Default false. */
   tellsEnd?: boolean;
@@ -49,15 +51,20 @@ export interface JailSpec {
 /** User and group of everything in a jail, as seen there. */
 export const INSIDE_ID = 1000;
 
+/** Where a jail whose commands are root has the host's `/proc`, until its program hides it. The guest has the same path. */
+const OUTER_PROC = "/glovebox/proc";
+
 /** One mount, and its path in the jail. */
 type Step = { path: string } & ({ bind: JailBind } | { tmpfs: JailSpec["tmpfs"][number] });
 
 /** From the root down, so that a mount that protects a path in a writable tree comes after that tree. */
 function stepsOf(spec: JailSpec): Step[] {
   const depth = ({ path }: Step): number => path.split("/").filter(Boolean).length;
+  // The place for it: a root that our launcher made is read-only for bubblewrap.
+  const outerProc = spec.commandsAreRoot === true ? [{ path: OUTER_PROC, size: 4096, mode: 0o755 }] : [];
   return [
     ...spec.binds.map((bind) => ({ path: bind.target, bind })),
-    ...spec.tmpfs.map((tmpfs) => ({ path: tmpfs.path, tmpfs })),
+    ...[...spec.tmpfs, ...outerProc].map((tmpfs) => ({ path: tmpfs.path, tmpfs })),
   ].sort((a, b) => depth(a) - depth(b));
 }
 
@@ -110,6 +117,7 @@ export function jailCommand(spec: JailSpec, bwrap: string): { file: string; args
   args.push("--clearenv");
   for (const [key, value] of Object.entries(spec.env)) args.push("--setenv", key, value);
   args.push(...(isStaged ? ["--dev-bind", `${spec.stage}/root`, "/", "--proc", "/proc"] : ownMounts(spec)));
+  if (spec.commandsAreRoot === true) args.push("--bind", "/proc", OUTER_PROC);
   args.push("--chdir", spec.cwd, "--", ...spec.program);
   return { file: guestBinary(), args };
 }

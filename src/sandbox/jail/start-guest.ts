@@ -5,8 +5,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { ownerMark } from "../../machine/orphans.js";
+import { standing } from "../../machine/standing.js";
 import { GuestChannel, guestBinary } from "../guest.js";
 import { findBwrap } from "./find-bwrap.js";
+import { hintFor } from "./hint.js";
 import { type JailSpec, jailCommand } from "./jail.js";
 
 /** A running guest and its process. */
@@ -35,17 +37,20 @@ const SHORTLY = 50;
 
 /** Starts a guest as PID 1 of a jail; `no_isolation` when the jail can't be made or fails its self-test, `not_found` for a missing tree. */
 export async function startJailedGuest(
-  spec: Omit<JailSpec, "program" | "privileged" | "env">,
+  spec: Omit<JailSpec, "program" | "privileged" | "commandsAreRoot" | "env">,
   signal?: AbortSignal,
 ): Promise<RunningGuest> {
   const network = spec.network === "none" ? ["--loopback-only"] : [];
   const processes = spec.processes === undefined ? [] : ["--processes", String(spec.processes)];
-  const arguments_ = ["serve", "--jailed", ...network, ...processes, spec.cwd];
+  const commandsAreRoot = standing() === "bare-root";
+  const who = commandsAreRoot ? ["--commands-are-root"] : [];
+  const arguments_ = ["serve", "--jailed", ...network, ...who, ...processes, spec.cwd];
   const jail: JailSpec = {
     ...spec,
     binds: [...spec.binds, { source: guestBinary(), target: INSIDE_GUEST }],
     program: [INSIDE_GUEST, ...arguments_],
     privileged: true,
+    commandsAreRoot,
     env: {},
     tellsEnd: spec.binds.some(({ overlay }) => overlay !== undefined),
   };
@@ -177,17 +182,8 @@ function explain(error: unknown, complaint: string): unknown {
       hint: "this user has too many processes, or the machine too little memory",
     });
   }
-  if (complaint.includes("cannot be attached for another user")) {
-    return new SandboxError("no_isolation", `the sandbox could not be confined: ${complaint}`, {
-      cause: error,
-      hint: "set TMPDIR and GLOVEBOX_HOME to directories on ext4, xfs or btrfs: a tmpfs can be attached since Linux 6.3",
-    });
-  }
-  const restricted = /uid map|RTM_NEWADDR|namespace|Operation not permitted/i.test(complaint);
   return new SandboxError("no_isolation", `the sandbox could not be confined: ${complaint || "it ended at once"}`, {
     cause: error,
-    hint: restricted
-      ? "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or use the docker backend"
-      : undefined,
+    hint: hintFor(complaint),
   });
 }

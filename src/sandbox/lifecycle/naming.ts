@@ -7,7 +7,7 @@ const MOST = 16;
 const KEY = "^[A-Za-z0-9._/-]{1,63}$";
 const LONGEST = 255;
 /** Includes line and paragraph separators, and what turns the direction of a text. */
-const CONTROL = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+const CONTROL = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 
 /** The id or the name of a sandbox that exists. Such a text is never a path. */
 export const referenceSchema: is.Schema<string> = is.matching(

@@ -3,7 +3,7 @@ import { explainGitFailure } from "../git.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../types.js";
 
 /** How long a failed opening may take to undo what it made, in milliseconds. The rest is undone after the call has returned. */
-const UNDOING = 1_000;
+const UNDOING = 500;
 
 /**
  * Opens a sandbox within `operationTimeout`, or until `signal` is aborted. `open` gets the options with a signal for both. A failed opening leaves

@@ -4,6 +4,7 @@ import type { Backend, SnapshotRecord } from "../../../contracts/backend.js";
 import type { Driver } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { SandboxOptions } from "../../../contracts/sandbox.js";
+import { isPossibleWorkDir } from "./work-dir.js";
 
 const OF_REPOSITORY = ["branch", "workspace", "gitFilters", "gitAlternates"] as const;
 
@@ -27,7 +28,13 @@ export function startOptions(backend: Backend, opts: SandboxOptions, record: Sna
       hint: `snapshot "${id}" has none; leave ${name} out`,
     });
   }
-  return repo === undefined ? opts : { repo, ...opts };
+  return { ...(repo !== undefined && { repo }), ...placeOf(backend, opts, record), ...opts };
+}
+
+/** Like a fork, the sandbox works where that of the snapshot did: virtual environments and scripts contain absolute paths. */
+function placeOf(backend: Backend, opts: SandboxOptions, { workDir }: SnapshotRecord): Pick<SandboxOptions, "workDir"> {
+  if (workDir === undefined || backend.capabilities(opts).workDir !== true || !isPossibleWorkDir(workDir)) return {};
+  return { workDir };
 }
 
 /** Puts the files of a snapshot into a sandbox that was just made. */

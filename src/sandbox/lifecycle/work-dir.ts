@@ -18,6 +18,11 @@ export function checkWorkDir(workDir: unknown): asserts workDir is string {
   });
 }
 
+/** Whether a place inside can be asked for. A backend's own place may be one that can't. */
+export function isPossibleWorkDir(workDir: string): boolean {
+  return reasonAgainst(workDir) === undefined;
+}
+
 function reasonAgainst(workDir: string): string | undefined {
   if (!posix.isAbsolute(workDir)) return "it is not absolute";
   if (workDir.split("/").includes("..")) return 'it has a ".."';

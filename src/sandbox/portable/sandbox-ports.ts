@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import * as is from "../../util/schema.js";
 import { check, type Schema } from "../../util/schema.js";
-import { assertCapabilities } from "../capabilities.js";
+import { assertCapabilities, reasonFor } from "../capabilities.js";
 import { PortRelay } from "../ports.js";
 import type { WaitForPortOptions } from "../types.js";
 import type { OpenSandboxState } from "./open-sandbox-state.js";
@@ -67,6 +67,10 @@ export class SandboxPorts {
   }
 
   #unsupported(operation: string): SandboxError {
-    return new SandboxError("unsupported", `The ${this.#state.driver.backend} backend has no ${operation}`);
+    const { backend, capabilities } = this.#state.driver;
+    return new SandboxError(
+      "unsupported",
+      `The ${backend} backend has no ${operation}${reasonFor("ports", capabilities)}`,
+    );
   }
 }

@@ -2,6 +2,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { findSnapshotRecord, snapshotName, withSnapshotName } from "../../ledger.js";
 import * as is from "../../util/schema.js";
 import { check, type Schema } from "../../util/schema.js";
+import { reasonFor } from "../capabilities.js";
 import type { SnapshotOptions } from "../types.js";
 import type { OpenSandboxState } from "./open-sandbox-state.js";
 
@@ -15,7 +16,7 @@ export async function saveSnapshot(
   signal: AbortSignal,
 ): Promise<string> {
   const save = driver.snapshot?.bind(driver);
-  if (save === undefined) throw missing(driver.backend, "snapshot");
+  if (save === undefined) throw missing(driver, "snapshot");
   if (name === undefined) return await save(signal);
   return await withSnapshotName(name, () => save(signal), { timeout: operationTimeout, signal });
 }
@@ -23,7 +24,7 @@ export async function saveSnapshot(
 /** Resets the files of a sandbox to a snapshot. */
 export async function restoreSnapshot({ driver }: OpenSandboxState, idOrName: string): Promise<void> {
   check(idOrName, is.text, "snapshot");
-  if (driver.restore === undefined) throw missing(driver.backend, "restore");
+  if (driver.restore === undefined) throw missing(driver, "restore");
   await driver.restore(await idOf(idOrName));
 }
 
@@ -35,6 +36,7 @@ async function idOf(idOrName: string): Promise<string> {
   return record?.id ?? idOrName;
 }
 
-function missing(backend: string, operation: string): SandboxError {
-  return new SandboxError("unsupported", `The ${backend} backend has no ${operation}`);
+function missing({ backend, capabilities }: OpenSandboxState["driver"], operation: string): SandboxError {
+  const why = reasonFor("snapshot", capabilities);
+  return new SandboxError("unsupported", `The ${backend} backend has no ${operation}${why}`);
 }

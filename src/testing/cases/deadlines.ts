@@ -106,11 +106,11 @@ export const deadlineCases: readonly ConformanceCase[] = [
     id: "deadline.of-sandbox",
     title: "the sandbox's deadline",
     requirement: "`operationTimeout` is the deadline of a command without its own.",
-    options: { operationTimeout: 2_000 },
+    options: { operationTimeout: 4_000 },
     async run({ sandbox }) {
       const result = await within(20_000, "the call", sandbox.exec({ argv: ["sleep", "60"] }));
       equal([result.timedOut, result.exitCode], [true, 137], "timedOut and exit code");
-      const own = await sandbox.exec({ argv: ["sleep", "2.5"], timeout: 30_000 });
+      const own = await sandbox.exec({ argv: ["sleep", "4.5"], timeout: 30_000 });
       equal([own.timedOut, own.exitCode], [false, 0], "with a longer one of its own");
     },
   },

@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { access, writeFile } from "node:fs/promises";
+import type { Capabilities } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { check, equal, refuses, within } from "../assert.js";
 import { answers } from "../context.js";
@@ -7,6 +8,23 @@ import { assertBeating, HEARTBEAT } from "../heartbeat.js";
 import { makeOutside } from "../outside.js";
 import { pause, script, scriptArgv, until } from "../script.js";
 import type { ConformanceCase } from "../types.js";
+
+/** The names of everything that a sandbox lacks. */
+function lacking({ limits, network, snapshot, fork, keep, ...flags }: Capabilities): string[] {
+  const missing = (["pty", "user", "workDir", "combinedOutput", "ports", "git"] as const).filter(
+    (name) => !flags[name],
+  );
+  return [
+    ...(["memory", "cpus", "pids", "disk"] as const)
+      .filter((name) => !limits.includes(name))
+      .map((name) => `limits.${name}`),
+    ...(["none", "full", "allow"] as const).filter((name) => !network.includes(name)).map((name) => `network.${name}`),
+    ...(snapshot === "none" ? ["snapshot"] : []),
+    ...(fork === "none" ? ["fork"] : []),
+    ...(keep === "all" ? [] : ["keep"]),
+    ...missing,
+  ].sort();
+}
 
 export const lifecycleCases: readonly ConformanceCase[] = [
   {
@@ -53,6 +71,16 @@ export const lifecycleCases: readonly ConformanceCase[] = [
         Array(4).fill("boolean"),
         "pty, user, ports, git",
       );
+    },
+  },
+  {
+    id: "lifecycle.reasons",
+    title: "reasons for what is missing",
+    requirement: "`capabilities.reasons` says why for everything that is missing, and for nothing else.",
+    async run({ sandbox: { capabilities } }) {
+      const reasons = Object.entries(capabilities.reasons ?? {});
+      equal(reasons.map(([name]) => name).sort(), lacking(capabilities), "what has a reason");
+      for (const [name, reason] of reasons) check(/\w/.test(reason), `the reason for ${name} is empty`);
     },
   },
   {

@@ -72,6 +72,21 @@ export const workDirCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "workdir.snapshot",
+    title: "the place of a snapshot",
+    requirement: "A sandbox that starts with a snapshot has its files where they were, unless the call says otherwise.",
+    needs: (capabilities) =>
+      capabilities.snapshot === "none" ? "capabilities.snapshot is none" : canPlace(capabilities),
+    options: { workDir: PLACE },
+    async run({ sandbox, open }) {
+      await script(sandbox, 'echo saved > word && ln -s "$PWD/word" link');
+      const options: object = { snapshot: await sandbox.snapshot(), image: undefined };
+      const other = await open(options);
+      equal(other.workDir, PLACE, "workDir");
+      equal(await script(other, "pwd -P; cat link"), `${PLACE}\nsaved\n`, "what a command sees");
+    },
+  },
+  {
     id: "workdir.invalid",
     title: "a place that can't be one",
     requirement:

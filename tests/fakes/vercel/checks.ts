@@ -7,10 +7,15 @@ type Rule = (value: unknown) => boolean;
 
 const MAX_PORTS = 15;
 const MAX_TAGS = 5;
+const LEAST_TIMEOUT = 1_000;
+const LEAST_EXPIRATION = 86_400_000;
 
 const isText: Rule = (value) => typeof value === "string" && value !== "";
 const isFlag: Rule = (value) => typeof value === "boolean";
 const isWhole: Rule = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isTimeout: Rule = (value) => isWhole(value) && (value as number) >= LEAST_TIMEOUT;
+/** Never, or a day at least. */
+const isExpiration: Rule = (value) => value === 0 || (isWhole(value) && (value as number) >= LEAST_EXPIRATION);
 const isObject: Rule = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isTexts: Rule = (value) => Array.isArray(value) && value.every((each) => typeof each === "string");
 const isDictionary: Rule = (value) =>
@@ -26,7 +31,7 @@ const isName: Rule = (value) => typeof value === "string" && /^[a-zA-Z0-9_-]{1,1
 const isResources: Rule = (value) => isObject(value) && has(value as Json, { vcpus: isWhole, memory: isWhole });
 const isRetention: Rule = (value) =>
   isObject(value) &&
-  has(value as Json, { count: isWhole, expiration: isWhole, deleteEvicted: isFlag }) &&
+  has(value as Json, { count: isWhole, expiration: isExpiration, deleteEvicted: isFlag }) &&
   Number((value as Json)["count"]) >= 1 &&
   Number((value as Json)["count"]) <= 10;
 /** The two modes, or hosts and networks; nothing else. */
@@ -48,7 +53,7 @@ const CREATE: Readonly<Record<string, Rule>> = {
   projectId: isText,
   ports: isPorts,
   source: isSource,
-  timeout: isWhole,
+  timeout: isTimeout,
   resources: isResources,
   runtime: isText,
   image: isText,
@@ -57,7 +62,7 @@ const CREATE: Readonly<Record<string, Rule>> = {
   networkPolicy: isPolicy,
   env: isDictionary,
   tags: isTags,
-  snapshotExpiration: isWhole,
+  snapshotExpiration: isExpiration,
   keepLastSnapshots: isRetention,
   region: isText,
 };
@@ -65,11 +70,11 @@ const CREATE: Readonly<Record<string, Rule>> = {
 const UPDATE: Readonly<Record<string, Rule>> = {
   persistent: isFlag,
   resources: isResources,
-  timeout: isWhole,
+  timeout: isTimeout,
   networkPolicy: isPolicy,
   tags: isTags,
   ports: isPorts,
-  snapshotExpiration: isWhole,
+  snapshotExpiration: isExpiration,
   keepLastSnapshots: (value) => value === null || isRetention(value),
   currentSnapshotId: isText,
   region: isText,
@@ -116,7 +121,7 @@ export function checkPolicy(body: Json): void {
 
 /** Refuses the order for a snapshot where the service would. */
 export function checkSnapshot(body: Json): void {
-  check(body, { expiration: isWhole });
+  check(body, { expiration: isExpiration });
 }
 
 /** Refuses a number of milliseconds that is none. */

@@ -115,6 +115,19 @@ describe("nodes", () => {
     }
   });
 
+  test("whose time is over before the first of them, or while the last is saved, name that limit", async () => {
+    const limit = [{ limit: "wall", nodeId: "after", allowed: 400 }];
+    const setup = { ...of(touch("after")), sandbox: { setup: [["sleep", "60"]] } };
+    const early = await runInSandbox(place.sandbox, setup, { limits: { wall: 400 } });
+    expect(early.outcome).toMatchObject({ status: "limit", limitsHit: limit });
+    const late = await runInSandbox(place.sandbox, of(touch("after")), {
+      limits: { wall: 400 },
+      checkpoint: () => new Promise(() => undefined),
+    });
+    expect(late.outcome).toMatchObject({ status: "limit", limitsHit: limit });
+    expect(only(late.events, "limit.hit")).toHaveLength(1);
+  });
+
   test("get the secrets that they name and no others, and what they print of them is hidden, also across pieces", async () => {
     const secrets = { DEPLOY_TOKEN: "tok-1234567890", OTHER_TOKEN: "other-0987654321" };
     const script = 'printf %s "$DEPLOY_TOKEN" | (head -c 9; sleep 0.2; cat); env | grep -c OTHER_TOKEN';

@@ -127,6 +127,20 @@ const CASES: [what: string, damage: (repo: string) => void, code: string, hint: 
   ["a path that git refuses", (r) => commitOf(r, "100644", ".git", "x", true), "invalid_argument", "refuses to write"],
   ["a name that is too long", (r) => commitOf(r, "100644", "x".repeat(300), "x"), "invalid_path", "this file system"],
   [
+    "a path that is too long, though none of its names is",
+    (r) => {
+      commitOf(r, "100644", "file", "x");
+      let tree = git(r, "rev-parse", "work^{tree}");
+      for (let depth = 0; depth < 30; depth++) {
+        const input = `040000 tree ${tree}\t${"d".repeat(200)}\n`;
+        tree = execFileSync("git", ["mktree"], { cwd: r, input }).toString().trim();
+      }
+      git(r, "update-ref", "refs/heads/work", git(r, "commit-tree", "-m", "x", tree));
+    },
+    "invalid_path",
+    "this file system",
+  ],
+  [
     "a link that is too long",
     (r) => commitOf(r, "120000", "link", "y".repeat(5000)),
     "invalid_path",

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -37,6 +38,13 @@ describe("a pipe in git's way is found out within two seconds", () => {
     await sandbox.shell(script);
     const refused = withinTwoSeconds(() => sandbox.changes());
     await expect(refused).rejects.toMatchObject({ code: "not_regular_file" });
+  });
+
+  test("of the source, before anything is made", async () => {
+    const source = createRepository(join(scratch.path, "source"));
+    execFileSync("mkfifo", [join(source, ".git", "refs", "heads", "pipe")]);
+    const refused = withinTwoSeconds(() => createLocalSandbox({ repo: source }));
+    await expect(refused).rejects.toMatchObject({ code: "tampered" });
   });
 
   test("of the git inside", async () => {

@@ -15,6 +15,8 @@ export const COLUMNS: readonly Column[] = [
 /** One backend as `doctor` shows it. */
 export interface BackendRow extends Readonly<Record<Column, string>> {
   readonly backend: string;
+  /** Why something is missing, by the name of the capability. */
+  readonly reasons: NonNullable<Capabilities["reasons"]>;
   /** The fixes, each with the columns it is for. */
   readonly fixes: readonly { readonly of: readonly Column[]; readonly fix: string }[];
 }
@@ -24,7 +26,7 @@ const FINDINGS: Readonly<Partial<Record<Column, readonly string[]>>> = {
   installed: ["backend", "installed", "package", "system", "bubblewrap", "guest"],
   credentials: ["credentials"],
   reachable: ["reachable", "engine", "account", "session", "self-test"],
-  isolation: ["user namespaces", "seccomp", "privileges", "walls"],
+  isolation: ["user namespaces", "seccomp", "privileges", "confinement"],
   limits: ["limits"],
   network: ["network"],
 };
@@ -70,6 +72,7 @@ export function toBackendRow(
     snapshot: capabilities?.snapshot ?? UNKNOWN,
     fork: capabilities?.fork ?? UNKNOWN,
     conformance: describeRun(last),
+    reasons: capabilities?.reasons ?? {},
     fixes,
   };
 }

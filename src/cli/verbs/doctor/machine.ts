@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { gloveboxHome, isHomeTemporary } from "../../../machine/home.js";
 import { type Finding, listSandboxes } from "../../../sandbox.js";
 import { ownVersion } from "../../../util/own-version.js";
 
@@ -28,7 +29,15 @@ async function stateFinding(): Promise<Finding> {
     const sandboxes = await listSandboxes();
     const leftOver = sandboxes.filter(({ alive, state }) => !alive && state !== "kept").length;
     const detail = `${sandboxes.length} sandboxes, ${leftOver} left over`;
-    return leftOver === 0 ? { name, status: "ok", detail } : { name, status: "limited", detail, fix: "glovebox reap" };
+    if (leftOver > 0) return { name, status: "limited", detail, fix: "glovebox reap" };
+    if (!isHomeTemporary()) return { name, status: "ok", detail };
+    const where = `in ${gloveboxHome()}, because you have no home directory to write to`;
+    return {
+      name,
+      status: "limited",
+      detail: `${detail}, ${where}`,
+      fix: "set GLOVEBOX_HOME to a directory that stays",
+    };
   } catch (error) {
     const fix = "set GLOVEBOX_HOME to a directory of your own";
     return { name, status: "missing", detail: (error as Error).message, fix };

@@ -4,6 +4,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, NetworkPolicy } from "../../../../contracts/types.js";
 import { snapshotInTime } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
+import { NO_REPOSITORY } from "../../capabilities.js";
 import type { SandboxOptions } from "../../types.js";
 import { bootstrap } from "./bootstrap.js";
 import { type Connection, connect, type RemoteSandbox } from "./client.js";
@@ -36,6 +37,8 @@ export interface DaytonaPlan {
   base?: string | undefined;
 }
 
+const SIZES = "the service only has sizes in whole cores and GiB: daytona.resources";
+
 /** What the backend enforces. */
 export function daytonaCapabilities(git: boolean): Capabilities {
   return {
@@ -52,6 +55,14 @@ export function daytonaCapabilities(git: boolean): Capabilities {
     ports: true,
     git,
     keep: "all",
+    reasons: {
+      "limits.memory": SIZES,
+      "limits.cpus": SIZES,
+      "limits.disk": SIZES,
+      "limits.pids": "the service has no limit on processes",
+      user: "commands run as the user of the machine's image",
+      ...(!git && { git: NO_REPOSITORY }),
+    },
   };
 }
 

@@ -22,7 +22,7 @@ export interface DockerOptions {
   pull?: "missing" | "never";
   /** How the guest gets into the container. Default: `bind` for an engine of this machine, `volume` for a remote one. */
   guest?: "bind" | "volume";
-  /** What opens the walls of a container. Each one has to be named. */
+  /** What weakens the isolation of a container. Each one has to be named. */
   unsafe?: {
     /** Take `mounts`: paths of the engine's machine become visible. */
     mounts?: boolean;

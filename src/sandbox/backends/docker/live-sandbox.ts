@@ -3,6 +3,7 @@ import type { Resource, SandboxEntry } from "../../../../contracts/backend.js";
 import type { Capabilities } from "../../../../contracts/types.js";
 import { snapshotInTime } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
+import { NO_REPOSITORY } from "../../capabilities.js";
 import { openEgress } from "../../egress.js";
 import { createOperations, fillMirror, forkMirror, mirroredTree, nameForkedBranch } from "../../git.js";
 import type { SandboxOptions } from "../../types.js";
@@ -33,7 +34,13 @@ export const DOCKER_CAPABILITIES: Capabilities = {
   git: true,
   keep: "all",
   renames: "all",
+  reasons: { "limits.disk": "an engine can bound the files of a container only with XFS and project quotas" },
 };
+
+function capabilitiesWith(git: boolean): Capabilities {
+  const { reasons } = DOCKER_CAPABILITIES;
+  return { ...DOCKER_CAPABILITIES, git, reasons: { ...reasons, ...(!git && { git: NO_REPOSITORY }) } };
+}
 
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -107,7 +114,7 @@ export class LiveSandbox {
     const driver: DockerDriver = new DockerDriver({
       id: this.#entry.id,
       workDir: plan.workDir,
-      capabilities: { ...DOCKER_CAPABILITIES, git: base !== undefined },
+      capabilities: capabilitiesWith(base !== undefined),
       baseEnv: { PATH: DEFAULT_PATH, LANG: "C.UTF-8", ...imageEnv, ...proxied },
       container,
       operations: (self) => this.#operations(self),

@@ -64,7 +64,7 @@ export const dockerOptions: Parser<DockerOptions> = parser(
   }),
 );
 
-/** Refuses what a container cannot keep, and what must be asked for as unsafe; before anything is made. */
+/** Refuses what a container can't enforce, and what must be asked for as unsafe; before anything is made. */
 export function checkPossible(opts: SandboxOptions): void {
   if (opts.id === undefined && opts.snapshot === undefined && opts.image === undefined) {
     throw new SandboxError("invalid_argument", "The docker backend needs the option image", {

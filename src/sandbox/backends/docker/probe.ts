@@ -64,8 +64,8 @@ function wallsFinding({ SecurityOptions = [] }: Info): Finding {
   const found = ["seccomp", "apparmor", "selinux", "rootless", "userns"].filter((name) =>
     SecurityOptions.some((option) => option.includes(`name=${name}`)),
   );
-  if (found.includes("seccomp")) return { name: "walls", status: "ok", detail: found.join(", ") };
-  return { name: "walls", status: "limited", detail: "the engine filters no system calls" };
+  if (found.includes("seccomp")) return { name: "confinement", status: "ok", detail: found.join(", ") };
+  return { name: "confinement", status: "limited", detail: "the engine filters no system calls" };
 }
 
 function program(): Finding {

@@ -12,4 +12,4 @@ export { checkLimits, enforceableLimits, processLimit } from "./limits/enforceab
 export { DEFAULT_PIDS } from "./limits/process-count.js";
 export { removeCgroup } from "./limits/remove-cgroup.js";
 export { scopeCommand, scopeOf } from "./limits/user-scope.js";
-export { refuseLimits, whyRefused } from "./limits/why-refused.js";
+export { reasonsForLimits, refuseLimits, whyRefused } from "./limits/why-refused.js";

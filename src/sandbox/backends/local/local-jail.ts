@@ -14,7 +14,7 @@ const rememberedToolchains = createMemory<Toolchains>();
 
 /** The jail of a local sandbox. */
 export interface LocalJail {
-  spec: Omit<JailSpec, "program" | "privileged" | "env">;
+  spec: Omit<JailSpec, "program" | "privileged" | "commandsAreRoot" | "env">;
   /** The host directory that is its `/etc`, for `recordEtc`. */
   etc: string;
   /** The environment that every command starts from. */

@@ -20,6 +20,8 @@ export function localTree(
     id,
     backend: driver.backend,
     base,
+    // A directory of the user's is not copied to the same path, and without isolation there is only that of the host.
+    ...(isConfined && workspace.kind !== "base-dir" && { place: workspace.workDir }),
     source: sourceOf(workspace),
     ownsGit: ownsGit(workspace),
     ...(git && base && { sandboxGit: sandboxGit(id, git, base, driver) }),

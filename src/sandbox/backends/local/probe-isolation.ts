@@ -1,5 +1,6 @@
 import { toSandboxError } from "../../../../contracts/errors.js";
 import type { Finding } from "../../../../contracts/finding.js";
+import { standing } from "../../../machine/standing.js";
 import type { Sandbox, SandboxOptions } from "../../types.js";
 
 /** Opens a local sandbox. */
@@ -7,7 +8,6 @@ export type OpenLocal = (opts: SandboxOptions) => Promise<Sandbox>;
 
 /** Opens a temporary sandbox and checks its isolation from the inside. */
 export async function probeIsolation(open: OpenLocal): Promise<Finding[]> {
-  const isRoot = process.getuid?.() === 0;
   try {
     await using sandbox = await open({});
     const { stdout, exitCode } = await sandbox.exec({ argv: ["cat", "/proc/self/status"], timeout: 10_000 });
@@ -20,9 +20,9 @@ export async function probeIsolation(open: OpenLocal): Promise<Finding[]> {
         /^0+$/.test(field(stdout, "CapEff") ?? "") && field(stdout, "NoNewPrivs") === "1",
         "no capabilities, and no way to gain any",
       ),
-      isRoot
+      standing() === "root"
         ? { name: "idmapped mounts", status: "ok", detail: "the work directory uses one; commands don't run as root" }
-        : { name: "idmapped mounts", status: "unused", detail: "needed by root only" },
+        : { name: "idmapped mounts", status: "unused", detail: "needed by root with CAP_SYS_ADMIN only" },
     ];
   } catch (error) {
     const { message, hint } = toSandboxError(error);

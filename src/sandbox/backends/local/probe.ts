@@ -4,10 +4,12 @@ import { release } from "node:os";
 import { toSandboxError } from "../../../../contracts/errors.js";
 import type { Finding } from "../../../../contracts/finding.js";
 import type { Capabilities } from "../../../../contracts/types.js";
+import { standing } from "../../../machine/standing.js";
 import { findGit } from "../../git.js";
 import { guestBinary } from "../../guest.js";
 import { findBwrap } from "../../jail.js";
 import { DEFAULT_PIDS, whyRefused } from "./limits.js";
+import { containerFindings } from "./probe-container.js";
 import { type OpenLocal, probeIsolation } from "./probe-isolation.js";
 import { namespaceFinding } from "./probe-namespaces.js";
 import { renamesIn } from "./renames.js";
@@ -24,13 +26,14 @@ export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]
   const opens = isolation.some(({ name, status }) => name === "self-test" && status === "ok");
   return [
     { name: "system", status: "ok", detail: `Linux ${release()}, ${process.arch}` },
-    namespaceFinding((path) => readSetting(path), process.getuid?.() === 0),
+    namespaceFinding((path) => readSetting(path), standing() === "root"),
+    ...containerFindings(opens),
     attempt("bubblewrap", () => versionOf(findBwrap()), "sudo apt-get install bubblewrap"),
     attempt("guest", () => `${guestBinary()}`, "npm run build"),
     attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
     ...isolation,
     opens || limits.length === 0 ? await limitsFinding(open, limits) : UNTRIED_LIMITS,
-    overlayFinding(release(), readSetting("/proc/filesystems"), process.getuid?.() === 0),
+    overlayFinding(release(), readSetting("/proc/filesystems"), standing() === "root"),
   ];
 }
 

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Resource } from "../../../../contracts/backend.js";
+import { SandboxError } from "../../../../contracts/errors.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { runtimeDir } from "../../../machine/home.js";
 import { temporaryDirectory } from "../../../machine/temporary-directory.js";
@@ -202,6 +203,20 @@ function newHostDir(id: string): string {
 /** The host's path of the files; undefined for an overlay, whose files are in two layers. */
 export function hostDirOf({ root }: Workspace): string | undefined {
   return root.overlay === undefined ? root.source : undefined;
+}
+
+/**
+ * Refuses to reopen a sandbox whose directory is no longer the one that was made for it. It is among the temporary files of all users: once it was
+ * removed, as at a restart, another user can put a link or a directory of their own in its place.
+ */
+export function checkHostDir(workspace: Workspace): void {
+  const hostDir = workspace.kind === "base-dir" ? undefined : hostDirOf(workspace);
+  const found = hostDir === undefined ? undefined : lstatSync(hostDir, { throwIfNoEntry: false });
+  // A missing one is reported when the sandbox starts.
+  if (found === undefined || (found.isDirectory() && found.uid === (process.geteuid?.() ?? found.uid))) return;
+  throw new SandboxError("tampered", `${hostDir} is not the directory that was made for the sandbox`, {
+    hint: "Somebody replaced it. Remove the rest of the sandbox (glovebox rm <id>) and open another",
+  });
 }
 
 function directory({ hostDir, workDir }: Place): JailBind {

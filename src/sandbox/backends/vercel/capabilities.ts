@@ -1,5 +1,6 @@
 import type { Backend } from "../../../../contracts/backend.js";
 import type { Capabilities } from "../../../../contracts/types.js";
+import { NO_REPOSITORY } from "../../capabilities.js";
 
 /** What the Vercel backend enforces; `git` is true with a repository. */
 export function vercelCapabilities(git: boolean): Capabilities {
@@ -18,6 +19,11 @@ export function vercelCapabilities(git: boolean): Capabilities {
     ports: true,
     git,
     keep: "all",
+    reasons: {
+      "limits.pids": "the service has no limit on processes",
+      "limits.disk": "each machine of the service has the same disk",
+      ...(!git && { git: NO_REPOSITORY }),
+    },
   };
 }
 

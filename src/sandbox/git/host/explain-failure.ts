@@ -34,7 +34,8 @@ const EXPLANATIONS: readonly Explanation[] = [
     hint: "The machine has too little memory, or this user too many processes or open files",
   },
   {
-    complaint: /File name too long|Not a directory|Is a directory/,
+    // Git cuts off what it says about a path that is too long, with the quote and the reason.
+    complaint: /File name too long|Not a directory|Is a directory|cannot create directory at '[^']*$/,
     code: "invalid_path",
     hint: "A file is in the place of a directory, or the commit has a name that this file system cannot hold",
   },

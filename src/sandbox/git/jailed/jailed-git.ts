@@ -135,6 +135,9 @@ async function startJail(...args: Parameters<typeof startJailedGuest>): Promise<
   } catch (error) {
     if (!(error instanceof SandboxError) || error.code !== "no_isolation") throw error;
     const message = `git may read the files of a sandbox in a jail only, and no jail can be made: ${error.message}`;
-    throw new SandboxError("no_isolation", message, { cause: error, hint: "apt-get install bubblewrap, on Linux" });
+    throw new SandboxError("no_isolation", message, {
+      cause: error,
+      hint: error.hint ?? "apt-get install bubblewrap, on Linux",
+    });
   }
 }

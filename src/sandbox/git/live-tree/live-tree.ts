@@ -15,6 +15,8 @@ export interface LiveTree {
   readonly id: string;
   readonly backend: string;
   readonly base?: TreeBase | undefined;
+  /** Where a sandbox with a snapshot of these files works, so that absolute paths in them go on working. Absent: anywhere. */
+  readonly place?: string | undefined;
   /** What the files belong to. A snapshot can only be restored where this is the same. */
   readonly source: string;
   /** Whether the sandbox made the `.git` at the top, so that it counts as one of its files. */

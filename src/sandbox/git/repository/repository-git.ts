@@ -20,6 +20,8 @@ import { openView } from "./repository-view.js";
 export interface RepositoryGitOptions extends Omit<HostGitOptions, "cwd" | "gitDir"> {
   /** Whether the user's own configuration counts. Only for commands that run no filter. Default false. */
   withUserSettings?: boolean;
+  /** Whether others may have written the working tree: then git may wait at a pipe in it. Default false. */
+  isForeignTree?: boolean;
 }
 
 const MISSING = /unable to read|missing|bad object|not a valid object|could not (get|parse)|failed to unpack/;
@@ -43,10 +45,11 @@ export async function runRepositoryGit(
   // Git makes it where it is missing, but not through the link of a view.
   if (args.includes("--create-reflog")) await mkdir(join(gitDir, "logs"), { recursive: true });
   assertOutside(findGit().program, gitDir);
-  const { withUserSettings = false, ...rest } = opts;
+  const { withUserSettings = false, isForeignTree = false, ...rest } = opts;
   const env = { ...(withUserSettings ? NO_FETCH : NO_CONFIG), ...COMMITTER, ...opts.env };
   const place = { ...rest, cwd: opts.workTree ?? view, gitDir: view, env };
-  return await withRepositoryPipeWatch(gitDir, opts.signal, (signal) => runHostGit(args, { ...place, signal }));
+  const watched = { gitDir, ...(isForeignTree && { tree: opts.workTree }) };
+  return await withRepositoryPipeWatch(watched, opts.signal, (signal) => runHostGit(args, { ...place, signal }));
 }
 
 /** As `runRepositoryGit`, but returns the output and throws a typed error when git fails. */

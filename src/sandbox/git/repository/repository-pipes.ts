@@ -1,56 +1,80 @@
-import { type Dirent, readdirSync, statSync } from "node:fs";
+import { type Dirent, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { unsafePart } from "./untrusted-file.js";
 
 /** Milliseconds. A git that takes longer may be waiting at a pipe. */
-const SLOW = 2_000;
+const SLOW = 500;
 const MOST_ENTRIES = 500_000;
+/** What git opens in a working tree without a look at what it is. */
+const OPENED_BY_GIT = /^\.git(ignore|attributes|modules)$/;
 
-/** Runs git on a source, and ends it when it waits at a pipe among the files of the git directory: `tampered`, with its path. */
+/** Where git may meet a pipe. */
+interface Places {
+  readonly gitDir: string;
+  /** A working tree that others may have written. */
+  readonly tree?: string | undefined;
+}
+
+/** Runs git on a source, and ends it when it waits at a pipe among the files that it opens: `tampered`, with its path. */
 export async function withRepositoryPipeWatch<T>(
-  gitDir: string,
+  places: Places,
   signal: AbortSignal | undefined,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const ending = new AbortController();
   let pipe: string | undefined;
-  const timer = setTimeout(() => {
-    pipe = findPipe(gitDir);
+  let hasEnded = false;
+  const look = async (): Promise<void> => {
+    pipe = await findPipe(places, () => hasEnded);
     if (pipe !== undefined) ending.abort();
-  }, SLOW);
+  };
+  const timer = setTimeout(() => void look(), SLOW);
   try {
     return await run(signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]));
   } catch (error) {
     throw pipe === undefined ? error : unsafePart(pipe, "a plain file");
   } finally {
+    hasEnded = true;
     clearTimeout(timer);
   }
 }
 
-function findPipe(gitDir: string): string | undefined {
-  const waiting = ["refs", "worktrees", "logs", "objects"].map((name) => join(gitDir, name));
-  for (let seen = 0; waiting.length > 0 && seen < MOST_ENTRIES; ) {
-    const directory = waiting.pop() ?? "";
-    for (const entry of entriesOf(directory)) {
+/** A directory to look into: of a git directory, where every entry counts, or of a working tree. */
+interface Directory {
+  readonly path: string;
+  readonly isOfGit: boolean;
+}
+
+async function findPipe({ gitDir, tree }: Places, isOver: () => boolean): Promise<string | undefined> {
+  const parts = ["refs", "worktrees", "logs", "objects"].map((name) => ({ path: join(gitDir, name), isOfGit: true }));
+  const waiting: Directory[] = [...(tree === undefined ? [] : [{ path: tree, isOfGit: false }]), ...parts];
+  for (let seen = 0; seen < MOST_ENTRIES && !isOver(); ) {
+    const directory = waiting.pop();
+    if (directory === undefined) return undefined;
+    for (const entry of await entriesOf(directory.path)) {
       seen += 1;
-      const path = join(directory, entry.name);
-      if (entry.isDirectory()) waiting.push(path);
-      else if (!isPlain(entry, path)) return path;
+      const path = join(directory.path, entry.name);
+      const isOfGit = directory.isOfGit || entry.name === ".git";
+      if (entry.isDirectory()) {
+        // The repository's own was looked at above.
+        if (path !== gitDir) waiting.push({ path, isOfGit });
+      } else if ((isOfGit || OPENED_BY_GIT.test(entry.name)) && !isPlain(entry, path)) return path;
     }
   }
   return undefined;
 }
 
-function entriesOf(directory: string): Dirent[] {
-  try {
-    return readdirSync(directory, { withFileTypes: true });
-  } catch {
-    return [];
-  }
+async function entriesOf(directory: string): Promise<Dirent[]> {
+  return await readdir(directory, { withFileTypes: true }).catch(() => []);
 }
 
 function isPlain(entry: Dirent, path: string): boolean {
   if (!entry.isSymbolicLink()) return entry.isFile();
-  const target = statSync(path, { throwIfNoEntry: false });
-  return target === undefined || target.isFile() || target.isDirectory();
+  try {
+    const target = statSync(path, { throwIfNoEntry: false });
+    return target === undefined || target.isFile() || target.isDirectory();
+  } catch {
+    return true;
+  }
 }

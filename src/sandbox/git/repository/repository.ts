@@ -34,7 +34,7 @@ const TIMEOUT = 10_000;
 export async function findRepository(path: string, trust: RepositoryTrust = {}): Promise<Repository> {
   const location = await locateRepository(path);
   const { gitDir } = location;
-  checkLayout(gitDir);
+  checkLayouts(location);
   await assertOwn(location);
   const { objectFormat } = await readRepositorySettings(gitDir);
   const alternates = findAlternates(gitDir, trust.gitAlternates);
@@ -49,8 +49,9 @@ export async function findRepository(path: string, trust: RepositoryTrust = {}):
 }
 
 /** Checks again a repository that was found before and may have changed since. */
-export function recheckRepository({ gitDir, alternates }: Repository): void {
-  checkLayout(gitDir);
+export function recheckRepository(repository: Repository): void {
+  const { gitDir, alternates } = repository;
+  checkLayouts(repository);
   findAlternates(
     gitDir,
     alternates?.map(({ store }) => store),
@@ -74,6 +75,12 @@ export async function resolveCommit(
   const query = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${asked}${head?.[1] ?? ""}^{commit}`];
   const answer = await runRepositoryGit(query, gitDir);
   return answer.exitCode === 0 ? answer.stdout.trim() : undefined;
+}
+
+/** A linked worktree has an index of its own, and git writes through a link in its place. */
+function checkLayouts({ gitDir, ownGitDir }: Location): void {
+  checkLayout(gitDir);
+  if (ownGitDir !== undefined) checkLayout(ownGitDir);
 }
 
 /** Refuses the repository of another user, unless git is configured to trust it. */

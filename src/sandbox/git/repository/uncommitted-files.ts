@@ -14,7 +14,7 @@ export async function uncommittedFiles(
   if (topLevel === undefined) return [];
   const head = await resolveCommit(gitDir, "HEAD", ownGitDir);
   if (head === undefined) return [];
-  const place: RepositoryGitOptions = { workTree: topLevel, index: join(ownGitDir, "index") };
+  const place: RepositoryGitOptions = { workTree: topLevel, index: join(ownGitDir, "index"), isForeignTree: true };
   const query = [...DIFF, head, "--"];
   const changed = await runRepositoryGit(query, gitDir, place);
   if (changed.exitCode !== 0) throw gitError(query, changed);

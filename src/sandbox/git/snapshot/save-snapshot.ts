@@ -69,6 +69,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
       backend,
       createdAt: new Date().toISOString(),
       ...(repository && { repo: repository.url ?? repository.topLevel ?? repository.gitDir }),
+      ...(tree.place !== undefined && { workDir: tree.place }),
       gitDir,
       ref,
       commit,

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { createManagers, MANAGERS, type Manager, type Managers } from "../../../support/local/manager.js";
@@ -67,25 +67,74 @@ test("[F-23] a user who may start no more processes: unavailable, what runs goes
   });
 });
 
+const ONE_USER = "only root can make something for another user";
+
 describe("a user without a home directory", () => {
   const homeless = [
-    ["whose HOME is not writable", { HOME: "/" }],
-    ["whom the system does not know", { HOME: undefined }],
+    ["whose HOME is not writable", "/"],
+    ["whose HOME is empty", ""],
+    ["whom the system does not know", undefined],
+    ["whose HOME does not exist", "/nonexistent/somewhere"],
   ] as const;
 
-  test.for(homeless)("%s gets a private temporary one", async ([_name, { HOME }], { expect }) => {
+  /** An ordinary user with a temporary directory of these permissions, and the variables of such a user. */
+  function homelessUser(HOME: string | undefined, mode: number, owner: "user" | "root" = "root") {
     const manager = managers.all.find(({ name }) => name === "an ordinary user") as Manager;
-    const tmp = join(manager.home, `tmp-${HOME === undefined ? "none" : "root"}`);
-    mkdirSync(tmp);
-    manager.own(tmp);
+    const tmp = mkdtempSync(join(manager.home, "tmp-"));
+    chmodSync(tmp, mode);
+    if (owner === "user") manager.own(tmp);
     const env = { HOME: HOME as string, GLOVEBOX_HOME: "", TMPDIR: tmp };
+    return { manager, tmp, env };
+  }
+
+  test.for(homeless)("%s gets a private temporary one", async ([_name, HOME], { expect }) => {
+    const { manager, tmp, env } = homelessUser(HOME, 0o755, "user");
     const { results } = await manager.run({ scripts: ["echo inside"], env });
     expect(results).toEqual([{ exitCode: 0, stdout: "inside\n", stderr: "" }]);
     const [place, ...others] = readdirSync(tmp);
     expect([place, others]).toEqual([expect.stringMatching(/^glovebox-\d+$/), []]);
     expect(statSync(join(tmp, place as string)).mode & 0o777).toBe(0o700);
-    rmSync(join(tmp, place as string), { recursive: true });
-    symlinkSync(manager.home, join(tmp, place as string));
-    await expect(manager.run({ env })).rejects.toThrow(/permission_denied: .* is not a directory of this user/);
+  });
+
+  test("the next process of this user has the same one, with what was kept", async ({ expect }) => {
+    const { manager, tmp, env } = homelessUser("/", 0o1777);
+    const { id } = await manager.run({ options: { keep: true }, scripts: ["echo one > file"], env });
+    const { results } = await manager.run({ options: { id }, scripts: ["cat file"], env });
+    expect(results).toMatchObject([{ stdout: "one\n" }]);
+    expect(readdirSync(tmp).filter((name) => name.startsWith("glovebox-"))).toHaveLength(1);
+  });
+
+  test.for([
+    [
+      "a directory of somebody else's",
+      (path: string) => mkdirSync(path, { mode: 0o700 }),
+      /is not a directory of this user/,
+    ],
+    ["a link", (path: string, manager: Manager) => symlinkSync(manager.home, path), /is not a directory of this user/],
+    [
+      "one that is open to others",
+      (path: string, manager: Manager) => {
+        mkdirSync(path);
+        chmodSync(path, 0o777);
+        manager.own(path);
+      },
+      /is open to other users/,
+    ],
+  ] as const)("%s at its place is refused", async ([_name, squat, message], { expect, skip }) => {
+    if (process.getuid?.() !== 0) skip(ONE_USER);
+    const { manager, tmp, env } = homelessUser("/", 0o1777);
+    const path = join(tmp, `glovebox-${statSync(manager.home).uid}`);
+    squat(path, manager);
+    await expect(manager.run({ env })).rejects.toThrow(message);
+    await expect(manager.run({ env })).rejects.toThrow(/permission_denied: .*\(Set GLOVEBOX_HOME/);
+  });
+
+  test("a temporary directory where others could replace it is refused", async ({ expect, skip }) => {
+    if (process.getuid?.() !== 0) skip(ONE_USER);
+    const { manager, tmp, env } = homelessUser("/", 0o777);
+    await expect(manager.run({ env })).rejects.toThrow(
+      /permission_denied: in .* other users can replace what is yours/,
+    );
+    expect(readdirSync(tmp)).toEqual([]);
   });
 });

@@ -57,8 +57,12 @@ describe("the time of a machine at the service", () => {
     const kept = await open({ ttl: days, keep: true });
     expect(machineOf(kept).expiration).toBeGreaterThan(days - 600_000);
     expect(machineOf(kept).expiration).toBeLessThanOrEqual(days + 10_000);
-    await kept.teardown();
-    await removeSandbox(kept.id);
+    const short = await open({ ttl: 600_000, keep: true });
+    expect(machineOf(short).expiration).toBe(86_400_000);
+    for (const each of [kept, short]) {
+      await each.teardown();
+      await removeSandbox(each.id);
+    }
   });
 
   test("is longer than the idleTimeout, so that this process ends an idle sandbox and not the service", async () => {

@@ -58,6 +58,9 @@ describe("what is asked for", () => {
     ["sixteen ports", { ports: Array.from({ length: 16 }, (_, n) => 3000 + n) }],
     ["six tags", { tags: { a: "", b: "", c: "", d: "", e: "", f: "" } }],
     ["no snapshots to keep", { keepLastSnapshots: { count: 0 } }],
+    ["a timeout of less than a second", { timeout: 999 }],
+    ["snapshots that expire within a day", { snapshotExpiration: 86_399_999 }],
+    ["kept snapshots that expire within a day", { keepLastSnapshots: { count: 1, expiration: 1 } }],
   ])("%s is refused", async (_, params) => {
     const refused = Sandbox.create({ ...service.options, ...params });
     expect(await refusalOf(refused)).toEqual({ status: 400, code: "bad_request" });

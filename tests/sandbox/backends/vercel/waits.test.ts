@@ -51,7 +51,8 @@ describe.concurrent("a service that asks to wait", () => {
   });
 
   test("is not waited for longer than a call may take, and the sandbox stays", async ({ expect }) => {
-    await withSandbox({ operationTimeout: 3_000 }, async (sandbox, service) => {
+    // Enough to open one on a busy machine.
+    await withSandbox({ operationTimeout: 10_000 }, async (sandbox, service) => {
       await expect.poll(() => service.listeners(sandbox.id), { interval: 200 }).toBe(0);
       service.faults.limit(/./, SECONDS);
       await expect(sandbox.readFile("file")).rejects.toMatchObject({ code: "unavailable" });

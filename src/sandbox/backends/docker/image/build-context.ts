@@ -7,6 +7,8 @@ import { parseDockerIgnore, type Selection } from "../../../../util/docker-ignor
 import { packDirectory } from "../../../../util/tar/tar-pack.js";
 
 const MAX_DOCKERFILE = 1 << 20;
+/** The settings of a git directory may have a token in them, as those of a clone from `https://<token>@<host>` do. They are never sent. */
+const GIT_SETTINGS = /(^|\/)\.git\/(modules\/.+\/)?config(\.worktree)?$/;
 
 /** The directory that a build may read from, and its Dockerfile. */
 export interface BuildContext {
@@ -60,7 +62,9 @@ async function selection(
 ): Promise<(path: string, isDirectory: boolean) => Selection> {
   const own = await readText(join(directory, `${dockerfile}.dockerignore`));
   const common = own ?? (await readText(join(directory, ".dockerignore")));
-  return common === undefined ? () => "take" : parseDockerIgnore(common, [dockerfile, ".dockerignore"]);
+  const select =
+    common === undefined ? () => "take" as const : parseDockerIgnore(common, [dockerfile, ".dockerignore"]);
+  return (path, isDirectory) => (GIT_SETTINGS.test(path) && !isDirectory ? "skip" : select(path, isDirectory));
 }
 
 async function readText(path: string): Promise<string | undefined> {

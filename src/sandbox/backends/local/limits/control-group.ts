@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { toSandboxError } from "../../../../../contracts/errors.js";
 import type { Limits } from "../../../../../contracts/types.js";
@@ -17,12 +17,23 @@ export const CONTROLLERS: readonly (readonly [ControlledLimit, string])[] = [
 /** The controllers that this machine lets us use, by the limit that each enforces. Only root can make groups at the top. */
 export function usableControllers(): ControlledLimit[] {
   if (process.getuid?.() !== 0) return [];
+  if (isUnified() && !isWritable(ROOT)) return [];
   return CONTROLLERS.flatMap(([limit, controller]) => {
     const isUsable = isUnified()
       ? unifiedControllers().includes(controller)
-      : existsSync(join(ROOT, controller, "cgroup.procs"));
+      : existsSync(join(ROOT, controller, "cgroup.procs")) && isWritable(join(ROOT, controller));
     return isUsable ? [limit] : [];
   });
+}
+
+/** In a container they usually are read-only, for root too. */
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isUnified(): boolean {

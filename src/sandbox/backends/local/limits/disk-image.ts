@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Resource } from "../../../../../contracts/backend.js";
 import { SandboxError, toSandboxError } from "../../../../../contracts/errors.js";
+import { standing } from "../../../../machine/standing.js";
 
 const run = promisify(execFile);
 const env = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
@@ -22,7 +23,7 @@ export interface DiskImage {
 
 /** Whether this machine lets us mount one: it takes the host's root, loop devices and the program that makes file systems. */
 export function canMountImages(): boolean {
-  if (process.getuid?.() !== 0 || !existsSync("/dev/loop-control")) return false;
+  if (standing() !== "root" || !existsSync("/dev/loop-control")) return false;
   if (!["/usr/sbin/mke2fs", "/sbin/mke2fs"].some((path) => existsSync(path))) return false;
   return /^\s*0\s+0\s+4294967295\s*$/m.test(readFileSync("/proc/self/uid_map", "utf8"));
 }

@@ -1,5 +1,6 @@
 import { SandboxError } from "../../../../../contracts/errors.js";
-import type { Limits } from "../../../../../contracts/types.js";
+import type { Capabilities, Limits } from "../../../../../contracts/types.js";
+import { standing } from "../../../../machine/standing.js";
 import { enforceableLimits, type LimitedKind, whyNoImage } from "./enforceable.js";
 
 /** Why a limit can't be enforced here, and what to do. */
@@ -23,9 +24,22 @@ export function refuseLimits(limits: Limits, kind: LimitedKind): void {
   }
 }
 
+/** Why limits can't be enforced on a sandbox of this kind, as its capabilities say it. */
+export function reasonsForLimits(kind: LimitedKind): NonNullable<Capabilities["reasons"]> {
+  const enforced: readonly string[] = enforceableLimits(kind);
+  const missing = (["memory", "cpus", "pids", "disk"] as const).filter((name) => !enforced.includes(name));
+  return Object.fromEntries(missing.map((name) => [`limits.${name}`, whyRefused(name, kind).reason]));
+}
+
 /** Why a limit that can't be enforced is refused. */
 export function whyRefused(name: keyof Limits, kind: LimitedKind = {}): Refusal {
   const isRoot = process.getuid?.() === 0;
+  if (name === "pids" && kind.isolation !== "none" && standing() === "bare-root") {
+    return {
+      reason: "the kernel doesn't count the processes of root",
+      hint: "start the container with --user 1000:1000, or with /sys/fs/cgroup writable",
+    };
+  }
   if (name === "disk") {
     const isWorktree = isRoot && kind.repo !== undefined && kind.isolation !== "none";
     return {
