@@ -99,7 +99,7 @@ describe("kept sandboxes", () => {
     expect(await bench.run([...named, "--reopen", "--", "pwd"])).toMatchObject({ code: 0, stdout: "/srv/app\n" });
     expect(await bench.run([...named, "--reopen", "--work-dir", "/other", "--", "pwd"])).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("made with another workDir") as string,
+      stderr: expect.stringContaining("made with another --work-dir") as string,
     });
     expect((await bench.run(["snapshot", "elsewhere", "--name", "saved-there"])).code).toBe(0);
     const started = await bench.run(["exec", "--snapshot", "saved-there", "--", "pwd"]);
