@@ -6,8 +6,9 @@ import { checkBuilt } from "./site/check-built.mjs";
 import { expectSuccess, StepFailed, step } from "./step.mjs";
 
 /**
- * Builds the website into `site/dist/` and checks its links: `site.mjs [--base /path/] [--serve] [--if-installable]`. The
- * generator has a package of its own, which is installed when needed. With `--serve` the site is then shown on this machine. With
+ * Builds the website into `site/dist/` and checks its links: `site.mjs [--base /path/] [--look] [--serve] [--if-installable]`. The
+ * generator has a package of its own, which is installed when needed. With `--look` a real browser looks at each
+ * page, and keeps pictures in `site/.pictures/`. With `--serve` the site is then shown on this machine. With
  * `--if-installable` a generator that npm cannot install is a reason not to build, and no failure.
  */
 const folder = join(root, "site");
@@ -30,6 +31,7 @@ try {
     if (faults.length > 0) throw new StepFailed(faults.join("\n"));
     return `${links} links on ${pages} pages`;
   });
+  if (args.includes("--look")) await step("website in a browser", look);
   console.log(`  ${out}`);
   if (args.includes("--serve")) await run(process.execPath, vitepress("preview", "--host", "127.0.0.1"), { env });
 } catch (error) {
@@ -48,6 +50,15 @@ async function install() {
     );
     process.exit(0);
   }
+}
+
+async function look() {
+  const { lookAtSite, whyNoBrowser } = await import("./site/look.mjs");
+  const reason = whyNoBrowser();
+  if (reason !== undefined) return `not run: ${reason}`;
+  const { views, faults } = await lookAtSite(out, { base, pictures: join(folder, ".pictures") });
+  if (faults.length > 0) throw new StepFailed(faults.join("\n"));
+  return `${views} widths, light and dark`;
 }
 
 async function build() {
