@@ -22,7 +22,8 @@ describe("the navigation of the website", () => {
     .map((page) => (typeof page === "string" ? page : page.page));
 
   it("has every document once", () => {
-    const documents = readdirSync(join(root, "docs")).map((name) => `docs/${name}`);
+    const names = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
+    const documents = names.map((name) => `docs/${name}`);
     const wanted = ["README.md", "CHANGELOG.md", "SECURITY.md", "api", "examples", ...documents];
     expect(pages).toEqual(expect.arrayContaining(wanted));
     expect(pages.filter((page, index) => pages.indexOf(page) !== index)).toEqual([]);
