@@ -47,7 +47,7 @@ describe.concurrent("glovebox run", () => {
     const path = blueprint("chosen", [SEE]);
     expect(seen((await bench.run(run(path, "--work-dir", "/srv/app"))).stdout)).toBe("/srv/app");
     const { code, stderr } = await bench.run(run(path, "--work-dir", "/etc/app"));
-    expect([code, stderr]).toEqual([2, expect.stringContaining('Invalid workDir "/etc/app"') as string]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('Invalid --work-dir "/etc/app"') as string]);
   });
 
   test("continues there when it is resumed", async () => {

@@ -31,11 +31,13 @@ async function newPlace(keep: boolean): Promise<Place> {
 /** The driver that the mutants break: the local one without isolation, which passes every case that is run here. */
 async function openBase(at: Place, snapshots: string[]): Promise<Driver> {
   const { path, workDir } = at;
+  const able = localCapabilities("none");
+  const { paths: _, ...reasons } = able.reasons ?? {};
   return new LocalDriver({
     id: basename(path),
     workDir,
     hostDir: workDir,
-    capabilities: { ...localCapabilities("none"), snapshot: "crash-consistent", paths: ["workdir", "sandbox"] },
+    capabilities: { ...able, snapshot: "crash-consistent", paths: ["workdir", "sandbox"], reasons },
     baseEnv: plainEnv(path),
     guest: await startPlainGuest(workDir, []),
     cgroups: [],

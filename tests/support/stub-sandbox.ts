@@ -13,6 +13,7 @@ const EVERYTHING: Capabilities = {
   pty: true,
   user: true,
   workDir: true,
+  paths: ["workdir", "sandbox"],
   combinedOutput: true,
   ports: true,
   git: true,

@@ -153,7 +153,13 @@ export const sandboxPathCases: readonly ConformanceCase[] = [
       'With `paths: "sandbox"` no call follows a link of `/proc` to what a process has open, however it gets there.',
     ...needed,
     async run({ sandbox }) {
-      if ((await sandbox.stat("/proc/self")) === null) return;
+      const found = (await script(sandbox, "if [ -e /proc/self ]; then echo yes; else echo no; fi")).trim();
+      equal(
+        (await sandbox.stat("/proc/self")) === null ? "no" : "yes",
+        found,
+        "whether there is a /proc, by a call and by a command",
+      );
+      if (found === "no") return;
       await script(sandbox, "ln -s /proc/self/root root && ln -s /proc/self/cwd cwd && echo x > file");
       for (const link of ["/proc/self/root", "/proc/self/cwd", "/proc/thread-self/root", "root", "cwd"]) {
         const calls = {

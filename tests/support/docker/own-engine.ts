@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { startEngine, stopEngine, type TestEngine, waitForEngine } from "../../../scripts/docker-engine.mjs";
 import { ensureImage } from "../../../scripts/docker-images.mjs";
 import { describeUnless } from "../describe-unless.js";
@@ -19,6 +19,12 @@ export interface OwnEngine {
   kill(): Promise<{ back: Promise<void> }>;
   /** Runs something while it answers nobody. */
   stopped<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** Whether all threads of a process stand still: on a busy machine some go on for a moment after the signal. */
+function areStopped(pid: number): boolean {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.every((thread) => /^State:\s*T/m.test(readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8")));
 }
 
 /** Runs tests with such an engine as `DOCKER_HOST`, or says why they are not run. */
@@ -58,6 +64,7 @@ export function describeOwnEngine(name: string, tests: (engine: OwnEngine) => vo
         const pid = await daemon();
         process.kill(pid, "SIGSTOP");
         try {
+          await expect.poll(() => areStopped(pid)).toBe(true);
           return await work();
         } finally {
           process.kill(pid, "SIGCONT");
