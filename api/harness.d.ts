@@ -207,6 +207,8 @@ interface BlueprintSandbox {
   readonly allow: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly setup: readonly (readonly string[])[];
+  readonly install?: false | readonly string[];
+  readonly copy?: readonly string[];
   readonly limits?: Limits;
   readonly mounts: readonly Mount[];
 }
@@ -242,6 +244,7 @@ interface CheckResult extends CommandSetting {
   timedOut?: boolean;
   output: string;
   command?: string;
+  hint?: string;
 }
 
 interface CheckSpec extends Partial<Omit<GateCheck, "timeout">> {
@@ -307,6 +310,8 @@ interface EngineOptions extends AgentChoice {
   readonly onOutput?: (output: NodeOutput) => void | Promise<void>;
   readonly wallLeft?: number;
   readonly signal?: AbortSignal;
+  readonly network?: NetworkPolicy;
+  readonly installs?: readonly InstallStep[];
   readonly startAt?: string | null;
   readonly until?: string;
   readonly checkpoint?: (at: { node: NodeReport; index: number }) => Promise<void>;
@@ -395,6 +400,9 @@ interface HarnessOptions {
   env?: Readonly<Record<string, string>>;
   secretSource?: Readonly<Record<string, string | undefined>>;
   limits?: Partial<RunLimits>;
+  network?: NetworkPolicy;
+  install?: boolean;
+  copy?: readonly string[];
   from?: string;
   until?: string;
   keep?: "never" | "failed" | "always";
@@ -410,6 +418,21 @@ interface InputSpec {
   readonly description?: string;
   readonly required: boolean;
   readonly default?: string | number | boolean;
+}
+
+interface InstallPlan {
+  readonly steps: readonly InstallStep[];
+  readonly notes: readonly string[];
+}
+
+interface InstallStep {
+  readonly id: string;
+  readonly lockfile?: string;
+  readonly run: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly reach: readonly string[];
+  readonly hasSecret: boolean;
+  readonly fills?: string;
 }
 
 interface JsonSchema {
@@ -967,6 +990,8 @@ interface RunPlan
   readonly draft: boolean;
   readonly keep: NonNullable<HarnessOptions["keep"]>;
   readonly sandbox: WrittenOptions;
+  readonly installs?: readonly InstallStep[];
+  readonly copies?: readonly string[];
   readonly again?: readonly string[];
   readonly envAgain?: readonly string[];
   readonly blueprint: {
@@ -1164,6 +1189,8 @@ declare function gcRuns(opts: { olderThan: number; dryRun?: boolean; signal?: Ab
 
 declare function isBlueprint(value: unknown): value is Blueprint;
 
+declare function isConfined(blueprint: Blueprint): boolean;
+
 declare function isDocument(path: string): boolean;
 
 declare function isRun(runId: string): Promise<boolean>;
@@ -1306,6 +1333,8 @@ export {
   GcReport,
   HarnessOptions,
   InputSpec,
+  type InstallPlan,
+  type InstallStep,
   KindWord,
   LandOptions,
   LandResult,
@@ -1372,6 +1401,7 @@ export {
   gate,
   gcRuns,
   isBlueprint,
+  isConfined,
   isDocument,
   isRun,
   isRunning,

@@ -1,6 +1,7 @@
 interface Backend {
   readonly name: string;
   capabilities(opts?: SandboxOptions): Capabilities;
+  canOpenNetwork?(opts: SandboxOptions): boolean;
   readonly defaultNetwork?: NetworkPolicy;
   readonly options?: {
     parse(value: unknown): unknown;
@@ -242,6 +243,7 @@ interface Driver extends FileCalls {
   url?(port: number): Promise<string | undefined>;
   connect?(port: number, signal: AbortSignal): Promise<DriverConnection>;
   waitForPort?(port: number, timeout: number, signal: AbortSignal): Promise<boolean>;
+  openNetwork?(allow: readonly string[]): Promise<NetworkWindow>;
   close(): Promise<void> | Promise<PendingRemoval | undefined>;
 }
 
@@ -563,6 +565,11 @@ interface NetworkRequest {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+interface NetworkWindow extends AsyncDisposable {
+  readonly env: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
 interface OpenOptions extends SandboxOptions {
   backend?: BackendName | (string & {});
 }
@@ -750,8 +757,8 @@ interface Sandbox extends AsyncDisposable {
   setWorkdir(path: string, opts?: FileCallOptions): Promise<void>;
   exportDirectory(sandboxPath: string, hostPath: string, opts?: FileCallOptions): Promise<string>;
   downloadDirectory(sandboxPath: string, hostPath: string, opts?: FileCallOptions): Promise<string>;
-  refreshFromHost(hostPath: string, sandboxPath: string, opts?: FileCallOptions): Promise<void>;
-  uploadDirectory(hostPath: string, sandboxPath: string, opts?: FileCallOptions): Promise<void>;
+  refreshFromHost(hostPath: string, sandboxPath: string, opts?: UploadOptions): Promise<void>;
+  uploadDirectory(hostPath: string, sandboxPath: string, opts?: UploadOptions): Promise<void>;
   snapshot(opts?: SnapshotOptions): Promise<string>;
   restore(idOrName: string): Promise<void>;
   fork(): Promise<Sandbox>;
@@ -768,6 +775,7 @@ interface Sandbox extends AsyncDisposable {
   defaultBranch(): Promise<string>;
   url(port: number): Promise<string>;
   waitForPort(port: number, opts?: WaitForPortOptions): Promise<void>;
+  openNetwork(allow: readonly string[]): Promise<NetworkWindow>;
   teardown(): Promise<void>;
 }
 
@@ -1070,6 +1078,10 @@ interface TaskSetup {
 
 type TaskStage = "waiting" | "starting" | "running" | "stopping" | "done" | "failed";
 
+interface UploadOptions extends FileCallOptions {
+  select?(path: string): boolean;
+}
+
 interface VercelOptions {
   token?: string;
   teamId?: string;
@@ -1264,6 +1276,7 @@ export {
   NetworkConfig,
   NetworkPolicy,
   NetworkRequest,
+  NetworkWindow,
   OpenOptions,
   PortableOptions,
   ProcessExit,
@@ -1301,6 +1314,7 @@ export {
   TaskResult,
   TaskSetup,
   TaskStage,
+  UploadOptions,
   type VercelOptions,
   WORKSPACE,
   WaitFor,

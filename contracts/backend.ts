@@ -126,6 +126,8 @@ export interface Backend {
   readonly name: string;
   /** What the backend enforces here with these options. Makes no request and creates nothing. */
   capabilities(opts?: SandboxOptions): Capabilities;
+  /** Whether `Driver.openNetwork` works in a sandbox with these options. Default: no. */
+  canOpenNetwork?(opts: SandboxOptions): boolean;
   /** The network of a sandbox whose options name none. Default `none`, or `full` where `none` can't be enforced. */
   readonly defaultNetwork?: NetworkPolicy;
   /**

@@ -1,5 +1,5 @@
 import type { PushOptions } from "./sandbox.js";
-import type { Capabilities, Changes, DirectoryEntry, FileStat, SpawnOptions } from "./types.js";
+import type { Capabilities, Changes, DirectoryEntry, FileStat, NetworkWindow, SpawnOptions } from "./types.js";
 
 /** A removal that is still under way while other resources are removed. `gone` settles when it is done. */
 export interface PendingRemoval {
@@ -191,6 +191,11 @@ export interface Driver extends FileCalls {
   connect?(port: number, signal: AbortSignal): Promise<DriverConnection>;
   /** Whether a server in the sandbox accepts connections on this port within `timeout` milliseconds. */
   waitForPort?(port: number, timeout: number, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Let the sandbox reach these hosts, too, until the window is closed. The recorded rule stays as it is: a sandbox that is reopened, forked or
+   * restored has no window, and one whose owner dies has none either. Absent: the network can't be closed again.
+   */
+  openNetwork?(allow: readonly string[]): Promise<NetworkWindow>;
   /**
    * End everything that runs, and free what this process holds. Recorded resources are removed afterwards by `Backend.removeResource`, or left for
    * `Backend.reopen` if the sandbox is kept. Throws if something could not be ended; may be called again.

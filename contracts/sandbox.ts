@@ -10,11 +10,13 @@ import type {
   Limits,
   Mount,
   NetworkPolicy,
+  NetworkWindow,
   ProcessHandle,
   ReadStreamOptions,
   SandboxEvent,
   SandboxProcess,
   SpawnOptions,
+  UploadOptions,
   WriteFileOptions,
 } from "./types.js";
 
@@ -247,9 +249,9 @@ export interface Sandbox extends AsyncDisposable {
   /** The same as `exportDirectory`. */
   downloadDirectory(sandboxPath: string, hostPath: string, opts?: FileCallOptions): Promise<string>;
   /** Copy a host directory in, over what is there. */
-  refreshFromHost(hostPath: string, sandboxPath: string, opts?: FileCallOptions): Promise<void>;
+  refreshFromHost(hostPath: string, sandboxPath: string, opts?: UploadOptions): Promise<void>;
   /** The same as `refreshFromHost`. */
-  uploadDirectory(hostPath: string, sandboxPath: string, opts?: FileCallOptions): Promise<void>;
+  uploadDirectory(hostPath: string, sandboxPath: string, opts?: UploadOptions): Promise<void>;
   /**
    * Save the files. Returns an id that outlives the sandbox. A name that another snapshot has is `conflict`. `unsupported` where
    * `capabilities.snapshot` is `none`.
@@ -274,6 +276,12 @@ export interface Sandbox extends AsyncDisposable {
   url(port: number): Promise<string>;
   /** Wait until a server in the sandbox accepts connections on a port. `unavailable` if none does in time. */
   waitForPort(port: number, opts?: WaitForPortOptions): Promise<void>;
+  /**
+   * Let the sandbox reach these hosts, too, in the words of `network.allow`, until the window is closed; for example while dependencies are
+   * installed. Give its `env` to the commands that use it. While processes run it is `conflict`, because they would get the network, too.
+   * `unsupported` where it could not be closed again for certain: without isolation, and on the machines of a service.
+   */
+  openNetwork(allow: readonly string[]): Promise<NetworkWindow>;
   /**
    * Close the sandbox. Idempotent; never throws. What can't be removed stays in the ledger and is reported as a `leak` event. On a second handle it
    * only ends that handle.

@@ -180,6 +180,12 @@ export interface FileCallOptions {
   signal?: AbortSignal;
 }
 
+/** Options of a call that copies a host directory in. */
+export interface UploadOptions extends FileCallOptions {
+  /** Whether to copy a file, a link or a directory, given by its path below the directory. Default: everything is copied. */
+  select?(path: string): boolean;
+}
+
 /** Options of a call that writes a file. */
 export interface WriteFileOptions extends FileCallOptions {
   /** Permission bits of a new file. Default 0o644. */
@@ -274,6 +280,14 @@ export interface Limits {
  * TLS, unless the entry is `plain://host:port`.
  */
 export type NetworkPolicy = "none" | "full" | { allow: string[] };
+
+/** A time in which a sandbox reaches more hosts than its rule allows. Disposing it closes it. */
+export interface NetworkWindow extends AsyncDisposable {
+  /** Variables for the commands that use it. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Restore the rule of the sandbox, and cut every connection that was made in the meantime. Idempotent. */
+  close(): Promise<void>;
+}
 
 /** A host path to make visible in the sandbox. */
 export interface Mount {

@@ -2,6 +2,7 @@ export { agentNames } from "./harness/agents.js";
 export * from "./harness/blueprint.js";
 export { runBlueprint } from "./harness/engine.js";
 export { pullRequestBody, pullRequestTitle } from "./harness/github.js";
+export type { InstallPlan, InstallStep } from "./harness/install.js";
 export * from "./harness/needs.js";
 export {
   formatChanges,

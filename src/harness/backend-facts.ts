@@ -39,3 +39,8 @@ export function sandboxOptionsIn(run: {
 }): SandboxOptions {
   return { ...run.sandbox, ...defined({ daytona: run.daytona }) };
 }
+
+/** Whether a backend can open the network of a sandbox for a while and close it again. */
+export async function canCloseNetwork(backend: string, options: SandboxOptions): Promise<boolean> {
+  return (await backendOf(backend)).canOpenNetwork?.(options) === true;
+}

@@ -10,6 +10,7 @@ export {
 export {
   assertConfined,
   codeHashOf,
+  isConfined,
   isDocument,
   type LoadOptions,
   loadBlueprint,

@@ -1,6 +1,7 @@
 import { SandboxError } from "../../contracts/errors.js";
 import { EngineState } from "./engine/engine-state.js";
 import { preflight } from "./engine/preflight.js";
+import { runInstall } from "./engine/run-install.js";
 import { runNode } from "./engine/run-node.js";
 import { needsOf } from "./needs.js";
 import { nodesBetween } from "./node-range.js";
@@ -26,7 +27,8 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
   const state = new EngineState(limits, options, blueprint.sandbox.env);
   const reports: NodeReport[] = takeOver(blueprint, state, options);
   try {
-    const error = await prepare(blueprint, state, nodes, () => preflight(state, nodes, agents), reports);
+    const look = (): Promise<void> => preflight(state, nodes, agents);
+    const error = nodes.length === 0 ? undefined : await prepare(blueprint, state, options, look, reports);
     if (error !== undefined) return await conclude(state, reports, nodes[0], undefined, error);
     for (const node of nodes) {
       if (state.stopped !== undefined) return await conclude(state, reports, node, undefined);
@@ -46,21 +48,23 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
   }
 }
 
-/** What must be true before the first node: the setup is done, and what the nodes rely on is there. */
+/** What must be true before the first node: all is installed, the setup is done, and what the nodes rely on is there. */
 async function prepare(
   { sandbox }: Blueprint,
   state: EngineState,
-  nodes: readonly BlueprintNode[],
+  { installs = [] }: EngineOptions,
   look: () => Promise<void>,
   reports: NodeReport[],
 ): Promise<RunError | undefined> {
-  if (nodes.length === 0) return undefined;
+  const first = [
+    ...installs.map((step) => () => runInstall(state, step)),
+    ...sandbox.setup.map((run, at) => () => runNode(state, setupNode(`setup-${at + 1}`, run))),
+  ];
   try {
-    for (const [at, run] of sandbox.setup.entries()) {
-      const id = `setup-${at + 1}`;
-      const report = await runNode(state, setupNode(id, run));
+    for (const run of first) {
+      const report = await run();
       reports.push(report);
-      if (report.status !== "success") {
+      if (report.status !== "success" && report.status !== "skipped") {
         return report.error ?? { code: "aborted", message: "it was ended while it was set up", retryable: false };
       }
     }

@@ -5,9 +5,11 @@ export { privateSubdirectory } from "../machine/home.js";
 export { withLock } from "../machine/lock.js";
 export { currentOwner, isOwnerAlive, type Owner } from "../machine/owner.js";
 export { temporaryDirectory } from "../machine/temporary-directory.js";
+export { networkHint, parseAllow, saysUnresolved } from "./egress.js";
 export {
   checkedOutAt,
   enclosingRepository,
+  findGit,
   findRepository,
   findSource,
   findStart,

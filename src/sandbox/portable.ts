@@ -4,6 +4,7 @@ import type {
   Changes,
   ExecOptions,
   ExecResult,
+  NetworkWindow,
   ProcessHandle,
   SandboxProcess,
   SpawnOptions,
@@ -58,6 +59,7 @@ export interface PortableOptions
 }
 
 const forkOptions: Schema<{ count?: number }> = is.object({ count: is.whole(1, 64) });
+const hosts: Schema<string[]> = is.list(is.text);
 const pushOptions: Schema<PushOptions> = is.object({ message: is.text, server: is.text });
 
 /** Who a sandbox is, besides its id. */
@@ -287,6 +289,21 @@ class PortableSandbox extends SandboxFileCalls implements Sandbox {
 
   waitForPort(port: number, opts: WaitForPortOptions = {}): Promise<void> {
     return this.#call("waitForPort", (signal) => this.#ports.waitForPort(port, opts, signal));
+  }
+
+  openNetwork(allow: readonly string[]): Promise<NetworkWindow> {
+    return this.#call("openNetwork", async () => {
+      check(allow, hosts, "allow");
+      const { openNetwork } = this.#driver;
+      if (openNetwork === undefined) throw this.#unsupported("openNetwork");
+      if (this.#state.running.size > 0) {
+        throw new SandboxError("conflict", "Processes still run in the sandbox, and would get the network, too", {
+          retryable: false,
+          hint: "end them first",
+        });
+      }
+      return await openNetwork.call(this.#driver, allow);
+    });
   }
 
   teardown(): Promise<void> {

@@ -4,6 +4,11 @@ export function shellQuote(argv: readonly string[]): string {
   return argv.map(quote).join(" ");
 }
 
+/** The same line for people: only what needs quotes has them. */
+export function showCommand(argv: readonly string[]): string {
+  return argv.map((arg, index) => (/^[\w@%+=:,./-]+$/.test(arg) ? arg : quote(arg, index))).join(" ");
+}
+
 function quote(arg: string, index: number): string {
   if (typeof arg !== "string") throw new TypeError(`argv[${index}] must be a string, got ${typeof arg}`);
   if (arg.includes("\0")) throw new TypeError(`argv[${index}] contains a NUL byte: ${JSON.stringify(arg)}`);

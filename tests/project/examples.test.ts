@@ -22,6 +22,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   hello: /^1 cat: \/etc\/shadow: /,
   "own-backend": /^folder: \d{3} passed, 0 failed, \d+ skipped$/,
   "own-manager": /^a manager of its own ran a task and its clone$/,
+  "plan-install": /^package-lock\.json: npm ci reaches \d+ hosts that no node does$/,
   "own-blueprint": /^a red test, a repair, a green test, a commit$/,
   "race-to-green": /^right operator was green first; 2 others were torn down$/,
   repair: /^Repaired in \S+; the test is green\.$/,

@@ -45,6 +45,13 @@ export const LABEL_FLAG: Flag = {
   help: "label of the new sandbox, to find it by; never a secret; repeatable",
 };
 
+export const NETWORK_FLAG: Flag = {
+  name: "network",
+  value: "rule",
+  offers: ["none", "full", "allow="],
+  help: "none (default), full or allow=a,b",
+};
+
 /** The flags that `exec` and `shell` share: how to open the sandbox. */
 export const SANDBOX_FLAGS: readonly Flag[] = [
   BACKEND_FLAG,
@@ -89,7 +96,7 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     help: "paths that file calls and work directories may use: workdir (default), or sandbox: all that commands can",
   },
   { name: "image", value: "name", help: "image of the container or machine, if the backend uses one" },
-  { name: "network", value: "rule", offers: ["none", "full", "allow="], help: "none (default), full or allow=a,b" },
+  NETWORK_FLAG,
   { name: "memory", value: "size", help: "memory limit, for example 512m" },
   { name: "pids", value: "count", help: "limit on processes and threads, 4096 unless set" },
   { name: "cpus", value: "cores", help: "limit on CPU cores, for example 1.5" },

@@ -6,6 +6,7 @@ import {
   JSON_FLAG,
   LABEL_FLAG,
   NAME_FLAG,
+  NETWORK_FLAG,
   PR_WITH_FLAG,
   WORK_DIR_FLAG,
 } from "./flags.js";
@@ -47,6 +48,15 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       { ...BACKEND_FLAG, alias: "sandbox", help: `${BACKEND_FLAG.help}; also --sandbox` },
       { name: "image", value: "name", help: "image to run in, if the backend uses one; overrides the blueprint's" },
       WORK_DIR_FLAG,
+      { ...NETWORK_FLAG, help: "none, full or allow=a,b; allow adds to what the blueprint and its agents need" },
+      { name: "no-install", help: "do not install dependencies from the lockfile before the first node" },
+      {
+        name: "copy",
+        value: "path",
+        repeat: true,
+        offers: "files",
+        help: "copy an ignored path of your working tree in, for example node_modules; repeatable",
+      },
       { ...NAME_FLAG, help: "name of the run's sandbox; no two sandboxes have the same" },
       { ...LABEL_FLAG, help: "label of the run's sandbox; repeatable" },
       { name: "ref", value: "commit", help: "commit, tag or branch to start from (default: HEAD)" },
@@ -91,6 +101,9 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       "kept · 6 nothing changed · 130, 143 interrupted.",
       "Reads the token from GLOVEBOX_TOKEN, GITHUB_TOKEN or GH_TOKEN, in this order. Set GITHUB_SERVER_URL and",
       "GITHUB_API_URL to use another GitHub server.",
+      "Installs what a lockfile at the top of the repository names (npm, pnpm, yarn, uv, pip, cargo, go) before the first node.",
+      "Only that step reaches the registries: those that you have configured, or the one that the tool itself names. The",
+      "network is closed again after it. If no registry is known, the step is left out; --network allow=<host> opens one.",
       "Ctrl-C stops the run cleanly and keeps its work; a second Ctrl-C stops it at once.",
     ],
     examples: [
@@ -98,6 +111,7 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       ["glovebox run bug-fix --repo acme/widgets -m 'fix-login' --push", "a pull request, if it succeeds"],
       ["glovebox run ./ci.yaml -m nightly --max-time 45m --json", "one report on stdout"],
       ["glovebox run bug-fix -m try --dry-run", "look first"],
+      ["glovebox run bug-fix -m try --network allow=api.example.com", "every node may reach this host, too"],
     ],
   },
   {

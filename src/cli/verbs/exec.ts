@@ -3,6 +3,7 @@ import type { Sandbox } from "../../sandbox/types.js";
 import { WORKSPACE, withPreferredWorkDir } from "../../sandbox.js";
 import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
+import { createNameWatch, type NameWatch } from "../name-watch.js";
 import { openWithFiles } from "../open-with-files.js";
 import { printPublished, publishedPorts } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
@@ -19,16 +20,20 @@ export async function run(invocation: Invocation): Promise<number> {
   const options = await withPreferredWorkDir(withHere(await toOpenOptions(invocation), here), WORKSPACE);
   const sandbox = await openWithFiles(invocation, options, here);
   let exit: ProcessExit;
+  let watch: NameWatch;
   try {
+    watch = await createNameWatch(flags, sandbox);
     await printPublished(sandbox, screen);
     exit = flags.has("json")
-      ? await runToJson(sandbox, invocation, call)
-      : await runToScreen(sandbox, invocation, call);
+      ? await runToJson(sandbox, invocation, call, watch)
+      : await runToScreen(sandbox, invocation, call, watch);
   } finally {
     await screen.during("closing the sandbox", () => sandbox.teardown());
   }
   if (interruption.ending === undefined) {
     if (exit.timedOut) await screen.printNote(`the command was killed at its timeout of ${flags.text("timeout")}`);
+    const hint = watch.hintFor(exit);
+    if (hint !== undefined && !flags.has("json")) await screen.printNote(hint);
     if (exit.oomKilled === true) await screen.printNote("the command was killed at its memory limit");
   }
   if (flags.has("keep") && !flags.has("json")) {
@@ -38,19 +43,30 @@ export async function run(invocation: Invocation): Promise<number> {
   return exit.timedOut ? TIMED_OUT : exit.exitCode;
 }
 
-async function runToScreen(sandbox: Sandbox, invocation: Invocation, call: CallOptions): Promise<ProcessExit> {
+async function runToScreen(
+  sandbox: Sandbox,
+  invocation: Invocation,
+  call: CallOptions,
+  watch: NameWatch,
+): Promise<ProcessExit> {
   const { flags, screen } = invocation;
   const how = { isRaw: flags.has("raw"), colours: true };
   return await start(sandbox, invocation, call, {
-    stdout: createSink(screen, screen.stdout, how),
-    stderr: createSink(screen, screen.stderr, how),
+    stdout: watch.over(createSink(screen, screen.stdout, how)),
+    stderr: watch.over(createSink(screen, screen.stderr, how)),
   });
 }
 
-async function runToJson(sandbox: Sandbox, invocation: Invocation, call: CallOptions): Promise<ProcessExit> {
+async function runToJson(
+  sandbox: Sandbox,
+  invocation: Invocation,
+  call: CallOptions,
+  watch: NameWatch,
+): Promise<ProcessExit> {
   const [stdout, stderr] = [new CollectingSink(), new CollectingSink()];
   const published = await publishedPorts(sandbox);
-  const exit = await start(sandbox, invocation, call, { stdout, stderr });
+  const exit = await start(sandbox, invocation, call, { stdout: watch.over(stdout), stderr: watch.over(stderr) });
+  const hint = watch.hintFor(exit);
   const [out, err] = [stdout.result, stderr.result];
   const { id, name, backend, workDir, hostDir } = sandbox;
   await invocation.screen.printJson({
@@ -61,6 +77,7 @@ async function runToJson(sandbox: Sandbox, invocation: Invocation, call: CallOpt
     bytes: { stdout: out.bytes, stderr: err.bytes },
     sandbox: { id, ...(name !== undefined && { name }), backend, workDir, ...(hostDir !== undefined && { hostDir }) },
     ...(published.length > 0 && { published }),
+    ...(hint !== undefined && { hint }),
   });
   return exit;
 }

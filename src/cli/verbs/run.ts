@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
-import { type HarnessOptions, prepareRun, runHarness } from "../../harness.js";
+import type { NetworkPolicy } from "../../../contracts/types.js";
+import { type HarnessOptions, type InstallStep, prepareRun, runHarness } from "../../harness.js";
 import { WORKSPACE } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
-import { parseDuration, parseWord, UsageError } from "../commands.js";
+import { showCommand } from "../../util/shell.js";
+import { parseDuration, parseNetwork, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
 import { namingOf } from "../sandbox-options.js";
 import { tokenFor } from "../token.js";
@@ -16,6 +18,7 @@ export async function run(invocation: Invocation): Promise<number> {
     if (!flags.has("dry-run")) return await followRun(invocation, (more) => runHarness({ ...options, ...more }));
     const { plan, blueprint, warnings } = await prepareRun(options);
     const nodes = blueprint.nodes.map(({ id, kind }) => ({ id, kind }));
+    const { installs = [], copies = [] } = plan;
     const { repo, branch, backend, baseCommit, push, sandbox } = plan;
     if (flags.has("json"))
       await screen.printJson({
@@ -26,12 +29,17 @@ export async function run(invocation: Invocation): Promise<number> {
         baseCommit,
         push,
         sandbox,
+        ...(copies.length > 0 && { copies }),
+        installs,
         nodes,
         warnings,
       });
     else {
       const lines = [
         `${blueprint.name} on ${repo} (${baseCommit?.slice(0, 12) ?? "its default branch"}), sandbox ${backend}`,
+        `  network: ${describeNetwork(sandbox.network)}`,
+        ...copies.map((path) => `  copy in ${path}`),
+        ...installs.map(describeInstall),
         ...nodes.map(({ id, kind }, at) => `  ${at + 1}. ${id} (${kind})`),
         push ? `then push ${branch} and open a pull request` : `then keep the changes in the run's directory`,
         ...warnings.map((warning) => `warning: ${warning}`),
@@ -42,6 +50,16 @@ export async function run(invocation: Invocation): Promise<number> {
   } catch (error) {
     return await environmentFailure(invocation, error, "run");
   }
+}
+
+function describeNetwork(network: NetworkPolicy = "none"): string {
+  return typeof network === "string" ? network : network.allow.join(", ");
+}
+
+function describeInstall({ run: argv, lockfile, reach }: InstallStep): string {
+  const from = lockfile === undefined ? "" : ` (${lockfile})`;
+  const hosts = reach.length === 0 ? "" : `; until it is done, it reaches ${reach.join(", ")}`;
+  return `  install: ${showCommand(argv)}${from}${hosts}`;
 }
 
 function optionsOf({ flags, operands }: Invocation): HarnessOptions {
@@ -82,6 +100,9 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...text(flags, "from", "from"),
     ...text(flags, "until", "until"),
     ...text(flags, "out", "out"),
+    ...(flags.has("network") && { network: parseNetwork("--network", flags.text("network") ?? "") }),
+    ...(flags.has("no-install") && { install: false }),
+    ...(flags.has("copy") && { copy: flags.texts("copy") }),
     ...(Object.keys(sandbox).length > 0 && { sandbox }),
     preferredWorkDir: WORKSPACE,
     ...(Object.keys(inputs).length > 0 && { inputs }),

@@ -11,6 +11,8 @@ export const REACHES_HOST: ReadonlyMap<string, HostWish> = new Map<string, HostW
   ["sandbox.mounts[].writable", (value) => (value === true ? "to write to it" : undefined)],
   ["sandbox.network", (value) => (value === "full" ? "the whole network" : undefined)],
   ["sandbox.allow", wishForHosts],
+  ["sandbox.install", (value) => (value === false ? undefined : "a package registry, for its install step")],
+  ["sandbox.copy", (value) => `${[value].flat().join(", ")} of your working tree`],
   // The host fetches it, with the user's credentials where it has some.
   ["sandbox.image", (value) => `the image ${String(value)}`],
   ["nodes[].secrets", wishForSecrets],

@@ -96,6 +96,11 @@ export function assertConfined(blueprint: Blueprint, wishes: readonly string[]):
   );
 }
 
+/** Whether a blueprint comes from a repository and was not trusted, so that it gets nothing of the host. */
+export function isConfined(blueprint: Blueprint): boolean {
+  return confined.has(blueprint);
+}
+
 /** What this user has just trusted, in words; undefined when the blueprint needed no trust, or had it before. */
 export function trustNote(blueprint: Blueprint): string | undefined {
   return notes.get(blueprint);

@@ -70,6 +70,10 @@ export const blueprintSchema: Schema<WrittenBlueprint> = is.object(
       allow: is.noted(hosts, { description: "Hosts that every node may reach." }),
       env: is.noted(variables, { description: "Variables of every node. No secrets: those are named, never written." }),
       setup: is.list(argv, { description: "Programs to run before the first node, as an installation." }),
+      install: is.noted(is.union("false or a program with its arguments", argv, is.literal(false, "false")), {
+        description: "Installs dependencies before the first node. Default: found from the lockfile; false: nothing.",
+      }),
+      copy: is.list(name, { description: "Ignored paths of your working tree to copy in, such as node_modules." }),
       limits: is.object({ memory: positive, cpus: aboveZero, pids: positive, disk: positive }),
       mounts: is.list(is.object({ source: is.required(name), target: name, writable: is.flag })),
     }),

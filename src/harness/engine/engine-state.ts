@@ -32,6 +32,7 @@ export class EngineState {
   readonly secrets: Readonly<Record<string, string>>;
   readonly choice: AgentChoice;
   readonly hidden: RedactOptions;
+  readonly network: EngineOptions["network"];
   readonly startedAt: number = performance.now();
   /** Milliseconds that the nodes had at the start. */
   readonly wallLeft: number;
@@ -62,6 +63,7 @@ export class EngineState {
     const { agents, agent, model } = options;
     this.choice = defined({ agents, agent, model });
     this.hidden = { secrets: Object.values(this.secrets).filter((value) => value.length >= SHORTEST_SECRET) };
+    this.network = options.network;
     this.#onEvent = options.onEvent;
     this.#onOutput = options.onOutput;
     this.#cancelled = options.signal;

@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises";
+import { networkHint, saysUnresolved } from "../../sandbox/host.js";
 import { evaluate, isTrue, parseExpression } from "../expression.js";
-import { kindOf, type NodeOutcome, type NodeRun, toOutcome } from "../nodes.js";
+import { kindOf, type NodeOutcome, type NodeRun, type StepOutcome, toOutcome } from "../nodes.js";
 import type { BlueprintNode, NodeAttempt, NodeReport, RetryPolicy, RunError } from "../types.js";
 import type { EngineState } from "./engine-state.js";
 import { OutputPipe } from "./output-pipe.js";
@@ -41,7 +42,7 @@ function toNodeRun(state: EngineState): NodeRun {
     async step(step, ids) {
       const pipe = new OutputPipe(state, ids);
       const outcome = await runStep(state, step, pipe);
-      return { ...outcome, ...pipe.kept };
+      return { ...withNetworkHint(state, outcome, pipe.kept.output), ...pipe.kept };
     },
     agent: (job) => runAgent(state, job),
     child: (node, opts, run) => report(state, node, opts, run),
@@ -53,6 +54,14 @@ function toNodeRun(state: EngineState): NodeRun {
     },
     renderMessage: (text) => renderMessage(state, text),
   };
+}
+
+/** Adds what to do to a failure whose cause is a name that the network rule hides. */
+function withNetworkHint({ network }: EngineState, outcome: StepOutcome, output: string): StepOutcome {
+  const { error } = outcome;
+  if (error === undefined || error.hint !== undefined || !saysUnresolved(output)) return outcome;
+  const hint = networkHint(network);
+  return hint === undefined ? outcome : { ...outcome, error: { ...error, hint } };
 }
 
 /** Reports the start and the end of a node, and tries again where the infrastructure failed. */

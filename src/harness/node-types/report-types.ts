@@ -71,6 +71,8 @@ export interface CheckResult extends CommandSetting {
   output: string;
   /** The command line, to run it again in the sandbox. */
   command?: string;
+  /** What may help, if it failed. */
+  hint?: string;
 }
 
 /** What a node did. */

@@ -1,5 +1,5 @@
 import { defined } from "../../util/defined.js";
-import type { NodeBase, NodeFunction, NodeSpecBase } from "../node-types.js";
+import type { NodeBase, NodeFunction, NodeSpecBase, Text } from "../node-types.js";
 import type { NodeKindModule } from "./kind.js";
 import { checkRunnable, RUNNABLE, type RunnableSpec, textsOfRunnable } from "./runnable.js";
 
@@ -43,10 +43,10 @@ export function deterministic(spec: Omit<CommandSpec, "kind">): CommandSpec {
   return { ...spec, kind: "deterministic" };
 }
 
-/** The node that runs a program of `sandbox.setup`. */
-export function setupNode(id: string, run: readonly string[]): CommandNode {
+/** The node that runs a program before the first one: of `sandbox.setup`, or an installation. */
+export function setupNode(id: string, run: readonly Text[], env: Readonly<Record<string, Text>> = {}): CommandNode {
   return {
-    ...{ id, name: id, kind: "command", run, needs: [], env: {}, secrets: [], continueOnError: false },
+    ...{ id, name: id, kind: "command", run, needs: [], env, secrets: [], continueOnError: false },
     retry: { max: 0, backoff: 1, on: [] },
   };
 }

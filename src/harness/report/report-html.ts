@@ -85,7 +85,7 @@ function nodeMarkup(node: NodeReport): Markup {
   ].filter((part) => part !== undefined);
   return html`<details class="node" data-node="${node.id}" ${isOpen ? "open" : ""}><summary><b class="mono">${node.id}</b><span class="badge ${node.status}">${node.status}</span><span class="dim">${node.kind}</span><span class="dim">${facts.join(" · ")}</span><span class="grow"></span><span class="dim">${formatDuration(node.durationMs)}</span></summary><div>
 ${node.command === undefined ? undefined : html`<code>$ ${node.command}</code>`}
-${node.error === undefined ? undefined : html`<p class="bad">${node.error.code}: ${node.error.message}</p>`}
+${node.error === undefined ? undefined : html`<p class="bad">${node.error.code}: ${node.error.message}</p>${node.error.hint === undefined ? undefined : html`<p class="dim">${node.error.hint}</p>`}`}
 ${node.checks === undefined ? undefined : checksMarkup(node.checks)}
 ${node.output === "" ? undefined : html`<div class="out"><pre>${node.output}</pre></div>`}
 ${node.outputTruncated ? html`<p class="dim">Shortened; all of it is in ${node.stdoutPath ?? "the logs of the node"}.</p>` : undefined}

@@ -1,5 +1,5 @@
 import { toInertLine } from "../../util/inert-text.js";
-import type { NodeReport, RunReport } from "../types.js";
+import type { NodeReport, RunError, RunReport } from "../types.js";
 import { formatChanges, formatDuration, formatRunCost } from "./format.js";
 import { codeBlock, inlineCode, markdownTable } from "./markdown.js";
 
@@ -12,7 +12,7 @@ export function reportMarkdown(report: RunReport): string {
     facts(report),
     report.error === undefined
       ? undefined
-      : `**${inlineCode(report.error.code)}**: ${inlineCode(report.error.message)}`,
+      : `**${inlineCode(report.error.code)}**: ${inlineCode(report.error.message)}${hintOf(report.error)}`,
     "## Asked for",
     codeBlock(report.intent, "text").trimEnd(),
     "## Nodes",
@@ -35,11 +35,16 @@ export function nextCommands({ runId, status, nodes, sandbox, changes, pushResul
     `glovebox show ${runId}`,
     ...(hasChanges ? [`glovebox diff ${runId}`, `glovebox apply ${runId}`] : []),
     ...(status !== "success" && status !== "no_changes"
-      ? [`glovebox resume ${runId}${failed === undefined ? "" : ` --from ${failed.id}`}`]
+      ? [`glovebox resume ${runId}${failed === undefined || isBeforeNodes(failed) ? "" : ` --from ${failed.id}`}`]
       : []),
     ...(pushResult?.error !== undefined && hasChanges ? [`glovebox push ${runId}`] : []),
     ...(sandbox?.kept === true ? [`glovebox shell --id ${sandbox.id}`] : []),
   ];
+}
+
+/** What is installed and set up is no node of the blueprint: every session does it again, and none starts with it. */
+function isBeforeNodes({ id }: NodeReport): boolean {
+  return /^(?:setup-\d+|install-.+)$/.test(id);
 }
 
 function facts(report: RunReport): string {
@@ -83,6 +88,10 @@ function rowOf(node: NodeReport, isChild: boolean): string[] {
 
 function isWorthShowing({ status, output }: NodeReport): boolean {
   return status !== "success" && status !== "skipped" && output !== "";
+}
+
+function hintOf(error: RunError | undefined): string {
+  return error?.hint === undefined ? "" : `\n\nHint: ${inlineCode(error.hint)}`;
 }
 
 function nodeSection(node: NodeReport): string {

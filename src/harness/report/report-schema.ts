@@ -73,6 +73,7 @@ const check: Schema<CheckResult> = is.reference("check", () =>
     timedOut: is.flag,
     output: is.required(text),
     command: text,
+    hint: text,
     ...setting,
   }),
 );

@@ -5,6 +5,7 @@ import type { Sandbox } from "../../sandbox/types.js";
 import { type OpenOptions, openSandbox } from "../../sandbox.js";
 import type { RunPlan } from "../store.js";
 import { createBranchAt } from "../store.js";
+import { copyPaths } from "./copy-paths.js";
 import type { SessionOptions } from "./session-options.js";
 
 /** What a kept sandbox was made with, and does not take again. */
@@ -50,7 +51,10 @@ export async function openRunSandbox(
   const options: OpenOptions = { ...always, repo: plan.sandboxRepo, branch: plan.branch };
   // Whether it is kept is decided at the end; only a sandbox opened with `keep` can be.
   if (plan.keep !== "never") options.keep = options.keep === "all" ? "all" : true;
-  return { sandbox: await withFiles(await openSandbox(options), resume), madeBranch };
+  const sandbox = await withFiles(await openSandbox(options), resume);
+  // A snapshot has them already.
+  if (resume?.snapshotId === undefined) await withCopies(sandbox, plan, onEvent);
+  return { sandbox, madeBranch };
 }
 
 /** Puts saved files into a sandbox that was just opened; one that cannot have them is closed. */
@@ -62,6 +66,23 @@ export async function withFiles(
     if (files.snapshotId !== undefined) await sandbox.restore(files.snapshotId);
     else if (files.patch) await applyPatch(sandbox, files.patch);
     return sandbox;
+  } catch (error) {
+    await sandbox.teardown();
+    throw error;
+  }
+}
+
+/** Copies the paths in that were named; a sandbox that cannot have them is closed. */
+async function withCopies(
+  sandbox: Sandbox,
+  { copies = [], repo }: RunPlan,
+  onEvent: (event: SandboxEvent) => void,
+): Promise<void> {
+  const { id: sandboxId, backend } = sandbox;
+  try {
+    await copyPaths(sandbox, copies, repo, (message) => {
+      onEvent({ type: "warning", sandboxId, backend, message, time: new Date().toISOString() });
+    });
   } catch (error) {
     await sandbox.teardown();
     throw error;

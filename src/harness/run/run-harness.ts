@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
+import type { NetworkPolicy } from "../../../contracts/types.js";
 import type { SandboxOptions } from "../../sandbox/types.js";
 import { assertBackend, chooseBackend, withPreferredWorkDir } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
@@ -26,6 +27,8 @@ import {
 import type { Blueprint, HarnessOptions, RunReport } from "../types.js";
 import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
+import { checkCopies } from "./copy-paths.js";
+import { decideInstall } from "./decide-install.js";
 import { resolveInputs } from "./inputs.js";
 import { runSession } from "./run-session.js";
 import { readSpec, toSessionOptions } from "./session-options.js";
@@ -89,8 +92,9 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const backend = lastingName(options.sandboxType ?? chooseBackend(process.env));
   const { githubToken = options.sandbox?.githubToken } = options;
   const given = sandboxOptionsIn(options);
+  const network = networkOf(needs.network, options);
   const wanted: SandboxOptions = {
-    ...sandboxOptionsOf(blueprint, needs),
+    ...sandboxOptionsOf(blueprint, { network }),
     ...given,
     env: { ...blueprint.sandbox.env, ...options.env, ...options.sandbox?.env },
     ...defined({ githubToken }),
@@ -103,6 +107,8 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const host = gitHubHost(process.env);
   const source = await openSource({ repo, ref, branch, backend, host, token: options.githubToken, signal });
   if (options.push === true && options.prWith === "gh") await assertGh();
+  const copies = await checkCopies([...(blueprint.sandbox.copy ?? []), ...(options.copy ?? [])], source);
+  const install = await decideInstall(blueprint, options, { sandbox, backend, source, copies });
   const runId = options.runId ?? newRunId();
   const { baseCommit, gitDir, remoteUrl } = source;
   const plan: RunPlan = {
@@ -123,6 +129,8 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
     keep: options.keep ?? "failed",
     sandbox: (await splitOptions(sandbox)).written,
     ...(again.length > 0 && { again }),
+    ...(install.steps.length > 0 && { installs: install.steps }),
+    ...(copies.length > 0 && { copies }),
     blueprint: keptBlueprint(blueprint),
     inputs,
     ...defined({ ref, base, prWith, agent, model, env, limits, from, until }),
@@ -131,6 +139,7 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const warnings = [
     ...[trustNote(blueprint) ?? []].flat(),
     ...source.warnings,
+    ...install.notes,
     ...warningsOf(options, needs, remoteUrl),
   ];
   return { blueprint, plan, source, secrets, sandboxOptions: sandbox, ...defined({ spec }), warnings };
@@ -140,6 +149,18 @@ async function withWorkDir(wanted: SandboxOptions, backend: string, place?: stri
   if (place === undefined) return wanted;
   const { backend: _, ...placed } = await withPreferredWorkDir({ ...wanted, backend }, place);
   return placed;
+}
+
+/** The network of the nodes: what they need, and what the user says. */
+function networkOf(needed: NetworkPolicy, { network, sandbox }: HarnessOptions): NetworkPolicy {
+  if (network === undefined) return needed;
+  if (sandbox?.network !== undefined) {
+    throw new SandboxError("invalid_argument", "Options network and sandbox.network exclude each other", {
+      hint: "leave sandbox.network out",
+    });
+  }
+  if (typeof network === "string" || needed === "full") return typeof network === "string" ? network : needed;
+  return { allow: [...new Set([...(needed === "none" ? [] : needed.allow), ...network.allow])].sort() };
 }
 
 /** A path means the same file when the run is resumed in another directory. */

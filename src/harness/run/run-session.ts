@@ -157,7 +157,8 @@ async function runNodes(
   // Without a look in time, the files are saved as if they had changed.
   if (resume === undefined) await clock.bounded("saving", () => checkpointer.start()).catch(() => undefined);
   else await startAgain(opts, checkpointer, resume);
-  const { limits, agent, model, until } = plan;
+  const { limits, agent, model, until, installs } = plan;
+  const { network } = plan.sandbox;
   const outcome = await runBlueprint(opts.blueprint, {
     sandbox,
     context,
@@ -167,7 +168,7 @@ async function runNodes(
     onEvent: (event) => recorder.record(event),
     onOutput: (output) => recorder.recordOutput(output),
     checkpoint: (at) => checkpointer.save(at),
-    ...defined({ limits, agents: opts.agents, agent, model, startAt, until }),
+    ...defined({ limits, agents: opts.agents, agent, model, startAt, until, installs, network }),
   });
   return { outcome, saved: checkpointer.fresh };
 }

@@ -4,6 +4,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { readIn } from "../../util/beneath.js";
 import { type RedactOptions, redact } from "../../util/redact.js";
 import { codeHashOf } from "../blueprint.js";
+import type { InstallStep } from "../install.js";
 import type { Blueprint, HarnessOptions } from "../types.js";
 import type { WrittenOptions } from "./resumed-options.js";
 import { type RunDirectory, writeBoth } from "./run-directory.js";
@@ -37,6 +38,10 @@ export interface RunPlan
   readonly draft: boolean;
   readonly keep: NonNullable<HarnessOptions["keep"]>;
   readonly sandbox: WrittenOptions;
+  /** What is installed before the first node. */
+  readonly installs?: readonly InstallStep[];
+  /** Paths of the working tree that are copied in. */
+  readonly copies?: readonly string[];
   /** Options of the sandbox that are not written down, and that have to be given again: `env.NAME`, `<backend>.token`. */
   readonly again?: readonly string[];
   /** Names in `env` whose values are secrets, which have to be given again. */

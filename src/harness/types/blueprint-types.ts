@@ -20,6 +20,10 @@ export interface BlueprintSandbox {
   readonly env: Readonly<Record<string, string>>;
   /** Programs to run before the first node, and before the agents are looked for. */
   readonly setup: readonly (readonly string[])[];
+  /** False: nothing is installed. A program with its arguments: in place of what the lockfile asks for. Absent: found from the lockfile. */
+  readonly install?: false | readonly string[];
+  /** Ignored paths of your working tree to copy in, such as `node_modules`. */
+  readonly copy?: readonly string[];
   readonly limits?: Limits;
   readonly mounts: readonly Mount[];
 }

@@ -1,4 +1,6 @@
+import type { NetworkPolicy } from "../../../contracts/types.js";
 import type { Sandbox, SandboxOptions } from "../../sandbox/types.js";
+import type { InstallStep } from "../install.js";
 import type {
   AgentDriver,
   EventSink,
@@ -39,6 +41,10 @@ export interface EngineOptions extends AgentChoice {
   readonly wallLeft?: number;
   /** Cancels: the running node is ended, and the outcome is `cancelled`. */
   readonly signal?: AbortSignal;
+  /** The network of the sandbox, for hints only. */
+  readonly network?: NetworkPolicy;
+  /** What is installed before everything else, each with the hosts that only it may reach. */
+  readonly installs?: readonly InstallStep[];
   /** Node to start with. Nodes before it have the result that the context has, or are skipped. Null: none is left. */
   readonly startAt?: string | null;
   /** Node to stop after. */
@@ -111,6 +117,15 @@ export interface HarnessOptions {
   /** Where secrets are looked up by name. Default: the process's environment. */
   secretSource?: Readonly<Record<string, string | undefined>>;
   limits?: Partial<RunLimits>;
+  /**
+   * The network of all nodes. `allow`: these hosts beside those that the blueprint and its agents need. `full`: every host. `none`: none at all, not
+   * even for the install step. Default: what the blueprint and its agents need.
+   */
+  network?: NetworkPolicy;
+  /** Whether dependencies are installed before the first node. Default true, unless the blueprint says otherwise. */
+  install?: boolean;
+  /** Ignored paths of your working tree to copy in, such as `node_modules`, beside those of the blueprint. */
+  copy?: readonly string[];
   from?: string;
   until?: string;
   /** Keep the sandbox. Default `failed`. */

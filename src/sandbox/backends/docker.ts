@@ -29,6 +29,7 @@ export const docker: Backend = {
   capabilities: () => DOCKER_CAPABILITIES,
   options: dockerOptions,
   writtenOptions: ["host", "context", "certPath", "workDir", "user", "hostname", "pull", "guest", "unsafe"],
+  canOpenNetwork: () => true,
   runsHere: true,
   check: checkPossible,
   startsFromSnapshots: true,

@@ -3,7 +3,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities, Limits, NetworkPolicy } from "../../../contracts/types.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { NO_REPOSITORY } from "../capabilities.js";
-import { openEgress } from "../egress.js";
+import { type Egress, openEgressFor } from "../egress.js";
 import {
   baseOfSnapshot,
   createOperations,
@@ -59,6 +59,7 @@ export type * from "./local/local-options.js";
 export const local: Backend = {
   name: "local",
   capabilities: (opts = {}) => localCapabilities(opts.isolation, true, "all", opts),
+  canOpenNetwork: ({ isolation = "required" }) => isolation === "required",
   runsHere: true,
   takesBaseDir: true,
   check: checkPossible,
@@ -250,7 +251,7 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
     ? await startJailedGuest(jail.spec, signal)
     : await startPlainGuest(workDir, cgroups, signal, through);
   const groups = through === undefined ? cgroups : [await joinedScope(guest, limits)];
-  const proxied = await openProxy(guest, network, (message) => entry.warn(message));
+  const egress = confined ? await openWay(guest, network, (message) => entry.warn(message)) : undefined;
   return new LocalDriver({
     id,
     workDir,
@@ -259,8 +260,9 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
       ...filesOf(workspace),
       limits,
     }),
-    baseEnv: { ...(jail?.baseEnv ?? plainEnv(entry.directory)), ...proxied },
+    baseEnv: { ...(jail?.baseEnv ?? plainEnv(entry.directory)), ...egress?.env },
     guest,
+    egress,
     cgroups: groups,
     tree: (own, ending) => ({
       ...localTree(id, workspace, confined, own, ending),
@@ -303,15 +305,10 @@ function jailNetwork(network: NetworkPolicy): "none" | "full" {
   return typeof network === "string" ? network : "none";
 }
 
-/** Opens the proxy that a list of names needs, and returns the variables that make programs use it. */
-async function openProxy(
-  guest: RunningGuest,
-  network: NetworkPolicy,
-  warn: (message: string) => void,
-): Promise<Readonly<Record<string, string>>> {
-  if (typeof network === "string") return {};
+/** Opens the way out of a confined sandbox; one that can't have it is ended. */
+async function openWay(guest: RunningGuest, network: NetworkPolicy, warn: (message: string) => void): Promise<Egress> {
   try {
-    return (await openEgress(guest.channel, network.allow, warn)).env;
+    return await openEgressFor(guest.channel, network, warn);
   } catch (error) {
     await guest.stop();
     throw error;

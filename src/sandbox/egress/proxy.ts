@@ -35,7 +35,7 @@ const LIMITS: ProxyLimits = { connections: 256, head: 30_000, response: 300_000,
 
 /** The only way out of a sandbox whose network is a list of names: an HTTP proxy that goes nowhere else. */
 export class EgressProxy {
-  readonly #policy: EgressPolicy;
+  #policy: EgressPolicy;
   readonly #report: (blocked: BlockedHost) => void;
   readonly #route: Route;
   readonly #limits: ProxyLimits;
@@ -63,11 +63,21 @@ export class EgressProxy {
     else this.#turnAway(connection);
   }
 
+  /** Applies other rules from now on. Every connection is cut, since it was made under the old ones; resolves when all have ended. */
+  async changePolicy(policy: EgressPolicy): Promise<void> {
+    this.#policy = policy;
+    await this.#endAll("the rules of the proxy have changed");
+  }
+
   /** Ends every connection and accepts no more; resolves when all have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    await this.#endAll("the proxy is closed");
+  }
+
+  async #endAll(why: string): Promise<void> {
     const served = [...this.#open.values()];
-    for (const life of this.#open.keys()) life.end(new Error("the proxy is closed"));
+    for (const life of this.#open.keys()) life.end(new Error(why));
     await Promise.all(served);
   }
 

@@ -4,6 +4,7 @@ import type {
   FileContent,
   FileStat,
   ReadStreamOptions,
+  UploadOptions,
   WriteFileOptions,
 } from "../../../contracts/types.js";
 import { check, type Schema } from "../../util/schema.js";
@@ -153,15 +154,15 @@ export class SandboxFileCalls implements FileMethods {
     );
   }
 
-  refreshFromHost(hostPath: string, sandboxPath: string, opts: FileCallOptions = {}): Promise<void> {
-    return this.#run("refreshFromHost", opts, fileOptions.plain, (signal) =>
-      refreshFromHost(this.#state, hostPath, sandboxPath, signal),
+  refreshFromHost(hostPath: string, sandboxPath: string, opts: UploadOptions = {}): Promise<void> {
+    return this.#run("refreshFromHost", opts, fileOptions.upload, (signal) =>
+      refreshFromHost(this.#state, hostPath, sandboxPath, signal, opts.select),
     );
   }
 
-  uploadDirectory(hostPath: string, sandboxPath: string, opts: FileCallOptions = {}): Promise<void> {
-    return this.#run("uploadDirectory", opts, fileOptions.plain, (signal) =>
-      refreshFromHost(this.#state, hostPath, sandboxPath, signal),
+  uploadDirectory(hostPath: string, sandboxPath: string, opts: UploadOptions = {}): Promise<void> {
+    return this.#run("uploadDirectory", opts, fileOptions.upload, (signal) =>
+      refreshFromHost(this.#state, hostPath, sandboxPath, signal, opts.select),
     );
   }
 

@@ -32,7 +32,7 @@ export async function runGate(run: NodeRun, node: GateNode): Promise<NodeOutcome
       const { onFail } = node;
       if (onFail === undefined || children.length >= onFail.max) {
         const tries = onFail === undefined ? "" : `, after ${children.length} of ${onFail.max} repairs`;
-        return end("failure", gateFailed(`not passed: ${names}${tries}`));
+        return end("failure", gateFailed(`not passed: ${names}${tries}`, red));
       }
       const before = onFail.stopIfNoChange ? await fingerprint(state.sandbox) : undefined;
       const child = await runRepair(run, node, onFail, { failures: describe(red), round: children.length + 1 });
@@ -41,7 +41,7 @@ export async function runGate(run: NodeRun, node: GateNode): Promise<NodeOutcome
       if (state.sandboxLost) return end("failure", child.error);
       const isUnchanged = before !== undefined && before === (await fingerprint(state.sandbox));
       if (isUnchanged) {
-        return end("failure", child.error ?? gateFailed(`not passed: ${names}; the repair changed nothing`));
+        return end("failure", child.error ?? gateFailed(`not passed: ${names}; the repair changed nothing`, red));
       }
     }
   } catch (error) {
@@ -71,8 +71,9 @@ async function runRepair(
   );
 }
 
-function gateFailed(message: string): RunError {
-  return { code: "gate_failed", message, retryable: false };
+function gateFailed(message: string, red: readonly CheckResult[]): RunError {
+  const hint = red.find((check) => check.hint !== undefined)?.hint;
+  return { code: "gate_failed", message, retryable: false, ...(hint !== undefined && { hint }) };
 }
 
 /** Runs all of them, even after a red one, so that the repair sees everything at once. */
@@ -109,6 +110,7 @@ async function runCheck({ step }: NodeRun, node: GateNode, check: GateCheck): Pr
     durationMs: Math.round(performance.now() - startedAt),
     output: output === "" ? (error?.message ?? "") : output,
     ...defined({ exitCode, timedOut: timedOut || undefined, command, cwd: outcome.cwd, env, hiddenEnv }),
+    ...defined({ hint: error?.hint }),
   };
 }
 

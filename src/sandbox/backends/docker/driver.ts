@@ -1,10 +1,10 @@
-import type { Changes } from "../../../../contracts/types.js";
+import type { Changes, NetworkWindow } from "../../../../contracts/types.js";
 import { type DriverIdentity, GuestDriver } from "../../guest.js";
 import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import type { RunningContainer } from "./container.js";
 
 /** Operations that not every container supports. */
-export type DockerOperations = Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git">;
+export type DockerOperations = Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git" | "openNetwork">;
 
 /** What the driver of a container needs. */
 export interface DockerParts extends DriverIdentity {
@@ -25,6 +25,7 @@ export class DockerDriver extends GuestDriver {
   declare readonly fork?: (count: number) => Promise<Driver[]>;
   declare readonly changes?: () => Promise<Changes>;
   declare readonly git?: NonNullable<Driver["git"]>;
+  declare readonly openNetwork?: (allow: readonly string[]) => Promise<NetworkWindow>;
 
   constructor(parts: DockerParts) {
     super(parts, parts.container.channel);

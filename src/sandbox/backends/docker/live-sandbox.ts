@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { Resource, SandboxEntry } from "../../../../contracts/backend.js";
+import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities } from "../../../../contracts/types.js";
 import { snapshotInTime } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { NO_REPOSITORY } from "../../capabilities.js";
-import { openEgress } from "../../egress.js";
+import { type Egress, openEgressFor } from "../../egress.js";
 import { createOperations, fillMirror, forkMirror, mirroredTree, nameForkedBranch } from "../../git.js";
 import type { SandboxOptions } from "../../types.js";
 import { type RunningContainer, startContainer } from "./container.js";
@@ -71,6 +72,7 @@ export class LiveSandbox {
   readonly #ending = new AbortController();
   #kept: KeptPlan;
   #forks = 0;
+  #egress: Egress | undefined;
   #settled: () => Promise<void> = async () => undefined;
 
   constructor(kept: KeptPlan, opts: SandboxOptions, entry: SandboxEntry) {
@@ -126,9 +128,8 @@ export class LiveSandbox {
 
   /** A list of names is kept by an empty network: what is on it is reached through a proxy. */
   async #openWay({ channel }: RunningContainer): Promise<Readonly<Record<string, string>>> {
-    const { network } = this.#kept;
-    const warn = (message: string): void => this.#entry.warn(message);
-    return typeof network === "string" ? {} : (await openEgress(channel, network.allow, warn)).env;
+    this.#egress = await openEgressFor(channel, this.#kept.network, (message) => this.#entry.warn(message));
+    return this.#egress.env;
   }
 
   #operations(driver: DockerDriver): DockerOperations {
@@ -140,6 +141,10 @@ export class LiveSandbox {
         ),
       restore: (snapshot) => this.#restore(driver, snapshot),
       fork: (count) => this.#fork(driver, count),
+      openNetwork: async (allow) => {
+        if (this.#egress === undefined) throw new SandboxError("closed", "The container has no way out");
+        return await this.#egress.openWindow(allow);
+      },
     };
     if (base === undefined) return files;
     const { changes, git, settled } = createOperations(mirroredTree(base, driver, this.signal), {

@@ -1,7 +1,8 @@
 import type { PendingRemoval } from "../../../../contracts/driver.js";
-import type { Changes } from "../../../../contracts/types.js";
+import type { Changes, NetworkWindow } from "../../../../contracts/types.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { readUpTo } from "../../../util/read-up-to.js";
+import type { Egress } from "../../egress.js";
 import type { LiveTree, RunGuest, TreeOperations } from "../../git.js";
 import { type DriverIdentity, GuestDriver } from "../../guest.js";
 import { INSIDE_GUEST, type RunningGuest } from "../../jail.js";
@@ -15,6 +16,8 @@ export interface LocalParts extends DriverIdentity {
   /** The host's path of the files, if they are a directory there. */
   hostDir?: string | undefined;
   guest: RunningGuest;
+  /** The way out; without isolation there is none to open or close. */
+  egress?: Egress | undefined;
   cgroups: readonly string[];
   /** The files, as the code that saves and compares them sees them. `ending` is aborted when the sandbox is closed. */
   tree(driver: LocalDriver, ending: AbortSignal): LiveTree;
@@ -39,6 +42,7 @@ export class LocalDriver extends GuestDriver {
   declare readonly fork?: (count: number) => Promise<Driver[]>;
   declare readonly changes?: () => Promise<Changes>;
   declare readonly git?: NonNullable<Driver["git"]>;
+  declare readonly openNetwork?: (allow: readonly string[]) => Promise<NetworkWindow>;
 
   constructor(parts: LocalParts) {
     super(parts, parts.guest.channel);
@@ -47,7 +51,8 @@ export class LocalDriver extends GuestDriver {
     this.tree = parts.tree(this, this.#ending.signal);
     const { settled, ...operations } = parts.operations(this, this.tree);
     this.#settled = settled;
-    Object.assign(this, operations);
+    const { egress } = parts;
+    Object.assign(this, operations, egress && { openNetwork: (allow: readonly string[]) => egress.openWindow(allow) });
   }
 
   /** Runs `work` while every process of the sandbox is frozen; they are always thawed afterwards. */

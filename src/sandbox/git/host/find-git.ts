@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { accessSync, constants as modes, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { constants } from "node:os";
-import { delimiter, isAbsolute, join, sep } from "node:path";
+import { delimiter } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
+import { findProgram, isProgram, trustedDirectories } from "../../../machine/trusted-programs.js";
+import { isWithin } from "../../../util/repository-of.js";
 import { guestBinary } from "../../guest.js";
-
-const SYSTEM_DIRECTORIES = ["/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin"];
 
 /** The git to run on the host, and the PATH for it and its children. */
 export interface GitProgram {
@@ -29,14 +29,13 @@ let found: (GitProgram & { readonly from: string }) | undefined;
 export function findGit(): GitProgram {
   const from = process.env["PATH"] ?? "";
   if (found?.from === from) return found;
-  const directories = from.split(delimiter).filter(isTrusted);
-  for (const directory of directories) {
-    const program = join(directory, process.platform === "win32" ? "git.exe" : "git");
-    if (!isProgram(program)) continue;
-    found = { program, path: directories.join(delimiter), launcher: findLauncher(), from };
-    return found;
+  const directories = trustedDirectories(from);
+  const program = findProgram(process.platform === "win32" ? "git.exe" : "git", directories);
+  if (program === undefined) {
+    throw new SandboxError("missing_dependency", "git was not found in PATH", { hint: "apt-get install git" });
   }
-  throw new SandboxError("missing_dependency", "git was not found in PATH", { hint: "apt-get install git" });
+  found = { program, path: directories.join(delimiter), launcher: findLauncher(), from };
+  return found;
 }
 
 /** PATH without the directories that somebody else may have put there. */
@@ -46,7 +45,7 @@ export function trustedPath(): string {
 
 /** Refuses a git that lies in the repository it would run on. */
 export function assertOutside(program: string, repository: string): void {
-  if (!isBelow(realpathSync(program), repository)) return;
+  if (!isWithin(realpathSync(program), repository)) return;
   throw new SandboxError("permission_denied", `git was found inside the repository: ${program}`, {
     hint: "Remove that directory from PATH.",
   });
@@ -74,24 +73,5 @@ function findGuest(): string | undefined {
     return process.platform === "linux" ? guestBinary() : undefined;
   } catch {
     return undefined;
-  }
-}
-
-function isTrusted(directory: string): boolean {
-  if (!isAbsolute(directory)) return false;
-  if (SYSTEM_DIRECTORIES.includes(directory)) return true;
-  return !isBelow(directory, process.cwd()) && !directory.includes(join("node_modules", ".bin"));
-}
-
-function isBelow(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, modes.X_OK);
-    return true;
-  } catch {
-    return false;
   }
 }

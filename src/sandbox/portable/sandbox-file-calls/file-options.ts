@@ -1,4 +1,10 @@
-import type { FileCallOptions, FileContent, ReadStreamOptions, WriteFileOptions } from "../../../../contracts/types.js";
+import type {
+  FileCallOptions,
+  FileContent,
+  ReadStreamOptions,
+  UploadOptions,
+  WriteFileOptions,
+} from "../../../../contracts/types.js";
 import * as is from "../../../util/schema.js";
 import { check, invalidArgument, type Schema } from "../../../util/schema.js";
 import type { FileUpload } from "../../types.js";
@@ -15,6 +21,7 @@ const { signal } = is;
 export const fileOptions: {
   readonly plain: Schema<FileCallOptions>;
   readonly write: Schema<WriteFileOptions>;
+  readonly upload: Schema<UploadOptions>;
   readonly stat: Schema<FileCallOptions & { follow?: boolean }>;
   readonly list: Schema<FileCallOptions & { details?: boolean }>;
   readonly tree: Schema<FileCallOptions & { recursive?: boolean }>;
@@ -22,6 +29,7 @@ export const fileOptions: {
 } = {
   plain: is.object({ signal }),
   write: is.object({ mode, signal }),
+  upload: is.object({ select: is.callback(), signal }),
   stat: is.object({ follow: is.flag, signal }),
   list: is.object({ details: is.flag, signal }),
   tree: is.object({ recursive: is.flag, signal }),

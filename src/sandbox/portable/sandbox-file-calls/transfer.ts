@@ -1,8 +1,9 @@
 import { lstat, readdir, readFile, stat, unlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
+import type { UploadOptions } from "../../../../contracts/types.js";
 import { check, path } from "../../../util/schema.js";
-import { packDirectory } from "../../../util/tar/tar-pack.js";
+import { type PackOptions, packDirectory } from "../../../util/tar/tar-pack.js";
 import { unpackTar } from "../../../util/tar/tar-unpack.js";
 import { INSIDE_GIT } from "../../git.js";
 import { MAX_IMPORT_BYTES } from "../../types.js";
@@ -50,6 +51,7 @@ export async function refreshFromHost(
   hostPath: string,
   sandboxPath: string,
   signal: AbortSignal,
+  select?: UploadOptions["select"],
 ): Promise<void> {
   check(hostPath, path, "hostPath");
   const target = resolveInside(state, sandboxPath, "sandboxPath");
@@ -58,7 +60,11 @@ export async function refreshFromHost(
   if (found === undefined) throw new SandboxError("not_found", `There is no directory ${source} on the host`);
   if (!found.isDirectory()) throw new SandboxError("invalid_path", `The host path ${source} is not a directory`);
   await assertFits(source, signal);
-  await state.files.importTree(untilAborted(packDirectory(source), signal), target, { signal });
+  await state.files.importTree(untilAborted(packDirectory(source, packed(select)), signal), target, { signal });
+}
+
+function packed(select: UploadOptions["select"]): PackOptions {
+  return select === undefined ? {} : { select: (path) => (select(path) ? "take" : "skip") };
 }
 
 function describeLinks(source: string, names: readonly string[]): string {
