@@ -1204,7 +1204,11 @@ declare function setGuestPath(path: string): void;
 
 declare function shellQuote(argv: readonly string[]): string;
 
-declare function withPreferredWorkDir<T extends OpenOptions>(options: T, place: string): Promise<T>;
+declare function withPreferredWorkDir<
+  T extends SandboxOptions & {
+    backend?: string;
+  },
+>(options: T, place: string): Promise<T>;
 
 export {
   Backend,

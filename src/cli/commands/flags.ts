@@ -2,6 +2,8 @@
 export interface Flag {
   readonly name: string;
   readonly short?: string;
+  /** An older name, which still works. */
+  readonly alias?: string;
   /** The value's name in the help; absent if the flag takes no value. */
   readonly value?: string;
   /** Whether the value may be omitted. `inline`: it is given only as `--flag=value`, so that the next word is never taken for it. */
@@ -53,6 +55,17 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     value: "kind",
     offers: ["worktree", "overlay", "copy"],
     help: "how the sandbox gets its files: worktree (default), overlay or copy",
+  },
+  {
+    name: "include-dirty",
+    help: "with --repo: also copy your uncommitted edits in, and new files that are not ignored; never .env*",
+  },
+  {
+    name: "here",
+    value: "copy",
+    isOptional: "inline",
+    offers: ["copy"],
+    help: "let the command see the current directory, read-only; --here=copy gives it a copy to write to",
   },
   {
     name: "git-filter",
@@ -114,6 +127,8 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
   NAME_FLAG,
   { name: "reopen", help: "with --name: open the sandbox of this name if there is one, else make it" },
   LABEL_FLAG,
+  { name: "cwd", value: "path", help: "directory of the command, relative to the work directory (default: that one)" },
+  { name: "user", value: "name", help: "user that runs the command, if the backend lets you choose" },
   { name: "timeout", value: "time", help: "end the command after this time, for example 30s (default: never)" },
   { name: "isolation", value: "kind", offers: ["required", "none"], help: "required (default), or none: not confined" },
 ];
