@@ -18,7 +18,12 @@ const model = new MockLanguageModelV4({
       return { content: [call], finishReason: { unified: "tool-calls", raw: undefined }, usage, warnings: [] };
     }
     const text = JSON.stringify(last.content[0].output.value);
-    return { content: [{ type: "text", text }], finishReason: { unified: "stop", raw: undefined }, usage, warnings: [] };
+    return {
+      content: [{ type: "text", text }],
+      finishReason: { unified: "stop", raw: undefined },
+      usage,
+      warnings: [],
+    };
   },
 });
 

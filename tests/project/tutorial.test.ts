@@ -26,7 +26,11 @@ const ENDS: readonly [start: string, code: number, prints: RegExp][] = [
   ["glovebox run test-and-report", 1, /\nFAILED in .*report\.html\n/s],
   ["glovebox show look", 0, /run look · failed/],
   ["export ANTHROPIC_API_KEY", 0, /\nSUCCESS in .* 1 file \+1 −1\n/s],
-  ["glovebox diff", 0, /^-.*item\.price, 0.*^\+.*item\.price \* item\.count, 0.*^fix\/cart\n.*\n[0-9a-f]+ \[harness\] Two of/ms],
+  [
+    "glovebox diff",
+    0,
+    /^-.*item\.price, 0.*^\+.*item\.price \* item\.count, 0.*^fix\/cart\n.*\n[0-9a-f]+ \[harness\] Two of/ms,
+  ],
   ["git remote add", 0, /^$/],
   ["export GITHUB_TOKEN", 0, /\/pull\/1\n/],
   ["glovebox run bug-fix", 0, /\/pull\/2\n/],
