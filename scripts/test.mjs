@@ -27,9 +27,11 @@ report();
 async function main() {
   // Without these some tests are skipped and report it. Before the build, which needs one of them.
   await step("parts that only some tests need", ensureExtras).catch(() => {});
-  // Without it one test is skipped and reports it.
+  // Without each of these, a test is skipped and reports it.
   const install = () => installDependencies(join(root, "tests", "node-24"));
   const second = step("a second Node", install, { isBeside: true }).catch(() => {});
+  const installSdk = () => installDependencies(join(root, "tests", "ai-sdk"));
+  const sdk = step("the AI SDK", installSdk, { isBeside: true }).catch(() => {});
   const images = buildImages();
   const fuzzer = step("guest under sanitizers", buildFuzzer, { isBeside: true }).catch(() => {});
   try {
@@ -39,7 +41,7 @@ async function main() {
     total.failed += 1;
     return;
   } finally {
-    await Promise.all([second, images, fuzzer]);
+    await Promise.all([second, sdk, images, fuzzer]);
   }
   await Promise.all([runVitest(), runBeside()]);
 }

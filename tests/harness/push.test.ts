@@ -52,6 +52,17 @@ describe.concurrent("push and pull request", () => {
     expect(git(bench.github.remote, "rev-parse", `${report.branch}^{tree}`)).toBe(report.tree);
   });
 
+  test("a run on a repository that got its remote later is pushed there, with a pull request", async () => {
+    const repo = join(bench.scratch.path, "remote-later");
+    git(bench.scratch.path, "clone", "--quiet", bench.repo, repo);
+    git(repo, "remote", "remove", "origin");
+    await bench.run({ blueprint: CHANGE, repo, runId: "remote-later" });
+    git(repo, "remote", "add", "origin", bench.github.url);
+    const result = await pushRunAgain("remote-later", { githubToken: bench.github.env.GITHUB_TOKEN });
+    expect(result).toMatchObject({ pushed: true, state: "ok", prUrl: expect.stringMatching(/\/pull\/\d+$/) });
+    expect(pull("remote-later")).toMatchObject({ base: "trunk" });
+  });
+
   test("[S4-FORMAT-body] the body says what was changed and how to go on", async () => {
     await bench.run({ blueprint: CHANGE, push: true, runId: "body" });
     const { body = "" } = pull("body") ?? {};

@@ -1,12 +1,15 @@
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { startDaggerEngine } from "../fakes/dagger/engine.js";
+import { serveGitHub } from "../fakes/github.js";
 import { startDaytonaService } from "../support/daytona/service.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker/engine.js";
+import { createRepository, createScratch, git } from "../support/scratch.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -24,6 +27,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "own-manager": /^a manager of its own ran a task and its clone$/,
   "plan-install": /^package-lock\.json: npm ci reaches \d+ hosts that no node does$/,
   "own-blueprint": /^a red test, a repair, a green test, a commit$/,
+  "pull-request": /^changed, checked, pushed, asked$/,
   "race-to-green": /^right operator was green first; 2 others were torn down$/,
   repair: /^Repaired in \S+; the test is green\.$/,
   "save-points": /^saved, spoilt, restored, outlived, opened by name$/,
@@ -31,6 +35,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   tasks: /^served, cloned, told what was broken$/,
   tour: /^the tour is over$/,
   vercel: /^(computed, cut short, forked|not run: There are no credentials for Vercel)$/,
+  "untrusted-python": /^(computed, refused|not run: there is no python3 on this machine)$/,
   "untrusted-script": /^it got nothing, and nothing of it is left$/,
 };
 
@@ -62,17 +67,33 @@ async function withDaytona(): Promise<Surroundings> {
   return { env: { ...env, GLOVEBOX_EXAMPLE_REPO: "acme/widgets" }, [Symbol.asyncDispose]: close };
 }
 
+/** A stand-in for GitHub with a repository that has one text. */
+async function withGitHub(): Promise<Surroundings> {
+  const scratch = createScratch();
+  const github = await serveGitHub(join(scratch.path, "remotes"), "main", true);
+  git(createRepository(join(scratch.path, "repo")), "push", "--quiet", github.remote, "main");
+  return {
+    env: { ...github.env, GLOVEBOX_HOME: scratch.home, GLOVEBOX_EXAMPLE_REPO: "acme/widgets" },
+    async [Symbol.asyncDispose]() {
+      await github[Symbol.asyncDispose]();
+      scratch.remove();
+    },
+  };
+}
+
 const SURROUNDINGS: Readonly<Record<string, () => Promise<Surroundings>>> = {
   container: withDocker,
   tasks: withDocker,
   dagger: withDagger,
   "daytona-branch": withDaytona,
+  "pull-request": withGitHub,
 };
 
 describe("examples", () => {
   test("are all run here", () => {
-    const names = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"));
-    expect(names.map((name) => name.replace(/\.ts$/, "")).sort()).toEqual(Object.keys(LAST_LINES).sort());
+    const names = readdirSync(join(root, "examples")).filter((name) => /\.m?ts$|\.mjs$/.test(name));
+    const known = [...Object.keys(LAST_LINES).map((name) => `${name}.ts`), "ai-sdk.mjs"];
+    expect(names.sort()).toEqual(known.sort());
   });
 
   test.for(Object.entries(LAST_LINES))(
@@ -91,4 +112,21 @@ describe("examples", () => {
       expect(stdout.trim().split("\n").at(-1)).toMatch(expected);
     },
   );
+
+  test("ai-sdk works with the AI SDK itself, and a model that is not real", { timeout: 300_000 }, async ({ skip }) => {
+    const sdk = join(root, "tests", "ai-sdk", "node_modules", "ai");
+    if (!existsSync(sdk)) return skip("it is not installed: npm ci --prefix tests/ai-sdk");
+    const place = mkdtempSync(join(tmpdir(), "glovebox-ai-sdk-"));
+    try {
+      // Where a user has it: beside both packages.
+      mkdirSync(join(place, "node_modules"));
+      symlinkSync(root, join(place, "node_modules", "glovebox"));
+      symlinkSync(sdk, join(place, "node_modules", "ai"));
+      copyFileSync(join(root, "examples", "ai-sdk.mjs"), join(place, "ai-sdk.mjs"));
+      const { stdout } = await run(process.execPath, [join(place, "ai-sdk.mjs")], { cwd: place });
+      expect(stdout).toBe("called, answered\n");
+    } finally {
+      rmSync(place, { recursive: true });
+    }
+  });
 });

@@ -145,7 +145,7 @@ describe("the package", () => {
 
   it("holds nothing else", () => {
     const expected =
-      /^(?:dist\/src\/|(?:src|contracts)\/[\w./-]+\.(?:ts|md)$|guest\/bin\/linux-|guest\/(?!fuzz\/)(?:\w+\/)?[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/(?:[\w-]+\.md|container-seccomp\.json)$|examples\/[\w/-]+\.ts$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|(?:CHANGELOG|(?:guest\/)?README|SECURITY)\.md)$)/;
+      /^(?:dist\/src\/|(?:src|contracts)\/[\w./-]+\.(?:ts|md)$|guest\/bin\/linux-|guest\/(?!fuzz\/)(?:\w+\/)?[\w-]+\.[ch]$|blueprints\/[\w-]+\.yaml$|docs\/(?:[\w-]+\.md|container-seccomp\.json)$|examples\/[\w/-]+\.(?:ts|mjs)$|schemas\/[\w.-]+\.json$|(?:package\.json|LICENSE|(?:CHANGELOG|(?:guest\/)?README|SECURITY)\.md)$)/;
     expect(packed.filter((path) => !expected.test(path))).toEqual([]);
   });
 

@@ -15,6 +15,7 @@ import {
   readReport,
   readRunPlan,
   releaseRun,
+  remoteNow,
 } from "../store.js";
 import type { PrWith, PushResult, RunReport } from "../types.js";
 import { withFiles } from "./open-run-sandbox.js";
@@ -67,7 +68,7 @@ async function pushFrom(
       branch: plan.branch,
       githubToken: opts.githubToken,
       host: gitHubHost(process.env),
-      remote: plan.remoteUrl ?? plan.repo,
+      remote: await remoteNow(plan),
       base: opts.base ?? plan.base,
       prWith: opts.prWith ?? plan.prWith,
       draft: opts.draft ?? (plan.draft || report.status !== "success"),

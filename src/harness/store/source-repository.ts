@@ -68,6 +68,12 @@ export async function openSource(opts: SourceOptions): Promise<SourceRepository>
   return { repo: gitDir, gitDir, baseCommit, remoteUrl: url, warnings: [] };
 }
 
+/** Where a run of earlier is pushed now: to the `origin` of its repository, which may have been added since. */
+export async function remoteNow(plan: Pick<SourceRepository, "repo" | "gitDir" | "remoteUrl">): Promise<string> {
+  const { originUrl } = plan.gitDir === undefined ? {} : await readRepositorySettings(plan.gitDir);
+  return originUrl ?? plan.remoteUrl ?? plan.repo;
+}
+
 async function describeDirectory(path: string, opts: SourceOptions): Promise<SourceRepository> {
   if (opts.ref !== undefined && !(await usesRepositoryHere(opts.backend))) {
     throw await unsupportedRef(opts.backend, opts.ref);
