@@ -22,7 +22,7 @@ import { openInTime } from "./lifecycle/open-in-time.js";
 import { validateSandboxOptions } from "./lifecycle/options.js";
 import { isLeftOver, reapAtStart, refuseExpired } from "./lifecycle/reap-records.js";
 import { fillFromSnapshot, startOptions } from "./lifecycle/start-from-snapshot.js";
-import { createSandbox, redactError, type SandboxLife } from "./portable.js";
+import { createEmit, createSandbox, redactError, type SandboxLife } from "./portable.js";
 
 export { labelsSchema, referenceSchema } from "./lifecycle/naming.js";
 export { closeDriver } from "./lifecycle/open-entry.js";
@@ -162,6 +162,7 @@ async function create(backend: Backend, wanted: SandboxOptions): Promise<Opened>
   const given = snapshot === undefined ? wanted : startOptions(backend, wanted, snapshot);
   const none = backend.capabilities(given).network.includes("none") ? "none" : "full";
   const asked: SandboxOptions = { ...given, network: given.network ?? backend.defaultNetwork ?? none };
+  if (snapshot === undefined && backend.defaultImage !== undefined) asked.image ??= backend.defaultImage;
   if (given.workDir !== undefined) asked.workDir = posix.resolve(given.workDir);
   checkParsed(backend, asked);
   const opts = backend.resolveOptions?.(asked) ?? asked;
@@ -225,7 +226,7 @@ async function rememberCall(
 }
 
 function entryOptions(backend: Backend, opts: SandboxOptions): ConstructorParameters<typeof OpenEntry>[0] {
-  const { operationTimeout = DEFAULT_OPERATION_TIMEOUT, keep = false, name, labels = {}, env = {} } = opts;
+  const { operationTimeout = DEFAULT_OPERATION_TIMEOUT, keep = false, name, labels = {}, env = {}, onEvent } = opts;
   return {
     backend,
     operationTimeout,
@@ -236,6 +237,10 @@ function entryOptions(backend: Backend, opts: SandboxOptions): ConstructorParame
     envNames: Object.keys(env).sort(),
     rules: rulesOf(opts),
     made: name === undefined ? undefined : madeOf(opts),
+    onProgress:
+      onEvent &&
+      ((id, message) =>
+        createEmit({ id, backend: backend.name }, secretsOf(backend, opts), onEvent)("progress", message)),
   };
 }
 

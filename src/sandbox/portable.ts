@@ -43,7 +43,7 @@ import {
   type WaitForPortOptions,
 } from "./types.js";
 
-export { redactError } from "./portable/events.js";
+export { createEmit, redactError } from "./portable/events.js";
 
 /** The options of a sandbox that the portable part needs. */
 export interface PortableOptions

@@ -37,7 +37,7 @@ export const COMMANDS: readonly CliCommand[] = [
       ["glovebox exec --repo https://github.com/acme/widgets -- ls", "a clone, kept up to date; or acme/widgets"],
       ["glovebox exec --repo . --workspace overlay --keep -- npm test", "ready at once, however large it is"],
       ["glovebox exec --network allow=packages.example.org -- npm ci", "only this host"],
-      ["glovebox exec --backend docker --image debian:bookworm-slim -- id", "in a container"],
+      ["glovebox exec --backend docker -- node -v", "in a container; --image chooses another image"],
       ["glovebox exec --memory 512m --timeout 30s -- node script.js", "bounded"],
       ["glovebox exec --publish 3000 -- npm start", "a server; prints http://127.0.0.1:NNNNN -> 3000"],
       ["glovebox exec --json -- uname -a", "the result as JSON"],

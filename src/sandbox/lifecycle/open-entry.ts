@@ -35,6 +35,7 @@ export interface EntryOptions {
   readonly made?: Readonly<Record<string, string>> | undefined;
   readonly envNames: readonly string[];
   readonly keepsAll: boolean;
+  readonly onProgress?: ((id: string, message: string) => void) | undefined;
 }
 
 /** How an entry starts: as a kept one, or with the files of a snapshot. */
@@ -146,6 +147,10 @@ export class OpenEntry implements SandboxEntry {
   warn(message: string): void {
     if (this.#driver?.onWarning !== undefined) this.#driver.onWarning(message);
     else this.#warnings.push(message);
+  }
+
+  progress(message: string): void {
+    this.#opts.onProgress?.(this.id, message);
   }
 
   /** Passes on the warnings of the backend from before anybody could listen. */
