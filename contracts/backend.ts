@@ -132,6 +132,10 @@ export interface Backend {
   readonly defaultNetwork?: NetworkPolicy;
   /** The image of a new sandbox whose options name none. Absent: the backend uses no images, or its service chooses. */
   readonly defaultImage?: string;
+  /** The images that a new sandbox with these options is made of; undefined for one that the service chooses. Absent: it uses no images. */
+  images?(opts: SandboxOptions): readonly (string | undefined)[];
+  /** Names of the given options that weaken the isolation of a sandbox, such as `docker.unsafe.privileged`. Absent: there are none. */
+  unsafeOptions?(opts: SandboxOptions): readonly string[];
   /**
    * Checks the options under the backend's name: returns them or throws `invalid_argument`. Any schema library fits. Default: the backend accepts
    * none.

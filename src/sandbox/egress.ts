@@ -1,2 +1,2 @@
 export { openEgress } from "./egress/open-egress.js";
-export { parseAllow } from "./egress/policy.js";
+export { firstBeyond, parseAllow } from "./egress/policy.js";

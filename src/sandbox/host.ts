@@ -19,4 +19,7 @@ export {
   trustedPath,
   uncommittedFiles,
 } from "./git.js";
+export { underPolicy, underTaskPolicy } from "./lifecycle.js";
 export { conformanceOf } from "./probe.js";
+export { type Policy, policiesInForce } from "./settings/policies.js";
+export { type LoadedConfig, loadUserConfig, userConfigPath } from "./settings/user-config.js";

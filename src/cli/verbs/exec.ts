@@ -1,6 +1,6 @@
 import type { ProcessExit } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
-import { openSandbox, WORKSPACE, withPreferredWorkDir } from "../../sandbox.js";
+import { openSandbox, WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
 import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
 import { printPublished, publishedPorts } from "../published-ports.js";
@@ -14,7 +14,7 @@ const TIMED_OUT = 124;
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const timeout = timeoutOf(flags);
-  const options = await withPreferredWorkDir(toOpenOptions(invocation), WORKSPACE);
+  const options = await withPreferredWorkDir(await withUserConfig(toOpenOptions(invocation)), WORKSPACE);
   const sandbox = await screen.during("opening the sandbox", () =>
     openSandbox(options).catch((error: unknown) => explainAbsent(error, options)),
   );

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type HarnessOptions, prepareRun, runHarness } from "../../harness.js";
-import { WORKSPACE } from "../../sandbox.js";
+import { WORKSPACE, withUserConfig } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { parseDuration, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
@@ -12,7 +12,7 @@ import { environmentFailure, followRun } from "./run-view/follow-run.js";
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen } = invocation;
   try {
-    const options = optionsOf(invocation);
+    const options = await withDefaults(optionsOf(invocation));
     if (!flags.has("dry-run")) return await followRun(invocation, (more) => runHarness({ ...options, ...more }));
     const { plan, blueprint, warnings } = await prepareRun(options);
     const nodes = blueprint.nodes.map(({ id, kind }) => ({ id, kind }));
@@ -83,6 +83,19 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...(Object.keys(inputs).length > 0 && { inputs }),
     ...(Object.keys(limits).length > 0 && { limits }),
     ...(found !== undefined && { githubToken: found.token }),
+  };
+}
+
+/** The options of a run, completed from the user's configuration file. What the blueprint says wins over it. */
+async function withDefaults(options: HarnessOptions): Promise<HarnessOptions> {
+  const { sandboxType } = options;
+  const { backend, ...sandboxDefaults } = await withUserConfig(
+    sandboxType === undefined ? {} : { backend: sandboxType },
+  );
+  return {
+    ...options,
+    ...(backend !== undefined && { sandboxType: backend }),
+    ...(Object.keys(sandboxDefaults).length > 0 && { sandboxDefaults }),
   };
 }
 

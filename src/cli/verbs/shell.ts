@@ -1,4 +1,4 @@
-import { openSandbox, WORKSPACE, withPreferredWorkDir } from "../../sandbox.js";
+import { openSandbox, WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
 import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { explainAbsent } from "../kept-sandbox.js";
@@ -17,7 +17,7 @@ export async function run(invocation: Invocation): Promise<number> {
     throw new UsageError("shell needs a terminal as standard input and output", "without one, use glovebox exec -- …");
   }
   const timeout = timeoutOf(flags);
-  const options = await withPreferredWorkDir(toOpenOptions(invocation), WORKSPACE);
+  const options = await withPreferredWorkDir(await withUserConfig(toOpenOptions(invocation)), WORKSPACE);
   const env = { ...terminalName(), ...options.env };
   const sandbox = await screen.during("opening the sandbox", () =>
     openSandbox({ ...options, env }).catch((error: unknown) => explainAbsent(error, options)),

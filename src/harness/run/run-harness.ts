@@ -89,9 +89,13 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const backend = lastingName(options.sandboxType ?? chooseBackend(process.env));
   const { githubToken = options.sandbox?.githubToken } = options;
   const given = sandboxOptionsIn(options);
+  const ofBlueprint = sandboxOptionsOf(blueprint, needs);
+  const limitsOfSandbox = { ...options.sandboxDefaults?.limits, ...ofBlueprint.limits, ...given.limits };
   const wanted: SandboxOptions = {
-    ...sandboxOptionsOf(blueprint, needs),
+    ...options.sandboxDefaults,
+    ...ofBlueprint,
     ...given,
+    ...(Object.keys(limitsOfSandbox).length > 0 && { limits: limitsOfSandbox }),
     env: { ...blueprint.sandbox.env, ...options.env, ...options.sandbox?.env },
     ...defined({ githubToken }),
   };

@@ -14,7 +14,7 @@ import { pullImage } from "./docker/image/pull-image.js";
 import { findSaved, removeSnapshot, type SavedImage } from "./docker/image/save-image.js";
 import { type KeptPlan, readKeptPlan } from "./docker/kept-plan.js";
 import { DOCKER_CAPABILITIES, LiveSandbox, labelsOf, networkOf } from "./docker/live-sandbox.js";
-import { checkMountsUnchanged, checkPossible, DEFAULT_IMAGE, dockerOptions } from "./docker/options.js";
+import { checkMountsUnchanged, checkPossible, DEFAULT_IMAGE, dockerOptions, unsafeOptions } from "./docker/options.js";
 import { probeDocker } from "./docker/probe.js";
 import { removeResource } from "./docker/resources.js";
 import { sweepEngine } from "./docker/sweep.js";
@@ -29,6 +29,8 @@ export const docker: Backend = {
   capabilities: () => DOCKER_CAPABILITIES,
   options: dockerOptions,
   defaultImage: DEFAULT_IMAGE,
+  images: ({ image }) => [image],
+  unsafeOptions,
 
   writtenOptions: ["host", "context", "certPath", "workDir", "user", "hostname", "pull", "guest", "unsafe"],
   runsHere: true,

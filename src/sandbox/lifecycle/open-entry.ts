@@ -35,6 +35,8 @@ export interface EntryOptions {
   readonly made?: Readonly<Record<string, string>> | undefined;
   readonly envNames: readonly string[];
   readonly keepsAll: boolean;
+  /** Throws if a policy forbids another one of the same kind. */
+  readonly assertAllowed?: ((entry: Pick<OpenEntry, "createdAt" | "expiresAt">) => Promise<void>) | undefined;
   readonly onProgress?: ((id: string, message: string) => void) | undefined;
 }
 
@@ -167,6 +169,7 @@ export class OpenEntry implements SandboxEntry {
     create: (entry: SandboxEntry, n: number) => Promise<D>,
     { atOnce = false, around = (makeAll) => makeAll(), complete }: ForkOptions<D> = {},
   ): Promise<D[]> {
+    await this.#opts.assertAllowed?.(this);
     const forks = Array.from({ length: count }, (_, index) => ({
       // No two sandboxes have the same name.
       entry: new OpenEntry(

@@ -93,3 +93,10 @@ export function checkMountsUnchanged({ mounts }: SandboxOptions, made: SandboxOp
 function unsupported(option: string, value: string, reason: string): SandboxError {
   return new SandboxError("unsupported", `The docker backend can't enforce ${option} "${value}": ${reason}`);
 }
+
+/** What weakens the isolation. Mounts are visible in the option `mounts` itself. */
+export function unsafeOptions({ docker }: SandboxOptions): string[] {
+  const { mounts: _, ...rest } = docker?.unsafe ?? {};
+  const isOn = (value: boolean | readonly string[]): boolean => (typeof value === "boolean" ? value : value.length > 0);
+  return Object.entries(rest).flatMap(([name, value]) => (isOn(value) ? [`docker.unsafe.${name}`] : []));
+}
