@@ -234,7 +234,7 @@ interface ChangeSummary {
 
 type Check<T = unknown> = (value: T, name: string) => void;
 
-interface CheckResult {
+interface CheckResult extends CommandSetting {
   id: string;
   status: "success" | "failure" | "cancelled";
   exitCode?: number;
@@ -251,6 +251,12 @@ interface CheckSpec extends Partial<Omit<GateCheck, "timeout">> {
 
 interface CommandNode extends NodeBase, Readonly<RunnableSpec> {
   readonly kind: "command";
+}
+
+interface CommandSetting {
+  cwd?: string;
+  env?: Record<string, string>;
+  hiddenEnv?: string[];
 }
 
 interface CommandSpec extends NodeSpecBase, RunnableSpec {
@@ -458,6 +464,19 @@ type Keyword =
 
 type KindWord = NodeSpec["kind"];
 
+interface LandOptions {
+  readonly branch: string;
+  readonly repo?: string;
+  readonly expected?: string;
+}
+
+interface LandResult {
+  readonly branch: string;
+  readonly commit: string;
+  readonly gitDir: string;
+  readonly files: readonly string[];
+}
+
 interface LimitHit {
   limit: "wall" | "cost" | "turns" | "idle";
   nodeId: string;
@@ -546,7 +565,7 @@ interface NodeOutput {
   bytes: Uint8Array;
 }
 
-interface NodeReport extends NodeResult {
+interface NodeReport extends NodeResult, CommandSetting {
   id: string;
   name: string;
   kind: NodeKind;
@@ -1049,7 +1068,7 @@ interface Step extends Readonly<RunnableSpec> {
   readonly secrets: readonly string[];
 }
 
-interface StepOutcome {
+interface StepOutcome extends CommandSetting {
   status: NodeStatus;
   exitCode?: number;
   timedOut?: boolean;
@@ -1150,6 +1169,8 @@ declare function isDocument(path: string): boolean;
 declare function isRun(runId: string): Promise<boolean>;
 
 declare function isRunning(directory: RunDirectory): Promise<boolean>;
+
+declare function landRun(runId: string, { branch, repo, expected }: LandOptions): Promise<LandResult>;
 
 declare function listBlueprints({ repoDir, cwd, env }?: FindOptions): FoundBlueprint[];
 
@@ -1267,6 +1288,7 @@ export {
   CheckResult,
   type CheckSpec,
   CommandNode,
+  CommandSetting,
   CommandSpec,
   CommitNode,
   CommitSpec,
@@ -1285,6 +1307,8 @@ export {
   HarnessOptions,
   InputSpec,
   KindWord,
+  LandOptions,
+  LandResult,
   LimitHit,
   LimitsSpec,
   LoadOptions,
@@ -1351,6 +1375,7 @@ export {
   isDocument,
   isRun,
   isRunning,
+  landRun,
   listBlueprints,
   listRuns,
   loadBlueprint,

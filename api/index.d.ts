@@ -68,6 +68,7 @@ interface Capabilities {
   pty: boolean;
   user: boolean;
   workDir?: boolean;
+  paths?: readonly ("workdir" | "sandbox")[];
   combinedOutput?: boolean;
   ports: boolean;
   git: boolean;
@@ -76,7 +77,8 @@ interface Capabilities {
   reasons?: Readonly<Partial<Record<LackingCapability, string>>>;
 }
 
-interface CapabilityRequest extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish"> {
+interface CapabilityRequest
+  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish" | "paths"> {
   pty?: unknown;
   user?: string | undefined;
   ports?: unknown;
@@ -217,6 +219,7 @@ interface Driver extends FileCalls {
   readonly capabilities: Capabilities;
   readonly hostDir?: string;
   readonly baseEnv: Readonly<Record<string, string>>;
+  readonly anywhere?: FileCalls;
   onWarning?: (message: string) => void;
   onLost?: () => void;
   start(spec: StartSpec): Promise<DriverProcess>;
@@ -493,6 +496,7 @@ type LackingCapability =
   | "pty"
   | "user"
   | "workDir"
+  | "paths"
   | "combinedOutput"
   | "ports"
   | "git"
@@ -571,7 +575,7 @@ interface PortableOptions
   extends Pick<
     SandboxOptions,
     | ("operationTimeout" | "maxOutput" | "env" | "allow" | "publish" | "onEvent" | "githubToken")
-    | ("ttl" | "idleTimeout")
+    | ("ttl" | "idleTimeout" | "paths")
   > {
   expiresAt?: string | undefined;
 }
@@ -874,6 +878,7 @@ interface SandboxOptions extends BackendOptions {
   baseDir?: string;
   workspace?: "worktree" | "overlay" | "copy";
   workDir?: string;
+  paths?: "workdir" | "sandbox";
   image?: string;
   snapshot?: string;
   id?: string;
@@ -969,6 +974,7 @@ interface SpawnOptions extends Omit<ExecOptions, "stdin" | "maxOutput" | "raw" |
 interface StartSpec {
   readonly argv: readonly string[];
   readonly cwd: string;
+  readonly anywhere?: true;
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: "pipe" | "none";
   readonly pty?: {
@@ -1198,7 +1204,11 @@ declare function setGuestPath(path: string): void;
 
 declare function shellQuote(argv: readonly string[]): string;
 
-declare function withPreferredWorkDir<T extends OpenOptions>(options: T, place: string): Promise<T>;
+declare function withPreferredWorkDir<
+  T extends SandboxOptions & {
+    backend?: string;
+  },
+>(options: T, place: string): Promise<T>;
 
 export {
   Backend,

@@ -24,6 +24,10 @@ const shown = {
   tasks: 7,
   harness: 4,
   daytona: 2,
+  cli: 1,
+  ports: 3,
+  listing: 1,
+  reopen: 1,
 };
 
 const text = readFileSync(readme, "utf8");

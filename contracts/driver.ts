@@ -6,10 +6,12 @@ export interface PendingRemoval {
   gone: Promise<void>;
 }
 
-/** A checked command: `cwd` is absolute and lexically inside `workDir`, and `env` is complete. */
+/** A checked command: `cwd` is absolute and lexically inside `workDir`, unless `anywhere` is set, and `env` is complete. */
 export interface StartSpec {
   readonly argv: readonly string[];
   readonly cwd: string;
+  /** `cwd` may be any path: the command enters it with its own rights. Only passed where `capabilities.paths` has `sandbox`. */
+  readonly anywhere?: true;
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: "pipe" | "none";
   readonly pty?: { cols: number; rows: number };
@@ -155,6 +157,11 @@ export interface Driver extends FileCalls {
   readonly hostDir?: string;
   /** The environment that every command starts from: PATH, HOME, LANG and the like. */
   readonly baseEnv: Readonly<Record<string, string>>;
+  /**
+   * The file calls for any absolute path that a command could use, with the rights of a command: its user, its mounts, its links. A link of `/proc`
+   * to what a process has open is not followed (`invalid_path`). Needed where `capabilities.paths` has `sandbox`.
+   */
+  readonly anywhere?: FileCalls;
   /** Set by the portable part. Call it to report something the user should know that is not a failure. */
   onWarning?: (message: string) => void;
   /** Set by the portable part. Call it when the sandbox is lost for good: what this process holds open for it is then closed. */

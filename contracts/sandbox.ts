@@ -59,6 +59,13 @@ export interface SandboxOptions extends BackendOptions {
    * `capabilities.workDir`; excludes `baseDir`.
    */
   workDir?: string;
+  /**
+   * How far `cwd`, `setWorkdir` and the file calls reach. `workdir`, the default: the work directory; a path that leads outside is
+   * `path_confinement`. `sandbox`: whatever a command inside can reach, such as `/tmp` and `$HOME`, with its rights and nothing more; links resolve as
+   * they do for a command, except those of `/proc` to what a process has open, which are `invalid_path`. `~` is a name like any other. Needs `sandbox`
+   * in `capabilities.paths`. Snapshots, `changes` and pushes concern the work directory in both cases.
+   */
+  paths?: "workdir" | "sandbox";
   /** Container or machine image, if the backend uses images. Default: the backend's own. */
   image?: string;
   /**
@@ -149,7 +156,7 @@ export interface FileUpload {
  * A confined place to run commands and store files.
  *
  * Paths are absolute inside `workDir`, or relative to the current work directory. A path that leads outside, by `..` or by a symbolic link, is
- * `path_confinement`. After `teardown` every call except `teardown` is `closed`.
+ * `path_confinement`, unless the sandbox was opened with `paths: "sandbox"`. After `teardown` every call except `teardown` is `closed`.
  */
 export interface Sandbox extends AsyncDisposable {
   /** Its id in the ledger. `openSandbox({ id })` reopens a kept sandbox, or gives a second handle to one that this process has open. */

@@ -203,6 +203,7 @@ export type LackingCapability =
   | "pty"
   | "user"
   | "workDir"
+  | "paths"
   | "combinedOutput"
   | "ports"
   | "git"
@@ -231,6 +232,8 @@ export interface Capabilities {
   user: boolean;
   /** Whether the option `workDir` works. Absent: no. */
   workDir?: boolean;
+  /** Which values of the option `paths` can be enforced. Absent: only `workdir`. */
+  paths?: readonly ("workdir" | "sandbox")[];
   /** Whether `output: "combined"` works. Absent: no. */
   combinedOutput?: boolean;
   /** Whether `url` works. */

@@ -44,6 +44,19 @@ const failed = late.then(async (child) => {
 await assert.rejects(Promise.race([sandbox.waitForPort(port, { timeout: 20_000 }), failed]), /ended with 1/);
 // #endregion ready
 
+// #region publish
+const first = await openSandbox({ publish: [port], keep: true });
+await first.writeFiles({ "server.cjs": SERVER, "page.html": "<h1>kept</h1>" });
+await first.teardown();
+
+const again = await openSandbox({ id: first.id, keep: false });
+assert.deepEqual(again.published, [port]); // reachable again, at another port of this machine
+await again.spawn({ argv: ["node", "server.cjs"], env: { PORT: `${port}` } });
+await again.waitForPort(port);
+assert.equal(await (await fetch(await again.url(port))).text(), "<h1>kept</h1>");
+// #endregion publish
+await again.teardown();
+
 // What still runs at the end is taken away by teardown, which `await using` calls.
 await sandbox.spawn({ argv: ["node", "server.cjs"], env: { PORT: `${port}` } });
 console.log("served, changed, stopped");

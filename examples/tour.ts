@@ -2,7 +2,15 @@ import { strict as assert } from "node:assert";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ExecResult, listSandboxes, openSandbox, reap, removeSandbox, SandboxError } from "glovebox";
+import {
+  type ExecResult,
+  listSandboxes,
+  openSandbox,
+  reap,
+  removeSandbox,
+  SandboxError,
+  type SandboxEvent,
+} from "glovebox";
 
 await using sandbox = await openSandbox({ backend: "local", env: { GREETING: "hello" } });
 
@@ -109,7 +117,10 @@ await sandbox.appendFile("log", "one\n");
 await sandbox.appendFile("log", "two\n");
 await sandbox.copy("bin", "copied", { recursive: true });
 await sandbox.rename("copied/tool", "copied/renamed");
-const [entry] = await sandbox.listDirectory("copied", { details: true });
+await sandbox.exec("ln", ["-s", "renamed", "copied/latest"]);
+assert.equal((await sandbox.stat("copied/latest"))?.type, "symlink");
+assert.equal((await sandbox.stat("copied/latest", { follow: true }))?.type, "file");
+const [, entry] = await sandbox.listDirectory("copied", { details: true });
 assert(entry?.name === "renamed" && entry.type === "file" && entry.mode === 0o755 && entry.size === 20);
 await assert.rejects(sandbox.remove("copied"), { code: "conflict" });
 assert.equal(await sandbox.remove("copied", { recursive: true }), true);
@@ -127,9 +138,9 @@ assert.equal(await new Response(part).text(), "line 1");
 
 const place = await mkdtemp(join(tmpdir(), "glovebox-tour-"));
 // #region trees
-const copy = await sandbox.exportDirectory("bin", join(place, "out"));
+const copy = await sandbox.downloadDirectory("bin", join(place, "out"));
 assert.deepEqual(await readdir(copy), ["tool"]);
-await sandbox.refreshFromHost(copy, "again");
+await sandbox.uploadDirectory(copy, "again");
 assert.equal((await sandbox.stat("again/tool"))?.mode, 0o755);
 // #endregion trees
 await rm(place, { recursive: true });
@@ -151,13 +162,17 @@ try {
 // #endregion errors
 
 // #region limits
-const { limits } = sandbox.capabilities;
+const { limits, reasons = {} } = sandbox.capabilities;
+const hasDisk = limits.includes("disk");
+if (!hasDisk) console.log(`no limits.disk here: ${reasons["limits.disk"]}`);
 const bounded = await openSandbox({
   backend: "local",
-  limits: { pids: 64, ...(limits.includes("memory") && { memory: 256 * 1024 ** 2 }) },
+  limits: { pids: 64, ...(hasDisk && { disk: 20 * 1024 ** 2 }) },
 });
 const bomb = await bounded.shell("i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; echo $i");
 assert.notEqual(bomb.stdout, "200\n");
+const { exitCode } = await bounded.shell("head -c 40000000 /dev/zero > large");
+assert.equal(exitCode === 0, !hasDisk);
 await bounded.teardown();
 // #endregion limits
 
@@ -173,6 +188,14 @@ assert.equal(twin.workDir, placed.workDir);
 assert.notEqual(twin.hostDir, placed.hostDir);
 // #endregion place
 
+// #region paths
+await using open = await openSandbox({ backend: "local", paths: "sandbox" });
+await open.writeFile("/tmp/cache/notes", "anywhere");
+assert.equal((await open.exec({ argv: ["cat", "notes"], cwd: "/tmp/cache" })).stdout, "anywhere");
+await assert.rejects(open.writeFile("/etc/passwd", ""), { code: "permission_denied" });
+await assert.rejects(open.listDirectory("/proc/self/root"), { code: "invalid_path" });
+// #endregion paths
+
 // #region keep
 const first = await openSandbox({ backend: "local", keep: true });
 await first.writeFile("notes", "kept");
@@ -183,6 +206,19 @@ assert.equal(await second.readFile("notes"), "kept");
 await second.teardown();
 await removeSandbox(first.id);
 // #endregion keep
+
+// #region env-names
+const withToken = await openSandbox({ backend: "local", keep: true, env: { API_TOKEN: "not-written-down" } });
+await withToken.teardown();
+
+const warnings: string[] = [];
+const onEvent = ({ type, message }: SandboxEvent): void => {
+  if (type === "warning") warnings.push(message);
+};
+const without = await openSandbox({ id: withToken.id, keep: false, onEvent });
+assert.match(warnings.join(), /API_TOKEN/); // give env again, to set it
+// #endregion env-names
+await without.teardown();
 
 // #region names
 const options = {

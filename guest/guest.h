@@ -24,6 +24,7 @@ int gather_changes_main(int argc, char **argv);
 int git_head_main(int argc, char **argv);
 int launch_main(int argc, char **argv);
 int socket_owner_main(void);
+int serve_files_main(void);
 
 /* Each call has a PID namespace of its own, or, where there is none to be had, a subreaper. */
 enum confinement { CONFINE_NAMESPACE = 1, CONFINE_SUBREAPER = 2 };
@@ -31,6 +32,7 @@ enum confinement { CONFINE_NAMESPACE = 1, CONFINE_SUBREAPER = 2 };
 /* channel/serve.c */
 extern enum confinement confinement;
 extern bool jailed;
+extern bool only_files; /* this is the file process: it serves file requests and nothing else */
 int serve(int in, int out, const char *root, bool with_self_test, bool only_loopback);
 void answer(uint8_t type, uint32_t call, const void *body, size_t length);
 /* An answer without a body that may be sent a little later, together with others. */
@@ -44,6 +46,20 @@ bool handle_request(const struct frame *frame);
 void answer_done(uint32_t call, int error, const char *path);
 /* channel/file-requests.c: the file requests of edition 2. */
 bool handle_newer_file_request(const struct frame *frame, struct reader *r);
+
+/* channel/file-process.c: requests with absolute paths are served by a process that has the rights of a command, and nothing of the guest's.
+ * forward_request starts it; the other two concern calls that it has. */
+bool is_for_file_process(const struct frame *frame);
+void forward_request(const struct frame *frame);
+bool forward_call_request(const struct frame *frame);
+bool is_file_process(pid_t pid);
+/* Whether it takes more requests now. */
+bool file_process_has_room(void);
+struct pollfd file_process_poll(void);
+void file_process_ready(short events);
+bool file_process_ended(pid_t pid);
+/* Lets it remove what unfinished calls have written, and end. */
+void file_process_close(void);
 
 /* channel/listen.c */
 extern int listener;
@@ -65,6 +81,7 @@ size_t lz4_compress(const uint8_t *from, size_t length, uint8_t *to);
 struct command {
   char **argv, **env;
   int cwd;            /* an open directory */
+  const char *place;  /* an absolute path that the command itself enters instead; or null */
   int in, out, err;   /* the command's ends; with a terminal all the same */
   bool terminal;
   bool combined;      /* stdout and stderr are one pipe */
@@ -93,8 +110,10 @@ enum { TREE_RUNNING, TREE_GONE, TREE_GONE_REUSE };
 enum { CONTROL_KILL_ALL = 0xff, CONTROL_FREEZE = 0xfe, CONTROL_THAW = 0xfd };
 /* The exit code of a supervisor that could not start its command, unless it knows an errno. */
 #define START_FAILED 125
-/* In `signaled`, not the end of the command: everything is frozen, or, with a code, could not be. */
+/* In `signaled`, not the end of the command: everything is frozen, or, with a code, could not be; the command is in its `place`, or, with an
+ * errno as code, could not enter it. */
 #define ENDING_FROZEN (-1)
+#define ENDING_ENTERED (-2)
 
 /* calls/calls.c, calls/call-events.c: the calls under way. A call ends with ANS_EXIT, ANS_RESULT or ANS_FAIL, once. */
 struct call;
@@ -111,6 +130,8 @@ void call_undo_by_removing(struct call *call, int parent, const char *name);
 #define MAX_KEPT (4u << 20)
 #define KEEP_ALL UINT32_MAX
 void call_keep_output(struct call *call, uint32_t out, uint32_t err);
+/* Its start is answered once the command is in its `place`. */
+void call_await_entry(struct call *call);
 void call_read_file(struct call *call, int fd, uint64_t most);
 struct listing;
 /* Sends the first bytes of a listing at once, and the rest as credit comes. The call owns both. */
@@ -149,6 +170,8 @@ void settle_freeze(void);
 
 /* process/spawn.c: 0 or a negative errno. */
 int start_command(const struct command *command, enum confinement confinement, struct supervisor *out);
+/* The process that serves file requests as a command could do them. Returns its pid. */
+int start_file_process(enum confinement confinement, int channel);
 /* A supervisor that waits for a jailed command. Returns its pid. */
 int start_pooled_supervisor(enum confinement confinement, struct supervisor *out);
 void kill_supervised(const struct supervisor *supervisor, enum confinement confinement);
@@ -222,6 +245,8 @@ void self_test_expects(bool only_loopback);
 #define NO_USER 10003     /* the container has no such user */
 int files_open_root(const char *path);
 void files_use_root(int directory);
+/* From here on absolute paths lead anywhere in this process's file system, except by links of /proc. Otherwise they are ESCAPES. */
+int files_allow_absolute(void);
 int files_open_directory(const char *path);
 int files_open_read(const char *path, uint64_t *size);
 int files_write(const char *path, uint32_t mode, const uint8_t *bytes, size_t length);
@@ -235,6 +260,8 @@ int files_list(const char *path, struct queue *out);
 int files_remove(const char *path);
 int files_rename(const char *from, const char *to);
 int files_make_directory(const char *path);
+/* It can be neither renamed nor removed. */
+bool is_mount_point(int parent, const char *name);
 /* Opens the parent directory of `path`, made if `make`; `name` gets the last name. */
 int files_open_parent(const char *path, bool make, char name[256]);
 /* Like files_open_parent with `make`, for what a link at `path` leads to. */

@@ -78,6 +78,7 @@ int main(int argc, char **argv) {
   if (strcmp(verb, "exec-with-parent") == 0) return exec_with_parent_main(argc - 2, argv + 2);
   if (strcmp(verb, "socket-owner") == 0) return socket_owner_main();
   if (strcmp(verb, "relay") == 0) return relay_main(argc - 2, argv + 2);
+  if (strcmp(verb, "serve-files") == 0) return serve_files_main();
   if (strcmp(verb, "serve-text") == 0 && argc == 3) return serve_text_main(argv[2]);
   for (const char **known = transfer_verbs; *known; known++)
     if (strcmp(verb, *known) == 0) return transfer_file_main(verb, argc - 2, argv + 2);

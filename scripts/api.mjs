@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { parseSync } from "rolldown/utils";
-import { startTypes, typedEntries } from "./bundle.mjs";
+import { typedEntries } from "./bundle.mjs";
+import { declarationsOf } from "./declarations.mjs";
 
 /**
  * Writes the API report: `api/<entry>.d.ts` has every name that an entry point of package.json exports, with its signature and
@@ -15,7 +15,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, "api");
 const ROOT = "index";
 
-const declared = new Map(await Promise.all(typedEntries.map(async (entry) => [entry, await declarationsOf(entry)])));
+const declared = new Map(await Promise.all(typedEntries.map(async (entry) => [entry, await textsOf(entry)])));
 const reports = new Map(await Promise.all(typedEntries.map(async (entry) => [`${entry}.d.ts`, await reportOf(entry)])));
 const written = existsSync(folder)
   ? readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".ts"))
@@ -43,27 +43,9 @@ async function reportOf(entry) {
   return await format(own.join("\n\n"));
 }
 
-async function declarationsOf(entry) {
-  const build = await startTypes([entry]);
-  const { output } = await build.generate();
-  const { code } = output.find(({ type }) => type === "chunk");
-  const { program, comments } = parseSync("report.d.ts", code);
-  const withoutComments = ({ start, end }) => {
-    const inside = comments.filter((comment) => comment.start >= start && comment.end <= end);
-    return inside.reduceRight(
-      (text, each) => text.slice(0, each.start - start) + text.slice(each.end - start),
-      code.slice(start, end),
-    );
-  };
-  const statements = program.body.map((node) => ({ name: nameOf(node), text: withoutComments(node) }));
-  statements.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
-  return statements.map(({ text }) => text);
-}
-
-/** Sorts imports first and the list of exports last. */
-function nameOf({ type, id, declarations, source }) {
-  if (type === "ImportDeclaration") return ` ${source.value}`;
-  return (id ?? declarations?.[0].id)?.name ?? "~";
+async function textsOf(entry) {
+  const { declarations } = await declarationsOf(entry);
+  return declarations.map(({ text }) => text);
 }
 
 async function format(text) {

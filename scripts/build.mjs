@@ -15,11 +15,14 @@ const OWN = [
 /** Builds `dist/` from scratch, so that no file of an older build is shipped. */
 export async function buildLibrary() {
   rmSync(join(root, "dist"), { recursive: true, force: true });
-  const { bundle, bundleTypes } = await import("./bundle.mjs");
+  const [{ bundle, bundleTypes }, { startGroups }] = await Promise.all([
+    import("./bundle.mjs"),
+    import("./bundle-groups.mjs"),
+  ]);
   const examples = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"));
   await Promise.all([
     bundleTypes(join(root, "dist", "src")),
-    bundle("src", join(root, "dist", "src"), [...entryPoints(), ...OWN]),
+    bundle("src", join(root, "dist", "src"), [...entryPoints(), ...OWN], startGroups),
     bundle(
       "examples",
       join(root, "dist", "examples"),

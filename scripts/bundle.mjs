@@ -12,16 +12,19 @@ const external = (id) => id.startsWith("node:") || packages.some((each) => id ==
 /**
  * Bundles the sources in `from` into few files: Node takes longer to load hundreds of small ones than to run them. The
  * modules of `entries` keep their paths below `to`, shared code goes into the folder `parts`, and lazy imports stay lazy.
+ * A door that re-exports a whole room loads only what is used of it: no module of ours is imported for its effect alone.
  */
-export async function bundle(from, to, entries) {
-  const build = await startBundle(from, entries, { external });
-  await build.write({
+export async function bundle(from, to, entries, groupsOf = () => []) {
+  const build = await startBundle(from, entries, { external, treeshake: { moduleSideEffects: false } });
+  const output = {
     dir: to,
     chunkFileNames: "parts/[name].js",
     sourcemap: true,
     sourcemapExcludeSources: true,
     comments: { jsdoc: false },
-  });
+  };
+  const groups = groupsOf((await build.generate(output)).output.filter(({ type }) => type === "chunk"));
+  await build.write({ ...output, codeSplitting: { groups } });
 }
 
 /** The modules of `src` that package.json exports with types. */

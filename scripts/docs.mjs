@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
  * Copies the TypeScript snippets of the README and the docs from programs that the tests run: `docs.mjs [--check] [folder]`.
  *
  * A block follows `<!-- snippet: examples/hello.ts -->` for a whole file, or `<!-- snippet: examples/hello.ts#name -->`
- * for the lines between `// #region name` and `// #endregion name`. With `--check` it writes nothing.
+ * for the lines between `// #region name` and `// #endregion name`, all of them if there are several. With `--check` it writes nothing.
  */
 const isCheck = process.argv.includes("--check");
 const here = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -44,10 +44,9 @@ function cut(source, document) {
   const [path, name] = source.split("#");
   const program = readFileSync(join(root, path), "utf8");
   if (name === undefined) return program;
-  const found = new RegExp(`^[ \\t]*// #region ${name}\\n([\\s\\S]*?)^[ \\t]*// #endregion ${name}$`, "m").exec(
-    program,
-  );
-  if (found) return withoutIndent(found[1]);
+  const region = new RegExp(`^[ \\t]*// #region ${name}\\n([\\s\\S]*?)^[ \\t]*// #endregion ${name}$`, "gm");
+  const parts = [...program.matchAll(region)].map(([, part]) => part);
+  if (parts.length > 0) return withoutIndent(parts.join(""));
   faults.push(`${document} uses the region ${name}, which ${path} does not have`);
   return undefined;
 }

@@ -11,9 +11,8 @@ export {
 } from "./sandbox/executor.js";
 export { setGuestPath } from "./sandbox/guest.js";
 export { importArchive } from "./sandbox/import-archive.js";
-export { type OpenOptions, openSandbox } from "./sandbox/open.js";
+export { type OpenOptions, openSandbox, WORKSPACE, withPreferredWorkDir } from "./sandbox/open.js";
 export { createSandbox, type PortableOptions, type SandboxIdentity, type SandboxLife } from "./sandbox/portable.js";
-export { WORKSPACE, withPreferredWorkDir } from "./sandbox/preferred-work-dir.js";
 export { assertBackend, capabilitiesOf, credentialsOf, probeBackend } from "./sandbox/probe.js";
 export {
   listSandboxes,

@@ -23,6 +23,8 @@ interface DriverIdentity {
   readonly baseEnv: Readonly<Record<string, string>>;
 }
 
+type FileStream = AsyncIterable<Uint8Array> | null;
+
 interface Frame {
   type: number;
   call: number;
@@ -78,6 +80,8 @@ declare abstract class GuestFileCalls implements FileCalls {
   #private;
   protected abstract useFiles<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T>;
   protected abstract streamFiles(work: (files: GuestFiles) => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
+  protected useStream(work: (files: GuestFiles) => Promise<FileStream>): Promise<FileStream>;
+  get anywhere(): FileCalls;
   read(path: string, { signal }?: DriverCallOptions): Promise<Uint8Array | null>;
   readStream(
     path: string,
@@ -85,7 +89,7 @@ declare abstract class GuestFileCalls implements FileCalls {
       start: number;
       length?: number;
     },
-  ): Promise<AsyncIterable<Uint8Array> | null>;
+  ): Promise<FileStream>;
   write(uploads: readonly DriverFile[], { signal }?: DriverCallOptions): Promise<void>;
   writeStream({ path, source, mode }: DriverFileStream, { signal }?: DriverCallOptions): Promise<void>;
   append({ path, content, mode }: DriverFile, { signal }?: DriverCallOptions): Promise<void>;
@@ -122,6 +126,7 @@ declare abstract class GuestFileCalls implements FileCalls {
 declare class GuestFiles {
   #private;
   constructor(channel: GuestChannel, relative: (path: string) => string);
+  anywhere(): GuestFiles;
   read(path: string, signal?: AbortSignal): Promise<Uint8Array | null>;
   readUpTo(path: string, most: number, signal?: AbortSignal): Promise<Uint8Array | null | undefined>;
   readStream(
@@ -281,7 +286,7 @@ declare function readSnapshotRecord(id: string): Promise<SnapshotRecord>;
 
 declare function removeGitResource(resource: Resource, beside?: readonly string[]): Promise<boolean | PendingRemoval>;
 
-declare function removeSnapshot({ id, sandboxId, gitDir, ref, commit, archive }: SnapshotRecord): Promise<void>;
+declare function removeSnapshot(record: SnapshotRecord): Promise<void>;
 
 declare function replaceFiles(
   { driver }: Pick<LiveTree, "driver">,

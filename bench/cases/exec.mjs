@@ -23,7 +23,7 @@ export async function measure({ isQuick, withPeers, scratch }) {
     for (const { name, exec } of peers) variants[name] = exec;
     const samples = await interleave(variants, { rounds: isQuick ? 60 : 400, warmup: WARM });
     const rows = Object.entries(samples).map(([variant, taken]) => row(variant, taken));
-    return { rows, goals: execGoals(rows, 0.8), notes };
+    return { rows, goals: execGoals(rows, 0.4), notes };
   } finally {
     for (const { close } of [...peers, floor]) await close();
     await sandbox.teardown();

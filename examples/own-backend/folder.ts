@@ -69,6 +69,7 @@ const CAPABILITIES: Capabilities = {
     "network.none": NOTHING_CONFINES,
     "network.allow": NOTHING_CONFINES,
     workDir: "a command sees the paths of the machine",
+    paths: "a command reaches every path of the machine, and file calls must not",
     user: "every command runs as you",
     git: "it takes no repository",
   },

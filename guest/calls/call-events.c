@@ -31,8 +31,17 @@ static void pump_err(struct call *call) {
   if (call->err >= 0 && pump(call, call->err, 2) == FLOW_ENDED) close_fd(&call->err);
 }
 
+/* `error` is an errno: why the command could not be started. */
+static void answer_entry(struct call *call, int error) {
+  if (!call->entering) return;
+  call->entering = false;
+  if (error) call->start_error = error;
+  else answer(ANS_STARTED, call->id, NULL, 0);
+}
+
 static void command_ended(struct call *call, struct ending ending) {
   if (call->ended) return;
+  answer_entry(call, call->killed ? 0 : call->start_error ? call->start_error : EAGAIN);
   call->ended = true;
   call->ending = ending;
   call->ended_at = call->quiet_since = now_ms();
@@ -55,6 +64,11 @@ static void read_status(struct call *call) {
     read_status(call); /* its end may already be in the pipe, and no further event would announce it */
     return;
   }
+  if (got == sizeof ending && ending.signaled == ENDING_ENTERED) {
+    answer_entry(call, ending.code);
+    read_status(call);
+    return;
+  }
   if (got == sizeof ending && ending.tree == TREE_GONE_REUSE) release_supervisor(call);
   close_fd(&call->supervisor.status);
   if (got != sizeof ending) return;
@@ -69,7 +83,7 @@ static void read_status(struct call *call) {
 static int orphan_rounds, orphan_pause;
 
 static bool is_supervisor(pid_t pid) {
-  if (is_pooled(pid)) return true;
+  if (is_pooled(pid) || is_file_process(pid)) return true;
   for (struct call *call = calls; call; call = call->next)
     if (call->supervisor.pid == pid) return true;
   return false;

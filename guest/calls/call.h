@@ -30,7 +30,7 @@ struct reach {
 struct call {
   uint32_t id;
   struct supervisor supervisor; /* pid 0: there is none, or it has exited */
-  bool worker, ended, timed_out, input_ended, terminal, reading, killed, orphaned, connection, unfrozen;
+  bool worker, ended, timed_out, input_ended, terminal, reading, killed, orphaned, connection, unfrozen, entering;
   struct ending ending;
   int in, out, err;
   int read_error;

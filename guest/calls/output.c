@@ -14,6 +14,7 @@ static size_t smaller_of(size_t a, size_t b) { return a < b ? a : b; }
 static bool is_buffering(const struct output *output) { return output->pass == 0 && !output->ended; }
 
 bool takes_output(const struct call *call, int stream) {
+  if (call->entering) return false; /* nothing may come before the answer that it has started */
   return is_buffering(&call->outputs[stream]) || (call->credit[stream] > 0 && !channel_is_full());
 }
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define PROTOCOL_VERSION 2u
-#define EDITION 2u /* which requests the guest knows: 1 without those from 0x20 on and without WITH_COMBINED; in the upper half of a byte of ANS_HELLO */
+#define EDITION 3u /* which requests the guest knows: 1 without those from 0x20 on and without WITH_COMBINED, 2 without absolute paths; in the upper half of a byte of ANS_HELLO */
 #define HEADER_BYTES 13u /* u32 body length, u32 sequence number, u8 type, u32 call */
 #define MAX_BODY (4u << 20)
 #define DATA_BYTES (64u << 10)

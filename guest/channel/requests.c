@@ -45,11 +45,13 @@ static bool start(uint32_t id, struct reader *r) {
       if (in_container) command.as = &identity;
       if (in_container && flags & WITH_CAPABILITIES) command.jailed = false;
       call_keep_output(call, out, err);
-      command.cwd = files_open_directory(cwd);
+      if (*cwd == '/') command.place = cwd;
+      command.cwd = files_open_directory(command.place ? "" : cwd);
       error = command.cwd < 0 ? command.cwd : call_start(call, &command, flags & WITH_STDIN, flags & WITH_TERMINAL ? cols : 0, rows, deadline);
       if (command.cwd >= 0) close(command.cwd);
     }
     if (error) fail(call, id, error, "start");
+    else if (command.place) call_await_entry(call);
     else if (flags & WITH_LATE_START) answer_late(ANS_STARTED, id);
     else answer(ANS_STARTED, id, NULL, 0);
   }
@@ -127,6 +129,10 @@ static void remove_path(uint32_t id, const char *path, bool recursive) {
   }
   worker_name[0] = 0;
   int directory = *path ? files_open_parent(path, false, worker_name) : files_open_directory("");
+  if (directory >= 0 && *path && is_mount_point(directory, worker_name)) {
+    close(directory);
+    directory = -EBUSY; /* before it is emptied */
+  }
   start_worker(id, directory, worker_remove, path);
 }
 
@@ -138,6 +144,7 @@ void answer_done(uint32_t id, int error, const char *path) {
 /* A request about a call that has just ended is no error: it crossed the answer. */
 static bool handle_call_request(const struct frame *frame, struct reader *r) {
   struct call *call = call_find(frame->call);
+  if (!call && forward_call_request(frame)) return true;
   uint8_t number = 0;
   uint32_t bytes;
   uint16_t cols, rows;
@@ -248,6 +255,11 @@ bool handle_request(const struct frame *frame) {
   struct reader r = {.at = frame->body, .end = frame->body + frame->length};
   bool opens = frame->type == REQ_START || frame->type >= REQ_READ;
   if (opens && call_find(frame->call)) return false;
+  if (is_for_file_process(frame)) {
+    forward_request(frame);
+    return true;
+  }
+  if (only_files && (frame->type == REQ_START || frame->type == REQ_CONNECT || frame->type == REQ_AWAIT_PORT || (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN))) return false;
   if (frame->type == REQ_START) return start(frame->call, &r);
   if (frame->type >= REQ_STDIN && frame->type <= REQ_RESIZE) return handle_call_request(frame, &r);
   if (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN) return handle_sandbox_request(frame, &r);

@@ -155,10 +155,11 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
   self_test_expects(only_loopback);
   send_hello(out, with_self_test);
 
-  static struct pollfd fds[4 + MAX_CALLS * POLLS_PER_CALL];
+  enum { CALLS = 5 };
+  static struct pollfd fds[CALLS + MAX_CALLS * POLLS_PER_CALL];
   for (;;) {
     int timeout = -1;
-    size_t count = calls_poll(fds + 4, MAX_CALLS * POLLS_PER_CALL, &timeout);
+    size_t count = calls_poll(fds + CALLS, MAX_CALLS * POLLS_PER_CALL, &timeout);
     bool was_full = channel_is_full();
     int late = lateness();
     if (late == 0 && !flush_channel(out)) break;
@@ -167,11 +168,12 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     if (late > 0) sooner(&timeout, late);
     /* The calls were not polled for output because there was no room. Now there is. */
     if (was_full && !channel_is_full()) timeout = 0;
-    fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL ? in : -1, .events = POLLIN};
+    fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL && file_process_has_room() ? in : -1, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = late == 0 && queue_length(&outgoing) > 0 ? out : -1, .events = POLLOUT};
     fds[2] = (struct pollfd){.fd = signals, .events = POLLIN};
     fds[3] = (struct pollfd){.fd = listener, .events = POLLIN};
-    if (poll(fds, 4 + count, timeout) < 0) {
+    fds[4] = file_process_poll();
+    if (poll(fds, CALLS + count, timeout) < 0) {
       if (errno == EINTR) continue;
       break;
     }
@@ -180,12 +182,14 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
       while (read(signals, &info, sizeof info) > 0) continue;
       int status;
       for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-        if (!pool_child_ended(pid)) calls_child_ended(pid, status);
+        if (!file_process_ended(pid) && !pool_child_ended(pid)) calls_child_ended(pid, status);
     }
-    calls_ready(fds + 4, count);
+    calls_ready(fds + CALLS, count);
+    file_process_ready(fds[4].revents);
     if (fds[3].revents) accept_connections();
     if (fds[0].revents && !take_requests(in)) break;
   }
+  file_process_close();
   /* When PID 1 exits, the kernel ends everybody. Elsewhere the children have to be killed first. */
   if (getpid() != 1) {
     signal(SIGCHLD, SIG_DFL);

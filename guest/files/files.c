@@ -1,4 +1,5 @@
-/* Files beneath one root. Commands can swap any name for a link at any time, so every lookup is done by the kernel, with openat2. */
+/* Files beneath one root, or, by an absolute path, anywhere in the sandbox. Commands can swap any name for a link at any time, so every
+ * lookup is done by the kernel, with openat2. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include "../guest.h"
 
 static int root = -1;
+static int sandbox_root = -1; /* the root of the file system, where absolute paths may be used */
 
 int files_open_root(const char *path) {
   root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -22,19 +24,30 @@ int files_open_root(const char *path) {
 
 void files_use_root(int directory) { root = directory; }
 
-/* The kernel returns EXDEV when a path leads outside, and EAGAIN when something was renamed meanwhile. */
+int files_allow_absolute(void) {
+  sandbox_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  return sandbox_root < 0 ? -errno : 0;
+}
+
+static bool is_absolute(const char *path) { return *path == '/'; }
+
+/* The kernel returns EXDEV when a path leads outside, and EAGAIN when something was renamed meanwhile. An absolute path leads nowhere
+ * outside; for it ELOOP is a loop, or a link of /proc to what a process has open. */
 static int open_beneath(const char *path, uint64_t flags) {
-  struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+  bool absolute = is_absolute(path);
+  int from = absolute ? sandbox_root : root;
+  if (from < 0) return -ESCAPES;
+  struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = (absolute ? RESOLVE_IN_ROOT : RESOLVE_BENEATH) | RESOLVE_NO_MAGICLINKS};
   if (*path == 0) { /* the root itself, without any lookup */
     int fd = openat(root, ".", (int)how.flags);
     return fd < 0 ? -errno : fd;
   }
   for (int attempt = 0; attempt < 256; attempt++) {
-    long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+    long fd = syscall(SYS_openat2, from, path, &how, sizeof how);
     if (fd >= 0) return (int)fd;
     if (errno != EAGAIN && errno != EINTR) break;
   }
-  return errno == EXDEV || errno == ELOOP ? -ESCAPES : -errno;
+  return errno == EXDEV || (errno == ELOOP && !absolute) ? -ESCAPES : -errno;
 }
 
 int files_open_directory(const char *path) { return open_beneath(path, O_PATH | O_DIRECTORY); }
@@ -56,6 +69,7 @@ static int split(const char *path, char parent[4096], char name[256]) {
   const char *slash = strrchr(path, '/');
   const char *last = slash ? slash + 1 : path;
   size_t length = slash ? (size_t)(slash - path) : 0;
+  if (slash == path) length = 1; /* the root of the file system */
   if (*last == 0 || strcmp(last, "..") == 0 || strcmp(last, ".") == 0) return -EISDIR;
   if (length >= 4096 || strlen(last) > 255) return -ENAMETOOLONG;
   memcpy(parent, path, length);
@@ -64,10 +78,10 @@ static int split(const char *path, char parent[4096], char name[256]) {
   return 0;
 }
 
-/* The position of the last slash before `end`, or 0. */
+/* The length of the path above the one that ends at `end`: "" is above "a", and "/" above "/a". */
 static size_t parent_length(const char *path, size_t end) {
   while (end > 0 && path[end - 1] != '/') end--;
-  return end > 0 ? end - 1 : 0;
+  return end > 1 ? end - 1 : end;
 }
 
 /* Makes `name` in `above`, closes `above`, and opens the new directory. If something else than a directory has the name, the
@@ -87,13 +101,14 @@ static int make_beneath(const char *path) {
   if (whole >= sizeof part) return -ENAMETOOLONG;
   memcpy(part, path, whole + 1);
   int fd = files_open_directory(part);
-  while (fd == -ENOENT && length > 0) {
+  size_t least = is_absolute(path) ? 1 : 0;
+  while (fd == -ENOENT && length > least) {
     length = parent_length(part, length);
     part[length] = 0;
     fd = files_open_directory(part);
   }
   while (fd >= 0 && length < whole) {
-    const char *name = part + (length > 0 ? length + 1 : 0);
+    const char *name = part + (length > least ? length + 1 : least);
     memcpy(part, path, whole + 1);
     length = (size_t)(name - part) + strcspn(name, "/");
     part[length] = 0;
@@ -120,7 +135,8 @@ int files_open_parent(const char *path, bool make, char name[256]) {
   return make ? make_beneath(parent) : files_open_directory(parent);
 }
 
-/* If `path` is a link, `target` gets where it leads, as a path beneath the root, and the result is 1. 0: it is no link. */
+/* If `path` is a link, `target` gets where it leads, as a path beneath the root, or an absolute one if `path` is absolute, and the result is 1.
+ * 0: it is no link. */
 static int follow(const char *path, char target[4096]) {
   int fd = open_beneath(path, O_PATH | O_NOFOLLOW);
   if (fd == -ENOENT) return 0;
@@ -139,13 +155,14 @@ static int follow(const char *path, char target[4096]) {
   char of_fd[64], base[4096], full[4096];
   snprintf(of_fd, sizeof of_fd, "/proc/self/fd/%d", fd);
   ssize_t length = readlink(of_fd, full, sizeof full - 1);
-  snprintf(of_fd, sizeof of_fd, "/proc/self/fd/%d", root);
+  snprintf(of_fd, sizeof of_fd, "/proc/self/fd/%d", is_absolute(path) ? sandbox_root : root);
   ssize_t base_length = readlink(of_fd, base, sizeof base - 1);
   close(fd);
   if (length <= base_length || base_length < 0 || strncmp(full, base, (size_t)base_length) != 0) return -ESCAPES;
   full[length] = 0;
   const char *inner = full + base_length;
-  if (base_length > 1 && *inner++ != '/') return -ESCAPES;
+  if (is_absolute(path)) inner = full + base_length - 1; /* its slash is that of "/" */
+  else if (base_length > 1 && *inner++ != '/') return -ESCAPES;
   strcpy(target, inner);
   return 1;
 }
@@ -305,12 +322,23 @@ int files_remove_directory(const char *path) {
   return error;
 }
 
+bool is_mount_point(int parent, const char *name) {
+  struct statx found;
+  return statx(parent, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &found) == 0 && found.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
 int files_rename(const char *from, const char *to) {
   char old_name[256], new_name[256];
   int old_parent = files_open_parent(from, false, old_name);
   if (old_parent < 0) return old_parent;
+  if (is_mount_point(old_parent, old_name)) {
+    close(old_parent);
+    return -EBUSY;
+  }
   int new_parent = files_open_parent(to, true, new_name);
   int error = new_parent < 0 ? new_parent : renameat(old_parent, old_name, new_parent, new_name) == 0 ? 0 : -errno;
+  /* The host would copy it instead, and only then find out that it cannot be removed. */
+  if (error == -EXDEV && faccessat(old_parent, ".", W_OK | X_OK, 0) != 0) error = -errno;
   close(old_parent);
   if (new_parent >= 0) close(new_parent);
   return error;

@@ -98,7 +98,7 @@ static void put(const char *path, const char *text) {
 
 /* A root with all kinds of names in it, beside a directory that nobody may touch. */
 static void build_world(void) {
-  must(mkdir("root", 0755) == 0 && mkdir("outside", 0755) == 0, "mkdir");
+  must(mkdir("root", 0755) == 0 && mkdir("outside", 0755) == 0 && mkdir("../elsewhere", 0755) == 0, "mkdir");
   put("outside/canary", "untouched");
 }
 
@@ -126,15 +126,29 @@ static void check_outside(void) {
   if (names != 2 * 2 + 3) broken("a name was made or removed outside the root");
 }
 
-static void empty_root(void) {
-  int root = open("root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int error = root < 0 ? errno : remove_contents(root);
-  if (error) broken("the root cannot be emptied: %s", strerror(error));
-  close(root);
-  fill_root();
+static void empty(const char *path) {
+  int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int error = directory < 0 ? errno : remove_contents(directory);
+  if (error) broken("%s cannot be emptied: %s", path, strerror(error));
+  close(directory);
 }
 
+static void empty_root(void) {
+  empty("root");
+  fill_root();
+  empty("../elsewhere");
+  must(mkdir("../elsewhere/dir", 0755) == 0 && symlink("loop", "../elsewhere/loop") == 0 && mkfifo("../elsewhere/fifo", 0644) == 0, "furnish");
+  must(symlink("/place/elsewhere/dir/file", "../elsewhere/in-file") == 0 && symlink(".", "../elsewhere/self") == 0, "furnish");
+  put("../elsewhere/file", "content");
+  put("../elsewhere/dir/file", "more");
+}
+
+/* The file process has no environment to get these from. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "exitcode=86:detect_leaks=0:allocator_may_return_null=1:log_path=/place/sanitizer"; }
+
 int main(int argc, char **argv) {
+  if (argc == 2 && strcmp(argv[1], "serve-files") == 0) return serve_files_main();
   if (argc != 6) return 2;
   bool requests = strcmp(argv[1], "requests") == 0;
   seed = strtoull(argv[2], NULL, 10);

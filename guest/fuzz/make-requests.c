@@ -4,6 +4,8 @@
 
 #include "fuzz.h"
 
+#define WORLD "/place/elsewhere/"
+
 static bool honest;
 
 static bool lies(uint32_t chances) { return !honest && one_in(chances); }
@@ -20,7 +22,10 @@ static void append_path(struct queue *to) {
   static const char *const paths[] = {"",        "file",     "dir",      "dir/file",  "new",       "new/deeper/still", "in/file", "in-file",
                                       "fifo",    "loop",     "dangling", "out",       "out/evil",  "out-file",         "self",    "self/self/file",
                                       "../evil", "/etc/evil", "dir/../file", "dir/../../evil", ".",  "..",              "dir/",    "a//b",
-                                      "file/below", "big", "big", "t", "t/t"};
+                                      "file/below", "big", "big", "t", "t/t",
+                                      /* Absolute ones may follow any link, and nothing there leads to `outside`. */
+                                      WORLD "file", WORLD "dir", WORLD "dir/file", WORLD "new/deeper", WORLD "in-file", WORLD "loop", WORLD "self/self/big",
+                                      WORLD "fifo", "/", "/proc/self/root/etc", "/proc/self/mem"};
   char text[4200];
   switch (random_below(16)) {
     case 0: { /* as many parts as a path can have */

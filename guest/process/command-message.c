@@ -13,6 +13,7 @@
 struct message_head {
   uint32_t length, arguments, variables;
   uint32_t terminal, identity; /* an identity comes before the strings */
+  uint32_t placed;             /* the last string is its place */
 };
 
 static uint32_t add_strings(struct queue *to, char *const *strings) {
@@ -25,14 +26,16 @@ bool fits_command_message(const struct command *command) {
   size_t length = 0;
   for (char **at = command->argv; *at; at++) length += strlen(*at) + 1;
   for (char **at = command->env; *at; at++) length += strlen(*at) + 1;
+  if (command->place) length += strlen(command->place) + 1;
   return length <= MAX_COMMAND_BYTES;
 }
 
 bool send_command(int socket, const struct command *command) {
   struct queue strings = {0};
-  struct message_head head = {.terminal = command->terminal, .identity = command->as != NULL};
+  struct message_head head = {.terminal = command->terminal, .identity = command->as != NULL, .placed = command->place != NULL};
   head.arguments = add_strings(&strings, command->argv);
   head.variables = add_strings(&strings, command->env);
+  if (command->place) queue_append(&strings, command->place, strlen(command->place) + 1);
   head.length = (uint32_t)queue_length(&strings);
   union {
     char bytes[CMSG_SPACE(COMMAND_DESCRIPTORS * sizeof(int))];
@@ -95,6 +98,7 @@ bool receive_command(int socket, struct command *command, struct identity *as, i
   char *next;
   command->argv = split(strings, head.arguments, strings + head.length, &next);
   command->env = split(next, head.variables, strings + head.length, &next);
+  command->place = head.placed && next < strings + head.length ? next : NULL;
   command->terminal = head.terminal != 0;
   return command->argv && command->argv[0] && command->env;
 }

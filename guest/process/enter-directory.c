@@ -27,14 +27,14 @@ static bool is_here(int directory) {
   return fstat(directory, &wanted) == 0 && stat(".", &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino;
 }
 
-/* The descriptor leads to the guest's mount namespace, where nothing of ours is reachable: the kernel would call the directory
- * "(unreachable)/...", and programs that ask the kernel itself would find no current directory. So it is entered by its name, and
- * must be the one that was opened. */
+/* The descriptor leads to the guest's mount namespace: from there ".." leads to the guest's /proc, and the kernel would call the
+ * directory "(unreachable)/...", so that programs which ask the kernel itself would find no current directory. So it is entered by
+ * its name, and must be the one that was opened. */
 int enter_directory(int directory, enum confinement how) {
   char name[4096];
   if (how != CONFINE_NAMESPACE) return fchdir(directory) == 0 ? 0 : errno;
   for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-    if (!name_of(directory, name, sizeof name)) return errno == ENAMETOOLONG && fchdir(directory) == 0 ? 0 : errno;
+    if (!name_of(directory, name, sizeof name)) return errno;
     if (chdir(name) == 0 && is_here(directory)) return 0;
   }
   return ENOENT;

@@ -92,12 +92,19 @@ static void prepare_commands(bool in_jail) {
   must_install_filter();
 }
 
+/* The command enters its place by itself, as its own user and in its own namespaces, so it gets nowhere that it could not get to anyway. */
+static void must_enter_place(const char *place) {
+  struct ending entered = {.signaled = ENDING_ENTERED, .code = chdir(place) == 0 ? 0 : errno};
+  if (write(STATUS, &entered, sizeof entered) != sizeof entered || entered.code) _exit(126);
+}
+
 /* The last steps. In the child of a pooled supervisor, which shares its memory, they must allocate nothing. */
 static void become_command(const struct command *command) {
   setsid();
   if (command->terminal) ioctl(IN, TIOCSCTTY, 0);
-  close_from(CONTROL);
   if (command->as) must_become_identity(command);
+  if (command->place) must_enter_place(command->place);
+  close_from(CONTROL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
@@ -206,7 +213,7 @@ static void become_supervisor(const struct command *command, enum confinement ho
     exit_start_failed(error);
   }
   if (in_container) become_supervisor_user();
-  int lost = enter_directory(CWD, how);
+  int lost = command->place ? 0 : enter_directory(CWD, how);
   if (lost) exit_start_failed(lost);
   pid_t pid = fork();
   if (pid == 0) {
@@ -248,7 +255,7 @@ static pid_t start_received(enum confinement how) {
   it.command = (struct command){.jailed = true};
   if (!receive_command(COMMANDS, &it.command, &it.identity, it.fds)) _exit(0); /* the guest is gone */
   if (it.command.as) add_home(&it.command.env, it.identity.home);
-  int lost = enter_directory(it.fds[COMMAND_CWD], how);
+  int lost = it.command.place ? 0 : enter_directory(it.fds[COMMAND_CWD], how);
   if (lost) exit_start_failed(lost);
   pid_t pid = clone(become_received, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &it);
   if (pid < 0) exit_start_failed(errno);
@@ -318,6 +325,35 @@ int start_pooled_supervisor(enum confinement how, struct supervisor *out) {
   out->commands = commands[0];
   if (forked < 0) close(commands[0]);
   return forked;
+}
+
+/* Becomes this program again, with another verb: nothing of the guest's memory, environment or descriptors is left. */
+static void become_file_process(enum confinement how, int channel, int program) {
+  int empty = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int fds[] = {empty, empty, empty, channel, program};
+  if (empty < 0 || !arrange_descriptors(fds, 5) || prepare_supervisor(how, jailed)) _exit(START_FAILED);
+  if (in_container && become_identity(&default_identity, false) != 0) _exit(START_FAILED);
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  umask(022);
+  restore_descriptor_limit();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  fcntl(4, F_SETFD, FD_CLOEXEC);
+  static char *const argv[] = {"glovebox-guest", "serve-files", NULL}, *const env[] = {NULL};
+  syscall(SYS_execveat, 4, "", argv, env, AT_EMPTY_PATH);
+  _exit(START_FAILED);
+}
+
+int start_file_process(enum confinement how, int channel) {
+  int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  if (program < 0) return -errno;
+  unsigned long flags = SIGCHLD | (how == CONFINE_NAMESPACE ? CLONE_NEWPID | CLONE_NEWNS : 0u);
+  long pid = syscall(SYS_clone, flags, 0, 0, 0, 0);
+  if (pid == 0) become_file_process(how, channel, program);
+  int error = errno;
+  close(program);
+  return pid < 0 ? -error : (int)pid;
 }
 
 void kill_supervised(const struct supervisor *supervisor, enum confinement how) {

@@ -2,8 +2,8 @@ export { COMMANDS } from "./commands/all.js";
 export type { CliCommand } from "./commands/command.js";
 export { findCommand } from "./commands/find-command.js";
 export type { Flag } from "./commands/flags.js";
-export { commandHelp, generalHelp } from "./commands/help-text.js";
-export { parseCommandLine } from "./commands/parse.js";
+export { commandHelp, generalHelp, shortHelp } from "./commands/help-text.js";
+export { parseCommandLine, VERSION_FLAGS } from "./commands/parse.js";
 export { UsageError } from "./commands/usage-error.js";
 export {
   parseCores,

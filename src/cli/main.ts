@@ -1,5 +1,13 @@
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import { COMMANDS, commandHelp, findCommand, generalHelp, parseCommandLine, UsageError } from "./commands.js";
+import {
+  COMMANDS,
+  commandHelp,
+  findCommand,
+  generalHelp,
+  parseCommandLine,
+  shortHelp,
+  VERSION_FLAGS,
+} from "./commands.js";
 import { reportError, toFailure } from "./report-error.js";
 import { Interruption, Screen } from "./terminal.js";
 import { loadVerb } from "./verbs.js";
@@ -39,8 +47,11 @@ async function dispatch(args: readonly string[], screen: Screen, interruption: I
     else await screen.print(generalHelp(screen.style));
     return 0;
   }
-  if (verb === undefined) throw new UsageError("no verb given", "glovebox --help lists the verbs");
-  const command = findCommand(verb === "--version" || verb === "-V" || verb === "-v" ? "version" : verb);
+  if (verb === undefined) {
+    await screen.print(shortHelp(screen.style));
+    return 0;
+  }
+  const command = findCommand(VERSION_FLAGS.has(verb) ? "version" : verb);
   const parsed = parseCommandLine(command, rest);
   if (parsed.flags.has("help")) {
     if (parsed.flags.has("json")) await screen.printJson(command);

@@ -1,6 +1,7 @@
 import { SandboxError, type SandboxErrorCode, toSandboxError } from "../../contracts/errors.js";
 import { toInert } from "../util/inert-text.js";
-import { UsageError } from "./commands.js";
+import { COMMANDS, UsageError } from "./commands.js";
+import { nameFlags } from "./flag-names.js";
 import type { Screen } from "./terminal.js";
 
 const USAGE = 2;
@@ -30,14 +31,6 @@ const HINTS: Readonly<Record<Exclude<SandboxErrorCode, "internal">, string>> = {
   no_isolation: "glovebox doctor shows why, and how to fix it",
 };
 
-/** Options whose flags have another name. */
-const FLAGS: readonly (readonly [RegExp, string])[] = [
-  [/^Invalid limits\.(memory|pids|cpus|disk)\b/, "Invalid --$1"],
-  [/^Invalid mounts\[\d+\]\.(source|target)\b/, "Invalid $1 of --mount"],
-  [/^Invalid network\.allow\[\d+\]/, "Invalid name of --network"],
-  [/^Invalid baseDir\b/, "Invalid --base-dir"],
-];
-
 /** A failure as data: for `--json`, for the two lines on a terminal, and for the exit code. */
 export interface Failure {
   readonly code: string;
@@ -51,8 +44,7 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof UsageError) {
     return { code: "usage", message: error.message, hint: error.hint, exitCode: USAGE };
   }
-  const { code, message: text, hint } = toSandboxError(error);
-  const message = FLAGS.reduce((named, [option, flag]) => named.replace(option, flag), text);
+  const { code, message, hint } = toSandboxError(error);
   const exitCode = code === "invalid_argument" || code === "invalid_path" ? USAGE : FAILURE;
   return { code, message, hint: hint ?? (code === "internal" ? INTERNAL_HINT : HINTS[code]), exitCode };
 }
@@ -66,7 +58,8 @@ export async function reportError(
   { isJson, isPrinted, verb = "<verb>" }: { isJson: boolean; isPrinted: boolean; verb?: string | undefined },
 ): Promise<number> {
   const { exitCode, code, message, hint } = toFailure(error);
-  const failure = { code, message, hint: hint.replace("<verb>", verb) };
+  const flags = COMMANDS.find(({ name }) => name === verb)?.flags ?? [];
+  const failure = { code, message: nameFlags(message, flags), hint: nameFlags(hint.replace("<verb>", verb), flags) };
   const partial = error instanceof SandboxError ? error.partial : undefined;
   if (isJson) await screen.printJson({ error: failure, ...(partial !== undefined && { partial }) });
   if (isPrinted) await screen.printError(failure.message, failure.hint);

@@ -14,12 +14,13 @@ import {
   parseSize,
   parseWord,
 } from "./commands.js";
+import { findSandboxId, findSnapshotId } from "./find-id.js";
 import type { Flags, Invocation } from "./invocation.js";
 import type { Screen } from "./terminal.js";
-import { findToken, isFor } from "./token.js";
+import { tokenFor } from "./token.js";
 
 /** Turns the flags that `exec` and `shell` share into the options of a sandbox. */
-export function toOpenOptions({ flags, screen, interruption }: Invocation): OpenOptions {
+export async function toOpenOptions({ flags, screen, interruption }: Invocation): Promise<OpenOptions> {
   const limits = {
     ...given(flags, "memory", "memory", parseSize),
     ...given(flags, "pids", "pids", parseCount),
@@ -29,16 +30,17 @@ export function toOpenOptions({ flags, screen, interruption }: Invocation): Open
   return {
     ...given(flags, "backend", "backend", asIs),
     ...given(flags, "repo", "repo", asIs),
-    ...tokenFor(flags.text("repo")),
+    ...tokenFor(remoteOf(flags), process.env),
     ...given(flags, "branch", "branch", asIs),
     ...given(flags, "workspace", "workspace", parseWorkspace),
     ...(flags.has("git-filter") && { gitFilters: flags.texts("git-filter") }),
     ...(flags.has("git-alternate") && { gitAlternates: flags.texts("git-alternate") }),
     ...given(flags, "base-dir", "baseDir", asIs),
     ...given(flags, "work-dir", "workDir", asIs),
+    ...given(flags, "paths", "paths", parsePaths),
     ...given(flags, "image", "image", asIs),
-    ...given(flags, "snapshot", "snapshot", asIs),
-    ...given(flags, "id", "id", asIs),
+    ...(flags.has("snapshot") && { snapshot: await findSnapshotId(flags.text("snapshot") ?? "") }),
+    ...(flags.has("id") && { id: await findSandboxId(flags.text("id") ?? "") }),
     ...given(flags, "ttl", "ttl", parseLifetime),
     ...given(flags, "idle", "idleTimeout", parseLifetime),
     ...given(flags, "network", "network", parseNetwork),
@@ -76,9 +78,19 @@ export function reportEvents(screen: Screen): (event: SandboxEvent) => void {
   };
 }
 
-/** The value of `--timeout` in milliseconds. */
-export function timeoutOf(flags: Flags): { timeout?: number } {
-  return given(flags, "timeout", "timeout", parseDuration);
+/** How to run the command: `--timeout` in milliseconds, `--cwd` and `--user`. */
+export function callOptionsOf(flags: Flags): { timeout?: number; cwd?: string; user?: string } {
+  return {
+    ...given(flags, "timeout", "timeout", parseDuration),
+    ...given(flags, "cwd", "cwd", asIs),
+    ...given(flags, "user", "user", asIs),
+  };
+}
+
+/** The repository to clone; a path on this machine needs no token until it is pushed. */
+function remoteOf(flags: Flags): string | undefined {
+  const repo = flags.text("repo");
+  return repo === undefined || existsSync(repo) ? undefined : repo;
 }
 
 function given<K extends string, T>(
@@ -91,14 +103,12 @@ function given<K extends string, T>(
   return text === undefined ? {} : ({ [option]: parse(`--${flag}`, text) } as { [P in K]?: T });
 }
 
-/** Anything that is not a path on this machine may be a remote repository that needs a token. */
-function tokenFor(repo: string | undefined): { githubToken?: string } {
-  const found = repo === undefined || existsSync(repo) ? undefined : findToken(process.env);
-  return found === undefined || repo === undefined || !isFor(found, repo) ? {} : { githubToken: found.token };
-}
-
 function parseIsolation(flag: string, text: string): "required" | "none" {
   return parseWord(flag, text, ["required", "none"]);
+}
+
+function parsePaths(flag: string, text: string): "workdir" | "sandbox" {
+  return parseWord(flag, text, ["workdir", "sandbox"]);
 }
 
 function parseWorkspace(flag: string, text: string): "worktree" | "overlay" | "copy" {

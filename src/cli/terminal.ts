@@ -1,7 +1,9 @@
+export { askYesNo } from "./terminal/ask.js";
 export { endProgram } from "./terminal/end-program.js";
 export { Interruption } from "./terminal/interruption.js";
 export { columnsOf, drawLiveLine } from "./terminal/live-line.js";
 export type { Output } from "./terminal/output.js";
+export type { Progress } from "./terminal/progress.js";
 export { RawTerminal } from "./terminal/raw-terminal.js";
 export { Screen } from "./terminal/screen.js";
 export { CollectingSink, createSink, type Sink } from "./terminal/sink.js";

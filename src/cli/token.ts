@@ -1,4 +1,6 @@
-/** Variables that may have a token. Never an argument: every user of the machine can read those. */
+import { existsSync } from "node:fs";
+
+/** Variables that may have a token; the first that is set counts. Never an argument: every user of the machine can read those. */
 export const TOKENS = ["GLOVEBOX_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"] as const;
 
 /** A token, and the only server that may see it; without `server` it goes to the one the user names. */
@@ -18,8 +20,18 @@ export function findToken(env: Readonly<Record<string, string | undefined>>): Re
   return name === "GLOVEBOX_TOKEN" ? { token } : { token, server: env["GITHUB_SERVER_URL"] || "https://github.com" };
 }
 
+/** The token for a repository of a command line. One on this machine gets it too: where it pushes to is checked then. */
+export function tokenFor(
+  repo: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): { githubToken?: string } {
+  const found = repo === undefined ? undefined : findToken(env);
+  if (found === undefined || repo === undefined) return {};
+  return existsSync(repo) || isFor(found, repo) ? { githubToken: found.token } : {};
+}
+
 /** Whether a remote repository that the user names is on the token's server. */
-export function isFor({ server }: RemoteToken, repo: string): boolean {
+function isFor({ server }: RemoteToken, repo: string): boolean {
   if (server === undefined || !repo.includes(":")) return true;
   const host = URL.canParse(server) ? new URL(server).host : "";
   if (/^https?:/i.test(repo)) return URL.canParse(repo) && new URL(repo).host === host;

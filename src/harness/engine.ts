@@ -23,7 +23,7 @@ export async function runBlueprint(blueprint: Blueprint, options: EngineOptions)
   const { agents } = needsOf(blueprint, { ...options, limits });
   const { startAt, until } = options;
   const nodes = startAt === null ? [] : nodesBetween(blueprint, startAt, until, "startAt");
-  const state = new EngineState(limits, options);
+  const state = new EngineState(limits, options, blueprint.sandbox.env);
   const reports: NodeReport[] = takeOver(blueprint, state, options);
   try {
     const error = await prepare(blueprint, state, nodes, () => preflight(state, nodes, agents), reports);

@@ -14,6 +14,8 @@ export interface SandboxRules {
   readonly network: NetworkPolicy;
   readonly limits: Limits;
   readonly isolation: "required" | "none";
+  /** Absent: `workdir`. */
+  readonly paths?: "workdir" | "sandbox";
   /** Options that stay as they were unless a call changes them. */
   readonly options: Readonly<Record<string, unknown>>;
   /** Absent: not recorded. */

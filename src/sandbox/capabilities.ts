@@ -4,7 +4,7 @@ import type { SandboxOptions } from "./types.js";
 
 /** What a call may ask for that not every backend can enforce. */
 export interface CapabilityRequest
-  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish"> {
+  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish" | "paths"> {
   pty?: unknown;
   user?: string | undefined;
   ports?: unknown;
@@ -41,6 +41,13 @@ export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabi
     throw new SandboxError("unsupported", `The ${backend} backend can't enforce workDir ("${opts.workDir}")${why}`, {
       backend,
       hint: "leave workDir out: the sandbox works where its files are",
+    });
+  }
+  if (opts.paths === "sandbox" && capabilities.paths?.includes("sandbox") !== true) {
+    const why = reasonFor("paths", capabilities);
+    throw new SandboxError("unsupported", `The ${backend} backend can't enforce paths ("${opts.paths}") here${why}`, {
+      backend,
+      hint: "leave paths out: file calls reach the work directory only",
     });
   }
   if (opts.pty !== undefined && !capabilities.pty) throw unsupported("pty", "pty");

@@ -16,7 +16,13 @@ export {
   setSandboxBranch,
   sweepScratch,
 } from "./git/live-tree.js";
-export { createOperations, type TreeOperations } from "./git/operations.js";
+export {
+  createOperations,
+  fillForks,
+  nameForkedBranch,
+  removeSnapshot,
+  type TreeOperations,
+} from "./git/operations.js";
 export { assertServer, shownUrl } from "./git/remote.js";
 export { removeGitResource, textOf } from "./git/remove-git-resource.js";
 export {
@@ -44,11 +50,8 @@ export {
 } from "./git/sandbox-git.js";
 export {
   baseOfSnapshot,
-  fillForks,
-  nameForkedBranch,
   parseChanges,
   RAW_AND_PATCH,
-  removeSnapshot,
   replaceFiles,
   writeArchive,
 } from "./git/snapshot.js";

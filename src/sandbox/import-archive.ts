@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { createGunzip } from "node:zlib";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { runtimeDir } from "../machine/home.js";
 import { removeTree } from "../machine/remove-tree.js";
@@ -49,6 +48,7 @@ async function unpack(archive: string, place: string): ReturnType<typeof unpackT
     const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);
     const bytes = file.createReadStream({ start: 0, autoClose: false });
     if (!buffer.equals(Buffer.from(GZIP))) return await unpackTar(bytes, place, { maxBytes: MAX_BYTES });
+    const { createGunzip } = await import("node:zlib");
     const plain = createGunzip();
     const [result] = await Promise.all([unpackTar(plain, place, { maxBytes: MAX_BYTES }), pipeline(bytes, plain)]);
     return result;

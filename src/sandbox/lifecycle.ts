@@ -70,6 +70,7 @@ async function publishPorts(sandbox: Sandbox, discard?: () => void): Promise<San
 
 /** Throws for options that a backend does not accept or can never enforce, as opening a sandbox would. */
 export function checkPossible(backend: Backend, opts: SandboxOptions): void {
+  validateSandboxOptions(opts, [backend.name]);
   checkParsed(backend, ownOptions(backend, opts));
 }
 

@@ -5,6 +5,8 @@ import { invalidArgument } from "../util/schema.js";
 import { openWith } from "./lifecycle.js";
 import { chooseBackend, loadBackend } from "./registry.js";
 
+export { WORKSPACE, withPreferredWorkDir } from "./open/preferred-work-dir.js";
+
 /** Options of `openSandbox`. */
 export interface OpenOptions extends SandboxOptions {
   /**

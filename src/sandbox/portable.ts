@@ -36,6 +36,7 @@ import {
 import {
   DEFAULT_OPERATION_TIMEOUT,
   type Driver,
+  type FileCalls,
   type PushOptions,
   type Sandbox,
   type SandboxOptions,
@@ -50,7 +51,7 @@ export interface PortableOptions
   extends Pick<
     SandboxOptions,
     | ("operationTimeout" | "maxOutput" | "env" | "allow" | "publish" | "onEvent" | "githubToken")
-    | ("ttl" | "idleTimeout")
+    | ("ttl" | "idleTimeout" | "paths")
   > {
   /** When it expires, ISO 8601. Default: `ttl` from now, or never. */
   expiresAt?: string | undefined;
@@ -89,6 +90,12 @@ export function shareSandbox(sandbox: Sandbox, { onEvent }: Pick<PortableOptions
   return sandbox instanceof PortableSandbox ? sandbox.share(onEvent) : undefined;
 }
 
+function filesOf(driver: Driver, paths: "workdir" | "sandbox"): FileCalls {
+  if (paths === "workdir") return driver;
+  if (driver.anywhere !== undefined && driver.capabilities.paths?.includes(paths) === true) return driver.anywhere;
+  throw new SandboxError("unsupported", `The ${driver.backend} backend can't enforce paths ("${paths}")`);
+}
+
 const CLOSE_ONLY: SandboxLife = {
   async close(driver) {
     await (await driver.close())?.gone;
@@ -122,8 +129,11 @@ class PortableSandbox extends SandboxFileCalls implements Sandbox {
     const env = { ...driver.baseEnv, ...opts.env };
     const hidden = { env, secrets: opts.githubToken === undefined ? [] : [opts.githubToken] };
     const emit = opts.onEvent && createEmit(driver, hidden, opts.onEvent);
+    const { paths = "workdir" } = opts;
     const own = (): OpenSandboxState => ({
       driver,
+      files: filesOf(driver, paths),
+      paths,
       operationTimeout: opts.operationTimeout ?? DEFAULT_OPERATION_TIMEOUT,
       maxOutput: opts.maxOutput ?? MAX_OUTPUT_BYTES,
       env,

@@ -3,7 +3,8 @@ import * as is from "../util/schema.js";
 import { type Fields, invalidArgument, type Schema } from "../util/schema.js";
 import type { BuildImageSpec, BuildStage, ImageSpec, MultiStageBuildImageSpec, PullImageSpec } from "./types.js";
 
-const tag = is.imageName("the name of an image, such as registry:5000/name:tag");
+/** The name of an image. */
+export const tag: Schema<string> = is.imageName("the name of an image, such as registry:5000/name:tag");
 
 const builtTag = is.and(tag, (value, name) => {
   if (value.includes("@")) throw invalidArgument(name, "a tag to give the image, not a digest", value);

@@ -55,7 +55,8 @@ const waitFor: Schema<WaitFor> = is.and(
   },
 );
 
-const container: Schema<ContainerSetup> = is.reference("container", () => containerSetup);
+/** A container of a task. */
+export const container: Schema<ContainerSetup> = is.reference("container", () => containerSetup);
 const containerSetup = is.object<ContainerSetup>({
   name: is.required(name),
   spec: is.required(

@@ -3,8 +3,9 @@ import { dirname, resolve, sep } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { isWithin, realPathOf, repositoryOf } from "../util/repository-of.js";
 import * as is from "../util/schema.js";
-import { check, invalidArgument, type Schema } from "../util/schema.js";
-import { checkMeaning, command, setupFields } from "./check-setup.js";
+import { check, DURATION_PATTERN, invalidArgument, parseDuration, type Schema } from "../util/schema.js";
+import { tag } from "./check-image.js";
+import { checkMeaning, command, container, setupFields } from "./check-setup.js";
 import { batchIdPrefix } from "./names.js";
 import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.js";
 
@@ -27,7 +28,12 @@ export interface TaskFile {
 }
 
 /** A task as a file has it: what it is made of, and what is run in it. */
-interface WrittenTask extends TaskSetup, Omit<FileTask, "setup"> {}
+interface WrittenTask extends Omit<TaskSetup, "agentContainer">, Pick<FileTask, "run"> {
+  /** Short for an `agentContainer` of this image. */
+  image?: string;
+  agentContainer?: ContainerSetup;
+  timeout?: number | string;
+}
 
 /** A file of tasks, as it is written. */
 interface WrittenFile extends Partial<Pick<TaskFile, "networkEnabled" | "batchIdPrefix">> {
@@ -46,13 +52,24 @@ export const TASK_FILE_SCHEMA: Schema<WrittenFile> = is.object(
     }),
     tasks: is.required(
       is.list(
-        is.object<WrittenTask>({
-          ...setupFields,
-          run: is.noted(command, {
-            description: "What runs in the agent's container; the command line's when absent.",
-          }),
-          timeout: is.noted(is.timeout, { description: "Milliseconds that `run` may take." }),
-        }),
+        is.object<WrittenTask>(
+          {
+            ...setupFields,
+            agentContainer: is.noted(container, { description: "The container that the agent works in." }),
+            image: is.noted(tag, { description: "Short for an agentContainer that runs this image." }),
+            run: is.noted(command, {
+              description: "What runs in the agent's container; the command line's when absent.",
+            }),
+            timeout: is.scalar(["string", "integer"], {
+              pattern: DURATION_PATTERN,
+              minimum: 1,
+              description: "How long `run` may take: a number followed by ms, s, m, h or d, or milliseconds.",
+            }),
+          },
+          {
+            anyOf: [{ required: ["image"] }, { required: ["agentContainer"] }],
+          },
+        ),
         { minItems: 1 },
         { minItems: "at least one task" },
       ),
@@ -123,8 +140,13 @@ function toTaskFile(value: unknown, directory: string): TaskFile {
   check(value, TASK_FILE_SCHEMA, "the file");
   const { networkEnabled = false, batchIdPrefix: prefix, tasks } = value;
   const seen = new Set<string>();
-  const read = tasks.map(({ run, timeout, ...setup }, index): FileTask => {
+  const read = tasks.map(({ run, timeout: given, image, agentContainer, ...rest }, index): FileTask => {
     const name = `tasks[${index}]`;
+    const setup: TaskSetup = { ...rest, agentContainer: agentOf(image, agentContainer, name) };
+    const timeout = given === undefined ? undefined : parseDuration(given);
+    if (given !== undefined && timeout === undefined) {
+      throw invalidArgument(`${name}.timeout`, "a time such as 90s or 10m, or whole milliseconds", given);
+    }
     checkMeaning(setup, name, networkEnabled);
     if (seen.has(setup.taskId)) throw invalidArgument(`${name}.taskId`, "an id that no other task has", setup.taskId);
     seen.add(setup.taskId);
@@ -135,6 +157,19 @@ function toTaskFile(value: unknown, directory: string): TaskFile {
     };
   });
   return { networkEnabled, ...(prefix !== undefined && { batchIdPrefix: prefix }), tasks: read };
+}
+
+function agentOf(image: string | undefined, agent: ContainerSetup | undefined, name: string): ContainerSetup {
+  if (image !== undefined && agent !== undefined) {
+    throw new SandboxError("invalid_argument", `${name} has image and agentContainer`, {
+      hint: "image is short for an agentContainer; give one of them",
+    });
+  }
+  if (agent !== undefined) return agent;
+  if (image !== undefined) return { name: "agent", spec: { imageSpec: { type: "pull", tag: image } } };
+  throw new SandboxError("invalid_argument", `${name} has no image`, {
+    hint: "for example image: busybox; agentContainer says more about the container",
+  });
 }
 
 function assertOwnContexts({ tasks }: TaskFile, repository: string | undefined): void {

@@ -26,6 +26,7 @@ import { portCases } from "./cases/ports.js";
 import { processTableCases } from "./cases/process-table.js";
 import { ptyCases } from "./cases/pty.js";
 import { restrictionCases } from "./cases/restrictions.js";
+import { sandboxPathCases } from "./cases/sandbox-paths.js";
 import { snapshotCases } from "./cases/snapshots.js";
 import { spawnCases } from "./cases/spawn.js";
 import { workDirCases } from "./cases/work-dir.js";
@@ -52,6 +53,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...sharing(fileStreamCases),
   ...sharing(pathCases),
   ...sharing(linkCases),
+  ...sharing(sandboxPathCases),
   ...sharing(directoryCases),
   ...sharing(lifecycleCases),
   ...sharing(keepCases),

@@ -4,6 +4,7 @@
  */
 export { check, type Parser, parser } from "./schema/check.js";
 export * from "./schema/combine.js";
+export { DURATION_PATTERN, parseDuration } from "./schema/duration.js";
 export { type Fault, type FieldPath, findFaults } from "./schema/find-faults.js";
 export { describe, invalidArgument } from "./schema/invalid-argument.js";
 export type { JsonSchema, Schema } from "./schema/schema-type.js";

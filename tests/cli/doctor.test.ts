@@ -6,7 +6,8 @@ import { type BackendRow, toBackendRow } from "../../src/cli/verbs/doctor/backen
 import { credentialFindings, GITHUB } from "../../src/cli/verbs/doctor/credentials.js";
 import { nodeFinding } from "../../src/cli/verbs/doctor/machine.js";
 import { namespaceFinding } from "../../src/sandbox/backends/local/probe-namespaces.js";
-import { type Bench, createBench } from "../support/cli.js";
+import { type Bench, createBench, program } from "../support/cli.js";
+import { openTerminals } from "../support/terminal.js";
 
 let bench: Bench;
 beforeAll(() => {
@@ -49,10 +50,52 @@ describe("glovebox doctor", () => {
     const secret = "ghp_0123456789abcdefSECRET";
     const nobody = "http://127.0.0.1:9/api";
     const env = { GITHUB_TOKEN: secret, DAYTONA_API_KEY: secret, DAYTONA_API_URL: nobody };
-    const { stdout } = await bench.run(["doctor"], { env });
+    const { stdout } = await bench.run(["doctor", "--all"], { env });
     expect(stdout).toMatch(/github\n +ok +credentials +GITHUB_TOKEN is set/);
     expect(stdout).toMatch(/ok +credentials +DAYTONA_API_KEY is set/);
     expect(stdout).not.toContain(secret);
+  });
+
+  it("is a screenful: a line for each backend, and in full only what stops the default one", async () => {
+    const terminals = await openTerminals();
+    try {
+      for (const [backend, code] of [
+        ["local", 0],
+        ["vercel", 1],
+      ] as const) {
+        const env = { ...bench.env, TERM: "dumb", GLOVEBOX_BACKEND: backend };
+        const { output, exitCode } = await (await terminals.run([process.execPath, program, "doctor"], env)).ended;
+        expect(exitCode).toBe(code);
+        const lines = output.trimEnd().split("\r\n");
+        const broken = lines.findIndex((line) => line.startsWith("What stops"));
+        const verdict = lines.findIndex((line) => line.startsWith("The default backend"));
+        // A fix that is wider than the screen is not cut: it is there to be typed.
+        const cut = broken === -1 ? lines : [...lines.slice(0, broken), ...lines.slice(verdict)];
+        expect(Math.max(...cut.map((line) => line.length))).toBeLessThan(80);
+        expect(lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(line.length / 80)), 0)).toBeLessThan(24);
+        for (const name of ["machine", "local", "daytona", "docker", "vercel", "dagger", "github"]) {
+          expect(output).toMatch(new RegExp(`^ {2}${name} +(ok|works|not ready|limited|missing|unused) `, "m"));
+        }
+        expect(output.includes("What stops vercel\r\n  credentials: ")).toBe(backend === "vercel");
+      }
+    } finally {
+      await terminals[Symbol.asyncDispose]();
+    }
+  });
+
+  it("shows one backend in full, and exits by that one", async () => {
+    const local = await bench.run(["doctor", "local"], { env: { GLOVEBOX_BACKEND: "vercel" } });
+    expect(local.code).toBe(0);
+    expect(local.stdout).toMatch(/^local\n(?: .*\n)* +ok +self-test /m);
+    expect(local.stdout).toMatch(/^ {2}network +none full allow$/m);
+    expect(local.stdout).toMatch(/The backend local works\.\n$/);
+    expect(local.stdout).not.toContain("daytona");
+    const json = JSON.parse((await bench.run(["doctor", "vercel", "--json"])).stdout) as Report;
+    expect(json).toMatchObject({ default: "local", works: false });
+    expect(json.sections.map(({ name }) => name)).toEqual(["machine", "vercel"]);
+    const unknown = await bench.run(["doctor", "lcoal"]);
+    expect(unknown.code).toBe(1);
+    expect(unknown.stdout).toContain('did you mean "local"?');
   });
 
   it("says so, with the way out and exit code 1, when the default backend does not work", async () => {
@@ -62,10 +105,10 @@ describe("glovebox doctor", () => {
       status: "missing",
       fix: expect.stringContaining("VERCEL_TOKEN") as string,
     });
-    const { code, stdout } = await bench.run(["doctor"], { env: { GLOVEBOX_BACKEND: "./nowhere.mjs" } });
+    const { code, stdout } = await bench.run(["doctor", "--all"], { env: { GLOVEBOX_BACKEND: "./nowhere.mjs" } });
     expect(code).toBe(1);
     const columns =
-      "backend +installed +credentials +reachable +isolation +limits +network +snapshot +fork +conformance";
+      "backend +installed +credentials +reachable +isolation +limits +network +paths +snapshot +fork +conformance";
     expect(stdout).toMatch(new RegExp(`^${columns}$`, "m"));
     for (const name of ["local", "daytona", "docker", "vercel", "dagger"]) {
       expect(stdout).toMatch(

@@ -80,6 +80,24 @@ describe("the command line", () => {
     ]);
   });
 
+  it("loads few files for a command in a new sandbox, and nothing of what only other calls need", async () => {
+    const place = mkdtempSync(join(tmpdir(), "glovebox-lazy-"));
+    try {
+      const env = { PATH: "/usr/bin:/bin", HOME: place, GLOVEBOX_HOME: join(place, "home"), TMPDIR: place };
+      const { stdout, loaded, sources } = await runAndSee(["exec", "--", "echo", "ran"], env);
+      expect(stdout).toBe("ran\n");
+      expect(sources).toContain("src/sandbox/backends/local.ts");
+      const others =
+        /^src\/(?:sandbox\/(?:egress\/proxy|git\/(?:snapshot|push|jailed|fast-commit)\/)|tasks|harness|testing)/;
+      expect(sources.filter((path) => others.test(path))).toEqual(["src/sandbox/git/snapshot/snapshot-details.ts"]);
+      // Some Nodes take as long to load these for an import as everything of ours.
+      expect(loaded.filter((url) => /^node:(?:http|https|zlib|dns\/promises|tls)$/.test(url))).toEqual([]);
+      expect(loaded.filter((url) => url.includes("/dist/")).length).toBeLessThan(12);
+    } finally {
+      rmSync(place, { recursive: true, force: true });
+    }
+  });
+
   it("loads no package of a service for doctor where nothing could use it", async () => {
     const place = mkdtempSync(join(tmpdir(), "glovebox-lazy-"));
     try {

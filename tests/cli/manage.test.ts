@@ -85,7 +85,7 @@ describe("kept sandboxes", () => {
       'cat "$HOME/f" file',
     ]);
     expect(JSON.parse(again.stdout)).toMatchObject({ stdout: "warm\nkept\n", sandbox: { id, name: "dev" } });
-    expect((await bench.run(["exec", "--id", "dex", "--", "true"])).stderr).toContain("did you mean dev?");
+    expect((await bench.run(["exec", "--id", "dve", "--", "true"])).stderr).toContain("did you mean dev?");
     expect(await bench.run(["export", "dev", "file", `${bench.path}/out`])).toMatchObject({ code: 0 });
     expect((await bench.run(["fork", "dev"])).code).toBe(0);
     expect(await bench.run(["rm", "dev"])).toMatchObject({ code: 0, stdout: "dev\n" });
@@ -99,7 +99,7 @@ describe("kept sandboxes", () => {
     expect(await bench.run([...named, "--reopen", "--", "pwd"])).toMatchObject({ code: 0, stdout: "/srv/app\n" });
     expect(await bench.run([...named, "--reopen", "--work-dir", "/other", "--", "pwd"])).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("made with another workDir") as string,
+      stderr: expect.stringContaining("made with another --work-dir") as string,
     });
     expect((await bench.run(["snapshot", "elsewhere", "--name", "saved-there"])).code).toBe(0);
     const started = await bench.run(["exec", "--snapshot", "saved-there", "--", "pwd"]);

@@ -67,12 +67,14 @@ describe("a command line", () => {
     ["exec --pids 1 --pids 2 -- ls", "--pids is given twice", "remove one of them"],
     ["ls everything", 'ls does not take "everything"', "glovebox help ls"],
     ["ls -- x", 'ls takes no command after "--"', "glovebox help ls"],
-    ["rm", "rm needs <id|name>…", "glovebox help rm"],
     ["restore abc123", "restore needs <id|name> <snapshot>", "glovebox help restore"],
     ["export abc123 a b c", 'export does not take "c"', "glovebox help export"],
     ["diff abc123 --name-statos", 'unknown flag "--name-statos" of diff', "did you mean --name-status?"],
     ["excec -- ls", 'unknown verb "excec"', "did you mean exec?"],
     ["frobnicate", 'unknown verb "frobnicate"', "glovebox --help lists the verbs"],
+    ["--verison", 'unknown flag "--verison"', "did you mean --version?"],
+    ["exec -v -- ls", 'unknown flag "-v" of exec', "glovebox --version prints the version"],
+    ["exec --cmd ls -- ls", 'unknown flag "--cmd" of exec', "glovebox help exec lists the flags"],
     ["--json ls", '"--json" comes before the verb', "flags follow the verb; glovebox --help lists the verbs"],
   ])("%s is refused", (line, message, hint) => {
     expect(complaint(() => parse(line))).toEqual({ message, hint });

@@ -51,6 +51,32 @@ describe("a terminal", () => {
     }
   });
 
+  it("shows the colours of a command, ends them, and shows them as text where colours are off", async () => {
+    const script = "printf '\\033[1;31mred\\033[2J\\n'";
+    const { output } = await (await glovebox(["exec", "--", "sh", "-c", script])).ended;
+    expect(output).toBe("\x1b[1;31mred\\x1b[2J\r\n\x1b[0m");
+    for (const env of [{ NO_COLOR: "1" }, { TERM: "dumb" }]) {
+      const plain = await (await glovebox(["exec", "--", "sh", "-c", script], env)).ended;
+      expect(plain.output).toBe("\\x1b[1;31mred\\x1b[2J\r\n");
+    }
+  });
+
+  it("is asked before rm --all, where anything but yes is no", async () => {
+    const { stdout } = await bench.run(["exec", "--json", "--keep", "--", "true"]);
+    const { id } = (JSON.parse(stdout) as { sandbox: { id: string } }).sandbox;
+    const answer = async (keys: string): Promise<string> => {
+      const run = await glovebox(["rm", "--all"]);
+      await run.shows("Remove 1 kept sandbox with");
+      await run.type(keys);
+      const { exitCode, output } = await run.ended;
+      return `${exitCode} ${output.includes(id)}`;
+    };
+    expect(await answer("\n")).toBe("1 false");
+    expect(await answer("no\n")).toBe("1 false");
+    expect(await answer("\x03")).toBe("130 false");
+    expect(await answer("y\n")).toBe("0 true");
+  });
+
   it("is not driven by a patch, nor by the name of a file in it", async () => {
     const repo = createRepository(join(bench.path, "repo"));
     const script = `printf '${HOSTILE}' > a.txt; printf x > "$(printf 'name\\033]0;named\\007')"`;

@@ -27,9 +27,9 @@ afterAll(async () => {
   bench.remove();
 });
 
-function blueprint(name: string, nodes: Record<string, unknown>[]): string {
+function blueprint(name: string, nodes: Record<string, unknown>[], more: Record<string, unknown> = {}): string {
   const path = join(bench.path, `${name}.json`);
-  writeFileSync(path, JSON.stringify({ version: 1, name, nodes }));
+  writeFileSync(path, JSON.stringify({ version: 1, name, nodes, ...more }));
   return path;
 }
 
@@ -94,6 +94,67 @@ describe.concurrent("glovebox run", () => {
     expect(stderr).toContain("glovebox resume red --from test");
   });
 
+  test("apply --branch makes the work a branch, and says what stops it", async () => {
+    const path = blueprint("land", [command("edit", "echo landed > landed.txt")]);
+    expect((await bench.run(run(path, "--run-id", "land"))).code).toBe(0);
+    const landed = await bench.run(["apply", "land", "--branch", "work/land", "--json"]);
+    expect(landed.code).toBe(0);
+    expect(JSON.parse(landed.stdout)).toMatchObject({ run: "land", branch: "work/land", files: ["landed.txt"] });
+    expect(git(repo, "show", "work/land:landed.txt")).toBe("landed");
+    const taken = await bench.run(["apply", "land", "--branch", "main"]);
+    expect(taken).toMatchObject({ code: 1, stdout: "" });
+    expect(taken.stderr).toMatch(/^glovebox: Branch "main" is checked out at .*\nhint: .*\n$/);
+    const wrong = await bench.run(["apply", "land", "--branch", "work/land", "--expect", "nowhere"]);
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('Invalid --expect "nowhere"') });
+    expect(await bench.run(["apply", "land", "--expect", "main"])).toMatchObject({ code: 2 });
+  });
+
+  test("--backend chooses the backend, and --sandbox is its older name", async () => {
+    const path = blueprint("where", [command("a", "true")]);
+    for (const flag of ["--backend", "--sandbox"]) {
+      const { stdout } = await bench.run(run(path, flag, "local", "--dry-run", "--json"), {
+        env: { GLOVEBOX_BACKEND: "docker" },
+      });
+      expect(JSON.parse(stdout)).toMatchObject({ backend: "local" });
+    }
+  });
+
+  test("a red gate: the line to repeat it has the directory and the variables, secrets only by name", async () => {
+    const check = {
+      id: "env",
+      shell: "pwd >&2; env >&2; exit 9",
+      env: { PLAIN: "it's\ta tab", OWN_TOKEN: "hush-hush" },
+    };
+    const gate = {
+      id: "green",
+      kind: "gate",
+      cwd: "sub",
+      env: { MODE: "strict" },
+      secrets: ["DEPLOY"],
+      checks: [check],
+    };
+    const path = blueprint("env", [command("dir", "mkdir -p sub"), gate], { sandbox: { env: { EVERY: "where" } } });
+    const env = { DEPLOY: "a-real-secret-value" };
+    const { code, stdout, stderr } = await bench.run(run(path, "--run-id", "env", "--json"), { env });
+    expect(code).toBe(1);
+    expect(stdout + stderr).not.toContain("a-real-secret-value");
+    const again = /again: glovebox (exec --id [0-9a-f]{16} --cwd sub .*)$/m.exec(stderr)?.[1] ?? "";
+    expect(again).toContain("-e MODE=strict");
+    expect(again).toContain(" -e OWN_TOKEN -e DEPLOY -- ");
+    const line = `"${process.execPath}" "${program}" ${again}`;
+    const typed = promisify(execFile)("bash", ["-c", line], {
+      env: { ...bench.env, ...env, OWN_TOKEN: "mine" },
+      cwd: bench.path,
+    });
+    const failed = (await typed.catch((error: unknown) => error)) as { code: number; stderr: string };
+    expect(failed.code).toBe(9);
+    const lines = failed.stderr.split("\n");
+    expect(lines).toEqual(
+      expect.arrayContaining([expect.stringMatching(/\/sub$/), "PLAIN=it's\ta tab", "EVERY=where"]),
+    );
+    expect(lines).toEqual(expect.arrayContaining(["MODE=strict", "OWN_TOKEN=mine", "DEPLOY=a-real-secret-value"]));
+  });
+
   test.each([
     ["no blueprint", ["run", "-m", "x"], /needs a blueprint/],
     ["no intent", ["run", "hello"], /needs --intent/],
@@ -102,9 +163,9 @@ describe.concurrent("glovebox run", () => {
     ["a token as a flag", ["run", "hello", "-m", "x", "--github-token", "t"], /unknown flag/],
     ["--json of something", ["run", "hello", "-m", "x", "--json=all"], /=stream/],
     ["a repository that is none", ["run", "hello", "-m", "x", "--repo", "./nowhere"], /no such directory/],
-    ["a backend that there is not", ["run", "hello", "-m", "x", "--sandbox", "dokcer"], /dokcer/],
+    ["a backend that there is not", ["run", "hello", "-m", "x", "--backend", "dokcer"], /dokcer/],
     ["an agent that there is not", ["run", "hello", "-m", "x", "--agent", "claude"], /no agent "claude"/],
-    ["no image where one is needed", ["run", "hello", "-m", "x", "--sandbox", "docker"], /needs the option image/],
+    ["no image where one is needed", ["run", "hello", "-m", "x", "--sandbox", "docker"], /needs --image/],
     ["a path that the service cannot see", ["run", "hello", "-m", "x", "--sandbox", "daytona"], /not a local path/],
     [
       "a branch that is checked out",
@@ -165,7 +226,7 @@ describe.concurrent("glovebox run", () => {
     const missing = await bench.run(run(path, "--push"), { env: elsewhere });
     expect(missing.code).toBe(4);
     expect(missing.stderr).toContain("GITHUB_TOKEN required for push");
-    expect(missing.stderr).toMatch(/! GITHUB_TOKEN is not set: nothing will be pushed[\s\S]*▸ edit/);
+    expect(missing.stderr).toMatch(/! there is no token for GitHub: nothing will be pushed[\s\S]*▸ edit/);
     const optional = await bench.run(run(path, "--push", "--push-optional"), { env: elsewhere });
     expect(optional.code).toBe(0);
     const done = await bench.run(run(path, "--push", "--run-id", "pushed"), { env: github.env });

@@ -27,6 +27,7 @@ const EVERY: Required<Omit<SandboxOptions, "folder">> = {
   baseDir: "/base",
   workspace: "copy",
   workDir: "/workspace",
+  paths: "sandbox",
   image: "debian",
   snapshot: "saved",
   ttl: 4_000,

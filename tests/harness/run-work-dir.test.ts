@@ -43,6 +43,13 @@ describe.concurrent("glovebox run", () => {
     expect(seen(stdout), stderr).toBe("/workspace");
   });
 
+  test("works elsewhere with --work-dir, which can be no system folder", async () => {
+    const path = blueprint("chosen", [SEE]);
+    expect(seen((await bench.run(run(path, "--work-dir", "/srv/app"))).stdout)).toBe("/srv/app");
+    const { code, stderr } = await bench.run(run(path, "--work-dir", "/etc/app"));
+    expect([code, stderr]).toEqual([2, expect.stringContaining('Invalid workDir "/etc/app"') as string]);
+  });
+
   test("continues there when it is resumed", async () => {
     const path = blueprint("again", [FAIL_ONCE, SEE]);
     expect((await bench.run(run(path, "--run-id", "again"))).code).toBe(1);

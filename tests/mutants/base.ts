@@ -35,7 +35,7 @@ async function openBase(at: Place, snapshots: string[]): Promise<Driver> {
     id: basename(path),
     workDir,
     hostDir: workDir,
-    capabilities: { ...localCapabilities("none"), snapshot: "crash-consistent" },
+    capabilities: { ...localCapabilities("none"), snapshot: "crash-consistent", paths: ["workdir", "sandbox"] },
     baseEnv: plainEnv(path),
     guest: await startPlainGuest(workDir, []),
     cgroups: [],

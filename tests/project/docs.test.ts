@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ERROR_CODES } from "../../contracts/errors.js";
@@ -32,11 +32,6 @@ describe("the documents", () => {
     for (const [, code, cause, fix] of rows) {
       expect([code, cause?.trim() !== "", fix?.trim() !== ""]).toEqual([code, true, true]);
     }
-  });
-
-  it.each(documents)("%s links only to what exists", (path) => {
-    const links = [...read(path).matchAll(/\]\((?!https?:|#|mailto:)([^)#]+)(?:#[^)]*)?\)/g)].map(([, to = ""]) => to);
-    expect(links.filter((to) => !existsSync(join(root, dirname(path), to)))).toEqual([]);
   });
 
   it.each(documents)("%s names only files, commands and cases that exist", (path) => {

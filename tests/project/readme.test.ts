@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -10,9 +11,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const readme = readFileSync(join(root, "README.md"), "utf8");
 
 describe("the readme", () => {
-  it("shows a first program of at most ten lines", () => {
+  it("shows a first program of at most ten lines of code", () => {
     const program = block("ts");
-    expect(program.trimEnd().split("\n").length).toBeLessThanOrEqual(10);
+    expect(program.split("\n").filter((line) => line !== "").length).toBeLessThanOrEqual(10);
   });
 
   it("shows a program that runs, one command allowed and one refused", async () => {
@@ -20,6 +21,19 @@ describe("the readme", () => {
     const [allowed, refused] = stdout.trim().split("\n");
     expect(allowed).toMatch(/^0 hello from \//);
     expect(refused).toMatch(/^1 cat: \/etc\/shadow: /);
+  });
+
+  it("shows a first program that runs as plain JavaScript on this Node, whatever its version", async () => {
+    const place = mkdtempSync(join(tmpdir(), "glovebox-readme-"));
+    try {
+      mkdirSync(join(place, "node_modules"));
+      symlinkSync(root, join(place, "node_modules", "glovebox"));
+      writeFileSync(join(place, "first.mjs"), block("ts"));
+      const { stdout } = await run(process.execPath, ["first.mjs"], { cwd: place });
+      expect(stdout).toMatch(/^0 hello from \/.*\n1 cat: \/etc\/shadow: .*\n$/);
+    } finally {
+      rmSync(place, { recursive: true });
+    }
   });
 
   it("shows a terminal that prints exactly this, one command allowed and one refused", async () => {

@@ -232,7 +232,7 @@ describe("ifExists: reopen", () => {
       await expect(open(asked), JSON.stringify(differs)).rejects.toMatchObject({ code: "conflict", retryable: false });
     }
     await expect(open({ ...made, network: "none" })).rejects.toMatchObject({ code: expect.any(String) as string });
-    await expect(open({ ...made, labels: { a: "b" } })).rejects.toMatchObject({ code: "invalid_argument" });
+    await expect(open({ ...made, labels: { a: "b" } })).rejects.toMatchObject({ code: "conflict" });
     expect((await open(options)).id).toBe(first.id);
   });
 

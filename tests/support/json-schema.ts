@@ -37,7 +37,11 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
   /** Only says how to choose: `oneOf` refuses all that it would. */
   discriminator: ignored,
   enum: (value, rule, _, __, at) => unless((rule as unknown[]).includes(value), `${at} is no word of the list`),
-  type: (value, rule, _, __, at) => unless(TYPES[rule as string]?.(value) === true, `${at} is no ${String(rule)}`),
+  type: (value, rule, _, __, at) =>
+    unless(
+      [rule as string | string[]].flat().some((type) => TYPES[type]?.(value) === true),
+      `${at} is no ${String(rule)}`,
+    ),
   const: (value, rule, _, __, at) => unless(value === rule, `${at} is not ${JSON.stringify(rule)}`),
   pattern: (value, rule, _, __, at) =>
     unless(typeof value !== "string" || new RegExp(rule as string).test(value), `${at} does not match`),
@@ -45,7 +49,7 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
     unless(typeof value !== "string" || value.length >= Number(rule), `${at} is too short`),
   maxLength: (value, rule, _, __, at) =>
     unless(typeof value !== "string" || value.length <= Number(rule), `${at} is too long`),
-  minimum: (value, rule, _, __, at) => unless(Number(value) >= Number(rule), `${at} is too small`),
+  minimum: (value, rule, _, __, at) => unless(typeof value !== "number" || value >= Number(rule), `${at} is too small`),
   maximum: (value, rule, _, __, at) => unless(Number(value) <= Number(rule), `${at} is too large`),
   exclusiveMinimum: (value, rule, _, __, at) => unless(Number(value) > Number(rule), `${at} is too small`),
   minItems: (value, rule, _, __, at) =>

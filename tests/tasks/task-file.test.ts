@@ -48,6 +48,8 @@ const GOOD: Readonly<Record<string, unknown>> = {
     finalTag: "b:1",
   }),
   "an image of a registry with a port": image({ type: "pull", tag: "127.0.0.1:5000/a/b_c:1.0" }),
+  "an image alone": { tasks: [{ taskId: "one", image: "busybox" }] },
+  "a timeout with its unit": file({ timeout: "90s" }),
   "an image by its digest": image({ type: "pull", tag: `a@sha256:${"0".repeat(64)}` }),
 };
 
@@ -63,7 +65,8 @@ const BAD: Readonly<Record<string, unknown>> = {
   "an empty id": file({ taskId: "" }),
   "a command that is empty": file({ run: [] }),
   "a command of numbers": file({ run: ["sleep", 9] }),
-  "a timeout in words": file({ timeout: "9s" }),
+  "a timeout without a unit": file({ timeout: "9" }),
+  "an image that is none": { tasks: [{ taskId: "one", image: "-x" }] },
   "a container without a spec": file({ agentContainer: { name: "agent" } }),
   "a container whose name climbs": file({ agentContainer: { ...agent, name: "a..b" } }),
   "a container whose name is a path": file({ agentContainer: { ...agent, name: "../a" } }),
@@ -121,6 +124,25 @@ describe("a task file", () => {
     expect(networkEnabled).toBe(true);
     expect(tasks[0]?.run).toBe("echo hello");
     expect(tasks[0]?.setup.agentContainer.spec.imageSpec).toMatchObject({ contextPath: "/somewhere/images/mine" });
+  });
+
+  test("needs no more than an image for a container, and a time may have its unit", async () => {
+    const { tasks } = await parseTaskFile("tasks:\n  - { taskId: one, image: busybox, timeout: 1.5m }", "tasks.yaml");
+    expect(tasks[0]?.setup.agentContainer).toEqual({
+      name: "agent",
+      spec: { imageSpec: { type: "pull", tag: "busybox" } },
+    });
+    expect(tasks[0]?.timeout).toBe(90_000);
+    await expectRefused(
+      parseTaskFile("tasks:\n  - { taskId: one }", "tasks.yaml"),
+      "invalid_argument",
+      "tasks[0] has no image",
+    );
+    await expectRefused(
+      parseTaskFile(JSON.stringify(file({ image: "busybox" })), "tasks.yaml"),
+      "invalid_argument",
+      "tasks[0] has image and agentContainer",
+    );
   });
 
   test.each([

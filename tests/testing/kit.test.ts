@@ -27,6 +27,7 @@ const ECHO_IS_ENOUGH = [
   "lifecycle.capabilities",
   "lifecycle.closed",
   "lifecycle.dispose",
+  "lifecycle.reasons",
   "lifecycle.teardown-twice",
 ];
 

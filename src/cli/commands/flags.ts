@@ -2,6 +2,8 @@
 export interface Flag {
   readonly name: string;
   readonly short?: string;
+  /** An older name, which still works. */
+  readonly alias?: string;
   /** The value's name in the help; absent if the flag takes no value. */
   readonly value?: string;
   /** Whether the value may be omitted. `inline`: it is given only as `--flag=value`, so that the next word is never taken for it. */
@@ -31,6 +33,11 @@ export const BACKEND_FLAG: Flag = {
 };
 
 export const NAME_FLAG: Flag = { name: "name", value: "name", help: "name of the new sandbox; no two have the same" };
+export const WORK_DIR_FLAG: Flag = {
+  name: "work-dir",
+  value: "path",
+  help: "path of its files inside (default: /workspace where the backend can)",
+};
 export const LABEL_FLAG: Flag = {
   name: "label",
   value: "k=v",
@@ -50,6 +57,17 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     help: "how the sandbox gets its files: worktree (default), overlay or copy",
   },
   {
+    name: "include-dirty",
+    help: "with --repo: also copy your uncommitted edits in, and new files that are not ignored; never .env*",
+  },
+  {
+    name: "here",
+    value: "copy",
+    isOptional: "inline",
+    offers: ["copy"],
+    help: "let the command see the current directory, read-only; --here=copy gives it a copy to write to",
+  },
+  {
     name: "git-filter",
     value: "name",
     repeat: true,
@@ -63,7 +81,13 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
     help: "let the repository borrow objects from this store, mounted in the sandbox; repeatable",
   },
   { name: "base-dir", value: "path", offers: "directories", help: "work in this directory itself; never removed" },
-  { name: "work-dir", value: "path", help: "path of its files inside (default: /workspace where the backend can)" },
+  WORK_DIR_FLAG,
+  {
+    name: "paths",
+    value: "reach",
+    offers: ["workdir", "sandbox"],
+    help: "paths that file calls and work directories may use: workdir (default), or sandbox: all that commands can",
+  },
   { name: "image", value: "name", help: "image of the container or machine, if the backend uses one" },
   { name: "network", value: "rule", offers: ["none", "full", "allow="], help: "none (default), full or allow=a,b" },
   { name: "memory", value: "size", help: "memory limit, for example 512m" },
@@ -103,6 +127,8 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
   NAME_FLAG,
   { name: "reopen", help: "with --name: open the sandbox of this name if there is one, else make it" },
   LABEL_FLAG,
+  { name: "cwd", value: "path", help: "directory of the command, relative to the work directory (default: that one)" },
+  { name: "user", value: "name", help: "user that runs the command, if the backend lets you choose" },
   { name: "timeout", value: "time", help: "end the command after this time, for example 30s (default: never)" },
   { name: "isolation", value: "kind", offers: ["required", "none"], help: "required (default), or none: not confined" },
 ];

@@ -6,6 +6,21 @@ import type { Flag } from "./flags.js";
 /** The verbs that a new user needs; more examples would not fit on one screen. */
 const FIRST_VERBS: ReadonlySet<string> = new Set(["doctor", "exec", "shell", "ls", "init", "run", "task"]);
 
+/** What bare `glovebox` prints: how to start. */
+export function shortHelp({ bold, dim }: Style): string {
+  const first = COMMANDS.filter(({ name }) => FIRST_VERBS.has(name));
+  const width = Math.max(...first.map(({ name }) => name.length));
+  return [
+    `${bold("glovebox")}: run commands in a sandbox that really confines them`,
+    "",
+    ...first.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
+    "",
+    `Try: glovebox exec -- echo hello${dim("  # an empty sandbox, no network")}`,
+    "glovebox --help lists all verbs; glovebox help <verb> shows flags and examples.",
+    "",
+  ].join("\n");
+}
+
 /** What `glovebox --help` prints. */
 export function generalHelp({ bold, dim }: Style): string {
   const width = Math.max(...COMMANDS.map(({ name }) => name.length));

@@ -18,10 +18,10 @@ export function parseCommandLine(command: CliCommand, args: readonly string[]): 
 
 function readFlags(command: CliCommand, args: readonly string[]): { flags: Flags; operands: string[] } {
   const options = Object.fromEntries(
-    command.flags.map(({ name, short, value }) => [
-      name,
-      { type: value === undefined ? ("boolean" as const) : ("string" as const), ...(short && { short }) },
-    ]),
+    command.flags.flatMap(({ name, alias, short, value }) => {
+      const type = value === undefined ? ("boolean" as const) : ("string" as const);
+      return [[name, { type, ...(short && { short }) }], ...(alias === undefined ? [] : [[alias, { type }]])];
+    }),
   );
   const { tokens } = parseArgs({
     args: markOmittedValues(command, args),
@@ -40,7 +40,7 @@ function readFlags(command: CliCommand, args: readonly string[]): { flags: Flags
       operands.push(token.value);
     }
     if (token.kind !== "option") continue;
-    const flag = command.flags.find(({ name }) => name === token.name);
+    const flag = command.flags.find(({ name, alias }) => name === token.name || alias === token.name);
     if (flag === undefined) throw unknownFlag(command, token.rawName);
     found.set(flag.name, [...(found.get(flag.name) ?? []), readValue(flag, token)]);
   }
@@ -84,9 +84,15 @@ function readValue(
   return value;
 }
 
+/** What people type to see a version. */
+export const VERSION_FLAGS: ReadonlySet<string> = new Set(["--version", "-V", "-v"]);
+
 function unknownFlag(command: CliCommand, name: string): UsageError {
   const known = command.flags.map((flag) => `--${flag.name}`);
   const nearest = nearestName(name, known);
+  if (VERSION_FLAGS.has(name)) {
+    return new UsageError(`unknown flag "${name}" of ${command.name}`, "glovebox --version prints the version");
+  }
   return new UsageError(
     `unknown flag "${name}" of ${command.name}`,
     nearest === undefined ? `glovebox help ${command.name} lists the flags` : `did you mean ${nearest}?`,

@@ -1,5 +1,14 @@
 import type { CliCommand } from "./command.js";
-import { type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, PR_WITH_FLAG } from "./flags.js";
+import {
+  BACKEND_FLAG,
+  type Flag,
+  HELP_FLAG,
+  JSON_FLAG,
+  LABEL_FLAG,
+  NAME_FLAG,
+  PR_WITH_FLAG,
+  WORK_DIR_FLAG,
+} from "./flags.js";
 
 const all: readonly Flag[] = [JSON_FLAG, HELP_FLAG];
 const RUN: Pick<CliCommand, "operands" | "argv" | "operandCount" | "offers"> = {
@@ -35,8 +44,9 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       { name: "intent", short: "m", value: "text", help: "what you want done" },
       { name: "intent-file", value: "path", offers: "files", help: "read the intent from a file; - is stdin" },
       { name: "spec", value: "path", offers: "files", help: "a file with a detailed specification, for the blueprint" },
-      { name: "sandbox", short: "b", value: "backend", offers: "backends", help: "where it runs (default: local)" },
+      { ...BACKEND_FLAG, alias: "sandbox", help: `${BACKEND_FLAG.help}; also --sandbox` },
       { name: "image", value: "name", help: "image to run in, if the backend uses one; overrides the blueprint's" },
+      WORK_DIR_FLAG,
       { ...NAME_FLAG, help: "name of the run's sandbox; no two sandboxes have the same" },
       { ...LABEL_FLAG, help: "label of the run's sandbox; repeatable" },
       { name: "ref", value: "commit", help: "commit, tag or branch to start from (default: HEAD)" },
@@ -94,6 +104,8 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
     name: "resume",
     summary: "continue a run that failed or was interrupted",
     ...RUN,
+    operands: "[run]",
+    operandCount: [0, 1],
     flags: [
       { name: "from", value: "node", help: "start at this node, with the files as they were before it" },
       { name: "max-time", value: "time", help: "time limit of the rest of the run" },
@@ -103,8 +115,12 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       QUIET_FLAG,
       HELP_FLAG,
     ],
-    notes: ["Finished nodes don't run again, even if the process was killed. Same exit codes as glovebox run."],
+    notes: [
+      "Without a run, continues the only one that failed, was interrupted or reached a limit.",
+      "Finished nodes don't run again, even if the process was killed. Same exit codes as glovebox run.",
+    ],
     examples: [
+      ["glovebox resume", "if there is only one to continue"],
       ["glovebox resume 4f2a91c0", "continue where it stopped"],
       ["glovebox resume 4f2a91c0 --from fix", "repeat this node and all after it"],
     ],
@@ -140,7 +156,9 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       { name: "json", help: "print each event as a line of JSON" },
       HELP_FLAG,
     ],
-    notes: ["On a terminal, escape sequences are shown as text. The full logs are files in the run's directory."],
+    notes: [
+      "On a terminal, colours pass and other escape sequences are shown as text. The full logs are files in the run's directory.",
+    ],
     examples: [
       ["glovebox logs 4f2a91c0 -f", "watch a run in another process"],
       ["glovebox logs 4f2a91c0 test", "one node"],
@@ -148,19 +166,32 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
   },
   {
     name: "apply",
-    summary: "apply the changes of a run to your working tree",
+    summary: "apply the changes of a run to your working tree, or make them a branch",
     ...RUN,
     flags: [
       {
         name: "repo",
         value: "path",
         offers: "directories",
-        help: "working tree to change (default: the run's repository)",
+        help: "repository to change (default: the run's)",
       },
+      {
+        name: "branch",
+        value: "name",
+        help: "make the changes a commit on a new local branch; touches no file of yours",
+      },
+      { name: "expect", value: "commit", help: "with --branch: move an existing branch that is at this commit" },
       ...all,
     ],
-    notes: ["Merges three-way into files and index. Refuses a tree with uncommitted changes and leaves it untouched."],
-    examples: [["glovebox apply 4f2a91c0", "then: git diff --cached"]],
+    notes: [
+      "Merges three-way into files and index. Refuses a tree with uncommitted changes and leaves it untouched.",
+      "With --branch, the commit's parent is the commit that the run started from. A branch that exists is moved only",
+      "from the commit you --expect, and one that is checked out anywhere never.",
+    ],
+    examples: [
+      ["glovebox apply 4f2a91c0", "then: git diff --cached"],
+      ["glovebox apply 4f2a91c0 --branch fix/login", "then: git switch fix/login"],
+    ],
   },
   {
     name: "stop",

@@ -1,8 +1,8 @@
 import type { Mount, NetworkPolicy } from "../../../contracts/types.js";
+import { parseDuration as readDuration } from "../../util/schema.js";
 import { UsageError } from "./usage-error.js";
 
 const UNITS: Readonly<Record<string, number>> = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
-const TIMES: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const LONGEST = { ms: 2_147_483_647, words: "24 days" };
 const LONGEST_LIFETIME = { ms: 30 * 86_400_000, words: "30 days" };
 
@@ -27,12 +27,11 @@ export function parseLifetime(flag: string, text: string): number {
 }
 
 function parseTime(flag: string, text: string, most: { ms: number; words: string }): number {
-  const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text) ?? [];
-  if (number !== undefined && unit === undefined) {
+  if (/^\d+(\.\d+)?$/.test(text)) {
     throw wrong(flag, text, "a time with its unit", `write ${flag} ${text}s or ${flag} ${text}ms`);
   }
-  const time = Math.round(Number(number) * (TIMES[unit ?? ""] ?? 1));
-  if (number === undefined || time < 1 || time > most.ms) {
+  const time = readDuration(text, most.ms);
+  if (time === undefined) {
     const hint = `write a number followed by ms, s, m, h or d, for example 30s; at most ${most.words}`;
     throw wrong(flag, text, "a time", hint);
   }

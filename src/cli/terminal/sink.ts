@@ -3,6 +3,7 @@ import { OutputCollector } from "../../util/output-collector.js";
 import { MAX_OUTPUT_BYTES } from "../../util/sanitize.js";
 import type { Output } from "./output.js";
 import type { Screen } from "./screen.js";
+import { hasColours } from "./style.js";
 
 /** Where one output stream of a command goes. */
 export interface Sink {
@@ -10,12 +11,16 @@ export interface Sink {
   end(): Promise<void>;
 }
 
-/** A sink that prints the stream: unchanged, or made harmless for a terminal. */
-export function createSink(screen: Screen, output: Output, isRaw: boolean): Sink {
+/** A sink that prints the stream: unchanged, or made harmless for a terminal, where colours may pass. */
+export function createSink(
+  screen: Screen,
+  output: Output,
+  { isRaw = false, colours = false }: { readonly isRaw?: boolean; readonly colours?: boolean } = {},
+): Sink {
   if (isRaw || output.isTTY !== true) {
     return { write: (chunk) => screen.write(output, chunk), end: () => Promise.resolve() };
   }
-  const inert = new InertStream();
+  const inert = new InertStream({ colours: colours && hasColours(output, process.env) });
   return {
     write: (chunk) => screen.write(output, inert.push(chunk)),
     end: () => screen.write(output, inert.end()),

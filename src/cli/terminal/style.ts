@@ -12,7 +12,15 @@ export function createStyle(
   output: { readonly isTTY?: boolean },
   env: Readonly<Record<string, string | undefined>>,
 ): Style {
-  const isColoured = output.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
+  const isColoured = hasColours(output, env);
   const paint = (on: number, off: number) => (text: string) => (isColoured ? `\x1b[${on}m${text}\x1b[${off}m` : text);
   return { good: paint(32, 39), bad: paint(31, 39), warn: paint(33, 39), dim: paint(2, 22), bold: paint(1, 22) };
+}
+
+/** Whether an output shows colours: a terminal, unless NO_COLOR or TERM=dumb says otherwise. */
+export function hasColours(
+  output: { readonly isTTY?: boolean },
+  env: Readonly<Record<string, string | undefined>>,
+): boolean {
+  return output.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
 }

@@ -18,6 +18,7 @@ export async function run({ operands: [name = ""], flags, screen }: Invocation):
 /** Fills in the names that the command table itself can't have: the backends and the verbs. */
 function withNames(command: CliCommand): CliCommand {
   const flags = command.flags.map((flag) => (flag.offers === "backends" ? { ...flag, offers: backendNames() } : flag));
-  if (command.name !== "help") return { ...command, flags };
+  const offers = command.offers?.map((each) => (each === "backends" ? backendNames() : each));
+  if (command.name !== "help") return { ...command, flags, ...(offers !== undefined && { offers }) };
   return { ...command, flags, offers: [COMMANDS.map(({ name }) => name)] };
 }

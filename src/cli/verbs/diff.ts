@@ -3,6 +3,7 @@ import type { Changes } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { countLines, type FileLines } from "../../util/patch-lines.js";
 import { UsageError } from "../commands.js";
+import { findRunOrSandbox } from "../find-id.js";
 import type { Invocation } from "../invocation.js";
 import { withKept } from "../kept-sandbox.js";
 import { createSink, formatTable } from "../terminal.js";
@@ -17,17 +18,21 @@ const LETTERS: Readonly<Record<Changes["files"][number]["status"], string>> = {
 /** `glovebox diff <id>`. */
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
-  const [id = ""] = operands;
+  const [given = ""] = operands;
   const [isStat, isNames] = [flags.has("stat"), flags.has("name-status")];
   if (isStat && isNames) throw new UsageError("--stat and --name-status exclude each other", "remove one of them");
-  const changes = (await changesOfRun(id)) ?? (await withKept(invocation, id, `comparing ${id}`, changesOf));
+  const { run: runId, sandbox: id = given } = await findRunOrSandbox(given);
+  const changes =
+    runId === undefined
+      ? await withKept(invocation, id, `comparing ${id}`, changesOf)
+      : await (await import("../../harness.js")).changesOf(runId);
   if (flags.has("json")) {
     const { patch, files } = changes;
     await screen.printJson(isStat ? { files: withLines(changes) } : isNames ? { files } : { patch, files });
     return 0;
   }
   const text = isStat ? statOf(withLines(changes)) : isNames ? namesOf(changes) : changes.patch;
-  const sink = createSink(screen, screen.stdout, false);
+  const sink = createSink(screen, screen.stdout);
   await sink.write(Buffer.from(text));
   await sink.end();
   return 0;
@@ -42,13 +47,6 @@ async function changesOf(sandbox: Sandbox): Promise<Changes> {
       hint,
     });
   });
-}
-
-/** The changes of a run; undefined if the id is not that of a run. */
-async function changesOfRun(id: string): Promise<Changes | undefined> {
-  if (/^[0-9a-f]{16}$/.test(id)) return undefined;
-  const { isRun, changesOf } = await import("../../harness.js");
-  return (await isRun(id)) ? await changesOf(id) : undefined;
 }
 
 type Counted = Changes["files"][number] & FileLines;

@@ -1,11 +1,12 @@
 import type { ProcessExit } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
-import { openSandbox, WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
+import { WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
+import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
-import { explainAbsent } from "../kept-sandbox.js";
+import { openWithFiles } from "../open-with-files.js";
 import { printPublished, publishedPorts } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
-import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
+import { callOptionsOf, toOpenOptions } from "../sandbox-options.js";
 import { CollectingSink, createSink } from "../terminal.js";
 
 const TIMED_OUT = 124;
@@ -13,17 +14,19 @@ const TIMED_OUT = 124;
 /** `glovebox exec`: opens a sandbox, runs one command in it and removes it. */
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
-  const timeout = timeoutOf(flags);
-  const options = await withPreferredWorkDir(await withUserConfig(toOpenOptions(invocation)), WORKSPACE);
-  const sandbox = await screen.during("opening the sandbox", () =>
-    openSandbox(options).catch((error: unknown) => explainAbsent(error, options)),
+  const call = callOptionsOf(flags);
+  const here = hereOf(flags);
+  const options = await withPreferredWorkDir(
+    await withUserConfig(withHere(await toOpenOptions(invocation), here)),
+    WORKSPACE,
   );
+  const sandbox = await openWithFiles(invocation, options, here);
   let exit: ProcessExit;
   try {
     await printPublished(sandbox, screen);
     exit = flags.has("json")
-      ? await runToJson(sandbox, invocation, timeout)
-      : await runToScreen(sandbox, invocation, timeout);
+      ? await runToJson(sandbox, invocation, call)
+      : await runToScreen(sandbox, invocation, call);
   } finally {
     await screen.during("closing the sandbox", () => sandbox.teardown());
   }
@@ -38,19 +41,19 @@ export async function run(invocation: Invocation): Promise<number> {
   return exit.timedOut ? TIMED_OUT : exit.exitCode;
 }
 
-async function runToScreen(sandbox: Sandbox, invocation: Invocation, timeout: Timeout): Promise<ProcessExit> {
+async function runToScreen(sandbox: Sandbox, invocation: Invocation, call: CallOptions): Promise<ProcessExit> {
   const { flags, screen } = invocation;
-  const isRaw = flags.has("raw");
-  return await start(sandbox, invocation, timeout, {
-    stdout: createSink(screen, screen.stdout, isRaw),
-    stderr: createSink(screen, screen.stderr, isRaw),
+  const how = { isRaw: flags.has("raw"), colours: true };
+  return await start(sandbox, invocation, call, {
+    stdout: createSink(screen, screen.stdout, how),
+    stderr: createSink(screen, screen.stderr, how),
   });
 }
 
-async function runToJson(sandbox: Sandbox, invocation: Invocation, timeout: Timeout): Promise<ProcessExit> {
+async function runToJson(sandbox: Sandbox, invocation: Invocation, call: CallOptions): Promise<ProcessExit> {
   const [stdout, stderr] = [new CollectingSink(), new CollectingSink()];
   const published = await publishedPorts(sandbox);
-  const exit = await start(sandbox, invocation, timeout, { stdout, stderr });
+  const exit = await start(sandbox, invocation, call, { stdout, stderr });
   const [out, err] = [stdout.result, stderr.result];
   const { id, name, backend, workDir, hostDir } = sandbox;
   await invocation.screen.printJson({
@@ -65,21 +68,22 @@ async function runToJson(sandbox: Sandbox, invocation: Invocation, timeout: Time
   return exit;
 }
 
-type Timeout = ReturnType<typeof timeoutOf>;
+type CallOptions = ReturnType<typeof callOptionsOf>;
 type Streams = Pick<Parameters<typeof runProcess>[1], "stdout" | "stderr">;
 
 async function start(
   sandbox: Sandbox,
   { argv, flags, interruption }: Invocation,
-  timeout: Timeout,
+  call: CallOptions,
   streams: Streams,
 ): Promise<ProcessExit> {
   // On a terminal the command would swallow what you type for the next one; use `shell` for an interactive program.
   const withStdin = process.stdin.isTTY !== true;
+  const { cwd, ...rest } = call;
   const child = await sandbox.spawn({
-    argv,
+    ...rest,
+    ...startHere(hereOf(flags), argv, cwd),
     stdin: withStdin ? "pipe" : "none",
-    ...timeout,
     ...(flags.has("combined") && { output: "combined" }),
   });
   return await runProcess(child, { ...streams, ...(withStdin && { stdin: process.stdin }) }, interruption);

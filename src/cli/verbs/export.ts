@@ -3,13 +3,15 @@ import { resolve } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { toInertLine } from "../../util/inert-text.js";
+import { findSandboxId } from "../find-id.js";
 import type { Invocation } from "../invocation.js";
 import { withKept } from "../kept-sandbox.js";
 
 /** `glovebox export <id> <path inside> <host path>`. */
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
-  const [id = "", inside = "", host = ""] = operands;
+  const [given = "", inside = "", host = ""] = operands;
+  const id = await findSandboxId(given);
   const path = await withKept(invocation, id, `copying ${inside} out`, async (sandbox) => {
     const file = await fileOf(sandbox, inside);
     return file === undefined ? await sandbox.exportDirectory(inside, host) : await place(file, host);

@@ -1,5 +1,6 @@
 import { gcRuns, removeRun } from "../../harness.js";
 import { parseDuration, UsageError } from "../commands.js";
+import { findRunId } from "../find-id.js";
 import type { Invocation } from "../invocation.js";
 import { removeEach } from "../remove-each.js";
 
@@ -11,7 +12,12 @@ export async function run(invocation: Invocation): Promise<number> {
   if (operands.length > 0) {
     if (dryRun || flags.has("older-than"))
       throw new UsageError("--dry-run and --older-than don't go with named runs", "name the runs without these flags");
-    const removed = await removeEach(operands, invocation, removeRun, (runId) => `removed ${runId}`);
+    const removed = await removeEach(
+      await Promise.all(operands.map(findRunId)),
+      invocation,
+      removeRun,
+      (runId) => `removed ${runId}`,
+    );
     if (flags.has("json")) await screen.printJson({ removed, left: [], dryRun });
     return 0;
   }

@@ -2,13 +2,15 @@ import { readFile, stat } from "node:fs/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { MAX_FILE_BYTES, type Sandbox } from "../../sandbox/types.js";
 import { importArchive } from "../../sandbox.js";
+import { findSandboxId } from "../find-id.js";
 import type { Invocation } from "../invocation.js";
 import { withKept } from "../kept-sandbox.js";
 
 /** `glovebox import <id> <host path> <path inside>`. */
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
-  const [id = "", host = "", inside = ""] = operands;
+  const [given = "", host = "", inside = ""] = operands;
+  const id = await findSandboxId(given);
   await withKept(invocation, id, `copying ${host} in`, (sandbox) =>
     flags.has("archive") ? importArchive(sandbox, host, inside) : copyIn(sandbox, host, inside),
   );

@@ -2,6 +2,7 @@ import { closeSync, constants, readSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { findRunDirectory, isRunning, type RunEvent } from "../../harness.js";
 import { openIn } from "../../util/beneath.js";
+import { findRunId } from "../find-id.js";
 import type { Invocation } from "../invocation.js";
 import { createSink } from "../terminal.js";
 
@@ -10,9 +11,10 @@ const CHUNK = 64 * 1024;
 
 /** `glovebox logs <run> [node] [-f] [--json]`. */
 export async function run({ operands, flags, screen, interruption }: Invocation): Promise<number> {
-  const [runId = "", nodeId] = operands;
+  const [given = "", nodeId] = operands;
+  const runId = await findRunId(given);
   const directory = await findRunDirectory(runId);
-  const sink = createSink(screen, screen.stdout, false);
+  const sink = createSink(screen, screen.stdout, { colours: true });
   const show = async (line: string): Promise<void> => {
     const event = parseEvent(line);
     const isWanted = event !== undefined && (nodeId === undefined || isAbout(event, nodeId));

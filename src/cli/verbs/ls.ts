@@ -6,7 +6,10 @@ import { formatTable } from "../terminal.js";
 
 /** `glovebox ls`. */
 export async function run({ flags, screen }: Invocation): Promise<number> {
-  const sandboxes = await listSandboxes(namingOf(flags));
+  const only = flags.text("backend");
+  const sandboxes = (await listSandboxes(namingOf(flags))).filter(
+    ({ backend }) => only === undefined || backend === only,
+  );
   if (flags.has("json")) await screen.printJson(sandboxes);
   else if (flags.has("quiet")) await screen.print(referencesOf(sandboxes, flags.has("names")));
   else if (sandboxes.length === 0) await screen.printNote("there are no sandboxes");

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import { listSandboxes } from "../../sandbox.js";
 import { parseWord, UsageError } from "../commands.js";
+import { findRunOrSandbox } from "../find-id.js";
 import type { Invocation } from "../invocation.js";
 import { withKept } from "../kept-sandbox.js";
 import { findToken, type RemoteToken, TOKENS } from "../token.js";
@@ -8,9 +8,13 @@ import { findToken, type RemoteToken, TOKENS } from "../token.js";
 /** `glovebox push <id> --branch <name>`. */
 export async function run(invocation: Invocation): Promise<number> {
   const { operands, flags, screen } = invocation;
-  const [id = ""] = operands;
+  const [given = ""] = operands;
   const branch = flags.text("branch");
-  if (!(await isSandbox(id, branch))) return await pushRun(invocation, id);
+  const found = await findRunOrSandbox(given);
+  // Only a sandbox needs a branch: without one, an unknown operand was meant as a run.
+  if (found.sandbox === undefined && (found.run !== undefined || branch === undefined))
+    return await pushRun(invocation, found.run ?? given);
+  const id = found.sandbox ?? given;
   if (branch === undefined)
     throw new UsageError("push needs --branch <name>", `glovebox push ${id} --branch fix/login`);
   const { token, server } = requireToken();
@@ -29,18 +33,6 @@ export async function run(invocation: Invocation): Promise<number> {
   }
   if (!flags.has("json")) await screen.print(`${branch}\n`);
   return 0;
-}
-
-/** Whether the operand is a sandbox. A run comes before a sandbox with the same name. */
-async function isSandbox(id: string, branch: string | undefined): Promise<boolean> {
-  if (/^[0-9a-f]{16}$/.test(id)) return true;
-  const { isRun } = await import("../../harness.js");
-  if (await isRun(id)) return false;
-  return branch !== undefined || (isName(id) && (await listSandboxes({ name: id })).length > 0);
-}
-
-function isName(id: string): boolean {
-  return /^[a-z0-9][a-z0-9._-]*$/.test(id);
 }
 
 /** Pushes the changes of a run and opens its pull request. */
@@ -62,7 +54,7 @@ async function pushRun({ flags, screen }: Invocation, id: string): Promise<numbe
   if (result.error === undefined) return 0;
   const hint =
     result.state === "no_token"
-      ? `set the variable: GITHUB_TOKEN=… glovebox push ${id}`
+      ? `set ${TOKENS.join(" or ")}: GITHUB_TOKEN=… glovebox push ${id}`
       : "the remote's message is after the colon; run glovebox push again";
   await screen.printError(result.error, hint);
   return EXIT_CODES.push;

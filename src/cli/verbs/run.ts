@@ -5,7 +5,7 @@ import { toInertLine } from "../../util/inert-text.js";
 import { parseDuration, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
 import { namingOf } from "../sandbox-options.js";
-import { findToken } from "../token.js";
+import { tokenFor } from "../token.js";
 import { environmentFailure, followRun } from "./run-view/follow-run.js";
 
 /** `glovebox run <blueprint>`. */
@@ -40,7 +40,7 @@ export async function run(invocation: Invocation): Promise<number> {
     }
     return 0;
   } catch (error) {
-    return await environmentFailure(invocation, error);
+    return await environmentFailure(invocation, error, "run");
   }
 }
 
@@ -50,14 +50,18 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
   if (operands[0] !== undefined && flags.has("blueprint")) {
     throw new UsageError("the blueprint is given twice", "remove --blueprint");
   }
-  const found = findToken(process.env);
+  const repo = flags.text("repo") ?? ".";
   const limits = limitsOf(flags);
   const inputs = Object.fromEntries(flags.texts("input").map(parseInput));
   const image = flags.text("image");
-  const sandbox = { ...(image !== undefined && { image }), ...namingOf(flags) };
+  const sandbox = {
+    ...(image !== undefined && { image }),
+    ...text(flags, "work-dir", "workDir"),
+    ...namingOf(flags),
+  };
   return {
     blueprint,
-    repo: flags.text("repo") ?? ".",
+    repo,
     intent: intentOf(flags),
     push: flags.has("push"),
     draft: flags.has("draft"),
@@ -67,7 +71,7 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     }),
     ...(flags.has("pr-with") && { prWith: parseWord("--pr-with", flags.text("pr-with") ?? "", ["rest", "gh"]) }),
     ...(flags.has("keep") && { keep: parseWord("--keep", flags.text("keep") ?? "", ["never", "failed", "always"]) }),
-    ...text(flags, "sandbox", "sandboxType"),
+    ...text(flags, "backend", "sandboxType"),
     ...text(flags, "run-id", "runId"),
     ...text(flags, "spec", "specPath"),
     ...text(flags, "ref", "ref"),
@@ -82,7 +86,7 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     preferredWorkDir: WORKSPACE,
     ...(Object.keys(inputs).length > 0 && { inputs }),
     ...(Object.keys(limits).length > 0 && { limits }),
-    ...(found !== undefined && { githubToken: found.token }),
+    ...tokenFor(repo, process.env),
   };
 }
 

@@ -1,4 +1,6 @@
+import { homedir } from "node:os";
 import { formatDuration, listRuns } from "../../harness.js";
+import { isWithin } from "../../machine/system-folders.js";
 import { toInertLine } from "../../util/inert-text.js";
 import type { Invocation } from "../invocation.js";
 import { formatTable } from "../terminal.js";
@@ -19,9 +21,19 @@ export async function run({ flags, screen }: Invocation): Promise<number> {
       toInertLine(each.blueprint ?? ""),
       each.startedAt ?? "",
       each.totalDurationMs ? formatDuration(each.totalDurationMs) : "",
+      toInertLine(shortRepo(each.repo ?? "")),
       toInertLine((each.intent ?? "").slice(0, 50)),
     ]);
-    await screen.print(formatTable([["RUN", "STATE", "BLUEPRINT", "STARTED", "TOOK", "INTENT"].map(bold), ...rows]));
+    await screen.print(
+      formatTable([["RUN", "STATE", "BLUEPRINT", "STARTED", "TOOK", "REPOSITORY", "INTENT"].map(bold), ...rows]),
+    );
   }
   return 0;
+}
+
+/** The repository as one knows it: a path below your home with ~, a GitHub URL as owner/name. */
+function shortRepo(repo: string): string {
+  const home = homedir();
+  if (home !== "/" && isWithin(repo, home)) return `~${repo.slice(home.length)}`;
+  return repo.replace(/^https:\/\/github\.com\//, "").replace(/\.git$/, "");
 }

@@ -1,10 +1,11 @@
-import { openSandbox, WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
+import { WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
 import { UsageError } from "../commands.js";
+import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
-import { explainAbsent } from "../kept-sandbox.js";
+import { openWithFiles } from "../open-with-files.js";
 import { printPublished } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
-import { timeoutOf, toOpenOptions } from "../sandbox-options.js";
+import { callOptionsOf, toOpenOptions } from "../sandbox-options.js";
 import { createSink, RawTerminal } from "../terminal.js";
 
 const TIMED_OUT = 124;
@@ -16,20 +17,26 @@ export async function run(invocation: Invocation): Promise<number> {
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
     throw new UsageError("shell needs a terminal as standard input and output", "without one, use glovebox exec -- …");
   }
-  const timeout = timeoutOf(flags);
-  const options = await withPreferredWorkDir(await withUserConfig(toOpenOptions(invocation)), WORKSPACE);
-  const env = { ...terminalName(), ...options.env };
-  const sandbox = await screen.during("opening the sandbox", () =>
-    openSandbox({ ...options, env }).catch((error: unknown) => explainAbsent(error, options)),
+  const { cwd, ...rest } = callOptionsOf(flags);
+  const here = hereOf(flags);
+  const options = await withPreferredWorkDir(
+    await withUserConfig(withHere(await toOpenOptions(invocation), here)),
+    WORKSPACE,
   );
+  const env = { ...terminalName(), ...options.env };
+  const sandbox = await openWithFiles(invocation, { ...options, env }, here);
   try {
     await printPublished(sandbox, screen);
     const terminal = new RawTerminal(process.stdin, process.stdout);
-    const child = await sandbox.spawn({ argv: argv.length > 0 ? argv : ANY_SHELL, pty: terminal.size, ...timeout });
+    const child = await sandbox.spawn({
+      ...rest,
+      ...startHere(here, argv.length > 0 ? argv : ANY_SHELL, cwd),
+      pty: terminal.size,
+    });
     let exit: Awaited<ReturnType<typeof runProcess>>;
     try {
       terminal.enter((cols, rows) => void child.resize?.(cols, rows).catch(() => undefined));
-      const stdout = createSink(screen, screen.stdout, true);
+      const stdout = createSink(screen, screen.stdout, { isRaw: true });
       // An interactive shell ignores SIGINT and SIGTERM.
       exit = await runProcess(child, { stdout, stderr: stdout, stdin: process.stdin }, interruption, "SIGHUP");
     } finally {

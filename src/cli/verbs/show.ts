@@ -1,12 +1,13 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { findRunDirectory, readReport, stateOfRun } from "../../harness.js";
+import { findRunId } from "../find-id.js";
 import type { Invocation } from "../invocation.js";
 import { nodeLine } from "./run-view/node-line.js";
 import { summaryOf } from "./run-view/summary.js";
 
 /** `glovebox show <run>`. */
 export async function run({ operands, flags, screen }: Invocation): Promise<number> {
-  const [runId = ""] = operands;
+  const runId = await findRunId(operands[0] ?? "");
   const directory = await findRunDirectory(runId);
   if (flags.has("path")) {
     await (flags.has("json") ? screen.printJson({ path: directory.path }) : screen.print(`${directory.path}\n`));

@@ -1,5 +1,6 @@
 import { deleteSnapshot, listSnapshots } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
+import { findSnapshotId } from "../find-id.js";
 import type { Invocation } from "../invocation.js";
 import { withNearestSnapshot } from "../kept-sandbox.js";
 import { removeEach } from "../remove-each.js";
@@ -8,7 +9,8 @@ import { formatTable } from "../terminal.js";
 /** `glovebox snapshots`: lists them, or deletes the named ones and stops at the first that can't be deleted. */
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen } = invocation;
-  if (flags.has("delete")) return await deleteAll(flags.texts("delete"), invocation);
+  if (flags.has("delete"))
+    return await deleteAll(await Promise.all(flags.texts("delete").map(findSnapshotId)), invocation);
   const snapshots = await listSnapshots();
   if (flags.has("json")) await screen.printJson(snapshots);
   else if (flags.has("quiet")) await screen.print(snapshots.map(({ id, name }) => `${name ?? id}\n`).join(""));

@@ -27,6 +27,8 @@ export class EngineState {
   readonly sandbox: Sandbox;
   readonly context: RunContext;
   readonly limits: RunLimits;
+  /** The variables of the blueprint that every command in the sandbox has. */
+  readonly sandboxEnv: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
   readonly choice: AgentChoice;
   readonly hidden: RedactOptions;
@@ -51,7 +53,8 @@ export class EngineState {
   readonly #warned: Set<LimitHit["limit"]> = new Set();
   #queue: Promise<void> = Promise.resolve();
 
-  constructor(limits: RunLimits, options: EngineOptions) {
+  constructor(limits: RunLimits, options: EngineOptions, sandboxEnv: Readonly<Record<string, string>> = {}) {
+    this.sandboxEnv = sandboxEnv;
     this.sandbox = options.sandbox;
     this.context = options.context;
     this.limits = limits;

@@ -5,6 +5,7 @@ import { untilAborted } from "../until-aborted.js";
 import type { EngineState } from "./engine-state.js";
 import type { OutputPipe } from "./output-pipe.js";
 import { renderAll, renderText } from "./scope.js";
+import { settingOf } from "./step-setting.js";
 
 /** The result has none of the output itself: it was passed on piece by piece. */
 const KEPT_BY_EXEC = 1;
@@ -37,10 +38,15 @@ async function runCommand(state: EngineState, step: Step, pipe: OutputPipe): Pro
   const argv: string[] = step.shell === undefined ? [] : ["/bin/sh", "-c", "--", step.shell];
   for (const text of step.run ?? []) argv.push(await renderText(state, text));
   const command = state.hide(step.shell ?? shellQuote(argv), 2_000);
+  const env = await environmentOf(state, step);
+  const again = {
+    command,
+    ...settingOf(state, { env: { ...state.sandboxEnv, ...env }, secrets: step.secrets, cwd: step.cwd }),
+  };
   const result = await state.sandbox
     .exec({
       argv,
-      env: await environmentOf(state, step),
+      env,
       timeout: step.timeout ?? state.limits.wall + SLACK,
       signal: state.signal,
       maxOutput: KEPT_BY_EXEC,
@@ -48,7 +54,7 @@ async function runCommand(state: EngineState, step: Step, pipe: OutputPipe): Pro
       onStderr: (chunk) => pipe.write("stderr", chunk),
       ...(step.cwd !== undefined && { cwd: step.cwd }),
     })
-    .catch((error: unknown): StepOutcome => ({ ...toOutcome(error, state), command }));
+    .catch((error: unknown): StepOutcome => ({ ...toOutcome(error, state), ...again }));
   if ("status" in result) return result;
   const { exitCode, timedOut } = result;
   if (exitCode === 0 && !timedOut) return { status: "success", exitCode, command };
@@ -56,7 +62,7 @@ async function runCommand(state: EngineState, step: Step, pipe: OutputPipe): Pro
     ? `it was not done within ${step.timeout ?? 0} ms`
     : `it ended with ${result.signal ?? `exit code ${exitCode}`}`;
   const code = timedOut ? "timed_out" : exitCode === 127 ? "not_found" : "command_failed";
-  return { status: "failure", exitCode, timedOut, command, error: { code, message, retryable: false } };
+  return { status: "failure", exitCode, timedOut, ...again, error: { code, message, retryable: false } };
 }
 
 async function runFunction(state: EngineState, exec: NodeFunction, pipe: OutputPipe): Promise<StepOutcome> {

@@ -50,8 +50,18 @@ export interface AgentReport {
   failure?: AgentFailure;
 }
 
+/** What a command that failed was given beside its words, to run it again. */
+export interface CommandSetting {
+  /** Relative to the work directory, or absolute. */
+  cwd?: string;
+  /** The variables that the run and the node set. */
+  env?: Record<string, string>;
+  /** The names of those whose values are secret, or too long for a report. */
+  hiddenEnv?: string[];
+}
+
 /** One check of a gate, as it went the last time. */
-export interface CheckResult {
+export interface CheckResult extends CommandSetting {
   id: string;
   status: "success" | "failure" | "cancelled";
   exitCode?: number;
@@ -81,7 +91,7 @@ export interface NodeAttempt {
 }
 
 /** A node in the report. */
-export interface NodeReport extends NodeResult {
+export interface NodeReport extends NodeResult, CommandSetting {
   id: string;
   name: string;
   kind: NodeKind;

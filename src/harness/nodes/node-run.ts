@@ -2,6 +2,7 @@ import type { Sandbox } from "../../sandbox/types.js";
 import type { Value } from "../expression.js";
 import type {
   AgentReport,
+  CommandSetting,
   NodeReport,
   NodeStatus,
   OutputStream,
@@ -54,7 +55,7 @@ export interface Step extends Readonly<RunnableSpec> {
 }
 
 /** What became of a step. */
-export interface StepOutcome {
+export interface StepOutcome extends CommandSetting {
   status: NodeStatus;
   exitCode?: number;
   timedOut?: boolean;

@@ -1,9 +1,10 @@
-import type { Schema } from "../../util/schema.js";
+import type { Fields, Schema } from "../../util/schema.js";
 import * as is from "../../util/schema.js";
 import type {
   AgentReport,
   ChangeSummary,
   CheckResult,
+  CommandSetting,
   NodeAttempt,
   NodeKind,
   NodeReport,
@@ -57,6 +58,12 @@ const agent: Schema<AgentReport> = is.reference("agent", () =>
   }),
 );
 
+const setting: Fields<CommandSetting> = {
+  cwd: text,
+  env: is.record(text),
+  hiddenEnv: is.noted(texts, { description: "Names of variables whose values are not written down." }),
+};
+
 const check: Schema<CheckResult> = is.reference("check", () =>
   is.object({
     id: is.required(text),
@@ -66,6 +73,7 @@ const check: Schema<CheckResult> = is.reference("check", () =>
     timedOut: is.flag,
     output: is.required(text),
     command: text,
+    ...setting,
   }),
 );
 
@@ -91,6 +99,7 @@ const node: Schema<NodeReport> = is.reference("node", () =>
     exitCode: integer,
     reason: text,
     command: text,
+    ...setting,
     tolerated: is.flag,
     reused: is.flag,
     agent,

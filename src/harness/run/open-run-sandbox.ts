@@ -15,6 +15,7 @@ const REMEMBERED: ReadonlySet<string> = new Set([
     "ttl",
     "workspace",
     "workDir",
+    "paths",
     "network",
     "limits",
     "isolation",

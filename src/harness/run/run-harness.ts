@@ -171,7 +171,7 @@ function warningsOf(
 ): string[] {
   const idle = agents.length > 0 ? [] : Object.entries({ agent, model }).filter(([, value]) => value !== undefined);
   return [
-    ...(push === true && !githubToken ? ["GITHUB_TOKEN is not set: nothing will be pushed"] : []),
+    ...(push === true && !githubToken ? ["there is no token for GitHub: nothing will be pushed"] : []),
     ...(push === true && remoteUrl === undefined ? ['there is no remote "origin": nothing will be pushed'] : []),
     ...idle.map(([name, value]) => `the blueprint has no agent: ${name} "${value}" changes nothing`),
   ];

@@ -15,9 +15,9 @@ export const argv: Schema<readonly string[]> = is.noted(texts, {
 });
 export const hosts: Schema<readonly string[]> = is.list(name);
 export const duration: Schema<Duration> = is.scalar(["string", "integer"], {
-  pattern: "^\\d+(\\.\\d+)?(ms|s|m|h)$",
+  pattern: is.DURATION_PATTERN,
   minimum: 1,
-  description: "A number with ms, s, m or h behind it, or milliseconds.",
+  description: "A number followed by ms, s, m, h or d, or milliseconds.",
 });
 export const positive: Schema<number> = is.scalar("integer", { minimum: 1 });
 export const aboveZero: Schema<number> = is.scalar("number", { exclusiveMinimum: 0 });

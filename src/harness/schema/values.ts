@@ -1,6 +1,6 @@
 import { defined } from "../../util/defined.js";
 import type { Fault, FieldPath } from "../../util/schema.js";
-import { parseDuration } from "../duration.js";
+import { parseDuration } from "../../util/schema.js";
 import type { Duration, LimitsSpec, RunLimits } from "../node-types.js";
 
 /** Takes what is wrong at a place of a document. */

@@ -87,7 +87,7 @@ export interface HarnessOptions {
   runId?: string;
   reporter?: Reporter | readonly Reporter[];
   specPath?: string;
-  /** From `GITHUB_TOKEN` in the CLI. Never a flag. */
+  /** From the environment in the CLI. Never a flag. */
   githubToken?: string;
   daytona?: NonNullable<SandboxOptions["daytona"]>;
   /** More options for the sandbox; they win over those of the blueprint. */

@@ -121,6 +121,7 @@ export function daggerCapabilities(git = false): Capabilities {
     pty: true,
     user: false,
     workDir: true,
+    paths: ["workdir", "sandbox"],
     combinedOutput: true,
     ports: true,
     git,

@@ -117,6 +117,7 @@ export function localCapabilities(
     pty: true,
     user: false,
     workDir: confined,
+    paths: confined ? ["workdir", "sandbox"] : ["workdir"],
     combinedOutput: true,
     ports: true,
     git,
@@ -127,6 +128,7 @@ export function localCapabilities(
       user: "all its commands run as one user, who owns the files",
       ...(!confined && {
         workDir: "without isolation commands see the paths of the host",
+        paths: "without isolation commands reach every path of the host, and file calls must not",
         "network.none": "without isolation commands use the network of the host",
         "network.allow": "without isolation commands use the network of the host",
       }),

@@ -1,7 +1,7 @@
 import type { Resource } from "../../../contracts/backend.js";
 import type { PendingRemoval } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import { removeUnfinishedSnapshots } from "./snapshot.js";
+import { removeUnfinishedSnapshots } from "./operations.js";
 import { removeUnfinishedBase } from "./source.js";
 import { removeBranch, removeWorktree } from "./worktree.js";
 

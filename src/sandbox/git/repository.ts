@@ -3,7 +3,7 @@ export { copyIfThere, type GitConfig, makeScratchDirectory, writeGitDirectory } 
 export { INSIDE_GIT, INSIDE_OBJECTS } from "./repository/inside-paths.js";
 export { enclosingRepository, repositoryExists } from "./repository/locate-repository.js";
 export { objectBinds } from "./repository/object-store.js";
-export { readHeadFile, readRefFile } from "./repository/ref-file.js";
+export { mayHaveRef, readHeadFile, readRefFile } from "./repository/ref-file.js";
 export {
   findRepository,
   type Repository,

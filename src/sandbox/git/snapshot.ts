@@ -6,4 +6,5 @@ export { parseChanges, RAW_AND_PATCH } from "./snapshot/raw-diff.js";
 export { removeRef, removeSnapshot, removeUnfinishedSnapshots } from "./snapshot/remove-snapshot.js";
 export { replaceFiles } from "./snapshot/replace-files.js";
 export { holdCommit, restoreSnapshot } from "./snapshot/restore-snapshot.js";
-export { baseOfSnapshot, recordSnapshots, saveSnapshot } from "./snapshot/save-snapshot.js";
+export { recordSnapshots, saveSnapshot } from "./snapshot/save-snapshot.js";
+export { baseOfSnapshot } from "./snapshot/snapshot-details.js";

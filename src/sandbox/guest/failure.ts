@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { SandboxError, type SandboxErrorCode } from "../../../contracts/errors.js";
 
 /** The guest's own error numbers, next to errno values (`guest/guest.h`). */
-const ESCAPES = 10001;
+export const ESCAPES = 10001;
 const NOT_REGULAR = 10002;
 /** The sandbox has no user with the name that a command should run as. */
 export const NO_USER = 10003;
@@ -15,8 +15,9 @@ const CODES = new Map<number, [SandboxErrorCode, string]>([
   [errno.ENOTDIR, ["invalid_path", "is not a directory"]],
   [errno.EEXIST, ["conflict", "already exists"]],
   [errno.EISDIR, ["not_regular_file", "is a directory"]],
+  [errno.EBUSY, ["conflict", "is in use: something is mounted there"]],
   [errno.ENOTEMPTY, ["conflict", "is not empty"]],
-  [errno.ELOOP, ["invalid_path", "can't be followed: its links form a loop"]],
+  [errno.ELOOP, ["invalid_path", "can't be followed: its links form a loop, or lead to what a process has open"]],
   [errno.ENAMETOOLONG, ["invalid_path", "has a name that is too long"]],
   [errno.EACCES, ["permission_denied", "may not be used"]],
   [errno.EPERM, ["permission_denied", "may not be used"]],

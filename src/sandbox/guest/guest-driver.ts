@@ -9,6 +9,7 @@ import { GuestFileCalls } from "./guest-file-calls.js";
 import { GuestFiles } from "./guest-files.js";
 import { type GuestCommand, startCommand } from "./guest-process.js";
 import { freeze, thaw } from "./listener.js";
+import { cwdFor, pathBeneath } from "./path-beneath.js";
 
 /** The identity of a driver and what it enforces. */
 export interface DriverIdentity {
@@ -86,7 +87,7 @@ export abstract class GuestDriver extends GuestFileCalls implements Driver {
   /** Starts a command, whatever else is running. */
   protected async startNow(spec: GuestCommand): Promise<DriverProcess> {
     try {
-      return await startCommand(this.#channel, spec, this.#relative(spec.cwd));
+      return await startCommand(this.#channel, spec, cwdFor(this.workDir, spec));
     } catch (error) {
       if (!(error instanceof GuestFailure)) throw error;
       throw error.number === NO_USER ? errorFor(NO_USER, spec.user ?? "") : errorFor(error.number, spec.cwd);
@@ -122,8 +123,7 @@ export abstract class GuestDriver extends GuestFileCalls implements Driver {
   }
 
   #relative(path: string): string {
-    if (path === this.workDir) return "";
-    return path.slice(this.workDir === "/" ? 1 : this.workDir.length + 1);
+    return pathBeneath(this.workDir, path);
   }
 }
 

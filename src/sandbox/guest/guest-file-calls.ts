@@ -5,6 +5,9 @@ import type { GuestFiles } from "./guest-files.js";
 const AT_ONCE = 64;
 const SMALL = 64 << 10;
 
+/** A file as a stream; null if there is none. */
+export type FileStream = AsyncIterable<Uint8Array> | null;
+
 /** The file calls of every sandbox that is served by the guest, written once. A backend only says how a call gets to its guest. */
 export abstract class GuestFileCalls implements FileCalls {
   /** Runs one call when the backend lets it. `isChange`: it changes files. */
@@ -12,15 +15,32 @@ export abstract class GuestFileCalls implements FileCalls {
   /** As `useFiles`, for a call that only reads and whose result is a stream. */
   protected abstract streamFiles(work: (files: GuestFiles) => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
 
+  #anywhere: GuestFileCalls | undefined;
+
+  /** As `useFiles`, for a file that is read while the caller uses the result. */
+  protected useStream(work: (files: GuestFiles) => Promise<FileStream>): Promise<FileStream> {
+    return this.useFiles(false, work);
+  }
+
+  /** The calls for any path of the sandbox. All of them go through the guest, whatever the backend has for its own files. */
+  get anywhere(): FileCalls {
+    this.#anywhere ??= new AnywhereCalls({
+      use: (isChange, work) => this.useFiles(isChange, (files) => work(files.anywhere())),
+      stream: (work) => this.streamFiles((files) => work(files.anywhere())),
+      useStream: (work) => this.useStream((files) => work(files.anywhere())),
+    });
+    return this.#anywhere;
+  }
+
   read(path: string, { signal }: DriverCallOptions = {}): Promise<Uint8Array | null> {
     return this.#use(false, signal, (files) => files.read(path, signal));
   }
 
-  readStream(
-    path: string,
-    opts: DriverCallOptions & { start: number; length?: number },
-  ): Promise<AsyncIterable<Uint8Array> | null> {
-    return this.#use(false, opts.signal, (files) => files.readStream(path, opts));
+  readStream(path: string, opts: DriverCallOptions & { start: number; length?: number }): Promise<FileStream> {
+    return this.useStream((files) => {
+      opts.signal?.throwIfAborted();
+      return files.readStream(path, opts);
+    });
   }
 
   write(uploads: readonly DriverFile[], { signal }: DriverCallOptions = {}): Promise<void> {
@@ -94,5 +114,33 @@ export abstract class GuestFileCalls implements FileCalls {
       signal?.throwIfAborted();
       return work(files);
     });
+  }
+}
+
+/** How the calls of `anywhere` get to the guest. */
+interface Ways {
+  use<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T>;
+  stream(work: (files: GuestFiles) => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
+  useStream(work: (files: GuestFiles) => Promise<FileStream>): Promise<FileStream>;
+}
+
+class AnywhereCalls extends GuestFileCalls {
+  readonly #ways: Ways;
+
+  constructor(ways: Ways) {
+    super();
+    this.#ways = ways;
+  }
+
+  protected override useFiles<T>(isChange: boolean, work: (files: GuestFiles) => Promise<T>): Promise<T> {
+    return this.#ways.use(isChange, work);
+  }
+
+  protected override streamFiles(work: (files: GuestFiles) => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+    return this.#ways.stream(work);
+  }
+
+  protected override useStream(work: (files: GuestFiles) => Promise<FileStream>): Promise<FileStream> {
+    return this.#ways.useStream(work);
   }
 }

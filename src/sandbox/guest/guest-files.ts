@@ -19,7 +19,7 @@ const { errno } = constants;
 /** Failures of a rename or a copy that concern the place where it should go. */
 const AT_TARGET: ReadonlySet<number> = new Set([errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR]);
 
-/** File operations through the guest. Paths are relative to its root; `shown` is the path as the caller named it. */
+/** File operations through the guest. `relative` turns a path into what the guest gets: one relative to its root, or an absolute one. */
 export class GuestFiles {
   readonly #channel: GuestChannel;
   readonly #relative: (path: string) => string;
@@ -27,6 +27,12 @@ export class GuestFiles {
   constructor(channel: GuestChannel, relative: (path: string) => string) {
     this.#channel = channel;
     this.#relative = relative;
+  }
+
+  /** The same calls for absolute paths: the guest serves those with the rights of a command. */
+  anywhere(): GuestFiles {
+    this.#channel.assertEdition(3, 'paths: "sandbox"');
+    return new GuestFiles(this.#channel, (path) => path);
   }
 
   async read(path: string, signal?: AbortSignal): Promise<Uint8Array | null> {

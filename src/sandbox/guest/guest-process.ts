@@ -303,8 +303,9 @@ export interface GuestCommand extends StartSpec {
   readonly keepCapabilities?: boolean;
 }
 
-/** Starts a command; `cwd` is relative to the guest's root. */
+/** Starts a command; `cwd` is relative to the guest's root, or absolute. */
 export async function startCommand(channel: GuestChannel, spec: GuestCommand, cwd: string): Promise<DriverProcess> {
+  if (cwd.startsWith("/")) channel.assertEdition(3, 'paths: "sandbox"');
   const env = Object.entries(spec.env).map(([key, value]) => `${key}=${value}`);
   for (const text of [...spec.argv, ...env]) {
     if (Buffer.byteLength(text) >= MAX_STRING) {

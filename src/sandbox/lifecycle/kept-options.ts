@@ -46,18 +46,20 @@ export const ON_REOPEN: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
   network: "fixed",
   limits: "fixed",
   isolation: "fixed",
+  paths: "fixed",
 };
 
 const RESTORED = ["idleTimeout", "operationTimeout", "maxOutput", "allow", "mounts", "publish"] as const;
-const FIXED = ["name", "labels", "network", "limits", "isolation"] as const;
+const FIXED = ["name", "labels", "network", "limits", "isolation", "paths"] as const;
 
 /** What restricts a sandbox with these options. Contains no secret. */
 export function rulesOf(opts: SandboxOptions, exposure?: Exposure): SandboxRules {
-  const { network = "none", limits = {}, isolation = "required" } = opts;
+  const { network = "none", limits = {}, isolation = "required", paths } = opts;
   const options = Object.fromEntries(
     RESTORED.flatMap((name) => (opts[name] === undefined ? [] : [[name, opts[name]]])),
   );
-  return { network, limits, isolation, options, ...(exposure !== undefined && { exposure }) };
+  const more = { ...(paths === "sandbox" && { paths }), ...(exposure !== undefined && { exposure }) };
+  return { network, limits, isolation, ...more, options };
 }
 
 /** What restricts a kept sandbox. Version 0.1 had it in the plan of its backend. */
@@ -73,17 +75,25 @@ export function rulesOfRecord({ rules, reopen }: SandboxRecord): SandboxRules {
 }
 
 /**
- * The options of a call that reopens a kept sandbox, completed from its record. A call with another network, other limits or another isolation than
- * the sandbox was made with is refused, because it would not get them.
+ * The options of a call that reopens a kept sandbox, completed from its record. A call with another network, other limits, another isolation or other
+ * paths than the sandbox was made with is refused, because it would not get them.
  */
 export function reopenOptions(
   opts: SandboxOptions,
   rules: SandboxRules,
   { name, labels = {} }: Pick<SandboxRecord, "name" | "labels">,
 ): SandboxOptions {
-  const made = { ...rules, name, labels };
+  const { paths = "workdir" } = rules;
+  const made = { ...rules, name, labels, paths };
   for (const option of FIXED) {
     if (opts[option] === undefined || isDeepStrictEqual(opts[option], made[option])) continue;
+    if (opts.ifExists === "reopen") {
+      throw new SandboxError(
+        "conflict",
+        `Sandbox "${name}" was made with another ${option} than this call gives (${JSON.stringify(opts[option])})`,
+        { retryable: false, hint: `omit ${option}, or choose another name` },
+      );
+    }
     throw new SandboxError(
       "invalid_argument",
       `Option ${option} (${JSON.stringify(opts[option])}) can't be combined with id: the sandbox was made with ${JSON.stringify(made[option]) ?? "none"}`,
@@ -91,7 +101,7 @@ export function reopenOptions(
     );
   }
   const { network, limits, isolation, options } = rules;
-  return { ...options, ...opts, ...(name !== undefined && { name }), labels, network, limits, isolation };
+  return { ...options, ...opts, ...(name !== undefined && { name }), labels, network, limits, isolation, paths };
 }
 
 /** The variables that a kept sandbox was opened with the last time and that this call does not set. */

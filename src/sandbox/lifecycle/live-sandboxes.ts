@@ -24,6 +24,7 @@ const DEFAULTS: SandboxOptions = {
   limits: {},
   publish: [],
   isolation: "required",
+  paths: "workdir",
   operationTimeout: DEFAULT_OPERATION_TIMEOUT,
   maxOutput: MAX_OUTPUT_BYTES,
 };

@@ -62,6 +62,7 @@ const sandboxOptions: Schema<Omit<SandboxOptions, keyof BackendOptions>> = is.ob
     baseDir: is.path,
     workspace: is.oneOf("worktree", "overlay", "copy"),
     workDir: is.custom(checkWorkDir),
+    paths: is.oneOf("workdir", "sandbox"),
     image,
     snapshot: is.matching(/^[a-z0-9][a-z0-9._-]{0,80}$/, "the id or name of a snapshot"),
     id: referenceSchema,

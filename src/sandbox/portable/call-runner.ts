@@ -1,6 +1,7 @@
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import { redactError, type Secrets } from "./events.js";
 import type { OpenSandboxState } from "./open-sandbox-state.js";
+import { withPathHint } from "./sandbox-path.js";
 
 /** Runs the calls of one sandbox: only while it is open, within their deadline, with typed errors that show no secret. */
 export class CallRunner {
@@ -33,7 +34,8 @@ export class CallRunner {
   }
 
   failure(error: unknown, operation: string): SandboxError {
-    return redactError(toSandboxError(error, { backend: this.#state.driver.backend, operation }), this.#hidden);
+    const known = error instanceof SandboxError ? withPathHint(this.#state, error) : error;
+    return redactError(toSandboxError(known, { backend: this.#state.driver.backend, operation }), this.#hidden);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { SandboxErrorCode } from "../../../contracts/errors.js";
-import type { Driver } from "../types.js";
+import type { Driver, FileCalls } from "../types.js";
 import type { Emit, Secrets } from "./events.js";
 import type { LifetimeEnd } from "./lifetime.js";
 import type { ProcessTable } from "./process-table.js";
@@ -20,6 +20,9 @@ export interface Stoppable {
 /** The state that the parts of one open sandbox share. */
 export interface OpenSandboxState {
   readonly driver: Driver;
+  /** The driver's calls for the paths that the sandbox was opened with: those of the work directory, or all. */
+  readonly files: FileCalls;
+  readonly paths: "workdir" | "sandbox";
   readonly operationTimeout: number;
   readonly maxOutput: number;
   /** Complete environment of every command. */
@@ -35,7 +38,7 @@ export interface OpenSandboxState {
   /** How many calls are under way, besides processes. */
   calls: number;
   readonly processes: ProcessTable;
-  /** Where relative paths and commands start; inside `workDir`. */
+  /** Where relative paths and commands start; with `paths: "workdir"` inside `workDir`. */
   cwd: string;
   closed: boolean;
   /** Why it was closed, if that was not by `teardown`. */

@@ -42,6 +42,7 @@ export function toStartSpec(
   return {
     argv: [...argv],
     cwd,
+    ...(state.paths === "sandbox" && { anywhere: true }),
     env,
     stdin,
     ...(timeout === undefined ? undefined : { timeout: timeout + (command.killGrace ?? 0) + SECOND_LINE }),

@@ -11,6 +11,7 @@ export interface ConfiguredDefaults {
   network?: NetworkPolicy;
   limits?: { memory?: number | string; cpus?: number; pids?: number; disk?: number | string };
   workDir?: string;
+  paths?: "workdir" | "sandbox";
   ttl?: number | string;
   idleTimeout?: number | string;
 }
@@ -35,6 +36,7 @@ const defaults: Fields<ConfiguredDefaults> = {
   network: is.noted(network, { description: "What a sandbox can reach: none, full, or allow with a list of hosts." }),
   limits: is.object({ memory: size, cpus: is.cores, pids: is.positive, disk: size }),
   workDir: is.noted(is.custom<string>(checkWorkDir, { type: "string" }), { description: "Path of the files inside." }),
+  paths: is.noted(is.oneOf("workdir", "sandbox"), { description: "How far file calls reach." }),
   ttl: is.noted(lifetime, { description: "How long a sandbox lives, kept or not." }),
   idleTimeout: is.noted(lifetime, { description: "When a sandbox that nobody uses is closed." }),
 };

@@ -82,7 +82,7 @@ export async function withUserConfig<T extends Options>(options: T): Promise<T> 
   };
 }
 
-type Defaults = Pick<Options, "image" | "network" | "limits" | "workDir" | "ttl" | "idleTimeout"> & {
+type Defaults = Pick<Options, "image" | "network" | "limits" | "workDir" | "paths" | "ttl" | "idleTimeout"> & {
   /** The options of the backend under its name. */
   own: Readonly<Record<string, object>>;
 };
@@ -90,11 +90,12 @@ type Defaults = Pick<Options, "image" | "network" | "limits" | "workDir" | "ttl"
 async function defaultsFor(name: string, path: string, config: UserConfig): Promise<Defaults> {
   const backend = await loadBackend(name);
   const ofBackend: BackendDefaults = config.backends?.[backend.name] ?? {};
-  const { network, workDir, ttl, idleTimeout } = { ...config, ...ofBackend };
+  const { network, workDir, paths, ttl, idleTimeout } = { ...config, ...ofBackend };
   // An image for all backends is for those that use one.
   const image = ofBackend.image ?? (backend.images === undefined ? undefined : config.image);
   const limits = { ...toLimits(config.limits), ...toLimits(ofBackend.limits) };
   const { options = {} } = ofBackend;
+  const able = backend.capabilities();
   for (const key of Object.keys(options)) {
     const { writtenOptions = [] } = backend;
     if (writtenOptions.includes(key)) continue;
@@ -112,7 +113,9 @@ async function defaultsFor(name: string, path: string, config: UserConfig): Prom
     ...(image !== undefined && { image }),
     ...(network !== undefined && { network }),
     ...(Object.keys(limits).length > 0 && { limits }),
-    ...(workDir !== undefined && backend.capabilities().workDir === true && { workDir }),
+    // What only some backends can do is a default for those.
+    ...(workDir !== undefined && able.workDir === true && { workDir }),
+    ...(paths !== undefined && able.paths?.includes(paths) === true && { paths }),
     ...(ttl !== undefined && { ttl: toMilliseconds(ttl) }),
     ...(idleTimeout !== undefined && { idleTimeout: toMilliseconds(idleTimeout) }),
     own: Object.keys(options).length > 0 ? { [backend.name]: options } : {},

@@ -10,7 +10,7 @@ import { pause, script, scriptArgv, until } from "../script.js";
 import type { ConformanceCase } from "../types.js";
 
 /** The names of everything that a sandbox lacks. */
-function lacking({ limits, network, snapshot, fork, keep, ...flags }: Capabilities): string[] {
+function lacking({ limits, network, snapshot, fork, keep, paths, ...flags }: Capabilities): string[] {
   const missing = (["pty", "user", "workDir", "combinedOutput", "ports", "git"] as const).filter(
     (name) => !flags[name],
   );
@@ -22,6 +22,7 @@ function lacking({ limits, network, snapshot, fork, keep, ...flags }: Capabiliti
     ...(snapshot === "none" ? ["snapshot"] : []),
     ...(fork === "none" ? ["fork"] : []),
     ...(keep === "all" ? [] : ["keep"]),
+    ...(paths?.includes("sandbox") === true ? [] : ["paths"]),
     ...missing,
   ].sort();
 }

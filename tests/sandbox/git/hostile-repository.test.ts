@@ -16,6 +16,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import { runRepositoryGit } from "../../../src/sandbox/git/repository/repository-git.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
+import { listSandboxes } from "../../../src/sandbox.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 
 const WORKSPACES = ["worktree", "overlay", "copy"] as const;
@@ -317,6 +318,24 @@ describe("nothing of the host becomes visible through a repository", () => {
     const bare = join(scratch.path, "bare.git");
     git(scratch.path, "clone", "-q", "--bare", repo, bare);
     expect(await read({ repo: bare })).toBe("second\n");
+  });
+});
+
+describe("a repository that can't be opened leaves no record behind", () => {
+  test.each([
+    ["a link on the way to our own refs", () => link("refs/glovebox/bases", victim)],
+    ["refs in a format that git can't read", () => plant("packed-refs", "\0".repeat(4096))],
+    [
+      "refs in a storage that git may not know",
+      () => {
+        plant("reftable/tables.list", "none\n");
+        setConfig("[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n");
+      },
+    ],
+  ])("%s", async (_what, damage) => {
+    damage();
+    for (const workspace of WORKSPACES) await codeOf(live({ repo, workspace }));
+    expect(await listSandboxes()).toEqual([]);
   });
 });
 

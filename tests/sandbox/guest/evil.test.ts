@@ -81,6 +81,15 @@ describe("a guest that was taken over", () => {
     expect(guest.channel.isIdle).toBe(true);
   });
 
+  test("of an older version serves no paths outside its root, and no cwd there", async () => {
+    guest = await startEvilGuest({ edition: 2 });
+    await guest.channel.hello;
+    expect(() => files().anywhere()).toThrow(expect.objectContaining({ code: "unsupported" }));
+    const spec = { argv: ["true"], cwd: "/tmp", env: {}, stdin: "none", anywhere: true } as const;
+    await expect(startCommand(guest.channel, spec, "/tmp")).rejects.toMatchObject({ code: "unsupported" });
+    expect(guest.channel.isIdle).toBe(true);
+  });
+
   test("sends stderr of a command that has one pipe for both outputs", async () => {
     const calls = await twoCalls();
     calls[0].expectNoStderr();

@@ -4,12 +4,12 @@ import type { Finding } from "../../../sandbox.js";
 
 type Column =
   | ("installed" | "credentials" | "reachable" | "isolation" | "limits")
-  | ("network" | "snapshot" | "fork" | "conformance");
+  | ("network" | "paths" | "snapshot" | "fork" | "conformance");
 
 /** The columns of `doctor`, in order. */
 export const COLUMNS: readonly Column[] = [
   ...(["installed", "credentials", "reachable", "isolation", "limits"] as const),
-  ...(["network", "snapshot", "fork", "conformance"] as const),
+  ...(["network", "paths", "snapshot", "fork", "conformance"] as const),
 ];
 
 /** One backend as `doctor` shows it. */
@@ -69,6 +69,7 @@ export function toBackendRow(
     isolation: capabilities?.isolation ?? UNKNOWN,
     limits: list(capabilities?.limits),
     network: list(capabilities?.network),
+    paths: list(capabilities && (capabilities.paths ?? ["workdir"])),
     snapshot: capabilities?.snapshot ?? UNKNOWN,
     fork: capabilities?.fork ?? UNKNOWN,
     conformance: describeRun(last),

@@ -47,10 +47,14 @@ export async function followRun(
 }
 
 /** Prints why a run could not start; returns the exit code. */
-export async function environmentFailure({ screen, flags, interruption }: Invocation, error: unknown): Promise<number> {
+export async function environmentFailure(
+  { screen, flags, interruption }: Invocation,
+  error: unknown,
+  verb: "run" | "resume",
+): Promise<number> {
   const { code } = toFailure(error);
   const isPrinted = interruption.ending === undefined || code !== "aborted";
-  const exitCode = await reportError(error, screen, { isJson: flags.has("json"), isPrinted });
+  const exitCode = await reportError(error, screen, { isJson: flags.has("json"), isPrinted, verb });
   if (ENVIRONMENT.has(code)) return EXIT_CODES.environment;
   return exitCode === EXIT_CODES.success ? exitCode : EXIT_CODES.usage;
 }

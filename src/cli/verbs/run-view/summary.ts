@@ -55,14 +55,17 @@ function failureOf(report: RunReport, style: Style): string[] {
     ({ status, tolerated }) => status !== "success" && status !== "skipped" && tolerated !== true,
   );
   if (node === undefined) return [];
-  const again = commandOf(node);
+  const red = redOf(node);
+  const again = red.command;
   const lines = outputOf(node).trimEnd().split("\n").slice(-LAST_LINES);
   const code = node.exitCode === undefined ? "" : ` with exit code ${node.exitCode}`;
   return [
     `${style.bad(node.status)}: ${style.bold(node.id)}${code}${node.error === undefined ? "" : `: ${toInertLine(node.error.message)}`}`,
     ...lines.filter((line) => line !== "").map((line) => `  ${style.dim("│")} ${toInert(line)}`),
     ...(again !== undefined && report.sandbox?.kept === true
-      ? [`  again: glovebox exec --id ${report.sandbox.id} -- ${toInertLine(toArguments(again))}`]
+      ? [
+          `  again: glovebox exec --id ${report.sandbox.id}${toInertLine(flagsOf(red))} -- ${toInertLine(toArguments(again))}`,
+        ]
       : again === undefined
         ? []
         : [`  command: ${toInertLine(again)}`]),
@@ -70,15 +73,36 @@ function failureOf(report: RunReport, style: Style): string[] {
   ];
 }
 
-function commandOf(node: NodeReport): string | undefined {
-  return node.command ?? node.checks?.find(({ status }) => status !== "success")?.command;
+/** What failed: the node itself, or the first red check of a gate. */
+function redOf(node: NodeReport): Pick<NodeReport, "command" | "cwd" | "env" | "hiddenEnv"> {
+  return node.command === undefined ? (node.checks?.find(({ status }) => status !== "success") ?? node) : node;
+}
+
+/** Directory and variables as flags of `glovebox exec`; one whose value is hidden is taken from your own environment. */
+function flagsOf({ cwd, env = {}, hiddenEnv = [] }: ReturnType<typeof redOf>): string {
+  const words = [
+    ...(cwd === undefined ? [] : ["--cwd", cwd]),
+    ...Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]),
+    ...hiddenEnv.flatMap((name) => ["-e", name]),
+  ];
+  return words.map((word) => ` ${toWord(word)}`).join("");
+}
+
+function toWord(word: string): string {
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  return toInertLine(word) === word ? shellQuote([word]) : toAnsiC(word);
 }
 
 /** A command as arguments of `glovebox exec`: quoted words unchanged, anything else through `sh -c`. */
 function toArguments(command: string): string {
   if (/^(?:'(?:[^']|'\\'')*'(?: |$))+$/.test(command)) return command;
   if (!command.includes("\n")) return shellQuote(["sh", "-c", command]);
-  return `sh -c $'${command.replace(/[\\']/g, "\\$&").replaceAll("\n", "\\n")}'`;
+  return `sh -c ${toAnsiC(command)}`;
+}
+
+/** Quoted so that bash and zsh read the escapes of inert text as the characters they stand for. */
+function toAnsiC(text: string): string {
+  return `$'${toInertLine(text.replace(/[\\']/g, "\\$&"))}'`;
 }
 
 function outputOf(node: NodeReport): string {

@@ -33,12 +33,12 @@ export class LiveTable {
     this.#rows.set(taskId, { stage, note: note || (row?.note ?? ""), since: Date.now() });
   }
 
-  /** Draws the table for the last time, with every task that failed: nothing has to move up over it again. */
+  /** Draws the table for the last time, with every task: nothing has to move up over it again. */
   stop(): void {
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
-    this.#draw([...this.#rows.values()].filter(({ stage }) => stage === "failed").length);
+    this.#draw(this.#rows.size);
   }
 
   #draw(least = 3): void {

@@ -100,7 +100,7 @@ async function runCheck({ step }: NodeRun, node: GateNode, check: GateCheck): Pr
   const own = { env: { ...node.env, ...check.env }, secrets: node.secrets, ...defined({ timeout, cwd }) };
   const ids = { nodeId: node.id, checkId: check.id };
   const { output, outputTruncated: _, ...outcome } = await step({ ...check, ...own }, ids);
-  const { status, exitCode, timedOut, command, error } = outcome;
+  const { status, exitCode, timedOut, command, error, env, hiddenEnv } = outcome;
   // The harness or the sandbox failed, not the code: an agent could not repair it.
   if (error !== undefined && exitCode === undefined && check.exec === undefined) throw new BrokenStep(outcome);
   return {
@@ -108,7 +108,7 @@ async function runCheck({ step }: NodeRun, node: GateNode, check: GateCheck): Pr
     status: status === "success" || status === "failure" ? status : "cancelled",
     durationMs: Math.round(performance.now() - startedAt),
     output: output === "" ? (error?.message ?? "") : output,
-    ...defined({ exitCode, timedOut: timedOut || undefined, command }),
+    ...defined({ exitCode, timedOut: timedOut || undefined, command, cwd: outcome.cwd, env, hiddenEnv }),
   };
 }
 

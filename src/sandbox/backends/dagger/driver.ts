@@ -3,15 +3,18 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, Changes } from "../../../../contracts/types.js";
 import {
   connectInside,
+  cwdFor,
   errorFor,
+  type FileStream,
   type GuestChannel,
   GuestFailure,
   GuestFileCalls,
   GuestFiles,
+  pathBeneath,
   startCommand,
   waitForPortInside,
 } from "../../guest.js";
-import type { Driver, DriverCallOptions, DriverProcess, StartSpec } from "../../types.js";
+import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import { endingAs } from "./process-end.js";
 import type { SpawnedServices } from "./spawned-services.js";
 import type { Lease, Steps } from "./steps.js";
@@ -64,11 +67,11 @@ export class DaggerDriver extends GuestFileCalls implements Driver {
   async start(spec: StartSpec): Promise<DriverProcess> {
     const { service } = spec;
     if (service !== undefined) {
-      return await this.#services.start(this.steps, { ...spec, service }, this.#relative(spec.cwd));
+      return await this.#services.start(this.steps, { ...spec, service }, cwdFor(this.workDir, spec));
     }
     const { channel, release } = await this.steps.acquire(true);
     try {
-      const process = await startCommand(channel, spec, this.#relative(spec.cwd));
+      const process = await startCommand(channel, spec, cwdFor(this.workDir, spec));
       return endingWith(process, release);
     } catch (error) {
       await release().catch(() => undefined);
@@ -80,14 +83,10 @@ export class DaggerDriver extends GuestFileCalls implements Driver {
     return this.steps.use(isChange, (channel) => work(this.#filesOf(channel)));
   }
 
-  override async readStream(
-    path: string,
-    opts: DriverCallOptions & { start: number; length?: number },
-  ): Promise<AsyncIterable<Uint8Array> | null> {
+  protected override async useStream(work: (files: GuestFiles) => Promise<FileStream>): Promise<FileStream> {
     const { channel, release } = await this.steps.acquire(false);
     try {
-      opts.signal?.throwIfAborted();
-      const source = await this.#filesOf(channel).readStream(path, opts);
+      const source = await work(this.#filesOf(channel));
       if (source !== null) return releasing(source, release);
     } catch (error) {
       await release().catch(() => undefined);
@@ -136,7 +135,7 @@ export class DaggerDriver extends GuestFileCalls implements Driver {
   }
 
   #relative(path: string): string {
-    return path === this.workDir ? "" : path.slice(this.workDir.length + 1);
+    return pathBeneath(this.workDir, path);
   }
 }
 

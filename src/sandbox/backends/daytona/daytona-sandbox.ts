@@ -51,6 +51,7 @@ export function daytonaCapabilities(git: boolean): Capabilities {
     pty: true,
     user: false,
     workDir: true,
+    paths: ["workdir", "sandbox"],
     combinedOutput: true,
     ports: true,
     git,

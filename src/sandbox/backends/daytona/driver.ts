@@ -1,10 +1,12 @@
 import type { Capabilities, Changes } from "../../../../contracts/types.js";
 import {
+  cwdFor,
   errorFor,
   type GuestChannel,
   GuestFailure,
   GuestFileCalls,
   GuestFiles,
+  pathBeneath,
   startCommand,
   waitForPortInside,
 } from "../../guest.js";
@@ -96,7 +98,7 @@ export class DaytonaDriver extends GuestFileCalls implements Driver {
     if (isSimple()) return startSimple(this.#remote, spec);
     const channel = await this.#channel();
     try {
-      return await startCommand(channel, spec, this.#relative(spec.cwd));
+      return await startCommand(channel, spec, cwdFor(this.workDir, spec));
     } catch (error) {
       throw error instanceof GuestFailure ? errorFor(error.number, spec.cwd) : error;
     }
@@ -240,7 +242,7 @@ export class DaytonaDriver extends GuestFileCalls implements Driver {
   }
 
   #relative(path: string): string {
-    return path === this.workDir ? "" : path.slice(this.workDir.length + 1);
+    return pathBeneath(this.workDir, path);
   }
 }
 

@@ -29,6 +29,7 @@ export const DOCKER_CAPABILITIES: Capabilities = {
   pty: true,
   user: true,
   workDir: true,
+  paths: ["workdir", "sandbox"],
   combinedOutput: true,
   ports: true,
   git: true,

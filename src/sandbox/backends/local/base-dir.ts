@@ -2,9 +2,9 @@ import { existsSync, lstatSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Mount } from "../../../../contracts/types.js";
+import { holdsTooMuch } from "../../../machine/holds-too-much.js";
 import { gloveboxHome } from "../../../machine/home.js";
-import { isWithin, systemFolderAround } from "../../../machine/system-folders.js";
-import { userHome } from "../../../machine/user-home.js";
+import { isWithin } from "../../../machine/system-folders.js";
 import type { JailBind } from "../../jail.js";
 
 /** Where a mount can only cover what already exists. */
@@ -84,16 +84,6 @@ function checkTarget(target: string, option: string, workDir: string): string {
   if (isWithin(target, workDir))
     throw refused(option, target, "a mount point in the work directory would be left behind");
   return target;
-}
-
-function holdsTooMuch(real: string): string | undefined {
-  if (real === "/") return "it is the whole file system";
-  const home = userHome();
-  if (isWithin(home, real)) return real === home ? "it is the home directory" : "it contains the home directory";
-  const state = gloveboxHome();
-  if (isWithin(state, real) || isWithin(real, state)) return "it contains Glovebox's own records";
-  const system = systemFolderAround(real);
-  return system === undefined ? undefined : `it is part of the system (${system})`;
 }
 
 function realOf(path: string, option: string): string {

@@ -15,6 +15,7 @@ export function vercelCapabilities(git: boolean): Capabilities {
     pty: true,
     user: true,
     workDir: true,
+    paths: ["workdir", "sandbox"],
     combinedOutput: true,
     ports: true,
     git,

@@ -2,7 +2,16 @@ import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Capabilities, Changes } from "../../../../contracts/types.js";
 import { snapshotInTime } from "../../../ledger.js";
-import { errorFor, GuestFailure, GuestFileCalls, GuestFiles, startCommand, waitForPortInside } from "../../guest.js";
+import {
+  cwdFor,
+  errorFor,
+  GuestFailure,
+  GuestFileCalls,
+  GuestFiles,
+  pathBeneath,
+  startCommand,
+  waitForPortInside,
+} from "../../guest.js";
 import type { Driver, DriverCallOptions, DriverFile, DriverProcess, StartSpec } from "../../types.js";
 import { vercelCapabilities } from "./capabilities.js";
 import { toVercelError } from "./failure.js";
@@ -72,7 +81,7 @@ export class VercelDriver extends GuestFileCalls implements Driver {
     // Each user has a guest of its own: one user could not end what another one runs.
     const { user, ...command } = spec;
     try {
-      return await startCommand(await this.#machine.channelFor(user), command, this.#relative(spec.cwd));
+      return await startCommand(await this.#machine.channelFor(user), command, cwdFor(this.workDir, spec));
     } catch (error) {
       throw error instanceof GuestFailure ? errorFor(error.number, spec.cwd) : error;
     }
@@ -173,6 +182,6 @@ export class VercelDriver extends GuestFileCalls implements Driver {
   }
 
   #relative(path: string): string {
-    return path === this.workDir ? "" : path.slice(this.workDir.length + 1);
+    return pathBeneath(this.workDir, path);
   }
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { isBranchName } from "../../../util/branch-name.js";
 import { lookAt, readUntrustedFile } from "./untrusted-file.js";
@@ -21,6 +22,24 @@ export async function readRefFile(gitDir: string, name: string): Promise<string 
   if (name !== "HEAD") return readRef(gitDir, name);
   const { ref, sha } = readHeadFile(gitDir);
   return ref?.startsWith("refs/heads/") === true ? readRef(gitDir, ref) : sha;
+}
+
+/**
+ * Whether a ref that only Glovebox writes may be there, or the lock of one. A repository that git can't read, or with a link on the way to the ref,
+ * has none: Glovebox could not have written it.
+ */
+export function mayHaveRef(gitDir: string, ref: string): boolean {
+  // Only git can tell.
+  if (existsSync(join(gitDir, "reftable"))) return true;
+  const parts = ref.split("/");
+  const above = parts.slice(1).map((_, at) => join(gitDir, ...parts.slice(0, at + 1)));
+  const hasWay = above.every((path) => lookAt(path)?.isDirectory() === true);
+  if (hasWay && [ref, `${ref}.lock`].some((name) => lookAt(join(gitDir, name)) !== undefined)) return true;
+  try {
+    return readUntrustedFile(join(gitDir, "packed-refs"), MAX_PACKED_REFS)?.includes(` ${ref}\n`) === true;
+  } catch {
+    return false;
+  }
 }
 
 function readRef(gitDir: string, ref: string): string | undefined {

@@ -5,7 +5,8 @@ import { lookAt, unsafePart } from "./untrusted-file.js";
 /** Everything in a git directory that Glovebox or its git reads or writes by name. */
 const DIRECTORIES = [
   ...["objects", "objects/info", "objects/pack", "info", "worktrees", "reftable"],
-  ...["refs", "refs/heads", "refs/heads/glovebox", "refs/tags", "refs/remotes", "refs/remotes/origin", "refs/glovebox"],
+  ...["refs", "refs/heads", "refs/heads/glovebox", "refs/tags", "refs/remotes", "refs/remotes/origin"],
+  ...["refs/glovebox", "refs/glovebox/bases"],
   ...["logs", "logs/refs", "logs/refs/heads", "logs/refs/heads/glovebox"],
 ];
 const FILES = [

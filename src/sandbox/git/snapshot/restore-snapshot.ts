@@ -11,7 +11,8 @@ import { createJailedGit, fillStore, makeStore } from "../jailed.js";
 import { type LiveTree, scratchPath, setSandboxHead } from "../live-tree.js";
 import { INSIDE_OBJECTS, objectBinds, repositoryGit, resolveCommit, withRepositoryLock } from "../repository.js";
 import { replaceFiles } from "./replace-files.js";
-import { recordSnapshots, type SnapshotDetails } from "./save-snapshot.js";
+import { recordSnapshots } from "./save-snapshot.js";
+import type { SnapshotDetails } from "./snapshot-details.js";
 
 /** Restores the files of a snapshot, and removes all others. Reads our own stores only. */
 export async function restoreSnapshot(tree: LiveTree, id: string): Promise<void> {

@@ -9,7 +9,9 @@ import { failpoint } from "../../../machine/failpoint.js";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { isLocked, withLock } from "../../../machine/lock.js";
 import { removeTree } from "../../../machine/remove-tree.js";
+import { explainGitFailure } from "../host.js";
 import {
+  mayHaveRef,
   type Repository,
   removeStaleRefLock,
   repositoryExists,
@@ -142,9 +144,14 @@ export async function removeUnfinishedBase(target: { repo: string; dir: string; 
 }
 
 async function removeHoldingRef(gitDir: string, sha: string): Promise<void> {
+  const ref = holdingRef(sha);
+  if (!mayHaveRef(gitDir, ref)) return;
   await withRepositoryLock(gitDir, async () => {
-    await removeStaleRefLock(gitDir, holdingRef(sha));
-    await repositoryGit(["update-ref", "-d", holdingRef(sha)], gitDir);
+    await removeStaleRefLock(gitDir, ref);
+    await repositoryGit(["update-ref", "-d", ref], gitDir).catch((error: unknown) => {
+      // A git that doesn't know the format has not written the ref either.
+      if ((explainGitFailure(error) as SandboxError).code !== "unsupported") throw error;
+    });
   });
 }
 

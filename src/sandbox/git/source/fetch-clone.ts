@@ -25,7 +25,7 @@ const REASONS: readonly [RegExp, SandboxErrorCode, string?][] = [
   [
     /Authentication failed|could not read (Username|Password)|prompts disabled|error: 40[13]|Permission denied \(|Host key/i,
     "unauthenticated",
-    "give githubToken, or set GITHUB_TOKEN for the command line; for ssh, a key that needs no passphrase and a known host",
+    "give githubToken, or on the command line GLOVEBOX_TOKEN, GITHUB_TOKEN or GH_TOKEN; for ssh, a key that needs no passphrase and a known host",
   ],
   [
     /error: 30[1278]|redirect/i,

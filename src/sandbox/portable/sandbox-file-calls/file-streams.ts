@@ -15,17 +15,17 @@ const BREATH = 16;
 
 /** Writes a file from a caller's stream, whole or not at all. */
 export async function writeStream(
-  { driver }: OpenSandboxState,
+  { files }: OpenSandboxState,
   file: { path: string; source: AsyncIterable<Uint8Array>; mode: number },
   signal: AbortSignal,
 ): Promise<void> {
   const source = untilAborted(chunksOf(file.source), signal);
-  if (driver.writeStream !== undefined) {
-    await driver.writeStream({ ...file, source }, { signal });
+  if (files.writeStream !== undefined) {
+    await files.writeStream({ ...file, source }, { signal });
     return;
   }
   const content = await collect(source, file.path);
-  await driver.write([{ path: file.path, content, mode: file.mode }], { signal });
+  await files.write([{ path: file.path, content, mode: file.mode }], { signal });
 }
 
 async function* chunksOf(source: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
@@ -63,14 +63,14 @@ export async function readStream(
   opts: ReadStreamOptions,
   signal: AbortSignal,
 ): Promise<ReadableStream<Uint8Array> | null> {
-  const { driver } = state;
+  const { files } = state;
   const resolved = resolveInside(state, path, "path");
   const { start = 0, end } = opts;
   const range = { start, ...(end !== undefined && { length: end - start }) };
   const source =
-    driver.readStream === undefined
+    files.readStream === undefined
       ? await readPart(state, resolved, range, signal)
-      : await driver.readStream(resolved, { ...range, signal });
+      : await files.readStream(resolved, { ...range, signal });
   if (source === null) return null;
   const iterator = source[Symbol.asyncIterator]();
   if (!signal.aborted) return toStream(state, calls, iterator, opts.signal);
@@ -80,12 +80,12 @@ export async function readStream(
 }
 
 async function readPart(
-  { driver }: OpenSandboxState,
+  { files }: OpenSandboxState,
   path: string,
   { start, length }: { start: number; length?: number },
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array> | null> {
-  const bytes = await driver.read(path, { signal });
+  const bytes = await files.read(path, { signal });
   if (bytes === null) return null;
   return slicesOf(bytes.subarray(start, length === undefined ? undefined : start + length));
 }

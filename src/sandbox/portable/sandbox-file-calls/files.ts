@@ -24,7 +24,7 @@ export async function uploadFiles(
     content: toBytes(content),
     mode: mode ?? DEFAULT_MODE,
   }));
-  await state.driver.write(resolved, { signal });
+  await state.files.write(resolved, { signal });
 }
 
 /** Writes one file. */
@@ -38,7 +38,7 @@ export async function writeFile(
   const source = streamIn(content, "content");
   const file = { path: resolveInside(state, path, "path"), mode: opts.mode ?? DEFAULT_MODE };
   if (source !== undefined) await writeStream(state, { ...file, source }, signal);
-  else await state.driver.write([{ ...file, content: toBytes(content as string | Uint8Array) }], { signal });
+  else await state.files.write([{ ...file, content: toBytes(content as string | Uint8Array) }], { signal });
 }
 
 /** Writes the files of a record, name by name. */
@@ -67,8 +67,8 @@ export async function appendFile(
 ): Promise<void> {
   checkBytes(content, "content");
   const file = { path: resolveInside(state, path, "path"), mode: opts.mode ?? DEFAULT_MODE };
-  if (state.driver.append === undefined) throw unsupported(state, "appendFile");
-  await state.driver.append({ ...file, content: toBytes(content) }, { signal });
+  if (state.files.append === undefined) throw unsupported(state, "appendFile");
+  await state.files.append({ ...file, content: toBytes(content) }, { signal });
 }
 
 /** Reads a file as exact bytes; null if it does not exist. */
@@ -77,13 +77,13 @@ export async function readBytes(
   path: string,
   signal: AbortSignal,
 ): Promise<Uint8Array | null> {
-  const bytes = await state.driver.read(resolveInside(state, path, "path"), { signal });
+  const bytes = await state.files.read(resolveInside(state, path, "path"), { signal });
   return bytes === null ? null : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /** Reads a file as UTF-8; null if it does not exist. */
 export async function readFile(state: OpenSandboxState, path: string, signal: AbortSignal): Promise<string | null> {
-  const bytes = await state.driver.read(resolveInside(state, path, "path"), { signal });
+  const bytes = await state.files.read(resolveInside(state, path, "path"), { signal });
   return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
@@ -95,16 +95,16 @@ export async function stat(
   signal: AbortSignal,
 ): Promise<FileStat | null> {
   const resolved = resolveInside(state, path, "path");
-  if (opts.follow !== true) return await state.driver.stat(resolved, { signal });
-  if (state.driver.statTarget !== undefined) return await state.driver.statTarget(resolved, { signal });
-  const found = await state.driver.stat(resolved, { signal });
+  if (opts.follow !== true) return await state.files.stat(resolved, { signal });
+  if (state.files.statTarget !== undefined) return await state.files.statTarget(resolved, { signal });
+  const found = await state.files.stat(resolved, { signal });
   if (found?.type === "symlink") throw unsupported(state, "way to follow a link");
   return found;
 }
 
 /** Lists the names in a directory, sorted. */
 export async function listDirectory(state: OpenSandboxState, path: string, signal: AbortSignal): Promise<string[]> {
-  return (await state.driver.list(resolveInside(state, path, "path"), { signal })).toSorted();
+  return (await state.files.list(resolveInside(state, path, "path"), { signal })).toSorted();
 }
 
 /** Lists what is in a directory, sorted by name. */
@@ -114,21 +114,17 @@ export async function listDetails(
   signal: AbortSignal,
 ): Promise<DirectoryEntry[]> {
   const resolved = resolveInside(state, path, "path");
-  const entries = await (state.driver.listDetails?.(resolved, { signal }) ?? describeEach(state, resolved, signal));
+  const entries = await (state.files.listDetails?.(resolved, { signal }) ?? describeEach(state, resolved, signal));
   return entries.sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-async function describeEach(
-  { driver }: OpenSandboxState,
-  path: string,
-  signal: AbortSignal,
-): Promise<DirectoryEntry[]> {
+async function describeEach({ files }: OpenSandboxState, path: string, signal: AbortSignal): Promise<DirectoryEntry[]> {
   const entries: DirectoryEntry[] = [];
-  const names = await driver.list(path, { signal });
+  const names = await files.list(path, { signal });
   for (let at = 0; at < names.length; at += AT_ONCE) {
     signal.throwIfAborted();
     const batch = names.slice(at, at + AT_ONCE).map(async (name) => {
-      const found = await driver.stat(`${path}/${name}`, { signal });
+      const found = await files.stat(`${path}/${name}`, { signal });
       // It may have gone since.
       if (found !== null) entries.push({ name, ...found });
     });
@@ -139,7 +135,7 @@ async function describeEach(
 
 /** Deletes one file; returns whether there was one. */
 export async function deleteFile(state: OpenSandboxState, path: string, signal: AbortSignal): Promise<boolean> {
-  return await state.driver.remove(resolveInside(state, path, "path"), { recursive: false, signal });
+  return await state.files.remove(resolveInside(state, path, "path"), { recursive: false, signal });
 }
 
 /** Removes a file, a link or a directory; returns whether there was one. */
@@ -149,24 +145,24 @@ export async function remove(
   opts: { recursive?: boolean },
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { driver } = state;
+  const { driver, files } = state;
   const resolved = resolveInside(state, path, "path");
   assertNotWorkDir(state, resolved, "path", "remove what is in it instead");
   const recursive = opts.recursive === true;
   try {
-    return await driver.remove(resolved, { recursive, signal });
+    return await files.remove(resolved, { recursive, signal });
   } catch (error) {
     if (recursive || !(error instanceof SandboxError) || error.code !== "not_regular_file") throw error;
   }
   signal.throwIfAborted();
   const hint = "pass { recursive: true } to remove a directory with everything in it";
-  if (driver.removeDirectory === undefined) {
+  if (files.removeDirectory === undefined) {
     throw new SandboxError("unsupported", `The ${driver.backend} backend removes directories only as a whole`, {
       hint,
     });
   }
   try {
-    return await driver.removeDirectory(resolved, { signal });
+    return await files.removeDirectory(resolved, { signal });
   } catch (error) {
     if (!(error instanceof SandboxError) || error.code !== "conflict") throw error;
     throw new SandboxError("conflict", error.message, { cause: error, retryable: false, hint });
@@ -176,8 +172,8 @@ export async function remove(
 /** Renames or moves a file, a link or a directory. */
 export async function rename(state: OpenSandboxState, from: string, to: string, signal: AbortSignal): Promise<void> {
   const [source, target] = resolveBoth(state, from, to);
-  if (source !== target) await state.driver.rename(source, target, { signal });
-  else if ((await state.driver.stat(source, { signal })) === null) {
+  if (source !== target) await state.files.rename(source, target, { signal });
+  else if ((await state.files.stat(source, { signal })) === null) {
     throw new SandboxError("not_found", `${source} does not exist`);
   }
 }
@@ -192,10 +188,10 @@ export async function copy(
 ): Promise<void> {
   const [source, target] = resolveBoth(state, from, to);
   if (source === target) throw invalidArgument("to", "another path than from", to);
-  if (state.driver.copy === undefined) throw unsupported(state, "copy");
+  if (state.files.copy === undefined) throw unsupported(state, "copy");
   const recursive = opts.recursive === true;
   try {
-    await state.driver.copy(source, target, { recursive, signal });
+    await state.files.copy(source, target, { recursive, signal });
   } catch (error) {
     if (recursive || !(error instanceof SandboxError) || error.code !== "not_regular_file") throw error;
     const hint = "pass { recursive: true } to copy a directory";
@@ -205,16 +201,16 @@ export async function copy(
 
 /** Makes a directory and its parents. */
 export async function makeDirectory(state: OpenSandboxState, path: string, signal: AbortSignal): Promise<void> {
-  await state.driver.makeDirectory(resolveInside(state, path, "path"), { signal });
+  await state.files.makeDirectory(resolveInside(state, path, "path"), { signal });
 }
 
 /** Sets where relative paths and commands start. */
 export async function setWorkdir(state: OpenSandboxState, path: string, signal: AbortSignal): Promise<void> {
   const resolved = resolveInside(state, path, "path");
-  const found = await state.driver.stat(resolved, { signal });
+  const found = await (state.files.statTarget?.(resolved, { signal }) ?? state.files.stat(resolved, { signal }));
   if (found === null) throw new SandboxError("not_found", `There is no directory ${resolved}`);
   // Listing follows the link but stays confined, and fails if it doesn't lead to a directory.
-  if (found.type === "symlink") await state.driver.list(resolved, { signal });
+  if (found.type === "symlink") await state.files.list(resolved, { signal });
   else if (found.type !== "directory") {
     throw new SandboxError("invalid_path", `The path ${resolved} is not a directory but a ${found.type}`);
   }
@@ -234,8 +230,10 @@ function resolveBoth(state: OpenSandboxState, from: string, to: string): [string
 }
 
 function assertNotWorkDir({ driver }: OpenSandboxState, path: string, name: string, hint: string): void {
-  if (path !== driver.workDir) return;
-  throw new SandboxError("invalid_argument", `Invalid ${name}: ${path} is the work directory itself`, { hint });
+  const { workDir } = driver;
+  if (path !== workDir && !workDir.startsWith(path === "/" ? path : `${path}/`)) return;
+  const what = path === workDir ? "is the work directory itself" : `contains the work directory ${workDir}`;
+  throw new SandboxError("invalid_argument", `Invalid ${name}: ${path} ${what}`, { hint });
 }
 
 function unsupported({ driver }: OpenSandboxState, what: string): SandboxError {

@@ -23,14 +23,14 @@ export async function exportDirectory(
   const source = resolveInside(state, sandboxPath, "sandboxPath");
   check(hostPath, path, "hostPath");
   const target = resolve(hostPath);
-  const found = await state.driver.stat(source, { signal });
+  const found = await state.files.stat(source, { signal });
   if (found === null) throw new SandboxError("not_found", `There is no directory ${source}`);
   if (found.type === "file" || found.type === "other") {
     throw new SandboxError("invalid_path", `The path ${source} is not a directory but a ${found.type}`);
   }
   assertElsewhere(state, target);
   await assertVacant(target);
-  const tar = untilAborted(state.driver.exportTree(source), signal);
+  const tar = untilAborted(state.files.exportTree(source), signal);
   const { leftOut } = await unpackTar(tar, target, { links: { origin: source } });
   if (leftOut.length > 0) state.emit?.("warning", describeLinks(source, leftOut));
   await dropPointer(join(target, ".git"));
@@ -58,7 +58,7 @@ export async function refreshFromHost(
   if (found === undefined) throw new SandboxError("not_found", `There is no directory ${source} on the host`);
   if (!found.isDirectory()) throw new SandboxError("invalid_path", `The host path ${source} is not a directory`);
   await assertFits(source, signal);
-  await state.driver.importTree(untilAborted(packDirectory(source), signal), target, { signal });
+  await state.files.importTree(untilAborted(packDirectory(source), signal), target, { signal });
 }
 
 function describeLinks(source: string, names: readonly string[]): string {

@@ -1,13 +1,13 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { enforceableLimits } from "../../../../src/sandbox/backends/local/limits.js";
-import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
-import { removeSandbox } from "../../../../src/sandbox/reap.js";
-import type { Sandbox } from "../../../../src/sandbox/types.js";
-import { describeUnless } from "../../../support/describe-unless.js";
-import { compileSources, startChild } from "../../../support/run/compiled.js";
-import { createRepository, createScratch, type Scratch } from "../../../support/scratch.js";
+import { enforceableLimits } from "../../../../../src/sandbox/backends/local/limits.js";
+import { createLocalSandbox } from "../../../../../src/sandbox/backends/local.js";
+import { removeSandbox } from "../../../../../src/sandbox/reap.js";
+import type { Sandbox } from "../../../../../src/sandbox/types.js";
+import { describeUnless } from "../../../../support/describe-unless.js";
+import { compileSources, startChild } from "../../../../support/run/compiled.js";
+import { createRepository, createScratch, type Scratch } from "../../../../support/scratch.js";
 
 const MIB = 1 << 20;
 const reason = enforceableLimits().includes("disk") ? undefined : "not run: no images can be mounted here";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { enforceableLimits } from "../../../../src/sandbox/backends/local/limits.js";
-import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
-import { describeUnless } from "../../../support/describe-unless.js";
+import { enforceableLimits } from "../../../../../src/sandbox/backends/local/limits.js";
+import { createLocalSandbox } from "../../../../../src/sandbox/backends/local.js";
+import { describeUnless } from "../../../../support/describe-unless.js";
 
 const reason = enforceableLimits().includes("pids") ? undefined : "not run: no limits can be kept here";
 

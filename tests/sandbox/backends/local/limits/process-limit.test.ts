@@ -1,9 +1,15 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { countsProcesses } from "../../../../src/sandbox/backends/local/limits/process-count.js";
-import { DEFAULT_PIDS } from "../../../../src/sandbox/backends/local/limits.js";
-import { compileProbe, createManagers, MANAGERS, type Manager, type Managers } from "../../../support/local/manager.js";
+import { countsProcesses } from "../../../../../src/sandbox/backends/local/limits/process-count.js";
+import { DEFAULT_PIDS } from "../../../../../src/sandbox/backends/local/limits.js";
+import {
+  compileProbe,
+  createManagers,
+  MANAGERS,
+  type Manager,
+  type Managers,
+} from "../../../../support/local/manager.js";
 
 let managers: Managers;
 let probe: string;
