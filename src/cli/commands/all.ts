@@ -162,6 +162,25 @@ export const COMMANDS: readonly CliCommand[] = [
     ],
   },
   {
+    name: "config",
+    summary: "show the settings of new sandboxes, and the file that each comes from",
+    operands: "[path]",
+    argv: "none",
+    operandCount: [0, 1],
+    offers: [["path"]],
+    flags: [{ ...BACKEND_FLAG, help: "the settings for this backend (default: the one that exec uses)" }, ...all],
+    notes: [
+      "Flags win over the environment, the environment over your configuration file, and that over the built-in values.",
+      "The file is $XDG_CONFIG_HOME/glovebox/config.yaml, or ~/.config/glovebox/config.yaml; GLOVEBOX_CONFIG names another.",
+      "The policy of the machine, /etc/glovebox/policy.yaml, bounds all of them. Exits with 1 if it forbids your settings.",
+    ],
+    examples: [
+      ["glovebox config", "the values and where they come from"],
+      ["glovebox config --backend docker --json", "those of one backend, for programs"],
+      ["glovebox config path", "where your file is, or would be"],
+    ],
+  },
+  {
     name: "prepare",
     summary: "build a snapshot at a service, so that sandboxes start with your tools installed",
     operands: "<name>",
