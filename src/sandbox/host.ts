@@ -21,5 +21,5 @@ export {
 } from "./git.js";
 export { underPolicy, underTaskPolicy } from "./lifecycle.js";
 export { conformanceOf } from "./probe.js";
-export { type Policy, policiesInForce } from "./settings/policies.js";
-export { type LoadedConfig, loadUserConfig, userConfigPath } from "./settings/user-config.js";
+export { policiesInForce } from "./settings/policies.js";
+export { loadUserConfig, userConfigPath } from "./settings/user-config.js";

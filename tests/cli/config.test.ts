@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Bench, createBench } from "../support/cli.js";
+import { createRepository } from "../support/scratch.js";
 
 let bench: Bench;
 beforeAll(() => {
@@ -75,6 +76,21 @@ describe("the files", () => {
     const inside = await bench.run(["exec", "--", "pwd"]);
     expect([inside.stdout, inside.stderr]).toEqual(["/from/the/file\n", ""]);
     expect((await bench.run(["exec", "--work-dir", "/flag", "--", "pwd"])).stdout).toBe("/flag\n");
+  });
+
+  it("apply to run, below what the blueprint and the flags say", async () => {
+    configure("limits: { pids: 300, cpus: 1 }\nworkDir: /from/the/file\nttl: 1h\n");
+    const repo = createRepository(join(bench.path, "repo"));
+    const nodes = [{ id: "see", kind: "command", shell: "pwd" }];
+    const blueprint = join(bench.path, "blueprint.json");
+    writeFileSync(blueprint, JSON.stringify({ version: 1, name: "see", nodes, sandbox: { limits: { pids: 200 } } }));
+    const args = ["run", blueprint, "--repo", repo, "-m", "look", "--dry-run", "--json"];
+    const plain = await bench.run(args);
+    expect(JSON.parse(plain.stdout), plain.stderr).toMatchObject({
+      sandbox: { workDir: "/from/the/file", limits: { pids: 200, cpus: 1 }, ttl: 3_600_000 },
+    });
+    const flagged = await bench.run([...args, "--work-dir", "/flag"]);
+    expect(JSON.parse(flagged.stdout)).toMatchObject({ sandbox: { workDir: "/flag" } });
   });
 
   it("stop exec if they can't be used", async () => {
