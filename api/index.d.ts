@@ -2,6 +2,9 @@ interface Backend {
   readonly name: string;
   capabilities(opts?: SandboxOptions): Capabilities;
   readonly defaultNetwork?: NetworkPolicy;
+  readonly defaultImage?: string;
+  images?(opts: SandboxOptions): readonly (string | undefined)[];
+  unsafeOptions?(opts: SandboxOptions): readonly string[];
   readonly options?: {
     parse(value: unknown): unknown;
   };
@@ -567,6 +570,10 @@ interface OpenOptions extends SandboxOptions {
   backend?: BackendName | (string & {});
 }
 
+type Options = SandboxOptions & {
+  backend?: string;
+};
+
 interface PendingRemoval {
   gone: Promise<void>;
 }
@@ -787,6 +794,7 @@ interface SandboxEntry {
   forget(isGone: (resource: Resource) => boolean): Promise<void>;
   savePlan(plan: unknown): Promise<void>;
   warn(message: string): void;
+  progress(message: string): void;
   discard(): void;
   fork<D extends Driver>(
     count: number,
@@ -820,7 +828,7 @@ interface SandboxErrorDetails {
 }
 
 interface SandboxEvent {
-  type: "created" | "exec" | "exit" | "warning" | "snapshot" | "teardown" | "leak";
+  type: "progress" | "created" | "exec" | "exit" | "warning" | "snapshot" | "teardown" | "leak";
   sandboxId: string;
   backend: string;
   message: string;
@@ -1210,6 +1218,8 @@ declare function withPreferredWorkDir<
   },
 >(options: T, place: string): Promise<T>;
 
+declare function withUserConfig<T extends Options>(options: T): Promise<T>;
+
 export {
   Backend,
   BackendLoader,
@@ -1337,4 +1347,5 @@ export {
   setGuestPath,
   shellQuote,
   withPreferredWorkDir,
+  withUserConfig,
 };
