@@ -389,6 +389,7 @@ interface HarnessOptions {
   githubToken?: string;
   daytona?: NonNullable<SandboxOptions["daytona"]>;
   sandbox?: SandboxOptions;
+  sandboxDefaults?: SandboxOptions;
   preferredWorkDir?: string;
   ref?: string;
   branch?: string;

@@ -3,6 +3,9 @@ interface Backend {
   capabilities(opts?: SandboxOptions): Capabilities;
   canOpenNetwork?(opts: SandboxOptions): boolean;
   readonly defaultNetwork?: NetworkPolicy;
+  readonly defaultImage?: string;
+  images?(opts: SandboxOptions): readonly (string | undefined)[];
+  unsafeOptions?(opts: SandboxOptions): readonly string[];
   readonly options?: {
     parse(value: unknown): unknown;
   };
@@ -574,6 +577,10 @@ interface OpenOptions extends SandboxOptions {
   backend?: BackendName | (string & {});
 }
 
+type Options = SandboxOptions & {
+  backend?: string;
+};
+
 interface PendingRemoval {
   gone: Promise<void>;
 }
@@ -795,6 +802,7 @@ interface SandboxEntry {
   forget(isGone: (resource: Resource) => boolean): Promise<void>;
   savePlan(plan: unknown): Promise<void>;
   warn(message: string): void;
+  progress(message: string): void;
   discard(): void;
   fork<D extends Driver>(
     count: number,
@@ -828,7 +836,7 @@ interface SandboxErrorDetails {
 }
 
 interface SandboxEvent {
-  type: "created" | "exec" | "exit" | "warning" | "snapshot" | "teardown" | "leak";
+  type: "progress" | "created" | "exec" | "exit" | "warning" | "snapshot" | "teardown" | "leak";
   sandboxId: string;
   backend: string;
   message: string;
@@ -870,6 +878,7 @@ interface SandboxInfo {
 interface SandboxLife {
   close(driver: Driver, isExpired: boolean): Promise<void>;
   identify?(driver: Driver): SandboxIdentity | undefined;
+  checkNetworkWindow?(allow: readonly string[]): Promise<void>;
   opened?(sandbox: Sandbox, driver: Driver): void;
 }
 
@@ -1222,6 +1231,8 @@ declare function withPreferredWorkDir<
   },
 >(options: T, place: string): Promise<T>;
 
+declare function withUserConfig<T extends Options>(options: T): Promise<T>;
+
 export {
   Backend,
   BackendLoader,
@@ -1351,4 +1362,5 @@ export {
   setGuestPath,
   shellQuote,
   withPreferredWorkDir,
+  withUserConfig,
 };

@@ -104,6 +104,8 @@ export interface SandboxEntry {
   savePlan(plan: unknown): Promise<void>;
   /** Report something the user should know that is not a failure. Warnings wait until the sandbox is ready. */
   warn(message: string): void;
+  /** Report something that takes time while the sandbox is being made, such as a download. The user sees it at once. */
+  progress(message: string): void;
   /** Report that a sandbox that should be kept is gone. Its record is then removed when the sandbox is closed. */
   discard(): void;
   /**
@@ -130,6 +132,12 @@ export interface Backend {
   canOpenNetwork?(opts: SandboxOptions): boolean;
   /** The network of a sandbox whose options name none. Default `none`, or `full` where `none` can't be enforced. */
   readonly defaultNetwork?: NetworkPolicy;
+  /** The image of a new sandbox whose options name none. Absent: the backend uses no images, or its service chooses. */
+  readonly defaultImage?: string;
+  /** The images that a new sandbox with these options is made of; undefined for one that the service chooses. Absent: it uses no images. */
+  images?(opts: SandboxOptions): readonly (string | undefined)[];
+  /** Names of the given options that weaken the isolation of a sandbox, such as `docker.unsafe.privileged`. Absent: there are none. */
+  unsafeOptions?(opts: SandboxOptions): readonly string[];
   /**
    * Checks the options under the backend's name: returns them or throws `invalid_argument`. Any schema library fits. Default: the backend accepts
    * none.

@@ -68,7 +68,7 @@ export interface SandboxOptions extends BackendOptions {
    * in `capabilities.paths`. Snapshots, `changes` and pushes concern the work directory in both cases.
    */
   paths?: "workdir" | "sandbox";
-  /** Container or machine image, if the backend uses images. */
+  /** Container or machine image, if the backend uses images. Default: the backend's own. */
   image?: string;
   /**
    * Id or name of a snapshot: the new sandbox starts with its files, on its repository. One of another backend or of another `repo` is `conflict`.

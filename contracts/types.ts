@@ -301,8 +301,8 @@ export interface Mount {
 
 /** Something that happened to a sandbox. Secrets are redacted. */
 export interface SandboxEvent {
-  /** `leak`: something could not be removed and stays in the ledger. */
-  type: "created" | "exec" | "exit" | "warning" | "snapshot" | "teardown" | "leak";
+  /** `progress`: something that takes time while the sandbox is opened. `leak`: something could not be removed and stays in the ledger. */
+  type: "progress" | "created" | "exec" | "exit" | "warning" | "snapshot" | "teardown" | "leak";
   sandboxId: string;
   backend: string;
   message: string;

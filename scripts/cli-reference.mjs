@@ -18,7 +18,7 @@ const GROUPS = [
   ["Runs", ["run", "resume", "runs", "show", "logs", "apply", "stop", "gc"]],
   ["Blueprints", ["blueprints", "blueprint", "init"]],
   ["Tasks", ["task"]],
-  ["This machine, and help", ["doctor", "prepare", "completion", "version", "help"]],
+  ["This machine, and help", ["doctor", "config", "prepare", "completion", "version", "help"]],
 ];
 
 /** What every verb has in common; `src/cli/report-error.ts` and `src/cli/terminal/interruption.ts` decide it. */

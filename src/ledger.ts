@@ -1,6 +1,6 @@
 export { snapshotInTime } from "./ledger/late-snapshot.js";
 export { claimName, findSandboxId, freeName, sweepNames } from "./ledger/names.js";
-export type { RecordState, SandboxRecord, SandboxRules } from "./ledger/record.js";
+export type { Exposure, RecordState, SandboxRecord, SandboxRules } from "./ledger/record.js";
 export {
   addResource,
   createRecord,

@@ -29,4 +29,5 @@ export {
   loadBackend as backendOf,
   registerBackend,
 } from "./sandbox/registry.js";
+export { withUserConfig } from "./sandbox/settings/user-config.js";
 export { deleteSnapshot, listSnapshots, type SnapshotInfo } from "./sandbox/snapshots.js";

@@ -72,6 +72,7 @@ function parseKeep(text: string): true | "all" {
 /** A handler that prints warnings and leaks, which are not part of a verb's result. */
 export function reportEvents(screen: Screen): (event: SandboxEvent) => void {
   return ({ type, message }) => {
+    if (type === "progress") void screen.printNote(message);
     if (type === "warning") void screen.printNote(`warning: ${message}`);
     if (type === "leak") void screen.printError(message, "glovebox reap tries again");
   };

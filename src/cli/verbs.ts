@@ -28,6 +28,7 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   gc: () => import("./verbs/gc.js"),
   reap: () => import("./verbs/reap.js"),
   doctor: () => import("./verbs/doctor.js"),
+  config: () => import("./verbs/config.js"),
   prepare: () => import("./verbs/prepare.js"),
   completion: () => import("./verbs/completion.js"),
   version: () => import("./verbs/version.js"),

@@ -1,5 +1,5 @@
 import type { Resource } from "../../contracts/backend.js";
-import type { Limits, NetworkPolicy } from "../../contracts/types.js";
+import type { Limits, Mount, NetworkPolicy } from "../../contracts/types.js";
 import type { Owner } from "../machine/owner.js";
 import { isSandboxId } from "../machine/sandbox-id.js";
 import { isSandboxName } from "../machine/sandbox-name.js";
@@ -18,6 +18,18 @@ export interface SandboxRules {
   readonly paths?: "workdir" | "sandbox";
   /** Options that stay as they were unless a call changes them. */
   readonly options: Readonly<Record<string, unknown>>;
+  /** Absent: not recorded. */
+  readonly exposure?: Exposure;
+}
+
+/** What a sandbox is made of and shows of the host, for policies. */
+export interface Exposure {
+  /** Null: an image that is not known. */
+  readonly images: readonly (string | null)[];
+  /** Options that weaken the isolation. */
+  readonly unsafe: readonly string[];
+  /** Directories of the host that are visible besides the option `mounts`. */
+  readonly hostPaths: readonly Mount[];
 }
 
 /** What the ledger knows about one sandbox. Never contains a secret. */

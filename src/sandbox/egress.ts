@@ -2,7 +2,7 @@ import type { NetworkPolicy } from "../../contracts/types.js";
 import type { Egress, openEgress } from "./egress/open-egress.js";
 
 export type { Egress } from "./egress/open-egress.js";
-export { parseAllow } from "./egress/policy.js";
+export { firstBeyond, parseAllow } from "./egress/policy.js";
 export { networkHint, saysUnresolved } from "./egress/unresolved-name.js";
 
 type OpenArguments = Parameters<typeof openEgress>;

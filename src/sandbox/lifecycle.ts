@@ -5,6 +5,7 @@ import type { Driver } from "../../contracts/driver.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../../contracts/sandbox.js";
 import {
+  type Exposure,
   findSandboxId,
   findSnapshotRecord,
   openKeptRecord,
@@ -20,13 +21,15 @@ import { assertMadeSo, CREATING, madeOf } from "./lifecycle/made-options.js";
 import { closeDriver, entryOf, OpenEntry } from "./lifecycle/open-entry.js";
 import { openInTime } from "./lifecycle/open-in-time.js";
 import { validateSandboxOptions } from "./lifecycle/options.js";
+import { assertNetworkWindow, assertStillAllowed, exposureOf, underPolicy } from "./lifecycle/policy.js";
 import { isLeftOver, reapAtStart, refuseExpired } from "./lifecycle/reap-records.js";
 import { fillFromSnapshot, startOptions } from "./lifecycle/start-from-snapshot.js";
-import { createSandbox, redactError, type SandboxLife } from "./portable.js";
+import { createEmit, createSandbox, redactError, type SandboxLife } from "./portable.js";
 
 export { labelsSchema, referenceSchema } from "./lifecycle/naming.js";
 export { closeDriver } from "./lifecycle/open-entry.js";
 export { otherPlace } from "./lifecycle/other-place.js";
+export { underPolicy, underTaskPolicy } from "./lifecycle/policy.js";
 export {
   isHeld,
   listSandboxes as listRecorded,
@@ -35,6 +38,7 @@ export {
   reapRecords,
   type SandboxInfo,
 } from "./lifecycle/reap-records.js";
+export { checkWorkDir } from "./lifecycle/work-dir.js";
 
 /** Opens a sandbox of a backend that is already loaded. */
 export async function openWith(backend: Backend, opts: SandboxOptions = {}): Promise<Sandbox> {
@@ -104,6 +108,7 @@ async function use({ driver, entry, opts, isNew }: Opened): Promise<Sandbox> {
       dropLive(closing);
     },
     identify: entryOf,
+    checkNetworkWindow: assertNetworkWindow,
     opened: (sandbox, of) => addLive(sandbox, of.id === driver.id ? opts : forkOptionsOf(opts)),
   };
   const sandbox = createSandbox(driver, { ...opts, expiresAt: entry.expiresAt }, life);
@@ -161,15 +166,17 @@ interface Opened {
 async function create(backend: Backend, wanted: SandboxOptions): Promise<Opened> {
   const snapshot = wanted.snapshot === undefined ? undefined : await findSnapshotRecord(wanted.snapshot);
   const given = snapshot === undefined ? wanted : startOptions(backend, wanted, snapshot);
+  const image = given.image ?? (snapshot === undefined ? backend.defaultImage : undefined);
+  const allowed = await underPolicy(backend, { ...given, ...(image !== undefined && { image }) });
   const none = backend.capabilities(given).network.includes("none") ? "none" : "full";
-  const asked: SandboxOptions = { ...given, network: given.network ?? backend.defaultNetwork ?? none };
+  const asked: SandboxOptions = { ...allowed, network: allowed.network ?? backend.defaultNetwork ?? none };
   if (given.workDir !== undefined) asked.workDir = posix.resolve(given.workDir);
   checkParsed(backend, asked);
   const opts = backend.resolveOptions?.(asked) ?? asked;
   await reapAtStart(backend, opts);
   const { ttl, signal } = opts;
   const expiresAt = ttl === undefined ? undefined : new Date(Date.now() + ttl).toISOString();
-  const entry = new OpenEntry(entryOptions(backend, opts), { signal, snapshot, expiresAt });
+  const entry = new OpenEntry(entryOptions(backend, opts, exposureOf(backend, opts)), { signal, snapshot, expiresAt });
   const make = (): Promise<Driver> => backend.create({ ...opts, signal: entry.signal }, entry);
   const driver = await entry.create(make, backend.startsFromSnapshots === true ? undefined : fillFromSnapshot);
   return { driver, entry, opts, isNew: true };
@@ -188,12 +195,13 @@ async function reopen(backend: Backend, id: string, given: SandboxOptions): Prom
     // What was kept with everything stays so: nothing of it is dropped because a later call does not repeat it.
     const keep = given.keep === false ? false : keepsAll ? "all" : true;
     const opts = { ...reopenOptions(given, rules, record), id, keep } as const;
+    await assertStillAllowed(backend, opts, { ...record, exposure: rules.exposure });
     checkParsed(backend, opts);
     if (backend.reopen === undefined)
       throw new SandboxError("unsupported", `The ${backend.name} backend can't reopen sandboxes`);
     await sweepScratch(id);
     const start = { id, signal: opts.signal, expiresAt: record.expiresAt };
-    const entry = new OpenEntry({ ...entryOptions(backend, opts), keepsAll }, start);
+    const entry = new OpenEntry({ ...entryOptions(backend, opts, rules.exposure), keepsAll }, start);
     await rememberCall(record, opts, keepsAll, entry);
     const driver = await backend.reopen(record.reopen, { ...opts, signal: entry.signal }, entry);
     entry.reopened(driver, record.reopen);
@@ -225,8 +233,12 @@ async function rememberCall(
   if (Object.keys(patch).length > 0) await updateRecord(record.id, patch);
 }
 
-function entryOptions(backend: Backend, opts: SandboxOptions): ConstructorParameters<typeof OpenEntry>[0] {
-  const { operationTimeout = DEFAULT_OPERATION_TIMEOUT, keep = false, name, labels = {}, env = {} } = opts;
+function entryOptions(
+  backend: Backend,
+  opts: SandboxOptions,
+  exposure: Exposure | undefined,
+): ConstructorParameters<typeof OpenEntry>[0] {
+  const { operationTimeout = DEFAULT_OPERATION_TIMEOUT, keep = false, name, labels = {}, env = {}, onEvent } = opts;
   return {
     backend,
     operationTimeout,
@@ -235,8 +247,14 @@ function entryOptions(backend: Backend, opts: SandboxOptions): ConstructorParame
     keep: keep !== false,
     keepsAll: keep === "all",
     envNames: Object.keys(env).sort(),
-    rules: rulesOf(opts),
+    rules: rulesOf(opts, exposure),
+    assertAllowed: ({ createdAt, expiresAt }) =>
+      assertStillAllowed(backend, opts, { createdAt, exposure, ...(expiresAt !== undefined && { expiresAt }) }),
     made: name === undefined ? undefined : madeOf(opts),
+    onProgress:
+      onEvent &&
+      ((id, message) =>
+        createEmit({ id, backend: backend.name }, secretsOf(backend, opts), onEvent)("progress", message)),
   };
 }
 

@@ -45,7 +45,7 @@ import {
   type WaitForPortOptions,
 } from "./types.js";
 
-export { redactError } from "./portable/events.js";
+export { createEmit, redactError } from "./portable/events.js";
 
 /** The options of a sandbox that the portable part needs. */
 export interface PortableOptions
@@ -76,6 +76,8 @@ export interface SandboxLife {
   close(driver: Driver, isExpired: boolean): Promise<void>;
   /** Who it is, besides its id. */
   identify?(driver: Driver): SandboxIdentity | undefined;
+  /** Throws if the network must not be opened for these names. */
+  checkNetworkWindow?(allow: readonly string[]): Promise<void>;
   /** Called with each sandbox, forks included, once it can be used. */
   opened?(sandbox: Sandbox, driver: Driver): void;
 }
@@ -302,6 +304,7 @@ class PortableSandbox extends SandboxFileCalls implements Sandbox {
           hint: "end them first",
         });
       }
+      await this.#life.checkNetworkWindow?.(allow);
       return await openNetwork.call(this.#driver, allow);
     });
   }

@@ -47,13 +47,18 @@ export function backendNames(): string[] {
   return [...backends.keys()];
 }
 
-/** Chooses the backend if the caller names none: the one that the environment names, otherwise Vercel on Vercel, otherwise local. */
+/** Chooses the backend if the caller names none: the one that the environment names, otherwise local. */
 export function chooseBackend(env: Readonly<Record<string, string | undefined>>): string {
+  return backendOfEnvironment(env) ?? "local";
+}
+
+/** The backend that the environment names, otherwise Vercel on Vercel. */
+export function backendOfEnvironment(env: Readonly<Record<string, string | undefined>>): string | undefined {
   const { GLOVEBOX_BACKEND, VERCEL, VERCEL_OIDC_TOKEN, VERCEL_TOKEN, VERCEL_TEAM_ID, VERCEL_PROJECT_ID } = env;
   if (GLOVEBOX_BACKEND) return GLOVEBOX_BACKEND;
   if (VERCEL === "1" || VERCEL_OIDC_TOKEN) return "vercel";
   if (VERCEL_TOKEN && VERCEL_TEAM_ID && VERCEL_PROJECT_ID) return "vercel";
-  return "local";
+  return undefined;
 }
 
 /** Loads a backend by its registered name, by the path of a module, or by the name of a package next to Glovebox. */

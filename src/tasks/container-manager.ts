@@ -20,6 +20,7 @@ import { createTaskEmit } from "./emit.js";
 import { planImages, specsOf } from "./image-plan.js";
 import { newBatchId, batchIdPrefix as prefix } from "./names.js";
 import { RunningBatch } from "./running-batch.js";
+import { underPolicy } from "./task-policy.js";
 import type {
   Batch,
   ManagerSettings,
@@ -73,6 +74,12 @@ class ContainerManager implements SandboxManager {
     planImages(specsOf(tasks));
     const batchId = newBatchId(batchIdPrefix);
     const engine = await this.#open();
+    try {
+      for (const task of tasks) await underPolicy(engine.name, task, networkEnabled);
+    } catch (error) {
+      engine.close();
+      throw toSandboxError(error, { backend: engine.name, operation: "setupBatch" });
+    }
     const emit = createTaskEmit(batchId, onEvent);
     const batch = new RunningBatch({
       batchId,

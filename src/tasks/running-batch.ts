@@ -10,6 +10,7 @@ import { newExecutionId } from "./names.js";
 import { logTail } from "./own-command.js";
 import { RunningTask } from "./running-task.js";
 import { type MemberPlan, planClone, planTask, type TaskPlan } from "./task-plan.js";
+import { underPolicy } from "./task-policy.js";
 import type { Batch, SetupOptions, Task, TaskSetup } from "./types.js";
 
 /** On everything that a batch creates: its batch, and the execution of its task. */
@@ -36,6 +37,8 @@ export class RunningBatch implements Batch {
   readonly #closing = new AbortController();
   readonly #tasks = new Set<RunningTask>();
   readonly #setups = new Set<Promise<unknown>>();
+  /** What its tasks were made from, by their executions; a clone is checked again. */
+  readonly #allowed = new Map<string, TaskSetup>();
   /** Retries for what failed setups could not remove. */
   readonly #left = new Set<() => Promise<readonly SandboxError[]>>();
   #teardown: Promise<void> | undefined;
@@ -54,13 +57,16 @@ export class RunningBatch implements Batch {
   }
 
   async setupTask(setup: TaskSetup, opts: SetupOptions = {}): Promise<Task> {
-    checkSetup(setup, "setup", this.#parts.networkEnabled);
+    const { networkEnabled, engine } = this.#parts;
+    checkSetup(setup, "setup", networkEnabled);
     return await this.#during(async () => {
+      const allowed = await underPolicy(engine.name, setup, networkEnabled);
       const signal = this.#signal(opts.signal);
       const images = new Map<string, EngineImage>();
       for (const step of planImages(specsOf([setup])))
         images.set(step.tag, await this.#ensureImage(step, this.#closing.signal));
-      const plan = planTask(this.batchId, newExecutionId(), setup, images, this.#parts.networkEnabled);
+      const plan = planTask(this.batchId, newExecutionId(), allowed, images, networkEnabled);
+      this.#allowed.set(plan.executionId, allowed);
       const task = await this.#start(plan, signal, []);
       this.#parts.emit("task-ready", `task ${setup.taskId} is ready`, { taskId: setup.taskId });
       return task;
@@ -71,8 +77,10 @@ export class RunningBatch implements Batch {
   async clone(source: RunningTask, signal?: AbortSignal): Promise<Task> {
     return await this.#during(async () => {
       const both = this.#signal(signal);
-      const { engine, emit } = this.#parts;
+      const { engine, emit, networkEnabled } = this.#parts;
       const { plan, members } = source.group;
+      const setup = this.#allowed.get(plan.executionId);
+      if (setup !== undefined) await underPolicy(engine.name, setup, networkEnabled);
       const labels = this.#labels(plan);
       const names = new Map(members.map((member) => [member.plan, `glovebox-clone:${randomBytes(8).toString("hex")}`]));
       const nameOf = (member: MemberPlan): string => names.get(member) ?? "";

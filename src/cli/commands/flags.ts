@@ -29,7 +29,7 @@ export const BACKEND_FLAG: Flag = {
   short: "b",
   value: "name",
   offers: "backends",
-  help: "a backend, or the module of your own (default: GLOVEBOX_BACKEND, else local)",
+  help: "a backend, or the module of your own (default: GLOVEBOX_BACKEND, your configuration file, else local)",
 };
 
 export const NAME_FLAG: Flag = { name: "name", value: "name", help: "name of the new sandbox; no two have the same" };

@@ -5,7 +5,9 @@ import {
   chooseBackend,
   credentialsOf,
   type Finding,
+  type OpenOptions,
   probeBackend,
+  withUserConfig,
 } from "../../sandbox.js";
 import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
@@ -15,6 +17,7 @@ import { credentialFindings, GITHUB } from "./doctor/credentials.js";
 import { fullReport } from "./doctor/full-report.js";
 import { machineFindings } from "./doctor/machine.js";
 import { isBroken, type Section } from "./doctor/section.js";
+import { settingsFindings } from "./doctor/settings.js";
 import { shortReport } from "./doctor/short-report.js";
 
 /** `glovebox doctor [backend]`: a screenful about all backends, or everything about one. */
@@ -27,10 +30,13 @@ export async function run(invocation: Invocation): Promise<number> {
     return await runConformanceKit(tested, invocation);
   }
   if (flags.has("only")) throw new UsageError("--only needs --conformance", "glovebox doctor --conformance local");
-  const chosen = chooseBackend(process.env);
+  // What is wrong with the file is one of the findings.
+  const usual = await withUserConfig<OpenOptions>({}).catch((): OpenOptions => ({}));
+  const chosen = usual.backend ?? chooseBackend(process.env);
   const subject = named ?? chosen;
-  const { sections, backends } = await screen.during("looking at this machine", () => examine(chosen, named));
-  const works = sections.some(({ name, findings }) => name === subject && !isBroken(findings));
+  const settings = await settingsFindings();
+  const { sections, backends } = await screen.during("looking at this machine", () => examine(chosen, named, settings));
+  const works = !isBroken(settings) && sections.some(({ name, findings }) => name === subject && !isBroken(findings));
   const result = { chosen, subject, works, sections, backends };
   if (flags.has("json")) await screen.printJson({ default: chosen, works, backends, sections });
   else if (named !== undefined || flags.has("all")) await screen.print(fullReport(result, screen.style));
@@ -41,11 +47,12 @@ export async function run(invocation: Invocation): Promise<number> {
 async function examine(
   chosen: string,
   named: string | undefined,
+  settings: readonly Finding[],
 ): Promise<{ sections: Section[]; backends: BackendRow[] }> {
   const known = backendNames();
   const names = named !== undefined ? [named] : known.includes(chosen) ? known : [...known, chosen];
   const backends: BackendRow[] = [];
-  const sections: Section[] = [{ name: "machine", findings: await machineFindings() }];
+  const sections: Section[] = [{ name: "machine", findings: [...(await machineFindings()), ...settings] }];
   for (const name of names) {
     const isUnknown = (each: Finding): boolean =>
       name === chosen && name !== named && each.name === "backend" && each.fix === undefined;

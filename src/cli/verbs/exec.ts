@@ -1,6 +1,6 @@
 import type { ProcessExit } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
-import { WORKSPACE, withPreferredWorkDir } from "../../sandbox.js";
+import { WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
 import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
 import { createNameWatch, type NameWatch } from "../name-watch.js";
@@ -17,7 +17,10 @@ export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const call = callOptionsOf(flags);
   const here = hereOf(flags);
-  const options = await withPreferredWorkDir(withHere(await toOpenOptions(invocation), here), WORKSPACE);
+  const options = await withPreferredWorkDir(
+    await withUserConfig(withHere(await toOpenOptions(invocation), here)),
+    WORKSPACE,
+  );
   const sandbox = await openWithFiles(invocation, options, here);
   let exit: ProcessExit;
   let watch: NameWatch;

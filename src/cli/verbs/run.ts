@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { NetworkPolicy } from "../../../contracts/types.js";
 import { type HarnessOptions, type InstallStep, prepareRun, runHarness } from "../../harness.js";
-import { WORKSPACE } from "../../sandbox.js";
+import { WORKSPACE, withUserConfig } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { showCommand } from "../../util/shell.js";
 import { parseDuration, parseNetwork, parseWord, UsageError } from "../commands.js";
@@ -14,7 +14,7 @@ import { environmentFailure, followRun } from "./run-view/follow-run.js";
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen } = invocation;
   try {
-    const options = optionsOf(invocation);
+    const options = await withDefaults(optionsOf(invocation));
     if (!flags.has("dry-run")) return await followRun(invocation, (more) => runHarness({ ...options, ...more }));
     const { plan, blueprint, warnings } = await prepareRun(options);
     const nodes = blueprint.nodes.map(({ id, kind }) => ({ id, kind }));
@@ -108,6 +108,19 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...(Object.keys(inputs).length > 0 && { inputs }),
     ...(Object.keys(limits).length > 0 && { limits }),
     ...tokenFor(repo, process.env),
+  };
+}
+
+/** The options of a run, completed from the user's configuration file. What the blueprint says wins over it. */
+async function withDefaults(options: HarnessOptions): Promise<HarnessOptions> {
+  const { sandboxType } = options;
+  const { backend, ...sandboxDefaults } = await withUserConfig(
+    sandboxType === undefined ? {} : { backend: sandboxType },
+  );
+  return {
+    ...options,
+    ...(backend !== undefined && { sandboxType: backend }),
+    ...(Object.keys(sandboxDefaults).length > 0 && { sandboxDefaults }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { WORKSPACE, withPreferredWorkDir } from "../../sandbox.js";
+import { WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
 import { UsageError } from "../commands.js";
 import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
@@ -19,7 +19,10 @@ export async function run(invocation: Invocation): Promise<number> {
   }
   const { cwd, ...rest } = callOptionsOf(flags);
   const here = hereOf(flags);
-  const options = await withPreferredWorkDir(withHere(await toOpenOptions(invocation), here), WORKSPACE);
+  const options = await withPreferredWorkDir(
+    await withUserConfig(withHere(await toOpenOptions(invocation), here)),
+    WORKSPACE,
+  );
   const env = { ...terminalName(), ...options.env };
   const sandbox = await openWithFiles(invocation, { ...options, env }, here);
   try {

@@ -53,6 +53,7 @@ const harnessOptions: Schema<HarnessOptions> = is.object({
   githubToken: is.text,
   daytona: some(),
   sandbox: some(),
+  sandboxDefaults: some(),
   preferredWorkDir: is.text,
   ref: is.text,
   branch,

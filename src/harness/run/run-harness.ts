@@ -93,9 +93,13 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const { githubToken = options.sandbox?.githubToken } = options;
   const given = sandboxOptionsIn(options);
   const network = networkOf(needs.network, options);
+  const ofBlueprint = sandboxOptionsOf(blueprint, { network });
+  const limitsOfSandbox = { ...options.sandboxDefaults?.limits, ...ofBlueprint.limits, ...given.limits };
   const wanted: SandboxOptions = {
-    ...sandboxOptionsOf(blueprint, { network }),
+    ...options.sandboxDefaults,
+    ...ofBlueprint,
     ...given,
+    ...(Object.keys(limitsOfSandbox).length > 0 && { limits: limitsOfSandbox }),
     env: { ...blueprint.sandbox.env, ...options.env, ...options.sandbox?.env },
     ...defined({ githubToken }),
   };

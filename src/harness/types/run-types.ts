@@ -98,6 +98,8 @@ export interface HarnessOptions {
   daytona?: NonNullable<SandboxOptions["daytona"]>;
   /** More options for the sandbox; they win over those of the blueprint. */
   sandbox?: SandboxOptions;
+  /** Options for the sandbox where neither the blueprint nor `sandbox` says anything, such as those of a configuration file. */
+  sandboxDefaults?: SandboxOptions;
   /**
    * Where the work directory is inside, on a backend that lets us choose and if nothing of the blueprint or of the host is needed there. The command
    * line asks for `/workspace`. Default: the backend's own place.

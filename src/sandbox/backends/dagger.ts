@@ -48,6 +48,10 @@ export const dagger: Backend = {
   capabilities: () => daggerCapabilities(true),
   options: daggerOptions,
   check: checkPossible,
+  images: ({ image = DEFAULT_IMAGE, dagger: own }) => [
+    image,
+    ...Object.values(own?.services ?? {}).map((service) => service.image),
+  ],
   // The variables of services may contain passwords.
   writtenOptions: ["cli", "setup", "secrets", "linger"],
   secrets: (opts) => [opts.dagger?.session?.token],

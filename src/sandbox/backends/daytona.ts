@@ -24,6 +24,7 @@ export const daytona: Backend = {
   defaultNetwork: "full",
   options: daytonaOptions,
   check: checkPossible,
+  images: ({ image }) => [image],
   startsFromSnapshots: true,
   credentials: [["DAYTONA_API_KEY"], ["DAYTONA_JWT_TOKEN", "DAYTONA_ORGANIZATION_ID"]],
   writtenOptions: ["apiUrl", "target", "snapshot", "resources", "autoStopMinutes", "ttlMinutes"],

@@ -1,5 +1,5 @@
 import type { Backend, SandboxEntry, SnapshotRecord } from "../../../contracts/backend.js";
-import { SandboxError } from "../../../contracts/errors.js";
+import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import { mirrorResources, planMirror } from "../git.js";
 import { openWith, otherPlace } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
@@ -14,7 +14,7 @@ import { pullImage } from "./docker/image/pull-image.js";
 import { findSaved, removeSnapshot, type SavedImage } from "./docker/image/save-image.js";
 import { type KeptPlan, readKeptPlan } from "./docker/kept-plan.js";
 import { DOCKER_CAPABILITIES, LiveSandbox, labelsOf, networkOf } from "./docker/live-sandbox.js";
-import { checkMountsUnchanged, checkPossible, dockerOptions } from "./docker/options.js";
+import { checkMountsUnchanged, checkPossible, DEFAULT_IMAGE, dockerOptions, unsafeOptions } from "./docker/options.js";
 import { probeDocker } from "./docker/probe.js";
 import { removeResource } from "./docker/resources.js";
 import { sweepEngine } from "./docker/sweep.js";
@@ -28,6 +28,10 @@ export const docker: Backend = {
   name: "docker",
   capabilities: () => DOCKER_CAPABILITIES,
   options: dockerOptions,
+  defaultImage: DEFAULT_IMAGE,
+  images: ({ image }) => [image],
+  unsafeOptions,
+
   writtenOptions: ["host", "context", "certPath", "workDir", "user", "hostname", "pull", "guest", "unsafe"],
   canOpenNetwork: () => true,
   runsHere: true,
@@ -37,7 +41,7 @@ export const docker: Backend = {
     if (entry.snapshot !== undefined) return await createFromSnapshot(entry.snapshot, opts, entry);
     const engine = engineOf(opts.docker);
     const planned = opts.repo === undefined ? undefined : await planMirror(entry.id, { ...opts, repo: opts.repo });
-    const image = await imageFor(engine, opts, entry.signal);
+    const image = await imageFor(engine, opts, entry);
     const kept: KeptPlan = {
       engine: lastingChoice(opts.docker ?? {}, engine),
       plan: planContainer(entry, image, opts),
@@ -117,13 +121,33 @@ function planContainer(entry: SandboxEntry, image: ImageConfig, opts: SandboxOpt
 
 async function imageFor(
   engine: Engine,
-  { image: name = "", docker }: { readonly image?: string; readonly docker?: DockerOptions },
-  signal: AbortSignal,
+  { image: name = DEFAULT_IMAGE, docker }: { readonly image?: string; readonly docker?: DockerOptions },
+  entry: Pick<SandboxEntry, "signal" | "progress">,
 ): Promise<ImageConfig> {
+  const { signal } = entry;
   const present = await findImage(engine, name, signal);
   if (present !== undefined) return present;
-  if (docker?.pull !== "never") await pullImage(engine, name, { signal });
-  const pulled = docker?.pull === "never" ? undefined : await findImage(engine, name, signal);
+  const isPulled = docker?.pull !== "never";
+  if (isPulled) {
+    entry.progress(`pulling the image ${name}`);
+    await pullImage(engine, name, { signal }).catch((error: unknown) => {
+      throw name === DEFAULT_IMAGE && !signal.aborted ? withOtherImage(error) : error;
+    });
+  }
+  const pulled = isPulled ? await findImage(engine, name, signal) : undefined;
   if (pulled !== undefined) return pulled;
-  throw new SandboxError("not_found", `The Docker engine has no image "${name}"`, { hint: `docker pull ${name}` });
+  const missing = new SandboxError("not_found", `The Docker engine has no image "${name}"`, {
+    hint: `docker pull ${name}`,
+  });
+  throw name === DEFAULT_IMAGE ? withOtherImage(missing) : missing;
+}
+
+/** The failure to get the default image, which the user may never have heard of, with the way to choose another. */
+function withOtherImage(cause: unknown): SandboxError {
+  const { code, message, hint } = toSandboxError(cause);
+  const other = "--image <name> (option image) uses another image, such as one that docker image ls shows";
+  return new SandboxError(code, `The default image of the docker backend is not available: ${message}`, {
+    cause,
+    hint: hint === undefined ? other : `${hint}, or: ${other}`,
+  });
 }

@@ -197,7 +197,7 @@ function checkPossible(opts: SandboxOptions): void {
   const { isolation = "required" } = opts;
   if (process.platform !== "linux") {
     throw new SandboxError("no_isolation", `The local backend needs Linux; this is ${process.platform}`, {
-      hint: `use the docker backend: openSandbox({ backend: "docker", image: "debian:stable-slim" }), or --backend docker --image debian:stable-slim`,
+      hint: `use the docker backend: openSandbox({ backend: "docker" }), or --backend docker`,
     });
   }
   if (isolation === "required") findBwrap();

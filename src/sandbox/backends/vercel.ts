@@ -41,6 +41,7 @@ export const vercel: Backend = {
   check: (opts) => void toSettings(opts),
   startsFromSnapshots: true,
   credentials: [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]],
+  images: ({ image }) => [image],
   writtenOptions: ["teamId", "projectId", "runtime", "timeout", "ports", "region", "snapshotExpiration"],
   secrets: (opts) => [opts.vercel?.token],
   async create(opts, entry) {

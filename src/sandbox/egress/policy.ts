@@ -86,3 +86,18 @@ function parseHost(text: string): ReturnType<typeof parseAuthority> {
   const [, name = "", port = ""] = /^([^:]*)(:.*)?$/s.exec(text) ?? [];
   return parseAuthority(domainToASCII(name) + port);
 }
+
+/** The first entry of a list that another list does not allow in full; undefined if it allows all of them. */
+export function firstBeyond(list: readonly string[], most: readonly string[]): string | undefined {
+  const bounds = most.map((entry, index) => parseEntry(entry, `most[${index}]`));
+  return list.find((entry, index) => {
+    const asked = parseEntry(entry, `network.allow[${index}]`);
+    return !asked.ports.every((port) => bounds.some((bound) => covers(bound, asked, port)));
+  });
+}
+
+function covers(bound: Rule, asked: Rule, port: number): boolean {
+  if (!bound.ports.includes(port) || (asked.isPlain && !bound.isPlain)) return false;
+  if (bound.isWildcard) return asked.host.endsWith(bound.host);
+  return !asked.isWildcard && asked.host === bound.host;
+}

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { BackendName, SandboxOptions } from "../../../contracts/sandbox.js";
-import type { SandboxRecord, SandboxRules } from "../../ledger.js";
+import type { Exposure, SandboxRecord, SandboxRules } from "../../ledger.js";
 
 /** What happens to an option when a kept sandbox is reopened. */
 export type OnReopen = "made" | "restored" | "fixed" | "call";
@@ -53,12 +53,13 @@ const RESTORED = ["idleTimeout", "operationTimeout", "maxOutput", "allow", "moun
 const FIXED = ["name", "labels", "network", "limits", "isolation", "paths"] as const;
 
 /** What restricts a sandbox with these options. Contains no secret. */
-export function rulesOf(opts: SandboxOptions): SandboxRules {
+export function rulesOf(opts: SandboxOptions, exposure?: Exposure): SandboxRules {
   const { network = "none", limits = {}, isolation = "required", paths } = opts;
   const options = Object.fromEntries(
     RESTORED.flatMap((name) => (opts[name] === undefined ? [] : [[name, opts[name]]])),
   );
-  return { network, limits, isolation, ...(paths === "sandbox" && { paths }), options };
+  const more = { ...(paths === "sandbox" && { paths }), ...(exposure !== undefined && { exposure }) };
+  return { network, limits, isolation, ...more, options };
 }
 
 /** What restricts a kept sandbox. Version 0.1 had it in the plan of its backend. */

@@ -35,6 +35,9 @@ export interface EntryOptions {
   readonly made?: Readonly<Record<string, string>> | undefined;
   readonly envNames: readonly string[];
   readonly keepsAll: boolean;
+  /** Throws if a policy forbids another one of the same kind. */
+  readonly assertAllowed?: ((entry: Pick<OpenEntry, "createdAt" | "expiresAt">) => Promise<void>) | undefined;
+  readonly onProgress?: ((id: string, message: string) => void) | undefined;
 }
 
 /** How an entry starts: as a kept one, or with the files of a snapshot. */
@@ -148,6 +151,10 @@ export class OpenEntry implements SandboxEntry {
     else this.#warnings.push(message);
   }
 
+  progress(message: string): void {
+    this.#opts.onProgress?.(this.id, message);
+  }
+
   /** Passes on the warnings of the backend from before anybody could listen. */
   deliverWarnings(): void {
     for (const message of this.#warnings.splice(0)) this.#driver?.onWarning?.(message);
@@ -162,6 +169,7 @@ export class OpenEntry implements SandboxEntry {
     create: (entry: SandboxEntry, n: number) => Promise<D>,
     { atOnce = false, around = (makeAll) => makeAll(), complete }: ForkOptions<D> = {},
   ): Promise<D[]> {
+    await this.#opts.assertAllowed?.(this);
     const forks = Array.from({ length: count }, (_, index) => ({
       // No two sandboxes have the same name.
       entry: new OpenEntry(

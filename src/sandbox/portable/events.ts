@@ -17,7 +17,11 @@ export interface Secrets {
 }
 
 /** Makes the function that reports events: redacted, short, and safe from a listener that throws. */
-export function createEmit(driver: Driver, hidden: Secrets, listener: (event: SandboxEvent) => void): Emit {
+export function createEmit(
+  driver: Pick<Driver, "id" | "backend">,
+  hidden: Secrets,
+  listener: (event: SandboxEvent) => void,
+): Emit {
   return (type, message, env) => {
     const known = env === undefined ? hidden : { ...hidden, env: { ...hidden.env, ...env } };
     const event: SandboxEvent = {

@@ -7,6 +7,12 @@ import type { SandboxOptions } from "../../types.js";
 import type { DockerOptions } from "./docker-options.js";
 import { imageName } from "./image/image-name.js";
 
+/**
+ * The image of a sandbox whose options name none: a public one that is small, has a shell and Node, and gets security updates under this tag. The
+ * guest needs nothing of it.
+ */
+export const DEFAULT_IMAGE = "node:22-bookworm-slim";
+
 const workDir = is.and(is.path, (value, name) => {
   if (!posix.isAbsolute(value)) throw invalidArgument(name, "an absolute path", value);
   if (/^\/(proc|sys|dev|\.glovebox)(\/|$)/.test(posix.normalize(value))) {
@@ -66,11 +72,6 @@ export const dockerOptions: Parser<DockerOptions> = parser(
 
 /** Refuses what a container can't enforce, and what must be asked for as unsafe; before anything is made. */
 export function checkPossible(opts: SandboxOptions): void {
-  if (opts.id === undefined && opts.snapshot === undefined && opts.image === undefined) {
-    throw new SandboxError("invalid_argument", "The docker backend needs the option image", {
-      hint: 'image: "debian:bookworm-slim"',
-    });
-  }
   if (opts.image !== undefined) check(opts.image, imageName, "image");
   if (opts.baseDir !== undefined) throw unsupported("baseDir", opts.baseDir, "a container has its own files");
   if (opts.workspace !== undefined) throw unsupported("workspace", opts.workspace, "files go in as a copy");
@@ -91,4 +92,11 @@ export function checkMountsUnchanged({ mounts }: SandboxOptions, made: SandboxOp
 
 function unsupported(option: string, value: string, reason: string): SandboxError {
   return new SandboxError("unsupported", `The docker backend can't enforce ${option} "${value}": ${reason}`);
+}
+
+/** What weakens the isolation. Mounts are visible in the option `mounts` itself. */
+export function unsafeOptions({ docker }: SandboxOptions): string[] {
+  const { mounts: _, ...rest } = docker?.unsafe ?? {};
+  const isOn = (value: boolean | readonly string[]): boolean => (typeof value === "boolean" ? value : value.length > 0);
+  return Object.entries(rest).flatMap(([name, value]) => (isOn(value) ? [`docker.unsafe.${name}`] : []));
 }

@@ -19,7 +19,7 @@ const UNTRIED_LIMITS: Finding = { name: "limits", status: "unused", detail: "not
 /** Checks everything that the local backend needs on this machine; isolation is tested by opening real sandboxes. */
 export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]): Promise<Finding[]> {
   if (process.platform !== "linux") {
-    const fix = "use the docker backend with an image: --backend docker --image debian:stable-slim";
+    const fix = "use the docker backend: --backend docker";
     return [{ name: "system", status: "missing", detail: `${process.platform}: isolation needs Linux`, fix }];
   }
   const isolation = await probeIsolation(open);
