@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { INSTALL_TOOLS } from "../../src/harness/install/all-tools.js";
 import { type InstallWish, planInstall } from "../../src/harness/install/plan-install.js";
-import type { UserConfig } from "../../src/harness/install/tool.js";
+import type { ToolSettings } from "../../src/harness/install/tool.js";
 import { userConfig } from "../../src/harness/install/user-config.js";
 import { createFakeTools } from "../support/harness/fake-tools.js";
 import { createScratch } from "../support/scratch.js";
@@ -21,7 +21,7 @@ const SAID = {
 const TOOLS = createFakeTools(join(scratch.path, "bin"), SAID);
 const NO_TOOLS = createFakeTools(join(scratch.path, "empty"), {});
 /** The configuration of a user with these files and variables, and no others. */
-const user = (files: Readonly<Record<string, string>> = {}, env: Record<string, string> = {}): UserConfig => ({
+const user = (files: Readonly<Record<string, string>> = {}, env: Record<string, string> = {}): ToolSettings => ({
   ...userConfig(undefined, { env: { PATH: TOOLS, ...env }, home: HOME }),
   read: (path) => files[path],
 });
@@ -205,7 +205,7 @@ describe("the user's own configuration decides", () => {
     expect(steps[0]?.env).not.toHaveProperty("npm_config_registry");
   });
 
-  test.each<[string, keyof typeof LOCKS, UserConfig, string[]]>([
+  test.each<[string, keyof typeof LOCKS, ToolSettings, string[]]>([
     ["pnpm", "pnpm", user({ [at(".config/pnpm/rc")]: "registry=https://mirror.test/" }), ["mirror.test:443"]],
     [
       "yarn 4",

@@ -3,7 +3,7 @@ import { delimiter, isAbsolute } from "node:path";
 import { findProgram, trustedDirectories } from "../../machine/trusted-programs.js";
 import { findGit } from "../../sandbox/host.js";
 import { isWithin, realPathOf } from "../../util/repository-of.js";
-import { type Answer, plainAddress, type Question, type UserConfig } from "./tool.js";
+import { type Answer, plainAddress, type Question, type ToolSettings } from "./tool.js";
 
 const MAX_CHARACTERS = 16_384;
 /** What npm, pnpm, yarn and corepack set for the programs that they start. */
@@ -21,7 +21,7 @@ const QUIET = {
 
 /** Who asks. */
 export interface Asker {
-  readonly env: UserConfig["env"];
+  readonly env: ToolSettings["env"];
   readonly repository?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds that the tool has for its answer. */
@@ -32,7 +32,7 @@ export interface Asker {
 const remembered = new Map<string, Answer>();
 
 /** Whether a surrounding npm has set variables: in lower case, and some of them from the project. */
-export function isBelowNpm(env: UserConfig["env"]): boolean {
+export function isBelowNpm(env: ToolSettings["env"]): boolean {
   return env["npm_execpath"] !== undefined || env["npm_lifecycle_event"] !== undefined;
 }
 

@@ -6,7 +6,7 @@ import { INSTALL_TOOLS } from "./all-tools.js";
 import type { CommitFiles } from "./commit-files.js";
 import { canBeAllowed, type HostPort, hostOf, isCovered, toEntry, toShortEntry } from "./hosts.js";
 import type { InstallPlan, InstallStep } from "./install-step.js";
-import type { InstallTool, ProjectFiles, ToolSetup, UserConfig } from "./tool.js";
+import type { InstallTool, ProjectFiles, ToolSettings, ToolSetup } from "./tool.js";
 
 const MOST_NAMED = 10;
 
@@ -15,7 +15,7 @@ export interface InstallWish {
   /** A program that the blueprint names in place of what is found. */
   readonly own?: readonly string[] | undefined;
   readonly files: CommitFiles;
-  readonly config: UserConfig;
+  readonly config: ToolSettings;
   /** The network that the nodes have. */
   readonly network: NetworkPolicy;
   /** Whether the user has opened it for this run, by `allow` or `full`: then that decides where no registry is known. */

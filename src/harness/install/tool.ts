@@ -13,7 +13,7 @@ export type Answer =
   | { readonly lines?: undefined; readonly reason: string };
 
 /** The user's own configuration: variables, and files outside the repository. */
-export interface UserConfig {
+export interface ToolSettings {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   /** The text of a file; undefined if it is absent, unreadable, or in the repository. */
@@ -64,7 +64,7 @@ export interface InstallTool {
   /** Questions about where it gets packages from unless configured; the first answer counts. Absent: the tool can't say it. */
   readonly asks?: readonly Question[];
   /** The user's own setup. `project`: what the repository sets itself is not overridden. `ask`: for what the user has not configured. */
-  setup(config: UserConfig, project: ProjectFiles, ask: AskDefault): Promise<ToolSetup>;
+  setup(config: ToolSettings, project: ProjectFiles, ask: AskDefault): Promise<ToolSetup>;
   /** Every address that the lockfile or a project file names. They come from a stranger. */
   named(lock: string, project: ProjectFiles): readonly string[];
   /** Asks for the registry that the tool replaces by the configured one wherever a lockfile names it. */

@@ -3,7 +3,7 @@ import { isAbsolute } from "node:path";
 import { userHome } from "../../machine/user-home.js";
 import { isWithin, realPathOf } from "../../util/repository-of.js";
 import { type Asker, askTool } from "./ask-tool.js";
-import type { UserConfig } from "./tool.js";
+import type { ToolSettings } from "./tool.js";
 
 const MAX_BYTES = 1 << 20;
 
@@ -14,7 +14,7 @@ const MAX_BYTES = 1 << 20;
 export function userConfig(
   repository: string | undefined,
   { env = process.env, home = userHome(), ...asker }: Partial<Omit<Asker, "repository">> & { home?: string } = {},
-): UserConfig {
+): ToolSettings {
   const isOfRepository = (real: string): boolean => repository !== undefined && isWithin(real, realPathOf(repository));
   let foreign = isOfRepository(realPathOf(home)) ? home : undefined;
   const read = (path: string): string | undefined => {

@@ -1,9 +1,9 @@
 import { dirname, join } from "node:path";
 import { isBelowNpm } from "../ask-tool.js";
-import { type AskDefault, type ProjectFiles, plainAddress, type ToolSetup, type UserConfig } from "../tool.js";
+import { type AskDefault, type ProjectFiles, plainAddress, type ToolSettings, type ToolSetup } from "../tool.js";
 
 /** The settings of a configuration file of npm. */
-export function parseNpmrc(text: string, env: UserConfig["env"] = {}): Map<string, string> {
+export function parseNpmrc(text: string, env: ToolSettings["env"] = {}): Map<string, string> {
   const settings = new Map<string, string>();
   for (const line of text.split(/\r?\n/)) {
     const [, key, value] = /^\s*([^#;=\s][^=]*?)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
@@ -18,7 +18,7 @@ export function parseNpmrc(text: string, env: UserConfig["env"] = {}): Map<strin
  * All settings of npm that are outside the repository, the strongest last. Npm hands its own settings to what it starts, in lower case, and has read
  * those of the project by then: below npm only variables in capitals are the user's.
  */
-export function npmSettings(config: UserConfig, more: readonly string[] = []): Map<string, string> {
+export function npmSettings(config: ToolSettings, more: readonly string[] = []): Map<string, string> {
   const { env, home } = config;
   const variable = (name: string): string | undefined =>
     env[`NPM_CONFIG_${name.toUpperCase()}`] ?? (isBelowNpm(env) ? undefined : env[`npm_config_${name}`]);

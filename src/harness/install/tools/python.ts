@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { tomlStrings } from "../toml-lines.js";
-import { type InstallTool, matchesOf, plainAddress, SCHEME, type ToolSetup, type UserConfig } from "../tool.js";
+import { type InstallTool, matchesOf, plainAddress, SCHEME, type ToolSettings, type ToolSetup } from "../tool.js";
 
 /** Isolated, so that it imports nothing from the current directory or the user's variables. Files of the usual index are on a host of their own. */
 const PIP_INDEX = `from pip._internal.models.index import PyPI as usual
@@ -77,7 +77,7 @@ export const uv: InstallTool = {
   named: (lock) => matchesOf(lock, new RegExp(`(?:url|registry|git) = "(${SCHEME}[^"\\n]+)"`, "g")),
 };
 
-function pipFiles({ env, home }: UserConfig): string[] {
+function pipFiles({ env, home }: ToolSettings): string[] {
   if (env["PIP_CONFIG_FILE"]) return [env["PIP_CONFIG_FILE"]];
   const folder = env["XDG_CONFIG_HOME"] || join(home, ".config");
   return ["/etc/xdg/pip/pip.conf", "/etc/pip.conf", join(home, ".pip", "pip.conf"), join(folder, "pip", "pip.conf")];
