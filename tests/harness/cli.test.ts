@@ -165,7 +165,6 @@ describe.concurrent("glovebox run", () => {
     ["a repository that is none", ["run", "hello", "-m", "x", "--repo", "./nowhere"], /no such directory/],
     ["a backend that there is not", ["run", "hello", "-m", "x", "--backend", "dokcer"], /dokcer/],
     ["an agent that there is not", ["run", "hello", "-m", "x", "--agent", "claude"], /no agent "claude"/],
-    ["no image where one is needed", ["run", "hello", "-m", "x", "--sandbox", "docker"], /needs --image/],
     ["a path that the service cannot see", ["run", "hello", "-m", "x", "--sandbox", "daytona"], /not a local path/],
     [
       "a branch that is checked out",
