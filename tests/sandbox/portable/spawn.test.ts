@@ -161,7 +161,7 @@ describe("teardown", () => {
       box.snapshot(),
       box.exportDirectory(".", "/tmp/never-made"),
     ];
-    for (const call of calls) await expect(call).rejects.toMatchObject({ code: "closed" });
+    await Promise.all(calls.map((call) => expect(call).rejects.toMatchObject({ code: "closed" })));
   });
 
   test("ends a command that runs, which rejects with what there was", async () => {
