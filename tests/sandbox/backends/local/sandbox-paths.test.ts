@@ -80,11 +80,14 @@ describe("a command that runs beside file calls", () => {
 
   test("can't lead a call to what a process has open by swapping links", async () => {
     await using sandbox = await open();
-    await sandbox.shell("mkdir -p /tmp/good/etc; echo fine > /tmp/fine; cp /tmp/fine /tmp/good/etc/passwd");
+    await sandbox.shell(
+      "mkdir -p /tmp/good/etc; echo fine > /tmp/fine; cp /tmp/fine /tmp/good/etc/passwd; ln -s /tmp/good a",
+    );
     // A file that is written while the directory is away makes another one in its place.
     const repair =
       "rm -rf /tmp/g2; mkdir -p /tmp/good/etc; cp /tmp/fine /tmp/good/new; mv /tmp/good/new /tmp/good/etc/passwd";
-    const swap = "ln -sfn /proc/self/root a; ln -sfn /tmp/good a; ln -sfn /proc/1/cwd a";
+    // By a rename: where there is no link for a moment, a file that is written makes a directory.
+    const swap = "for to in /proc/self/root /tmp/good /proc/1/cwd; do ln -sfn $to b; mv -T b a; done";
     const move = `mv -T /tmp/good /tmp/g2; mv -T /tmp/g2 /tmp/good; [ -e /tmp/good/etc/passwd ] || { ${repair}; }`;
     const swapping = await sandbox.spawn({
       argv: ["sh", "-c", `echo ready; exec >/dev/null 2>&1; while :; do ${swap}; ${move}; done`],
