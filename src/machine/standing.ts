@@ -5,7 +5,7 @@ const CAPABILITIES = { SETFCAP: 31, SYS_ADMIN: 21 } as const;
 
 /**
  * What this process may do. `root` may mount. `bare-root` is user 0 of the machine without that capability, as in most containers. Everybody else is
- * a `user`, also a root whom a user namespace maps to another user.
+ * a `user`, also a root that a user namespace maps to another user.
  */
 export type Standing = "user" | "root" | "bare-root";
 

@@ -47,23 +47,20 @@ export function withPolicyDefaults<T extends SandboxOptions>(
 
 /** Throws `permission_denied` for what breaks a policy. Names the rule and its file. */
 export function assertAllowed(policies: readonly Policy[], subject: Subject): void {
-  for (const { path, rules } of policies) {
-    const fault = faultOf(rules, subject);
-    if (fault === undefined) continue;
-    throw new SandboxError("permission_denied", `The policy ${path} forbids it (rule ${fault.rule}): ${fault.why}`, {
-      hint: fault.hint,
-    });
-  }
+  refuseFirst(policies, (rules) => faultOf(rules, subject));
 }
 
 /** Throws `permission_denied` if a policy forbids to let these names out for a while. */
 export function assertWindowAllowed(policies: readonly Policy[], allow: readonly string[]): void {
-  const network = { allow: [...allow] };
+  refuseFirst(policies, (rules) => networkFault(rules, { allow: [...allow] }));
+}
+
+function refuseFirst(policies: readonly Policy[], find: (rules: PolicyFile) => PolicyFault | undefined): void {
   for (const { path, rules } of policies) {
-    if (rules.network === undefined || isWithinNetwork(network, rules.network)) continue;
-    const why = `the network ${shown(network)} is more than ${shown(rules.network)}`;
-    throw new SandboxError("permission_denied", `The policy ${path} forbids it (rule network): ${why}`, {
-      hint: "ask for less",
+    const found = find(rules);
+    if (found === undefined) continue;
+    throw new SandboxError("permission_denied", `The policy ${path} forbids it (rule ${found.rule}): ${found.why}`, {
+      hint: found.hint,
     });
   }
 }
@@ -99,10 +96,17 @@ function faultOf(rules: PolicyFile, subject: Subject): PolicyFault | undefined {
   if (broken !== undefined && subject.unsafe[0] !== undefined) {
     return fault(broken, `${subject.unsafe[0]} weakens the isolation`, `leave ${subject.unsafe[0]} out`);
   }
-  if (rules.network !== undefined && !isWithinNetwork(network, rules.network)) {
-    return fault("network", `the network ${shown(network)} is more than ${shown(rules.network)}`, "ask for less");
-  }
-  return imageFault(rules, subject) ?? mountFault(rules, subject) ?? boundFault(rules, subject);
+  return (
+    networkFault(rules, network) ??
+    imageFault(rules, subject) ??
+    mountFault(rules, subject) ??
+    boundFault(rules, subject)
+  );
+}
+
+function networkFault({ network: most }: PolicyFile, network: NetworkPolicy): PolicyFault | undefined {
+  if (most === undefined || isWithinNetwork(network, most)) return undefined;
+  return fault("network", `the network ${shown(network)} is more than ${shown(most)}`, "ask for less");
 }
 
 function imageFault({ images }: PolicyFile, subject: Subject): PolicyFault | undefined {
